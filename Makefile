@@ -1,0 +1,58 @@
+# Every target does its own set-up: a fresh machine needs Python 3.11+ and make, nothing else.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+JOBS   ?= auto
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check format lint types layers cover corpus bench soak lock
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(READY)  ## make .venv from the locked list
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Foldline needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+run: $(READY)  ## fold examples/session.jsonl and show every step
+	@$(BIN)/foldline demo
+
+test: $(READY)  ## run the tests
+	@$(BIN)/python -m pytest -n $(JOBS) -q
+
+check: format lint types layers cover  ## all that must be green before a change lands
+
+format: $(READY)
+	@$(BIN)/ruff format --check --quiet . || { echo "run: $(BIN)/ruff format ."; exit 1; }
+
+lint: $(READY)
+	@$(BIN)/ruff check --quiet .
+
+types: $(READY)
+	@$(BIN)/basedpyright
+
+layers: $(READY)
+	@$(BIN)/lint-imports --no-cache
+
+cover: $(READY)
+	@rm -f .coverage .coverage.*
+	@$(BIN)/python -m pytest -n $(JOBS) -q --cov --cov-report=
+	@$(BIN)/coverage report --include='src/foldline/core/*' --fail-under=98
+
+corpus: $(READY)  ## the full runs over the recorded sessions (../shared/data or FOLDLINE_CORPUS)
+	@$(BIN)/python -m pytest -n $(JOBS) -q -m corpus tests/corpus
+
+bench: $(READY)  ## measure the budgets, as ratios in one run
+	@$(BIN)/python bench/run.py
+
+soak: $(READY)  ## the long runs
+	@$(BIN)/python -m pytest -n $(JOBS) -q -m soak tests
+
+lock:  ## resolve the dependencies anew into requirements.lock
+	@$(BIN)/uv pip compile pyproject.toml --group dev --extra tokens --universal --python-version 3.11 --no-header --no-emit-index-url --no-annotate -q -o requirements.lock

@@ -1,0 +1,1 @@
+"""Session compaction for LLM agents: an append-only log, a view folded from it, nothing lost."""

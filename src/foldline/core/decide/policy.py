@@ -1,0 +1,75 @@
+"""A policy: all that makes one system compact differently from another, as plain data."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from foldline.core.measure.window import Amount
+
+Moment = Literal["turn_start", "after_reply", "after_tools", "before_smaller_window", "append", "overflow"]
+Estimator = Literal["foldline", "chars/4", "chars/3.5+10"]
+CutRule = Literal["turn", "user", "user_or_plain_assistant", "not_result", "any"]
+Prompt = Literal["checkpoint", "handoff", "continuation", "detailed", "summary"]
+
+
+class Keep(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How much of the newest is kept word for word: the smallest of what is given; nothing given keeps nothing.
+
+    `amount` in tokens; `messages` a count, `message_fraction` a share of the view's messages.
+    """
+
+    amount: Amount | None = None
+    messages: int | None = None
+    message_fraction: float | None = None
+
+
+class Policy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """How a session is kept inside its window. Every preset is one of these; see `docs/presets.md`."""
+
+    name: str
+    summary: str = ""  # one line for people
+
+    # whether
+    enabled: bool = True
+    enable_pruning: bool = True
+    enable_compaction: bool = True
+    on_overflow: bool | None = None  # None: as `enabled`
+    check_at: tuple[Moment, ...] = ("turn_start", "after_reply", "after_tools", "before_smaller_window")
+
+    # when: a trigger fires one token above its amount; usable = input limit - reserve
+    reserve: Amount = Amount(tokens=0)
+    soft: Amount | None = None  # draft in the background
+    hard: Amount | None = None  # compact; None: never by itself
+    limits: dict[str, int] = {}  # model name prefix -> hard trigger in tokens
+    estimator: Estimator = "foldline"
+    min_messages: int = 0  # never compact with fewer messages in the view
+
+    # what is kept
+    keep: Keep = Keep()
+    quote_user_tokens: int = 0  # newest older user messages quoted word for word, in tokens
+    cut_rule: CutRule = "not_result"
+    min_gain: Amount = Amount()
+
+    # prune
+    prune_minimum: Amount = Amount(tokens=20_000)
+    prune_protect: Amount = Amount(tokens=40_000)
+    prune_exempt: tuple[str, ...] = ()  # tool names
+
+    # the summary
+    summary_prompt: Prompt = "checkpoint"
+    summary_role: Literal["user", "system"] = "user"
+    summary_position: Literal["before", "after"] = "before"  # of the quoted user messages
+    ack: str | None = None
+    prefix: str = ""
+    suffix: str = ""
+    continuation: str = ""  # appended as a user message after an automatic compaction
+    summary_tokens: Amount = Amount(tokens=13_107)
+    ledger: bool = True  # facts taken by code stand beside the summary
+    result_cap: int = 2_000  # characters of a tool result that a summariser reads
+    thinking_in_transcript: bool = True
+    versions: bool = False  # the summary says the how-manieth it is
+    summary_model: str | None = None
+    background: bool = False
+    per_model: dict[str, dict[str, object]] = {}  # model name prefix -> fields to replace

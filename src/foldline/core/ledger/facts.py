@@ -1,0 +1,122 @@
+"""The kinds of fact that code takes from entries. Each cites the entries it stands in."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class FileFact(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A file and what became of it: `status` is read, created, modified or deleted (the latest that counts).
+
+    `notes` are short reasons or contents near its uses, newest last.
+    """
+
+    path: str
+    status: str
+    uses: int = 1
+    notes: tuple[str, ...] = ()
+    entries: tuple[str, ...] = ()
+
+
+class CommandFact(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A shell command; `passed` is None where the result does not say; `outcome` is its telling line."""
+
+    command: str
+    passed: bool | None = None
+    outcome: str = ""
+    uses: int = 1
+    entries: tuple[str, ...] = ()
+
+
+class ErrorFact(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A distinct error and whether a later run of the same thing passed (`fixed`)."""
+
+    text: str
+    source: str = ""
+    fixed: bool = False
+    uses: int = 1
+    entries: tuple[str, ...] = ()
+
+
+class RequestFact(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the user asked, verbatim."""
+
+    text: str
+    entry: str
+
+
+class ConstraintFact(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A standing constraint, verbatim; `subject` is what a newer one must share to supersede it."""
+
+    text: str
+    entry: str
+    subject: str = ""
+    pinned: bool = False
+
+
+class DecisionFact(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A choice that was made, in the words it was made in."""
+
+    text: str
+    entry: str
+
+
+class ValueFact(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An id, URL or number used in tool arguments, with the words that say what it was for.
+
+    `kind` is id, url, number or name; `name` is what it is the value of ("port"), where known: a newer
+    value of the same name replaces it.
+    """
+
+    value: str
+    kind: str
+    words: str = ""
+    name: str = ""
+    uses: int = 1
+    entries: tuple[str, ...] = ()
+
+
+class OpenFact(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Work not finished: `kind` is todo, plan, call (never answered) or next; `state` as the tool put it."""
+
+    text: str
+    kind: str
+    state: str = ""
+    entry: str = ""
+
+
+class ToolFact(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How often a tool was used, and its three most notable uses."""
+
+    name: str
+    uses: int
+    notable: tuple[str, ...] = ()
+
+
+class Excerpt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A sentence or line carried forward because the future is likely to need what it names.
+
+    `topic` groups excerpts (a file's path, a task); `weight` is its salience when it was chosen.
+    """
+
+    text: str
+    topic: str = ""
+    weight: float = 0.0
+    entry: str = ""
+
+
+class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All facts of a folded range, oldest first in each list."""
+
+    requests: tuple[RequestFact, ...] = ()
+    constraints: tuple[ConstraintFact, ...] = ()
+    files: tuple[FileFact, ...] = ()
+    commands: tuple[CommandFact, ...] = ()
+    errors: tuple[ErrorFact, ...] = ()
+    decisions: tuple[DecisionFact, ...] = ()
+    values: tuple[ValueFact, ...] = ()
+    open: tuple[OpenFact, ...] = ()
+    tools: tuple[ToolFact, ...] = ()
+    excerpts: tuple[Excerpt, ...] = ()
+    turns: int = 0
+    messages: int = 0

@@ -1,0 +1,33 @@
+"""The one serialisation of the log: JSON bytes in which every Python string survives.
+
+Real sessions hold lone surrogates (half an emoji cut by a byte limit), which UTF-8 cannot carry. Those
+texts are written with ASCII escapes; everything else is plain UTF-8.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+_encoder = msgspec.json.Encoder()
+
+
+def encode(value: Any) -> bytes:
+    """Serialise a JSON-like value once: compact, key order kept.
+
+    Raises TypeError for what JSON cannot hold (bytes, sets, arbitrary objects).
+    """
+    try:
+        return _encoder.encode(value)
+    except (UnicodeEncodeError, OverflowError, ValueError):
+        return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode("ascii")
+
+
+def decode(raw: bytes) -> Any:
+    """Parse what `encode` wrote, or bytes as a provider sent them."""
+    try:
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return json.loads(raw)

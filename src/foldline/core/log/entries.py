@@ -1,0 +1,146 @@
+"""The entries of the log: immutable records, each chained to its parent by its id."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from foldline.core.log.messages import Message, Part, Usage
+
+
+class Edit(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a boundary changes in one part of one kept entry; `replacement` None takes the part out.
+
+    `kind` is blanked (an old tool result), elided (the middle of something too large), stripped (signed
+    thinking past a changed prefix) or repaired (a result that nobody called for, in a stateless fold).
+    """
+
+    entry: str
+    part: int
+    kind: str
+    replacement: Part | None = None
+
+
+class Pin(msgspec.Struct, frozen=True):
+    """A pinned entry and the words of it that every later view quotes."""
+
+    entry: str
+    text: str
+
+
+class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a boundary did. Token figures are Foldline's own count, system prompt and tools included.
+
+    `reason` is manual, threshold, overflow, model_switch, agent or target; `created_at` is ISO 8601 UTC;
+    `by_category` maps a category to [tokens before, tokens after].
+    """
+
+    reason: str
+    created_at: str = ""
+    first_kept: str | int | None = None
+    tokens_before: int = 0
+    tokens_after: int = 0
+    messages_before: int = 0
+    messages_after: int = 0
+    dropped: dict[str, Any] = {}
+    by_category: dict[str, tuple[int, int]] = {}
+    constraints: dict[str, Any] = {}
+    policy: str = ""
+    summarizer: str = ""
+    usage: Usage | None = None
+    price: float | None = None
+    duration_ms: float = 0.0
+    notes: tuple[str, ...] = ()
+
+
+class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What replaces the entries before a cut, as the model reads it, frozen until the next boundary.
+
+    `text` is the whole message (marker, prefix, summary, ledger, pins, live state, suffix); `summary` the
+    summary alone; `position` says whether it stands before or after the quoted user messages.
+    """
+
+    text: str
+    summary: str
+    role: str = "user"
+    ack: str | None = None
+    position: str = "before"
+    pins: tuple[Pin, ...] = ()
+    tokens: int = 0
+
+
+class Said(msgspec.Struct, frozen=True, tag="said", omit_defaults=True):
+    """A message. `tokens` is the estimate made at append; `at` is Unix time, left out of the id."""
+
+    id: str
+    parent: str | None
+    message: Message
+    said_key: str
+    tokens: int = 0
+    at: float | None = None
+
+
+class Compacted(msgspec.Struct, frozen=True, tag="compacted", omit_defaults=True):
+    """A boundary that folds what came before `first_kept` into a checkpoint.
+
+    It stands alone: `leading` (system and developer messages at the head), `quoted` (older user messages
+    kept word for word) and `edits` list all of the view that is not the entries from `first_kept` on.
+    `first_kept` None keeps nothing that was said before the boundary. `ledger` is the ledger in builtins.
+    """
+
+    id: str
+    parent: str | None
+    checkpoint: Checkpoint
+    receipt: Receipt
+    first_kept: str | None = None
+    leading: tuple[str, ...] = ()
+    quoted: tuple[str, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    ledger: dict[str, Any] = {}
+    at: float | None = None
+
+
+class Pruned(msgspec.Struct, frozen=True, tag="pruned", omit_defaults=True):
+    """A boundary that only edits kept entries."""
+
+    id: str
+    parent: str | None
+    receipt: Receipt
+    edits: tuple[Edit, ...] = ()
+    at: float | None = None
+
+
+class Lifted(msgspec.Struct, frozen=True, tag="lifted", omit_defaults=True):
+    """A boundary undone (`lifted` True) or redone (False); what was said since stays."""
+
+    id: str
+    parent: str | None
+    target: str
+    lifted: bool
+    at: float | None = None
+
+
+class Pinned(msgspec.Struct, frozen=True, tag="pinned", omit_defaults=True):
+    """An entry pinned (`on` True) or unpinned; `text` is what later views quote."""
+
+    id: str
+    parent: str | None
+    target: str
+    on: bool
+    text: str = ""
+    at: float | None = None
+
+
+class Noted(msgspec.Struct, frozen=True, tag="noted", omit_defaults=True):
+    """A fact about the session: title, model, strike, cooldown, continuation or live state."""
+
+    id: str
+    parent: str | None
+    kind: str
+    data: dict[str, Any] = {}
+    at: float | None = None
+
+
+Entry = Said | Compacted | Pruned | Lifted | Pinned | Noted
+Boundary = Compacted | Pruned | Lifted

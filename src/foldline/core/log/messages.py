@@ -1,0 +1,141 @@
+"""Messages and their parts: the neutral reading of what a provider or an agent wrote.
+
+The native payload is kept beside the reading, as received. Parts are shaped like Anthropic's content
+blocks, the superset of the dialects; what no part can express is `Opaque` and stays in its dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import msgspec
+
+Role = Literal["system", "developer", "user", "assistant", "tool"]
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Tokens that a provider counted for one reply; the four do not overlap.
+
+    `input` is uncached input, `output` includes reasoning.
+    """
+
+    input: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+    output: int = 0
+
+    @property
+    def total(self) -> int:
+        """The context size after the reply, in tokens."""
+        return self.input + self.cache_read + self.cache_write + self.output
+
+
+class Text(msgspec.Struct, frozen=True, tag="text"):
+    """Plain text."""
+
+    text: str
+
+
+class Thinking(msgspec.Struct, frozen=True, tag="thinking", omit_defaults=True):
+    """Reasoning that a model showed; `signature` binds it to the exact prefix it was made for."""
+
+    text: str = ""
+    signature: str | None = None
+
+
+class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
+    """A call of a tool. `arguments` is the parsed object, or the text as it came where it does not parse."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any] | str
+
+
+class Media(msgspec.Struct, frozen=True, tag="media", omit_defaults=True):
+    """An image, a document or a sound: its kind, MIME type, and base64 data, URL or file id."""
+
+    kind: str
+    mime: str = ""
+    data: str | None = None
+    url: str | None = None
+    name: str | None = None
+
+
+class Opaque(msgspec.Struct, frozen=True, tag="opaque"):
+    """A block that only its own dialect understands (encrypted, server-side, unknown), as received."""
+
+    dialect: str
+    kind: str
+    data: Any
+
+
+class ToolResult(msgspec.Struct, frozen=True, tag="tool_result", omit_defaults=True):
+    """What a tool answered to the call `call_id`."""
+
+    call_id: str
+    content: tuple[Text | Media | Opaque, ...] = ()
+    is_error: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text of the result, media left out."""
+        return "\n".join(part.text for part in self.content if isinstance(part, Text))
+
+
+Part = Text | Thinking | ToolCall | ToolResult | Media | Opaque
+
+
+class Native(msgspec.Struct, frozen=True):
+    """A message as received: its dialect, and the JSON bytes (as they came, or serialised once at append)."""
+
+    dialect: str
+    raw: bytes
+
+
+class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One message: who said it, its parts in order, and what came with it.
+
+    `injected` marks a user-role message that a program wrote (a reminder, an attachment, a hook's output):
+    nothing in it is ever a request or a constraint of the user's.
+    `stop` is why the model stopped: end, tools, length, aborted or error.
+    """
+
+    role: Role
+    parts: tuple[Part, ...] = ()
+    native: Native | None = None
+    usage: Usage | None = None
+    model: str | None = None
+    stop: str | None = None
+    injected: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined by line breaks."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls, in order."""
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+
+    @property
+    def results(self) -> tuple[ToolResult, ...]:
+        """The tool results, in order."""
+        return tuple(part for part in self.parts if isinstance(part, ToolResult))
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether a person wrote (part of) it: a user message that is more than tool results."""
+        return (
+            self.role == "user"
+            and not self.injected
+            and any(not isinstance(part, ToolResult) for part in self.parts)
+        )
+
+
+def texts(message: Message) -> Iterator[str]:
+    """Yield every text in the message: its own, thinking, and that of tool results. Arguments are left out."""
+    for part in message.parts:
+        if isinstance(part, Text | Thinking | ToolResult):
+            yield part.text

@@ -1,0 +1,117 @@
+"""Every error that Foldline raises on purpose.
+
+FoldlineError
+|-- InputError               the call or the input is wrong (exit 2)
+|   |-- FormatError          a file or list cannot be read; says where
+|   |-- DialectError         a message is not of its dialect; says which message
+|   |-- PolicyError          a policy or a setting is not understood
+|   `-- SessionNotFound      no such session in the store
+|-- StoreError               the store cannot do it
+|   |-- LeafMoved            somebody else appended first; nothing was written
+|   |-- StoreCorrupt         what is stored is not what was appended
+|   `-- StoreVersion         the database was written by a newer Foldline (exit 2)
+|-- CallsOpen                the view was asked for while tool calls are unanswered
+|-- FloorExceeded            what no compaction can remove is larger than the budget
+`-- CompactionFailed         a compaction could not be made; the session is as it was
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class FoldlineError(Exception):
+    """Base of all errors raised by Foldline; the text says what to do."""
+
+    exit_code = 1
+
+
+class InputError(FoldlineError):
+    """The call or the input is wrong."""
+
+    exit_code = 2
+
+
+class FormatError(InputError):
+    """A session file or message list cannot be read.
+
+    `where` is the file, `line` the 1-based line (None where there is none).
+    """
+
+    def __init__(self, message: str, *, where: str = "", line: int | None = None) -> None:
+        self.where = where
+        self.line = line
+        place = f"{where}:{line}: " if where and line else f"{where}: " if where else ""
+        super().__init__(place + message)
+
+
+class DialectError(InputError):
+    """A message is not of the dialect it was given in; `index` is its place in the list."""
+
+    def __init__(self, message: str, *, index: int | None = None) -> None:
+        self.index = index
+        super().__init__(message if index is None else f"message {index}: {message}")
+
+
+class PolicyError(InputError):
+    """A policy or a setting is not understood."""
+
+
+class SessionNotFound(InputError):
+    """The store has no such session."""
+
+
+class StoreError(FoldlineError):
+    """The store cannot do what was asked; everything stored before is still there."""
+
+
+class LeafMoved(StoreError):
+    """Another writer appended first. Nothing was written; read the new leaf and decide again."""
+
+    def __init__(self, message: str, *, leaf: str | None = None) -> None:
+        self.leaf = leaf
+        super().__init__(message)
+
+
+class StoreCorrupt(StoreError):
+    """A stored entry does not hash to its id, or an entry it needs is missing."""
+
+
+class StoreVersion(StoreError):
+    """The database was written by a newer Foldline."""
+
+    exit_code = 2
+
+
+class CallsOpen(FoldlineError):
+    """The view was asked for while tool calls are unanswered; `call_ids` lists them."""
+
+    def __init__(self, call_ids: tuple[str, ...]) -> None:
+        self.call_ids = call_ids
+        shown = ", ".join(call_ids[:5]) + (" ..." if len(call_ids) > 5 else "")
+        super().__init__(f"tool calls without a result: {shown}. Append their results, or a user message.")
+
+
+class FloorExceeded(FoldlineError):
+    """What no compaction can remove is larger than the budget.
+
+    `floor` and `budget` are in Foldline's own tokens; `breakdown` maps each part of the floor to its tokens.
+    """
+
+    def __init__(self, floor: int, budget: int, breakdown: dict[str, int]) -> None:
+        self.floor = floor
+        self.budget = budget
+        self.breakdown = breakdown
+        parts = ", ".join(f"{name} {tokens:,}" for name, tokens in breakdown.items() if tokens)
+        super().__init__(
+            f"cannot fit {budget:,} tokens: {floor:,} cannot be removed ({parts}). "
+            f"Raise the target to at least {floor:,}, or shorten what is listed."
+        )
+
+
+class CompactionFailed(FoldlineError):
+    """A compaction could not be made; `detail` holds what was tried."""
+
+    def __init__(self, message: str, *, detail: dict[str, Any] | None = None) -> None:
+        self.detail = detail or {}
+        super().__init__(message)
