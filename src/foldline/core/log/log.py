@@ -1,0 +1,203 @@
+"""The log: an append-only tree of entries, chained by their ids, with a movable leaf.
+
+Two keys. `id` chains every entry: a hash over the parent's id and the entry's payload, times, durations and
+derived figures left out; it proves a log whole. `said_key` chains the messages alone, over a normal form in
+which the differences that clients introduce (cache marks, nulls, thinking, usage) do not show; it recognises
+a history that is sent again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
+from typing import Any, TypeVar
+
+import msgspec
+
+from foldline.core.log.codec import decode, encode
+from foldline.core.log.entries import Compacted, Entry, Pruned, Said
+from foldline.core.log.messages import Media, Message, Opaque, Text
+from foldline.errors import LeafMoved, StoreCorrupt, StoreError
+
+E = TypeVar("E", bound=Entry)
+
+
+def digest(data: bytes) -> str:
+    """Return the 128-bit BLAKE2b hash as 32 hex characters (RFC 7693)."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def entry_id(entry: Entry) -> str:
+    """Return the id that the entry must have: a hash over its parent and payload, times and durations left out."""
+    if isinstance(entry, Said):
+        bare: Entry = msgspec.structs.replace(entry, id="", at=None, tokens=0, said_key="")
+    elif isinstance(entry, Compacted | Pruned):
+        receipt = msgspec.structs.replace(entry.receipt, created_at="", duration_ms=0.0)
+        bare = msgspec.structs.replace(entry, id="", at=None, receipt=receipt)
+    else:
+        bare = msgspec.structs.replace(entry, id="", at=None)
+    return digest(encode(bare))
+
+
+def chained(entry: E, parent: str | None) -> E:
+    """Return the entry placed under `parent`, with its id."""
+    placed = msgspec.structs.replace(entry, parent=parent, id="")
+    return msgspec.structs.replace(placed, id=entry_id(placed))
+
+
+def said(
+    message: Message, *, parent: str | None, said_key: str = "", tokens: int = 0, at: float | None = None
+) -> Said:
+    """Make the entry of a message under `parent`; `said_key` is the key of the newest message before it."""
+    entry = Said(id="", parent=None, message=message, said_key="", tokens=tokens, at=at)
+    placed = chained(entry, parent)
+    return msgspec.structs.replace(placed, said_key=next_said_key(said_key, message))
+
+
+def next_said_key(before: str, message: Message) -> str:
+    """Return the key of a message said after the one whose key is `before` ("" for the first)."""
+    return digest(encode([before, normal_form(message)]))
+
+
+def normal_form(message: Message) -> list[Any]:
+    """Return what makes two messages the same: role, text, calls with parsed arguments, results, media."""
+    results = [[result.call_id, result.text] for result in message.results]
+    only_results = bool(results) and all(
+        part.__class__ is not Text or not part.text for part in message.parts
+    )
+    role = "tool" if only_results and message.role == "user" else message.role
+    calls = [[call.id, call.name, _sorted(call.arguments)] for call in message.calls]
+    media = [_sorted(msgspec.to_builtins(part)) for part in message.parts if isinstance(part, Media)]
+    opaque = [
+        _sorted(part.data) for part in message.parts if isinstance(part, Opaque) and "cache" not in part.kind
+    ]
+    return [role, message.text.strip(), calls, results, media, opaque]
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        items: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
+        return {key: _sorted(items[key]) for key in sorted(items) if key != "cache_control"}
+    if isinstance(value, list):
+        return [_sorted(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+    return value
+
+
+class Log:
+    """An append-only tree of entries and a leaf, in memory."""
+
+    def __init__(self, entries: Iterable[Entry] = (), leaf: str | None = None) -> None:
+        self._entries: dict[str, Entry] = {}
+        self.leaf: str | None = None
+        for entry in entries:
+            self._add(entry)
+        if leaf is not None:
+            self.move(leaf)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, entry: object) -> bool:
+        return entry in self._entries
+
+    def __getitem__(self, entry: str) -> Entry:
+        return self._entries[entry]
+
+    def append(self, entries: Iterable[Entry], *, seen: str | None) -> None:
+        """Append a chain of entries after the leaf that the writer saw, all or none.
+
+        Raises LeafMoved where the leaf is another one; entries that already follow `seen` on the path are
+        left as they are.
+        """
+        new = list(entries)
+        if self._already_there(new, seen):
+            return
+        if seen != self.leaf:
+            raise LeafMoved("another writer appended first", leaf=self.leaf)
+        before = seen
+        for entry in new:
+            if entry.parent != before:
+                raise StoreError(f"entry {entry.id} does not follow {before}")
+            before = entry.id
+        for entry in new:
+            self._add(entry)
+
+    def _already_there(self, new: list[Entry], seen: str | None) -> bool:
+        if not new or new[-1].id not in self._entries:
+            return not new
+        on_path = {entry.id for entry in self.path()}
+        return new[0].parent == seen and all(entry.id in on_path for entry in new)
+
+    def _add(self, entry: Entry) -> None:
+        if entry.parent is not None and entry.parent not in self._entries:
+            raise StoreCorrupt(f"entry {entry.id} follows {entry.parent}, which is not in the log")
+        self._entries[entry.id] = entry
+        self.leaf = entry.id
+
+    def move(self, leaf: str | None) -> None:
+        """Move the leaf to an entry of the log, or before the first (None). Nothing is removed."""
+        if leaf is not None and leaf not in self._entries:
+            raise StoreError(f"no entry {leaf} in this session")
+        self.leaf = leaf
+
+    def path(self, leaf: str | None = None) -> list[Entry]:
+        """Return the entries from the root to `leaf` (default: the log's leaf)."""
+        return path_to(self._entries, leaf if leaf is not None else self.leaf)
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield every entry of every branch, in the order of appending."""
+        yield from self._entries.values()
+
+    def verify(self) -> list[str]:
+        """Return what is wrong with the log; an empty list proves that it is whole."""
+        return verify(self._entries.values())
+
+
+def path_to(entries: Mapping[str, Entry], leaf: str | None) -> list[Entry]:
+    """Return the entries from the root to `leaf`; raises StoreCorrupt on a missing parent or a cycle."""
+    found: list[Entry] = []
+    seen: set[str] = set()
+    at = leaf
+    while at is not None:
+        if at in seen:
+            raise StoreCorrupt(f"entry {at} is its own ancestor")
+        seen.add(at)
+        entry = entries.get(at)
+        if entry is None:
+            raise StoreCorrupt(f"entry {at} is missing from the log")
+        found.append(entry)
+        at = entry.parent
+    found.reverse()
+    return found
+
+
+def verify(entries: Iterable[Entry]) -> list[str]:
+    """Return a line for each entry that does not hash to its id, lacks its parent or breaks the said-keys.
+
+    Entries come in the order of appending: parents before children.
+    """
+    problems: list[str] = []
+    keys: dict[str | None, str] = {None: ""}  # entry id -> the said-key of the newest message up to it
+    for entry in entries:
+        if entry_id(entry) != entry.id:
+            problems.append(f"{entry.id}: the content does not match the id")
+        if entry.parent not in keys:
+            problems.append(f"{entry.id}: its parent {entry.parent} is missing or comes later")
+        before = keys.get(entry.parent, "")
+        keys[entry.id] = before
+        if isinstance(entry, Said):
+            keys[entry.id] = entry.said_key
+            if entry.said_key != next_said_key(before, entry.message):
+                problems.append(f"{entry.id}: its said-key does not follow the one before")
+        if isinstance(entry, Said) and entry.message.native is not None:
+            try:
+                decode(entry.message.native.raw)
+            except ValueError:
+                problems.append(f"{entry.id}: its native payload is not JSON")
+    return problems
+
+
+def prefix_tokens(kept: Iterable[Said]) -> list[int]:
+    """Return running sums: element i is the tokens of the first i messages."""
+    return [0, *accumulate(entry.tokens for entry in kept)]
