@@ -20,6 +20,7 @@ class Edit(msgspec.Struct, frozen=True, omit_defaults=True):
     part: int
     kind: str
     replacement: Part | None = None
+    saved: int = 0  # tokens by which the entry shrinks
 
 
 class Pin(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ import msgspec
 
 from foldline.core.log.codec import decode, encode
 from foldline.core.log.entries import Compacted, Entry, Pruned, Said
-from foldline.core.log.messages import Media, Message, Opaque, Text
+from foldline.core.log.messages import Media, Message, Opaque
 from foldline.errors import LeafMoved, StoreCorrupt, StoreError
 
 E = TypeVar("E", bound=Entry)
@@ -72,7 +72,7 @@ def normal_form(message: Message) -> list[Any]:
     opaque = [
         _sorted(part.data) for part in message.parts if isinstance(part, Opaque) and "cache" not in part.kind
     ]
-    return [role, message.text.strip(), calls, results, media, opaque]
+    return [role, text, calls, results, media, opaque]
 
 
 def _sorted(value: Any) -> Any:
