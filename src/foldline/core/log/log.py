@@ -63,10 +63,8 @@ def next_said_key(before: str, message: Message) -> str:
 def normal_form(message: Message) -> list[Any]:
     """Return what makes two messages the same: role, text, calls with parsed arguments, results, media."""
     results = [[result.call_id, result.text] for result in message.results]
-    only_results = bool(results) and all(
-        part.__class__ is not Text or not part.text for part in message.parts
-    )
-    role = "tool" if only_results and message.role == "user" else message.role
+    text = message.text.strip()
+    role = "tool" if results and not text and message.role == "user" else message.role
     calls = [[call.id, call.name, _sorted(call.arguments)] for call in message.calls]
     media = [_sorted(msgspec.to_builtins(part)) for part in message.parts if isinstance(part, Media)]
     opaque = [
