@@ -1,0 +1,190 @@
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foldline.core.checkpoint.redact import redact, redact_facts
+from foldline.core.ledger.facts import CommandFact, ConstraintFact, Ledger, ValueFact
+
+# Put together at run time, so that nothing in this file has the shape of a key.
+MIX = "a1B2c3D4e5F6g7H8i9J0"
+UPPER = "A1B2C3D4E5F6G7H8"
+HEX = "0a1b2c3d4e5f6071"
+BODY = "MIIEpAIBAAKCAQEA" * 4
+PEM = "-----BEGIN {0}PRIVATE KEY-----{1}" + BODY + "{1}" + BODY + "{1}-----END {0}PRIVATE KEY-----"
+
+SECRETS = {
+    "AWS key": ["AK" + "IA" + UPPER, "AS" + "IA" + UPPER],
+    "GitHub token": ["gh" + "p_" + MIX * 2, "gh" + "s_" + MIX * 2, "github" + "_pat_" + MIX * 3],
+    "GitLab token": ["gl" + "pat-" + MIX],
+    "Anthropic key": ["sk" + "-ant-api03-" + MIX * 3 + "-_AA"],
+    "API key": ["sk" + "-" + MIX * 2, "sk" + "-proj-" + MIX * 4, "sk" + "-or-v1-" + HEX * 4],
+    "Stripe key": ["sk" + "_live_" + MIX, "rk" + "_test_" + MIX, "wh" + "sec_" + MIX],
+    "Slack token": ["xo" + "xb-123456789012-" + MIX, "xa" + "pp-1-" + UPPER + "-" + MIX],
+    "Google key": ["AI" + "za" + (MIX * 2)[:35]],
+    "Google token": ["ya" + "29." + MIX * 2],
+    "Google secret": ["GOC" + "SPX-" + MIX + "abcdefgh"],
+    "npm token": ["np" + "m_" + (MIX * 2)[:36]],
+    "PyPI token": ["py" + "pi-" + MIX * 4],
+    "Hugging Face token": ["h" + "f_" + MIX * 2],
+    "Groq key": ["gs" + "k_" + MIX * 2],
+    "xAI key": ["xa" + "i-" + MIX * 3],
+    "SendGrid key": ["S" + "G." + MIX + "." + MIX * 2],
+    "DigitalOcean token": ["do" + "p_v1_" + HEX * 4],
+    "Databricks token": ["da" + "pi" + HEX * 2],
+    "JWT": ["ey" + "J" + MIX + ".ey" + "J" + MIX * 2 + "." + MIX],
+    "private key": [PEM.format("RSA ", "\n"), PEM.format("", "\\n"), PEM.format("OPENSSH ", "\r\n")],
+}
+SHAPED = [(kind, secret) for kind, group in SECRETS.items() for secret in group]
+
+
+@pytest.mark.parametrize(("kind", "secret"), SHAPED, ids=[f"{k}-{i}" for i, (k, _) in enumerate(SHAPED)])
+@pytest.mark.parametrize("around", ["{}", "key is {}.", '{{"value": "{}"}}', "`{}`", "x={} y", "\n{}\n"])
+def test_a_secret_of_a_known_shape_is_taken_out_wherever_it_stands(kind, secret, around):
+    assert redact(around.format(secret)) == around.format(f"[redacted: {kind}]")
+
+
+PLACED = [
+    ("postgres://app:{}@db:5432/x", "s3cr3tpw", "password"),
+    ("redis://:{}@cache:6379/0", "pass9word", "password"),
+    ("Authorization: Bearer {}", MIX, "credentials"),
+    ("authorization: Basic {}", "dXNlcjpwYXNzd29yZA==", "credentials"),
+    ('{{"Authorization": "Bearer {}"}}', MIX, "credentials"),
+    ("curl -H 'Authorization: token {}' u", MIX, "credentials"),
+    ("sent the header Bearer {} to it", MIX, "token"),
+    ("curl -s -u admin:{} https://example.com", "hunter2", "password"),
+    ("AccountKey={};EndpointSuffix=x", MIX * 3 + "==", "key"),
+    ("https://x.blob/y?sv=1&sig={}&se=2", MIX + "%2B", "signature"),
+    ("https://hooks.slack.com/services/{}", "T0AB12CD3/B0AB12CD3/" + MIX, "Slack webhook"),
+    ("DB_PASSWORD={}", "hunter2", "password"),
+    ("export STRIPE_SECRET={}", "abcdef-ghijkl", "secret"),
+    ("AWS_SECRET_ACCESS_KEY={}", "wJalrXUtn/K7MDENG+bPxRfiCY", "key"),
+    ("SECRET_KEY_BASE={}", MIX, "key"),
+    ("JWT_SECRET_2='{}'", MIX, "secret"),
+    ('{{"api_key": "{}"}}', MIX, "key"),
+    ('{{\\"apiKey\\": \\"{}\\"}}', MIX, "key"),
+    ("password: {}", "hunter2", "password"),
+    ("passphrase = '{}'", "open#sesame", "password"),
+    ("mysql --password={} -e x", "hunter2", "password"),
+    ("deploy --api-key {} --now", MIX, "key"),
+    ("client_secret: {}", MIX, "secret"),
+]
+
+
+@pytest.mark.parametrize(("text", "secret", "kind"), PLACED)
+def test_a_secret_is_known_by_its_place_or_its_name(text, secret, kind):
+    assert redact(text.format(secret)) == text.format(f"[redacted: {kind}]")
+
+
+KEPT = [
+    "commit 3f5d763aab0912de44c1b7e2f6a85d0c9b3e1f27 fixes it",
+    "id 123e4567-e89b-12d3-a456-426614174000",
+    "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "data:image/png;base64," + "iVBORw0KGgoAAAANSUhEUg+/" * 40,
+    "max_tokens: 4096, input_tokens=123456, tokens: 12",
+    "const token = getToken(request)",
+    "token = self.settings.token_v2_value",
+    "password: string;",
+    'password = os.environ["DB_PASSWORD_1"]',
+    "DB_PASSWORD=$DB_PASSWORD_FILE",
+    "API_KEY=${API_KEY_2}",
+    "OPENAI_API_KEY=<your-key-1>",
+    "SECRET_KEY=changeme",
+    "TOKEN=true",
+    "MAX_TOKEN=4096000",
+    "PASSWORD=******** ",
+    "Authorization: Bearer $GITHUB_TOKEN_2",
+    "Authorization: Bearer <token>",
+    "https://example.com:8080/a@b",
+    "git@github.com:owner/repo.git",
+    "postgres://app:${PGPASS}@db/x",
+    "-----BEGIN CERTIFICATE-----\nMIID\n-----END CERTIFICATE-----",
+    "nextPageToken: abcdef1234567890abcdef",
+    "sk-circle-fade-dot-with-long-name",
+    "the secret is to write tests",
+    "token bucket 12345 per second, secret 7 of success",
+    "author: key figures 2024",
+    "mock: eyJhbGciOi",
+    "docker run -u 1000:1000 img",
+    "tokenizer: cl100k_base_2024_long_name",
+    'type: "password", label: "Password"',
+    "src/auth/token.py:12: token: str | None = None",
+    "İ password: string İ",
+]
+
+
+@pytest.mark.parametrize("text", KEPT)
+def test_what_is_no_secret_is_kept(text):
+    assert redact(text) == text
+
+
+def test_a_private_key_without_its_end_loses_its_body_and_nothing_else():
+    cut = "-----BEGIN " + "PRIVATE KEY-----\n" + BODY + "\n" + BODY + "\nand then we went on"
+
+    assert redact(cut) == "[redacted: private key]\nand then we went on"
+
+
+def test_a_long_value_goes_whole():
+    assert redact("API_" + "KEY=" + MIX * 100 + " next") == "API_" + "KEY=[redacted: key] next"
+
+
+PIECES = [secret for _, secret in SHAPED] + [text.format(s) for text, s, _ in PLACED] + KEPT
+GLUE = [
+    "",
+    " ",
+    "\n",
+    "-",
+    "_",
+    "=",
+    ":",
+    '"',
+    "token=",
+    "password: ",
+    "://",
+    "@",
+    "Bearer ",
+    "sk-",
+    "ſ",
+    "İ",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES + GLUE) | st.text(max_size=4), max_size=10).map("".join))
+def test_redacting_twice_changes_nothing(text):
+    once = redact(text)
+
+    assert redact(once) == once
+
+
+@given(st.lists(st.sampled_from(SHAPED), min_size=1, max_size=4))
+def test_no_shaped_secret_survives_between_words(chosen):
+    text = redact(" and ".join(secret for _, secret in chosen))
+
+    assert not any(secret in text for _, secret in chosen)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["sk-", "eyJ-", "eyJaaaaaaaa.", "://", "-----BEGIN " + "PRIVATE KEY-----", "A" * 100, " ", "Bearer "],
+)
+def test_a_long_line_is_read_in_bounded_time(piece):
+    line = piece * (1_000_000 // len(piece))
+
+    assert redact(line) is not None  # a quadratic rule would not come back
+
+
+def test_every_string_of_a_ledger_is_redacted_and_the_rest_is_the_same_object():
+    secret = "gh" + "p_" + MIX * 2
+    clean = ConstraintFact(text="never push to main", entry="e1")
+    ledger = Ledger(
+        constraints=(clean,),
+        commands=(CommandFact(command=f"curl -H 'X: {secret}'", outcome="ok", entries=("e2",)),),
+        values=(ValueFact(value="5432", kind="number", name="port"),),
+    )
+
+    cleaned = redact_facts(ledger)
+
+    assert secret.encode() not in msgspec.json.encode(cleaned)
+    assert cleaned.constraints[0] is clean
+    assert cleaned.values is ledger.values
+    assert redact_facts(cleaned) is cleaned
