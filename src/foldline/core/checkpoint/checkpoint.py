@@ -1,0 +1,137 @@
+"""The checkpoint as it stands in a view, and how a later fold without a log recognises it.
+
+The whole message is wrapped in one versioned marker, the same for every policy. Its attributes say what
+belongs to it: whether an acknowledgement follows and how many quoted user messages stand beside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from foldline.core.decide.policy import Policy
+from foldline.core.log.entries import Checkpoint, Pin
+from foldline.core.log.messages import Message, Text
+from foldline.core.measure.tokens import Counter, message_tokens
+
+VERSION = 1
+_OPEN = re.compile(r'\A<foldline-checkpoint version="(\d+)" ack="([01])" quoted="(\d+)">\n')
+_CLOSE = "\n</foldline-checkpoint>"
+_SUMMARY = re.compile(r"<summary>\n(.*)\n</summary>", re.DOTALL)
+_PIN = re.compile(r'<pinned entry="([^"\n]*)">\n(.*?)\n</pinned>', re.DOTALL)
+
+
+class Recognised(msgspec.Struct, frozen=True):
+    """A checkpoint of ours in a list of messages: its index, text, what was in it, and what belongs to it."""
+
+    index: int
+    text: str
+    summary: str
+    pins: tuple[Pin, ...]
+    ack: bool
+    quoted: tuple[int, ...]
+    position: str
+
+
+def checkpoint_text(
+    summary: str,
+    policy: Policy,
+    *,
+    pins: Sequence[Pin] = (),
+    quoted: int = 0,
+    ack: bool = False,
+    number: int = 1,
+) -> str:
+    """Return the text of the message that replaces what is folded; `number` counts the session's compactions."""
+    version = f"Checkpoint {number} of this conversation." if policy.versions else ""
+    pinned = [f'<pinned entry="{pin.entry}">\n{_inert(pin.text)}\n</pinned>' for pin in pins]
+    blocks = [
+        version,
+        policy.prefix.strip(),
+        f"<summary>\n{_inert(summary).strip()}\n</summary>",
+        *(["Pinned by the user, word for word:", *pinned] if pinned else []),
+        policy.suffix.strip(),
+    ]
+    body = "\n\n".join(block for block in blocks if block)
+    head = f'<foldline-checkpoint version="{VERSION}" ack="{int(ack)}" quoted="{quoted}">'
+    return f"{head}\n{body}{_CLOSE}"
+
+
+def _inert(text: str) -> str:
+    """Break tags of ours inside quoted text, so that nothing quoted can end or start a checkpoint."""
+    return re.sub(r"<(/?)(?=(?:foldline-checkpoint|summary|pinned)\b)", r"<\1 ", text)
+
+
+def make_checkpoint(
+    summary: str,
+    policy: Policy,
+    counter: Counter,
+    *,
+    pins: Sequence[Pin] = (),
+    shown: Iterable[str] = (),
+    quoted: int = 0,
+    ack: bool = False,
+    number: int = 1,
+) -> Checkpoint:
+    """Make a checkpoint; `shown` are the pinned entries that stand in the view anyway and are not quoted."""
+    here = frozenset(shown)
+    rendered = [pin for pin in pins if pin.entry not in here]
+    text = checkpoint_text(summary, policy, pins=rendered, quoted=quoted, ack=ack, number=number)
+    message = as_message(text, policy.summary_role)
+    return Checkpoint(
+        text=text,
+        summary=summary,
+        role=policy.summary_role,
+        ack=policy.ack if ack else None,
+        position=policy.summary_position,
+        pins=tuple(pins),
+        tokens=message_tokens(message, counter),
+    )
+
+
+def as_message(text: str, role: str) -> Message:
+    """Return a checkpoint's text as the message that a view adds."""
+    return Message("system" if role == "system" else "user", (Text(text),))
+
+
+def recognise(messages: Sequence[Message]) -> Recognised | None:
+    """Find a checkpoint of ours where a view renders one: behind the leading system messages.
+
+    Only user messages (those it quotes) may stand before it. Nowhere else is one recognised, so that a tool
+    result or a later message that quotes a marker stays what it is.
+    """
+    start = 0
+    while start < len(messages) and messages[start].role in ("system", "developer"):
+        if (found := _read(messages, start, start)) is not None:
+            return found
+        start += 1
+    for index in range(start, len(messages)):
+        message = messages[index]
+        if message.role != "user" or message.results:
+            return None
+        if (found := _read(messages, index, start)) is not None:
+            return found
+    return None
+
+
+def _read(messages: Sequence[Message], index: int, first: int) -> Recognised | None:
+    text = messages[index].text
+    head = _OPEN.match(text)
+    summary = _SUMMARY.search(text)
+    if head is None or summary is None or not text.endswith(_CLOSE) or int(head[1]) > VERSION:
+        return None
+    quoted = int(head[3])
+    after = index - first >= quoted > 0
+    ack = head[2] == "1"
+    begin = index - quoted if after else index + 1 + int(ack)
+    return Recognised(
+        index=index,
+        text=text,
+        summary=summary[1],
+        pins=tuple(Pin(match[1], match[2]) for match in _PIN.finditer(text, summary.end())),
+        ack=ack,
+        quoted=tuple(range(begin, min(begin + quoted, len(messages)))),
+        position="after" if after else "before",
+    )

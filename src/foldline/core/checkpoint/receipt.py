@@ -1,0 +1,49 @@
+"""What a boundary did, in figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from foldline.core.log.entries import Edit, Said
+
+Sized = tuple[str, int]  # a category and the tokens of one item of a view
+
+
+def category(entry: Said) -> str:
+    """Return what a message counts as in a receipt."""
+    message = entry.message
+    if message.results:
+        return "tool results"
+    if message.role in ("system", "developer"):
+        return "system"
+    return "assistant" if message.role == "assistant" else "user"
+
+
+def by_category(
+    before: Sequence[Sized], after: Sequence[Sized], *, apart: int = 0
+) -> dict[str, tuple[int, int]]:
+    """Return tokens before and after by category; `apart` is a system prompt and tools given apart."""
+    sums: dict[str, list[int]] = {"system prompt and tools": [apart, apart]} if apart else {}
+    for side, items in enumerate((before, after)):
+        for name, tokens in items:
+            sums.setdefault(name, [0, 0])[side] += tokens
+    return {name: (pair[0], pair[1]) for name, pair in sums.items()}
+
+
+def dropped(folded: Sequence[Said], edits: Sequence[Edit]) -> dict[str, object]:
+    """Return what left the view: folded messages, calls and media, and the edits by kind."""
+    messages = [entry.message for entry in folded]
+    calls: dict[str, int] = {}
+    for message in messages:
+        for call in message.calls:
+            calls[call.name] = calls.get(call.name, 0) + 1
+    kinds: dict[str, int] = {}
+    for edit in edits:
+        kinds[edit.kind] = kinds.get(edit.kind, 0) + 1
+    counted: Mapping[str, object] = {
+        "messages": len(messages),
+        "user_messages": sum(message.is_prompt for message in messages),
+        "calls": dict(sorted(calls.items(), key=lambda item: (-item[1], item[0]))),
+        "edits": kinds,
+    }
+    return {name: value for name, value in counted.items() if value}

@@ -1,0 +1,74 @@
+"""The cut: how much of the newest is kept word for word."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+import msgspec
+
+from foldline.core.decide.policy import CutRule, Keep
+from foldline.core.fold.legal import fits_rule, legal_cuts
+from foldline.core.fold.pairing import Pairing
+from foldline.core.log.entries import Said
+from foldline.core.log.log import prefix_tokens
+from foldline.core.measure.window import Window
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """A chosen cut: messages from `index` on are kept; `split` says that it falls inside a turn.
+
+    `by_rule` is False where the policy's own rule allowed no cut and another legal one was taken.
+    """
+
+    index: int
+    split: bool
+    by_rule: bool
+
+
+def keep_index(kept: Sequence[Said], keep: Keep, budget: int, window: Window, usable: int) -> int:
+    """Return the index at which walking back from the end reaches the amount to keep.
+
+    `budget` caps the amount in tokens. The message that reaches it is included, as in every seed.
+    """
+    sums = prefix_tokens(kept)
+    total = sums[-1]
+    amount = min(budget, keep.amount.resolve(window, usable)) if keep.amount else budget
+    counts = [
+        *([keep.messages] if keep.messages is not None else []),
+        *([int(len(kept) * keep.message_fraction)] if keep.message_fraction is not None else []),
+    ]
+    if not counts and keep.amount is None:
+        return len(kept)
+    by_tokens = 0 if amount >= total else bisect_right(sums, total - amount) - 1
+    by_count = len(kept) - min(counts) if counts else 0
+    fitting = bisect_left(sums, total - budget) if budget < total else 0
+    if counts and keep.amount is None:
+        return max(by_count, fitting)
+    return max(by_tokens if not counts else max(by_tokens, by_count), 0)
+
+
+def choose_cut(
+    kept: Sequence[Said], at: int, rule: CutRule, *, pairing: Pairing | None = None, first: int = 1
+) -> Cut | None:
+    """Return the nearest legal cut at or after `at` that the policy's rule allows.
+
+    Where the rule allows none, any legal one is taken, and where none follows, the last before; None where
+    nothing can be folded. `first` is the least index allowed (a boundary that must not be crossed).
+    """
+    legal = [index for index in legal_cuts(kept, pairing) if index >= first]
+    if not legal:
+        return None
+    last = legal[-1]
+    after = legal[bisect_left(legal, at) :]
+    ruled = next((i for i in after if i < len(kept) and fits_rule(rule, kept, i)), None)
+    if ruled is not None:
+        return Cut(ruled, split=is_split(kept, ruled), by_rule=True)
+    index = after[0] if after else last
+    by_rule = index >= len(kept) and at >= len(kept)
+    return Cut(index, split=is_split(kept, index), by_rule=by_rule)
+
+
+def is_split(kept: Sequence[Said], index: int) -> bool:
+    """Whether a cut leaves the first part of a turn behind and keeps the rest."""
+    return index < len(kept) and not kept[index].message.is_prompt

@@ -1,0 +1,110 @@
+"""Which result answers which call, read from left to right as a provider would.
+
+An assistant message with calls opens a batch. Results answer open calls of the batch alone. A system,
+developer or injected message inside a batch waits until the batch is complete; an assistant message or
+words of the user close it, and what is still open then stays unanswered. A result that finds no open call
+is late (or an orphan).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from foldline.core.log.messages import Message, ToolCall, ToolResult
+
+
+class Batch(msgspec.Struct):
+    """One assistant message's calls: `start` is its index, `end` that of the last message that belongs to it.
+
+    `open` maps the ids not answered yet to the tool's name; `closed` says that no more results are expected.
+    """
+
+    start: int
+    end: int
+    open: dict[str, str]
+    closed: bool = False
+
+
+class Pairing(msgspec.Struct):
+    """The batches of a list of messages, and the result and call parts that pair with nothing.
+
+    `late` and `doubled` list (message index, part index): results without an open call, and calls whose id
+    stands twice in one batch.
+    """
+
+    batches: list[Batch] = []
+    late: list[tuple[int, int]] = []
+    doubled: list[tuple[int, int]] = []
+
+    @property
+    def current(self) -> Batch | None:
+        """The batch that still takes results, if any."""
+        last = self.batches[-1] if self.batches else None
+        return last if last is not None and not last.closed and last.open else None
+
+    def say(self, index: int, message: Message) -> tuple[str, ...]:
+        """Take the next message; return the ids of calls that it leaves unanswered for good."""
+        batch = self.current
+        for part_index, part in enumerate(message.parts):
+            if isinstance(part, ToolResult):
+                self._answer(batch, index, part_index, part)
+        if batch is None or not batch.open or waits(message, batch):
+            self._open(index, message)
+            return ()
+        if message.results and message.role == "tool":
+            return ()
+        if message.results and not message.is_prompt:
+            return ()
+        batch.closed = True
+        left = tuple(batch.open)
+        self._open(index, message)
+        return left
+
+    def _answer(self, batch: Batch | None, index: int, part_index: int, part: ToolResult) -> None:
+        if batch is not None and part.call_id in batch.open:
+            del batch.open[part.call_id]
+            batch.end = index
+        else:
+            self.late.append((index, part_index))
+
+    def _open(self, index: int, message: Message) -> None:
+        if message.role != "assistant" or not message.calls:
+            return
+        batch = Batch(start=index, end=index, open={})
+        for part_index, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                if part.id in batch.open:
+                    self.doubled.append((index, part_index))
+                else:
+                    batch.open[part.id] = part.name
+        self.batches.append(batch)
+
+
+def waits(message: Message, batch: Batch | None) -> bool:
+    """Whether a message inside an open batch has to wait until the batch is complete."""
+    if batch is None or not batch.open or message.results:
+        return False
+    return message.role in ("system", "developer") or (message.role == "user" and message.injected)
+
+
+def pair(messages: Sequence[Message]) -> Pairing:
+    """Pair the calls and results of a whole list."""
+    pairing = Pairing()
+    for index, message in enumerate(messages):
+        pairing.say(index, message)
+    return pairing
+
+
+def unanswered_from(messages: Sequence[Message]) -> int:
+    """Return the index of the first message not yet answered; the length where everything is.
+
+    Unanswered are user messages and results after the last assistant message, and an open batch with it.
+    """
+    last = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "assistant"), -1)
+    current = pair(messages[last:]).current if last >= 0 and messages[last].calls else None
+    if current is not None:
+        return last
+    after = range(last + 1, len(messages))
+    return next((i for i in after if messages[i].role in ("user", "tool")), len(messages))

@@ -1,0 +1,109 @@
+"""Repair of a list of messages before it is folded: late results go to their calls, orphans are left out.
+
+Only for lists that are folded without a log (and for files that are imported into one); in a log nothing
+moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from foldline.core.log.messages import Message, Part, ToolCall, ToolResult
+
+
+class Repaired(msgspec.Struct):
+    """The messages in a sendable order, each with its index in the input; `orphans` lists (index, call id)."""
+
+    messages: list[tuple[int, Message]]
+    orphans: list[tuple[int, str]]
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything moved, was split or was left out."""
+        indices = [index for index, _ in self.messages]
+        return bool(self.orphans) or indices != list(range(len(indices)))
+
+
+class _Piece(msgspec.Struct):
+    """A run of parts of message `index` that moves as one; `batch` is the call message it answers."""
+
+    index: int
+    first: int
+    parts: tuple[Part, ...]
+    batch: int | None = None
+
+
+def repair(messages: Sequence[Message]) -> Repaired:
+    """Order messages so that every result follows its call; return them with what was left out."""
+    owners, orphans = _owners(messages)
+    answers: dict[int, list[_Piece]] = {}
+    pieces: list[_Piece] = []
+    for index, message in enumerate(messages):
+        for piece in _pieces(index, message, owners):
+            if piece.batch is None:
+                pieces.append(piece)
+            else:
+                answers.setdefault(piece.batch, []).append(piece)
+    ordered: list[_Piece] = []
+    for piece in pieces:
+        ordered.append(piece)
+        ordered.extend(answers.pop(piece.index, []) if _calls(piece) else [])
+    return Repaired(_joined(messages, ordered), orphans)
+
+
+def _calls(piece: _Piece) -> bool:
+    return any(isinstance(part, ToolCall) for part in piece.parts)
+
+
+def _owners(messages: Sequence[Message]) -> tuple[dict[tuple[int, int], int], list[tuple[int, str]]]:
+    """Map each result (message, part) to its call message: the nearest unanswered call of that id before it."""
+    waiting: dict[str, list[int]] = {}
+    owners: dict[tuple[int, int], int] = {}
+    orphans: list[tuple[int, str]] = []
+    for index, message in enumerate(messages):
+        for at, part in enumerate(message.parts):
+            if isinstance(part, ToolCall) and message.role == "assistant":
+                waiting.setdefault(part.id, []).append(index)
+            elif isinstance(part, ToolResult):
+                calls = waiting.get(part.call_id)
+                if calls:
+                    owners[index, at] = calls.pop()
+                else:
+                    orphans.append((index, part.call_id))
+    return owners, orphans
+
+
+def _pieces(index: int, message: Message, owners: dict[tuple[int, int], int]) -> list[_Piece]:
+    if not message.results:
+        return [_Piece(index, 0, message.parts)]
+    pieces: list[_Piece] = []
+    for at, part in enumerate(message.parts):
+        if isinstance(part, ToolResult) and (index, at) not in owners:
+            continue
+        batch = owners.get((index, at))
+        last = pieces[-1] if pieces else None
+        if last is not None and last.batch == batch and last.first + len(last.parts) == at:
+            last.parts = (*last.parts, part)
+        else:
+            pieces.append(_Piece(index, at, (part,), batch))
+    return pieces
+
+
+def _joined(messages: Sequence[Message], ordered: Sequence[_Piece]) -> list[tuple[int, Message]]:
+    """Put neighbouring pieces of one message together again; a whole message stays as received."""
+    runs: list[_Piece] = []
+    for piece in ordered:
+        last = runs[-1] if runs else None
+        if last is not None and last.index == piece.index and last.first + len(last.parts) == piece.first:
+            runs[-1] = _Piece(last.index, last.first, (*last.parts, *piece.parts))
+        else:
+            runs.append(piece)
+    return [(run.index, _whole(messages[run.index], run)) for run in runs]
+
+
+def _whole(message: Message, run: _Piece) -> Message:
+    if len(run.parts) == len(message.parts):
+        return message
+    return msgspec.structs.replace(message, parts=run.parts, native=None)

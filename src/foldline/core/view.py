@@ -1,0 +1,296 @@
+"""The view: what the model is sent, folded from the entries of a path.
+
+`Fold` takes entries one by one, so that a turn costs what the turn adds; a boundary is the only entry that
+makes it look at older ones again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from foldline.core.fold.pairing import Pairing, unanswered_from, waits
+from foldline.core.log.entries import Compacted, Edit, Entry, Lifted, Noted, Pin, Pinned, Pruned, Said
+from foldline.core.log.messages import Message, Role, Text, ToolResult
+from foldline.core.measure.tokens import Counter, message_tokens
+
+LATE_CAP = 2_000  # characters of a late result that a note quotes; the rest stays in the history
+UNANSWERED = "[No result was recorded for this call: it was interrupted.]"
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """An entry's message, as received but for the edits that a boundary listed."""
+
+    entry: Said
+    edits: tuple[Edit, ...] = ()
+
+
+class Made(msgspec.Struct, frozen=True):
+    """A message that the view adds: `kind` is checkpoint, ack, unanswered, late or pin; `source` its entry."""
+
+    kind: str
+    message: Message
+    source: str
+    tokens: int
+
+
+Item = Kept | Made
+
+
+class Fold:
+    """The fold of a path, or of the part of a path that its view needs."""
+
+    def __init__(self, entries: Iterable[Entry] = (), *, counter: Counter) -> None:
+        self._counter = counter
+        self._entries: list[Entry] = []
+        self._reset()
+        for entry in entries:
+            self._entries.append(entry)
+        self._refold()
+
+    def _reset(self) -> None:
+        self.boundary: Compacted | None = None
+        self.leading: list[Said] = []
+        self.quoted: list[Said] = []
+        self.kept: list[Said] = []  # what was said and is in the view, from the first kept on
+        self.edits: dict[str, tuple[Edit, ...]] = {}
+        self.pins: dict[str, Pin] = {}
+        self.notes: list[Noted] = []
+        self.fresh_from = 0  # index in `kept` of the first message said after the newest boundary
+        self.pairing = Pairing()
+        self._items: list[Item] = []
+        self._tokens = 0
+        self._waiting: list[Item] = []
+
+    # ---- reading
+
+    @property
+    def open_calls(self) -> tuple[str, ...]:
+        """The ids of calls that still wait for their results."""
+        batch = self.pairing.current
+        return tuple(batch.open) if batch else ()
+
+    @property
+    def tokens(self) -> int:
+        """The size of the view by Foldline's own count, without a system prompt or tools given apart."""
+        return self._tokens + sum(item.tokens for item in self._tail())
+
+    @property
+    def unanswered(self) -> int:
+        """The index in `kept` of the first message that no reply has seen yet."""
+        return unanswered_from([entry.message for entry in self.kept])
+
+    def view(self) -> list[Item]:
+        """Return the view; calls still open are answered by a note that says so."""
+        return [*self._items, *self._tail()]
+
+    def items(self) -> Sequence[Item]:
+        """Return the view without a copy; only valid where no call is open."""
+        return self._items if not self._waiting and not self.open_calls else self.view()
+
+    def entries(self) -> list[Entry]:
+        """Return the entries that were folded, in order."""
+        return list(self._entries)
+
+    # ---- folding
+
+    def push(self, entry: Entry) -> None:
+        """Take the next entry of the path."""
+        self._entries.append(entry)
+        if isinstance(entry, Said):
+            self._say(entry)
+        elif isinstance(entry, Pinned):
+            self._pin(entry)
+        elif isinstance(entry, Noted):
+            self.notes.append(entry)
+        else:
+            self._refold()
+
+    def _refold(self) -> None:
+        self._reset()
+        lifted = {e.target: e.lifted for e in self._entries if isinstance(e, Lifted)}
+        boundaries = [
+            (i, e)
+            for i, e in enumerate(self._entries)
+            if isinstance(e, Compacted | Pruned) and not lifted.get(e.id, False)
+        ]
+        start = self._start([(i, e) for i, e in boundaries if isinstance(e, Compacted)])
+        newest = boundaries[-1][0] if boundaries else -1
+        said_at = next((i for i, e in boundaries if e is self.boundary), 0)
+        self._collect_edits([e for i, e in boundaries if i >= said_at])
+        for index in range(start, len(self._entries)):
+            entry = self._entries[index]
+            if index == newest:
+                self.fresh_from = len(self.kept)
+            if isinstance(entry, Said):
+                self._say(entry)
+            elif isinstance(entry, Pinned) and (self.boundary is None or index > said_at):
+                self._pin(entry)
+        self.notes = [entry for entry in self._entries if isinstance(entry, Noted)]
+
+    def _start(self, compacted: list[tuple[int, Compacted]]) -> int:
+        """Place what stands before the kept messages; return the index of the first kept entry."""
+        if not compacted:
+            return 0
+        index, boundary = compacted[-1]
+        by_id = {entry.id: (i, entry) for i, entry in enumerate(self._entries)}
+        self.boundary = boundary
+        self.pins = {pin.entry: pin for pin in boundary.checkpoint.pins}
+        for edit in boundary.edits:
+            self.edits[edit.entry] = (*self.edits.get(edit.entry, ()), edit)
+        self.leading = self._said(by_id, boundary.leading)
+        self.quoted = self._said(by_id, boundary.quoted)
+        start = by_id[boundary.first_kept][0] if boundary.first_kept in by_id else index
+        for entry in self.leading:
+            self._keep(entry)
+        made = self._checkpoint(boundary, first=self._first_kept(start))
+        if boundary.checkpoint.position == "after":
+            self._keep_all(self.quoted)
+        for item in made:
+            self._emit(item)
+        if boundary.checkpoint.position != "after":
+            self._keep_all(self.quoted)
+        return start
+
+    def _said(self, by_id: dict[str, tuple[int, Entry]], ids: tuple[str, ...]) -> list[Said]:
+        found = [by_id[i][1] for i in ids if i in by_id]
+        return [entry for entry in found if isinstance(entry, Said)]
+
+    def _first_kept(self, start: int) -> Message | None:
+        first = next((e for e in self._entries[start:] if isinstance(e, Said)), None)
+        return first.message if first else None
+
+    def _checkpoint(self, boundary: Compacted, first: Message | None) -> list[Made]:
+        point = boundary.checkpoint
+        role: Role = "system" if point.role == "system" else "user"
+        made = [Made("checkpoint", Message(role, (Text(point.text),)), boundary.id, point.tokens)]
+        before = point.position != "after" and bool(self.quoted)
+        if point.ack and (before or first is None or first.role != "assistant"):
+            made.append(self._made("ack", Message("assistant", (Text(point.ack),)), boundary.id))
+        return made
+
+    def _collect_edits(self, boundaries: list[Compacted | Pruned]) -> None:
+        for boundary in boundaries:
+            if isinstance(boundary, Pruned):
+                for edit in boundary.edits:
+                    older = tuple(e for e in self.edits.get(edit.entry, ()) if e.part != edit.part)
+                    self.edits[edit.entry] = (*older, edit)
+
+    # ---- one message
+
+    def _say(self, entry: Said) -> None:
+        message = entry.message
+        if self.boundary is None and not self.kept and message.role in ("system", "developer"):
+            self.leading.append(entry)
+            self._keep(entry)
+            return
+        index = len(self.kept)
+        self.kept.append(entry)
+        batch = self.pairing.current
+        if waits(message, batch):
+            self._waiting.append(self._as_kept(entry))
+            self.pairing.say(index, message)
+            return
+        late, doubled = len(self.pairing.late), len(self.pairing.doubled)
+        left = self.pairing.say(index, message)
+        if left and batch is not None:
+            self._emit(self._unanswered(left, entry.id))
+            self._release()
+        strange = [part for at, part in self.pairing.late[late:] if at == index]
+        twice = [part for at, part in self.pairing.doubled[doubled:] if at == index]
+        self._keep_but(entry, strange, twice)
+        if not self.open_calls:
+            self._release()
+
+    def _keep_but(self, entry: Said, strange: list[int], twice: list[int]) -> None:
+        """Keep a message without the parts that pair with nothing; late results become notes behind it."""
+        if not strange and not twice:
+            if any(not isinstance(p, Text) or p.text.strip() for p in entry.message.parts):
+                self._keep(entry)
+            return
+        out = tuple(Edit(entry.id, part, "repaired") for part in (*twice, *strange))
+        self.edits[entry.id] = (
+            *(e for e in self.edits.get(entry.id, ()) if e.part not in {o.part for o in out}),
+            *out,
+        )
+        if len(out) < len(entry.message.parts):
+            self._keep(entry)
+        for part in strange:
+            result = entry.message.parts[part]
+            if isinstance(result, ToolResult):
+                self._waiting.append(self._late(result, entry.id))
+
+    def _pin(self, entry: Pinned) -> None:
+        if not entry.on:
+            self.pins.pop(entry.target, None)
+            return
+        self.pins[entry.target] = Pin(entry.target, entry.text)
+        seen = {e.id for e in (*self.leading, *self.quoted, *self.kept)}
+        if entry.target in seen:
+            return
+        quote = Text(f"[Pinned by the user, from earlier in this conversation]\n{entry.text}")
+        self._waiting.append(self._made("pin", Message("user", (quote,)), entry.id))
+        if not self.open_calls:
+            self._release()
+
+    # ---- items
+
+    def _keep_all(self, entries: list[Said]) -> None:
+        for entry in entries:
+            self._keep(entry)
+
+    def _as_kept(self, entry: Said) -> Kept:
+        return Kept(entry, self.edits.get(entry.id, ()))
+
+    def _keep(self, entry: Said) -> None:
+        self._emit(self._as_kept(entry))
+
+    def _emit(self, item: Item) -> None:
+        self._items.append(item)
+        self._tokens += item_tokens(item)
+
+    def _release(self) -> None:
+        for item in self._waiting:
+            self._emit(item)
+        self._waiting.clear()
+
+    def _made(self, kind: str, message: Message, source: str) -> Made:
+        return Made(kind, message, source, message_tokens(message, self._counter))
+
+    def _unanswered(self, call_ids: tuple[str, ...], source: str) -> Made:
+        parts = tuple(ToolResult(call_id, (Text(UNANSWERED),), is_error=True) for call_id in call_ids)
+        return self._made("unanswered", Message("tool", parts), source)
+
+    def _late(self, result: ToolResult, source: str) -> Made:
+        text = result.text
+        more = (
+            f"\n[{len(text) - LATE_CAP:,} more characters in entry {source}]" if len(text) > LATE_CAP else ""
+        )
+        quote = f"[Late result of tool call {result.call_id}, quoted as data]\n{text[:LATE_CAP]}{more}"
+        return self._made("late", Message("user", (Text(quote),), injected=True), source)
+
+    def _tail(self) -> list[Item]:
+        """What a view at a leaf with open calls needs to be valid, and what waits for their results."""
+        batch = self.pairing.current
+        if batch is None:
+            return list(self._waiting)
+        source = self.kept[batch.start].id
+        return [self._unanswered(tuple(batch.open), source), *self._waiting]
+
+
+def item_tokens(item: Item) -> int:
+    """Return the tokens of one item of a view."""
+    if isinstance(item, Made):
+        return item.tokens
+    return max(0, item.entry.tokens - sum(edit.saved for edit in item.edits))
+
+
+def view(path: Iterable[Entry], *, counter: Counter) -> list[Item]:
+    """Return the view of a path (root to leaf, or the part that `Store.active` returns)."""
+    return Fold(path, counter=counter).view()
+
+
+def native_items(items: Sequence[Item]) -> list[tuple[Message, tuple[Edit, ...]]]:
+    """Return what a dialect renders: each message with its edits."""
+    return [(i.entry.message, i.edits) if isinstance(i, Kept) else (i.message, ()) for i in items]
