@@ -6,10 +6,11 @@ from typing import Literal
 
 import msgspec
 
-from foldline.core.measure.window import Amount
+from foldline.core.measure.window import Amount, Window, usable_tokens
 
 Moment = Literal["turn_start", "after_reply", "after_tools", "before_smaller_window", "append", "overflow"]
 Estimator = Literal["foldline", "chars/4", "chars/3.5+10"]
+TriggerOn = Literal["context", "input", "estimate"]
 CutRule = Literal["turn", "user", "user_or_plain_assistant", "not_result", "any"]
 Prompt = Literal["checkpoint", "handoff", "continuation", "detailed", "summary"]
 
@@ -44,12 +45,15 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     hard: Amount | None = None  # compact; None: never by itself
     limits: dict[str, int] = {}  # model name prefix -> hard trigger in tokens
     estimator: Estimator = "foldline"
-    min_messages: int = 0  # never compact with fewer messages in the view
+    # what a trigger compares: real usage + estimates of what follows, the last reply's input alone, or estimates
+    trigger_on: TriggerOn = "context"
+    min_messages: int = 0  # never compact by itself with fewer messages in the view
 
     # what is kept
     keep: Keep = Keep()
     quote_user_tokens: int = 0  # newest older user messages quoted word for word, in tokens
     cut_rule: CutRule = "not_result"
+    cross_boundary: bool = True  # False: nothing said before the newest boundary is kept by the next one
     min_gain: Amount = Amount()
 
     # prune
@@ -73,3 +77,8 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     summary_model: str | None = None
     background: bool = False
     per_model: dict[str, dict[str, object]] = {}  # model name prefix -> fields to replace
+
+
+def usable_of(policy: Policy, window: Window) -> int:
+    """Return what a view may take under a policy, in tokens: the input limit less the policy's reserve."""
+    return usable_tokens(window, policy.reserve)

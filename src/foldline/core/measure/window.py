@@ -1,8 +1,12 @@
-"""A model's limits, and what of them a session may use."""
+"""A model's limits, what of them a session may use, and what of a session no compaction can remove."""
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
+
+SMALLEST_SHARE = 0.25  # of the input limit that stays usable, however large the reserve
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -19,22 +23,65 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class Amount(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A number of tokens given in up to three ways; the smallest of those given counts.
+    """A number of tokens given in up to four ways; the smallest of those given counts.
 
-    `tokens` absolute, `fraction` of `of` (context, or usable), `output` the model's output limit.
+    `tokens` absolute, `fraction` of `of` (context, or usable), `output` the model's output limit, `less`
+    what is left of the input limit when that many tokens are set aside.
     """
 
     tokens: int | None = None
     fraction: float | None = None
     output: bool = False
-    of: str = "context"
+    of: Literal["context", "usable"] = "context"
+    less: int | None = None
 
     def resolve(self, window: Window, usable: int | None = None) -> int:
         """The amount for a window, in tokens; `usable` is needed where `of` says so (else: context)."""
         base = usable if self.of == "usable" and usable is not None else window.context
         given = [
             *([self.tokens] if self.tokens is not None else []),
-            *([int(base * self.fraction)] if self.fraction is not None else []),
+            *([share(base, self.fraction)] if self.fraction is not None else []),
             *([window.output] if self.output else []),
+            *([max(0, window.input_limit - self.less)] if self.less is not None else []),
         ]
         return min(given) if given else 0
+
+
+def share(base: int, fraction: float) -> int:
+    """Return the whole tokens in a fraction of `base`: 29% of 100 is 29, although 0.29 * 100 is less."""
+    return int(base * fraction + 1e-6)
+
+
+def usable_tokens(window: Window, reserve: Amount) -> int:
+    """Return what a view may take, in tokens: the input limit less the reserve.
+
+    At least a quarter of the input limit stays usable: a reserve made for large windows would leave nothing
+    of a small one, and every turn would compact.
+    """
+    limit = window.input_limit
+    return max(limit - reserve.resolve(window), share(limit, SMALLEST_SHARE))
+
+
+class Floor(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What no compaction can remove, in tokens of Foldline's own count.
+
+    `unanswered` are the messages that no reply has seen yet, at their elided size; `checkpoint` is the least
+    that a checkpoint takes.
+    """
+
+    system: int = 0
+    tools: int = 0
+    pins: int = 0
+    unanswered: int = 0
+    checkpoint: int = 0
+
+    @property
+    def total(self) -> int:
+        """The sum of the parts."""
+        return self.system + self.tools + self.pins + self.unanswered + self.checkpoint
+
+    @property
+    def breakdown(self) -> dict[str, int]:
+        """The parts by name, largest first; parts of no tokens are left out."""
+        parts = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: tokens for name, tokens in sorted(parts.items(), key=lambda p: -p[1]) if tokens}

@@ -1,0 +1,119 @@
+"""Whose turn it is, read from the newest messages, so that no summary has to remember it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from foldline.core.log.messages import Message, ToolCall
+
+State = Literal["mid_tool", "waiting", "done"]
+
+QUESTION_REACH = 4_000  # characters at the end of a reply in which a question to the user is looked for
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？؟])")
+
+_CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+", re.DOTALL)
+_QUESTION = re.compile(r"\?(?=[\"'”’»)\]*_]*(?:\s|$))|[？؟]")
+_LIST_ITEM = re.compile(r"\s*(?:[-*•]|\(?\w{1,2}[.)])\s")
+_ASKS = re.compile(
+    r"\b(?:please (?:confirm|choose|decide|advise|clarify|let me know (?:which|whether|if you want|how))"
+    r"|let me know (?:which|whether|how|what)|(?:waiting|wait) for your|awaiting your|before i (?:proceed|continue|go on)"
+    r"|i need (?:your|you to)|tell me which)\b",
+    re.IGNORECASE,
+)
+_COURTESY = re.compile(
+    r"\b(?:anything else|something else|other questions|more questions|further questions"
+    r"|how (?:else )?(?:can|may) i (?:help|assist))\b",
+    re.IGNORECASE,
+)
+_ASKING_TOOL = re.compile(
+    r"ask.?(?:user|human|question|follow)|request.?user|user.?(?:input|question)|confirm", re.IGNORECASE
+)
+
+
+class Continuation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where the session stands: `mid_tool`, `waiting` for the user, or `done`.
+
+    `mid_tool` says that the model is to go on: `because` is calls (some unanswered: `calls` has their ids),
+    results, prompt (words of the user not answered yet) or cut_off (a reply that ended too early). `waiting`
+    is because of a question (`question` has its words), calls of a tool that asks the user, or aborted (the
+    user stopped the reply).
+    """
+
+    state: State
+    because: str = ""
+    calls: tuple[str, ...] = ()
+    question: str = ""
+
+
+def continuation(messages: Sequence[Message]) -> Continuation:
+    """Return where the session stands after its newest messages; looks back to the last reply alone.
+
+    Reminders and system messages at the end do not count. A reply that ends in a question to the user waits
+    for the user; a courtesy ("anything else?") does not.
+    """
+    last = _last_reply(messages)
+    if last is None:
+        asked = any(message.is_prompt for message in messages)
+        return Continuation("mid_tool", "prompt") if asked else Continuation("done")
+    after, reply = messages[last + 1 :], messages[last]
+    if any(message.is_prompt for message in after):
+        return Continuation("mid_tool", "prompt")
+    answered = {result.call_id for message in after for result in message.results}
+    still_open = tuple(call for call in reply.calls if call.id not in answered)
+    if still_open:
+        return _open(still_open)
+    if reply.calls or answered:
+        return Continuation("mid_tool", "results")
+    return _ended(reply)
+
+
+def _last_reply(messages: Sequence[Message]) -> int | None:
+    for index in range(len(messages) - 1, -1, -1):
+        if messages[index].role == "assistant":
+            return index
+    return None
+
+
+def _open(calls: tuple[ToolCall, ...]) -> Continuation:
+    ids = tuple(call.id for call in calls)
+    if any(_ASKING_TOOL.search(call.name) for call in calls):
+        return Continuation("waiting", "calls", ids, question=_asked(calls))
+    return Continuation("mid_tool", "calls", ids)
+
+
+def _asked(calls: tuple[ToolCall, ...]) -> str:
+    for call in calls:
+        if isinstance(call.arguments, dict):
+            for key in ("question", "prompt", "message", "text"):
+                value = call.arguments.get(key)
+                if isinstance(value, str):
+                    return value
+    return ""
+
+
+def _ended(reply: Message) -> Continuation:
+    """A reply without calls: cut off, stopped by the user, a question, or the end of the work."""
+    if reply.stop in ("length", "error"):
+        return Continuation("mid_tool", "cut_off")
+    if reply.stop == "aborted":
+        return Continuation("waiting", "aborted")
+    question = _question(reply.text)
+    return Continuation("waiting", "question", question=question) if question else Continuation("done")
+
+
+def _question(text: str) -> str:
+    """Return the question that a reply ends in, "" where it ends in none."""
+    paragraphs = [p for p in _CODE.sub("", text[-QUESTION_REACH:]).split("\n\n") if p.strip()]
+    ending = paragraphs[-1:]
+    if len(paragraphs) > 1 and all(_LIST_ITEM.match(line) for line in ending[0].splitlines() if line.strip()):
+        ending = paragraphs[-2:]  # a question may be followed by the answers to choose from
+    sentences = [s for p in ending for s in _SENTENCE_END.split(p) if s.strip()]
+    for sentence in reversed(sentences):
+        if not _COURTESY.search(sentence) and (_QUESTION.search(sentence) or _ASKS.search(sentence)):
+            return sentence.strip()
+    return ""

@@ -1,0 +1,184 @@
+"""Whether to compact, at a moment: the decision and the numbers that led to it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from foldline.core.decide.breaker import BreakerState
+from foldline.core.decide.policy import Moment, Policy, usable_of
+from foldline.core.decide.presets import resolve
+from foldline.core.measure.window import Floor, Window
+
+AFTER_APPEND = frozenset({"turn_start", "after_reply", "after_tools"})  # moments that an append brings about
+LEAST_OUTPUT = 1_024  # tokens under which an answer is not worth asking for
+
+
+class Stay(msgspec.Struct, frozen=True, tag="stay"):
+    """Nothing is to be done; `why` says for what reason, `threshold` is the trigger that was not exceeded.
+
+    `why` is disabled, moment, subagent, few_messages, nothing_new, below, breaker or never.
+    """
+
+    why: str
+    moment: str
+    size: int
+    usable: int
+    threshold: int | None = None
+
+
+class Draft(msgspec.Struct, frozen=True, tag="draft"):
+    """A summary is to be made in the background: `size` exceeds the soft trigger, not the hard one."""
+
+    moment: str
+    size: int
+    usable: int
+    threshold: int
+    reason: str = "threshold"
+
+
+class Compact(msgspec.Struct, frozen=True, tag="compact"):
+    """A boundary is to be made now. `reason` is threshold, overflow or model_switch, as in the receipt."""
+
+    reason: str
+    moment: str
+    size: int
+    usable: int
+    threshold: int | None = None
+
+
+class Refuse(msgspec.Struct, frozen=True, tag="refuse"):
+    """A boundary is needed and none can help: what cannot be removed is larger than usable."""
+
+    reason: str
+    moment: str
+    size: int
+    usable: int
+    floor: int
+    breakdown: dict[str, int]
+    threshold: int | None = None
+
+
+Decision = Stay | Draft | Compact | Refuse
+
+
+class Thresholds(msgspec.Struct, frozen=True):
+    """The sizes that a view may have, in tokens, before it is drafted for (`soft`) and compacted (`hard`)."""
+
+    usable: int
+    soft: int | None
+    hard: int | None
+
+
+def thresholds(policy: Policy, window: Window) -> Thresholds:
+    """Return the triggers of a policy for a window; none is above usable."""
+    usable = usable_of(policy, window)
+    soft = min(usable, policy.soft.resolve(window, usable)) if policy.soft and policy.background else None
+    hard = min(usable, policy.hard.resolve(window, usable)) if policy.hard else None
+    return Thresholds(usable, soft, hard)
+
+
+def decide(
+    size: int,
+    window: Window,
+    policy: Policy,
+    moment: Moment,
+    *,
+    messages: int,
+    floor: Floor | int | None = None,
+    breaker: BreakerState | None = None,
+    model: str | None = None,
+    by_subagent: bool = False,
+    new_messages: int | None = None,
+) -> Decision:
+    """Say whether a compaction starts by itself at this moment, and why.
+
+    `size` is the policy's `trigger_size`, `messages` the messages in the view, `new_messages` those said
+    since the newest boundary, `floor` what no compaction can remove; all sizes are in tokens. A trigger
+    fires above its threshold, not at it. Where `before_smaller_window` is the moment, `window` is the
+    smaller one. Compactions by hand are not asked about here.
+    """
+    policy = resolve(policy, model, window)
+    seen = _Seen(moment, size, thresholds(policy, window), messages, new_messages, floor)
+    brake = breaker or BreakerState()
+    if moment == "overflow":
+        return _on_overflow(seen, policy, brake)
+    ignored = _ignored(seen, policy, by_subagent)
+    return seen.stay(ignored) if ignored else _at_threshold(seen, policy, brake)
+
+
+def counts(policy: Policy, moment: Moment) -> bool:
+    """Whether a policy looks at its triggers at this moment. `append` stands for every moment after one."""
+    return moment in policy.check_at or ("append" in policy.check_at and moment in AFTER_APPEND)
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    """What a decision is made from, and the answers that carry it."""
+
+    moment: Moment
+    size: int
+    limits: Thresholds
+    messages: int
+    new_messages: int | None
+    floor: Floor | int | None
+
+    def stay(self, why: str, threshold: int | None = None) -> Stay:
+        return Stay(why, self.moment, self.size, self.limits.usable, threshold)
+
+    def needed(self, reason: str, threshold: int | None = None) -> Compact | Refuse:
+        """Compact, or refuse where even the smallest view would not fit."""
+        usable, floor = self.limits.usable, self.floor
+        total = floor.total if isinstance(floor, Floor) else floor
+        if total is None or total <= usable:
+            return Compact(reason, self.moment, self.size, usable, threshold)
+        parts = floor.breakdown if isinstance(floor, Floor) else {"floor": total}
+        return Refuse(reason, self.moment, self.size, usable, total, parts, threshold)
+
+
+def _on_overflow(seen: _Seen, policy: Policy, brake: BreakerState) -> Decision:
+    allowed = policy.enabled if policy.on_overflow is None else policy.on_overflow
+    if not allowed or not (policy.enable_pruning or policy.enable_compaction):
+        return seen.stay("disabled")
+    return seen.stay("breaker") if brake.open_on_overflow else seen.needed("overflow")
+
+
+def _ignored(seen: _Seen, policy: Policy, by_subagent: bool) -> str | None:
+    """Why the triggers are not looked at, whatever the size."""
+    if not policy.enabled or not (policy.enable_pruning or policy.enable_compaction):
+        return "disabled"
+    if seen.limits.hard is None and seen.limits.soft is None:
+        return "never"
+    if not counts(policy, seen.moment):
+        return "moment"
+    return "subagent" if by_subagent else None
+
+
+def _at_threshold(seen: _Seen, policy: Policy, brake: BreakerState) -> Decision:
+    hard = seen.limits.hard
+    soft = seen.limits.soft if policy.enable_compaction else None
+    exceeded = max((limit for limit in (soft, hard) if limit is not None and seen.size > limit), default=None)
+    if exceeded is None:
+        return seen.stay("below", min((limit for limit in (soft, hard) if limit is not None), default=None))
+    if seen.messages < policy.min_messages:
+        return seen.stay("few_messages", exceeded)
+    switching = seen.moment == "before_smaller_window"
+    if seen.new_messages == 0 and not switching:
+        return seen.stay("nothing_new", exceeded)
+    reason = "model_switch" if switching else "threshold"
+    needed = seen.needed(reason, exceeded)
+    if isinstance(needed, Refuse):
+        return needed
+    if brake.open:
+        return seen.stay("breaker", exceeded)
+    drafting = hard is None or seen.size <= hard
+    return Draft(seen.moment, seen.size, seen.limits.usable, exceeded, reason) if drafting else needed
+
+
+def fitting_output(size: int, window: Window, wanted: int, *, least: int = LEAST_OUTPUT) -> int | None:
+    """Return a smaller `max_tokens` with which a request of `size` tokens fits, or None where none does.
+
+    Tried first on an overflow: providers count the output asked for against the context.
+    """
+    room = window.context - size
+    if size > window.input_limit or room < least or room >= wanted:
+        return None
+    return room

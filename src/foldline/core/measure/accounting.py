@@ -1,0 +1,92 @@
+"""How large the context is: the last real usage since the boundary, and estimates of what came after."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from foldline.core.log.entries import Said
+from foldline.core.log.messages import Message, Usage
+
+NOT_COMPLETE = frozenset({"aborted", "error"})
+
+
+class Size(msgspec.Struct, frozen=True):
+    """A context size in tokens: `measured` by a provider up to the entry `anchor`, `estimated` after it."""
+
+    tokens: int
+    measured: int
+    estimated: int
+    anchor: str | None = None
+
+
+def real_usage(message: Message) -> Usage | None:
+    """Return what a provider counted for a complete reply, or None where its figures count for nothing.
+
+    That is so for an aborted or errored reply, and where no input was reported: no request is empty.
+    """
+    usage = message.usage
+    if message.role != "assistant" or usage is None or message.stop in NOT_COMPLETE:
+        return None
+    return usage if usage.input + usage.cache_read + usage.cache_write > 0 else None
+
+
+def anchor_index(kept: Sequence[Said], fresh_from: int = 0) -> int | None:
+    """Return the index of the newest complete reply with usage, none of those before `fresh_from`.
+
+    Takes time in proportion to what follows that reply.
+    """
+    for index in range(len(kept) - 1, max(fresh_from, 0) - 1, -1):
+        if real_usage(kept[index].message) is not None:
+            return index
+    return None
+
+
+def context_size(
+    kept: Sequence[Said],
+    *,
+    fresh_from: int = 0,
+    overhead: int = 0,
+    made: int = 0,
+    saved: int = 0,
+    ratio: float = 1.0,
+    weigh: Callable[[Said], int] | None = None,
+) -> Size:
+    """Return the size of the context after the last message of a view, in tokens.
+
+    `kept` are the view's entries in order; those at an index below `fresh_from` stand before the newest
+    boundary, where a recorded usage is stale. `overhead` is the system prompt and tools given apart, `made`
+    the messages that the view adds, `saved` what edits take from the kept entries: these three count only
+    where no usage does, since a usage includes them. `ratio` is the calibration, real tokens to an estimated
+    one; `weigh` estimates an entry (default: the estimate made at append).
+    """
+    tokens_of = weigh or stored_tokens
+    anchor = anchor_index(kept, fresh_from)
+    if anchor is None:
+        whole = overhead + made + sum(tokens_of(entry) for entry in kept) - saved
+        estimated = scaled(max(0, whole), ratio)
+        return Size(estimated, measured=0, estimated=estimated)
+    usage = real_usage(kept[anchor].message)
+    measured = usage.total if usage else 0
+    after = sum(tokens_of(kept[index]) for index in range(anchor + 1, len(kept)))
+    estimated = scaled(after, ratio)
+    return Size(measured + estimated, measured, estimated, kept[anchor].id)
+
+
+def stored_tokens(entry: Said) -> int:
+    """Return the estimate that was made when the entry was appended."""
+    return entry.tokens
+
+
+def last_input(kept: Sequence[Said], fresh_from: int = 0) -> int | None:
+    """Return the input of the newest complete reply, cache included, its output not; None without a usage."""
+    anchor = anchor_index(kept, fresh_from)
+    usage = real_usage(kept[anchor].message) if anchor is not None else None
+    return usage.total - usage.output if usage else None
+
+
+def scaled(tokens: int, ratio: float) -> int:
+    """Return an estimate times its calibration, rounded up; never falls as `tokens` rises."""
+    return tokens if ratio == 1.0 else math.ceil(tokens * ratio)
