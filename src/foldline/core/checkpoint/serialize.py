@@ -1,0 +1,179 @@
+"""Entries as the text that a summariser reads.
+
+One block a part, its label first, a blank line between blocks, all in `<conversation>`. Whatever stands
+inside a block is data: a label or a tag of ours in it is escaped with a backslash, so no tool result and no
+quoted transcript can speak as the user or close the conversation.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from foldline.core.checkpoint.redact import redact as without_secrets
+from foldline.core.log.entries import Said
+from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+
+TAGS = (
+    "conversation",
+    "previous-summary",
+    "summary",
+    "analysis",
+    "constraints",
+    "focus",
+    "goal",
+    "read-files",
+    "modified-files",
+)
+_LABELS = {
+    "system": "System",
+    "developer": "Developer",
+    "user": "User",
+    "assistant": "Assistant",
+    "tool": "Tool result",
+}
+_GAP = r"[\s\u200b-\u200f\u2060\ufeff]*"  # also what cannot be seen
+_LABEL = re.compile(
+    rf"\[(?={_GAP}(?:system|developer|user|assistant(?:\s+thinking)?|harness|tool\s+(?:call|result)){_GAP}\]{_GAP}[:\uff1a])",
+    re.IGNORECASE,
+)
+_TAG = re.compile(rf"<(?={_GAP}/?{_GAP}(?:{'|'.join(TAGS)}){_GAP}/?>)", re.IGNORECASE)
+_DATA_URL = re.compile(
+    r"data:([\w.+\-]{1,60}/[\w.+\-]{1,80})?(?:;[\w=.\-]{1,60}){0,3};base64,([A-Za-z0-9+/=_\-]{64,}+)"
+)
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+
+
+def serialize(
+    entries: Sequence[Said],
+    *,
+    result_cap: int,
+    thinking: bool,
+    redact: bool = True,
+) -> str:
+    """Write entries as the text a summariser reads.
+
+    `result_cap` is the most characters of one tool result, and of one string in a call's arguments, that are
+    shown: half from its head, half from its tail, with how much was left out between. `thinking` False leaves
+    reasoning out; `redact` False leaves secrets in. The text is valid Unicode whatever the entries hold.
+    """
+    blocks: list[str] = []
+    calls: dict[str, str] = {}
+    batch = 0
+    for entry in entries:
+        if entry.message.calls:
+            batch = len(entry.message.calls)
+        for label, content in _blocks(
+            entry.message, calls, batch, result_cap, thinking=thinking, redact=redact
+        ):
+            if content.strip():
+                blocks.append(f"[{label}]: {content}")
+    return "\n\n".join(["<conversation>", *blocks, "</conversation>"])
+
+
+def neutral(text: str) -> str:
+    """Escape the labels and tags of this format in a text, and mend what is not valid Unicode.
+
+    The result depends on the text alone; a text without them is returned as it is.
+    """
+    if _SURROGATE.search(text):
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return _TAG.sub(r"\\<", _LABEL.sub(r"\\[", text))
+
+
+def shorten(text: str, cap: int) -> str:
+    """Keep at most `cap` characters of a text, half from its head and half from its tail, and say how many left."""
+    if len(text) <= cap:
+        return text
+    tail = max(cap, 0) // 2
+    head = max(cap, 0) - tail
+    left_out = f"[... {len(text) - head - tail:,} characters left out ...]"
+    return "\n".join(part for part in (text[:head], left_out, text[len(text) - tail :]) if part)
+
+
+def media(part: Media | Opaque) -> str:
+    """Name a part that has no text: its kind, MIME type and name."""
+    if isinstance(part, Opaque):
+        return f"[{part.kind or 'block'} that only {part.dialect} reads]"
+    facts = ", ".join(fact for fact in (part.mime, part.name, _address(part.url)) if fact)
+    return f"[{part.kind}: {facts}]" if facts else f"[{part.kind}]"
+
+
+def _address(url: str | None) -> str:
+    return url if url and not url.startswith("data:") and len(url) <= 300 else ""
+
+
+def _blocks(
+    message: Message, calls: dict[str, str], batch: int, cap: int, *, thinking: bool, redact: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield label and content of each part of a message; `calls` learns the calls for their results to come."""
+    label = "Harness" if message.injected and message.role == "user" else _LABELS[message.role]
+    for part in message.parts:
+        if isinstance(part, Thinking):
+            if thinking:
+                yield "Assistant thinking", neutral(_clean(part.text, redact=redact))
+        elif isinstance(part, ToolCall):
+            calls[part.id] = _named(part, redact=redact)
+            yield "Tool call", _call(part, cap, redact=redact)
+        elif isinstance(part, ToolResult):
+            yield "Tool result", _result(part, calls.get(part.call_id, ""), batch, cap, redact=redact)
+        else:
+            text = _plain((part,), redact=redact)
+            yield label, neutral(shorten(text, cap) if message.role == "tool" else text)
+
+
+def _clean(text: str, *, redact: bool) -> str:
+    """A text with its data URLs named and its secrets out. Shortened, if at all, only then: half a key is a leak."""
+    if "base64," in text:
+        text = _DATA_URL.sub(
+            lambda found: f"[data: {found[1] or 'text'}, {len(found[2]):,} characters]", text
+        )
+    return without_secrets(text) if redact else text
+
+
+def _plain(parts: Iterable[Part], *, redact: bool) -> str:
+    """The texts of parts, media named."""
+    shown: list[str] = []
+    for part in parts:
+        if isinstance(part, Text):
+            shown.append(_clean(part.text, redact=redact))
+        elif isinstance(part, Media | Opaque):
+            shown.append(media(part))
+    return "\n".join(shown)
+
+
+def _result(result: ToolResult, call: str, batch: int, cap: int, *, redact: bool) -> str:
+    """A result's content, shortened; after a batch it names its call, after a failure it says so."""
+    notes = [note for note in (call if batch > 1 else "", "failed" if result.is_error else "") if note]
+    text = neutral(shorten(_plain(result.content, redact=redact), cap))
+    text = text if text.strip() else "(nothing)"
+    return f"({', '.join(notes)}) {text}" if notes else text
+
+
+def _named(call: ToolCall, *, redact: bool) -> str:
+    """A call in a few words: its name and the first string among its arguments."""
+    if isinstance(call.arguments, str):
+        return neutral(call.name)
+    first = next((value for value in call.arguments.values() if isinstance(value, str) and value), "")
+    words = " ".join(_clean(first[:2_000], redact=redact).split())
+    return neutral(f"{call.name} {words[:60]}" if words else call.name)
+
+
+def _call(call: ToolCall, cap: int, *, redact: bool) -> str:
+    """A call as `name(key="value", n=1)`; arguments that did not parse stand as they came."""
+    if isinstance(call.arguments, str):
+        return neutral(f"{call.name}({shorten(_clean(call.arguments, redact=redact), cap)})")
+    shown = [f"{key}={_argument(value, cap, redact=redact)}" for key, value in call.arguments.items()]
+    return neutral(f"{call.name}({', '.join(shown)})")
+
+
+def _argument(value: object, cap: int, *, redact: bool) -> str:
+    """An argument as JSON, shortened; line breaks stay escaped, so a call is one line."""
+    if isinstance(value, str):
+        return json.dumps(shorten(_clean(value, redact=redact), cap), ensure_ascii=False)
+    try:
+        written = json.dumps(value, ensure_ascii=False, default=str)
+    except (RecursionError, ValueError):
+        written = "(nested too deeply)"
+    return shorten(_clean(written, redact=redact), cap)
