@@ -7,6 +7,7 @@ from inline_snapshot import snapshot
 from tests.core.checkpoint.talk import assistant, call, entries, picture, result, results, user
 
 from foldline.core.checkpoint.serialize import neutral, serialize, shorten
+from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media, Message, Opaque, Text, ToolResult
 
 
