@@ -1,0 +1,28 @@
+"""Entries into a ledger: every kind of fact from one pass over the calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from foldline.core.ledger import commands, constraints, decisions, errors, files, open_work, requests, tools
+from foldline.core.ledger.calls import uses
+from foldline.core.ledger.facts import Ledger
+from foldline.core.log.entries import Said
+
+
+def collect(entries: Sequence[Said]) -> Ledger:
+    """Take all facts from the entries, oldest first in each list. Never raises on odd input."""
+    calls = uses(entries)
+    asked = requests.collect(entries)
+    return Ledger(
+        requests=asked,
+        constraints=constraints.collect(entries),
+        files=files.from_uses(calls),
+        commands=commands.from_uses(calls),
+        errors=errors.from_uses(calls),
+        decisions=decisions.collect(entries),
+        open=open_work.from_uses(calls, entries),
+        tools=tools.from_uses(calls),
+        turns=len(asked),
+        messages=len(entries),
+    )

@@ -1,0 +1,221 @@
+"""Shell commands, whether they passed, and the line of the result that tells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from foldline.core.ledger import shell
+from foldline.core.ledger.calls import HEAD, TAIL, Use, arguments, exit_code, plain, uses
+from foldline.core.ledger.facts import CommandFact
+from foldline.core.ledger.sentences import clip, word_set
+from foldline.core.log.entries import Said
+from foldline.core.log.messages import ToolCall
+
+OUTCOME = 160
+COMMAND = 400
+CITED = 12
+
+_COMMAND_KEYS = ("command", "cmd", "commandline", "shellcommand", "script", "bashcommand", "argv", "commands")
+_SHELL_NAME = re.compile(r"bash|shell|terminal|exec|^run|command|powershell|console|process")
+_FOLDER_KEYS = ("workdir", "cwd", "workingdirectory", "dirpath", "directory", "workingdir")
+_NOT_SHELL = word_set("view create strreplace insert undoedit read write edit delete append replace")
+_TRIVIAL = word_set(
+    "ls ll la pwd cat head tail less more bat nl wc which whoami date true clear type file stat tree find fd grep "
+    "rg ag ack egrep fgrep zgrep jq echo printf sleep read history env printenv id uname sed awk cut sort uniq tr "
+    "diff cmp dirname basename realpath readlink man Get-Content Get-ChildItem Select-String test [ : exit export "
+    "set cd pushd popd source . column xxd od strings du df ps top lsof kill pkill wait local"
+)
+_TRIVIAL_GIT = word_set(
+    "status log diff show branch blame rev-parse ls-files remote config describe grep reflog"
+)
+_SEARCHES = word_set("grep rg ag ack egrep fgrep diff cmp test [ which pgrep find fd")
+
+_FAILED_LINE = re.compile(
+    r"^.{0,200}?(?:\b[1-9]\d* (?:failed|failing|failures?|errors?\b(?! ?\())|\bfailures?: ?[1-9]|\berrors?: ?[1-9]|"
+    r"^\W{0,4}(?:FAIL|FAILED|ERROR|BUILD FAILED)\b|--- FAIL|test result: FAILED|\bFAILED \(|npm ERR!|ELIFECYCLE|"
+    r"error(?:\[E\d+\]|:| TS\d+)|^fatal: |Traceback \(most recent|command not found|make: \*\*\* |panic: |"
+    r"^[\w.]*(?:Error|Exception): |Segmentation fault|No such file or directory|[✖✗✘×] \d* ?(?:problem|fail|error)).{0,300}$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_ZERO = re.compile(r"\b0 (?:failed|failing|failures?|errors?)\b", re.IGNORECASE)
+_PASSED_LINE = re.compile(
+    r"^.{0,200}?(?:\b\d+ (?:passed|passing)\b|test result: ok|^ok  ?\t?\S|^PASS\b|\bOK \(|^OK$|\b0 (?:failed|errors|problems|failures)\b|"
+    r"All checks passed|no issues found|successfully|\bBuild succeeded|compiled successfully|^Done in |✓ built|up to date|"
+    r"Success(?:ful)?\b|no errors|^\[[\w./-]+ [0-9a-f]{7,}\]).{0,300}$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_STRONG = re.compile(
+    r"\b[1-9]\d* (?:failed|failing|failures?)\b|--- FAIL|^FAIL\b|^FAILED\b|test result: FAILED|\bFAILED \(|BUILD FAILED|"
+    r"npm ERR!|ELIFECYCLE|error(?: TS\d+|\[E\d+\]):|^fatal: |Traceback \(most recent|command not found|make: \*\*\* |"
+    r"\bFound [1-9]\d* errors?\b|[✖✗✘×] [1-9]\d* (?:problem|error)",
+    re.MULTILINE,
+)
+
+
+def _text_of(value: Any) -> str | None:
+    """Return a command line from a string or an argument list."""
+    if isinstance(value, str):
+        return value
+    items: list[Any] = value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
+    if items and all(isinstance(item, str) for item in items):
+        return shell.script(items)
+    return None
+
+
+def command_of(call: ToolCall) -> str | None:
+    """Return the command line that a call runs in a shell, or None where it runs none."""
+    name = plain(call.name)
+    args = arguments(call)
+    for key in _COMMAND_KEYS:
+        text = _text_of(args.get(key))
+        if not text or not text.strip() or plain(text) in _NOT_SHELL:
+            continue
+        if key != "commands" or _SHELL_NAME.search(name):
+            return text.strip()
+    if _SHELL_NAME.search(name) and isinstance(args.get("input"), str) and len(args) == 1:
+        return str(args["input"]).strip() or None
+    return None
+
+
+def folder_of(call: ToolCall) -> str:
+    """Return the folder that the call says it runs in, or ""."""
+    args = arguments(call)
+    return next((value for key in _FOLDER_KEYS if isinstance(value := args.get(key), str)), "").rstrip("/")
+
+
+def is_notable(command: str) -> bool:
+    """Whether a command does more than look around."""
+    for step in shell.steps(command):
+        words = shell.bare(step.words)
+        if not words:
+            continue
+        name = words[0].rsplit("/", 1)[-1]
+        if name == "git":
+            verb = next((word for word in words[1:] if not word.startswith("-")), "")
+            if verb not in _TRIVIAL_GIT:
+                return True
+        elif name not in _TRIVIAL or any(
+            effect.status not in ("read", "created") for effect in shell.effects(step)
+        ):
+            return True
+    return False
+
+
+def last_name(command: str) -> str:
+    """Return the program whose exit code the command line ends with."""
+    all_steps = shell.steps(command)
+    words = shell.bare(all_steps[-1].words) if all_steps else ()
+    return words[0].rsplit("/", 1)[-1] if words else ""
+
+
+def judge(use: Use, silent_means_passed: bool = False) -> tuple[bool | None, str]:
+    """Say whether a command passed, and the line that tells.
+
+    In this order: the error flag or a non-zero exit code; a test runner's or compiler's failure line (a
+    pipe hides the exit code); exit code zero; a success line; for a tool that names only the codes that
+    are not zero, silence.
+    """
+    if use.result is None:
+        return None, ""
+    text = use.result.text
+    ends = text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}"
+    command = command_of(use.call) or ""
+    code = exit_code(text)
+    if use.passed is False:
+        if code == 1 and last_name(command) in _SEARCHES and not re.search(r"error|No such file", ends):
+            return None, ""
+        return False, telling(ends, failed=True)
+    looks = not is_notable(command)
+    if not looks and _STRONG.search(ends):
+        return False, telling(ends, failed=True)
+    if code == 0 or (silent_means_passed and use.passed is None) or (not looks and _PASSED_LINE.search(ends)):
+        return True, "" if looks else telling(ends, failed=False)
+    return None, "" if looks else telling(ends, failed=False)
+
+
+def telling(text: str, *, failed: bool) -> str:
+    """Return the line of an output that tells most: its first error line, or its last line of success."""
+    pattern = _FAILED_LINE if failed else _PASSED_LINE
+    lines = [match.group().strip() for match in pattern.finditer(text)]
+    if failed:
+        lines = [
+            line for line in lines if not _ZERO.search(line) or re.search(r"[1-9]\d* (?:fail|err)", line)
+        ]
+        if lines:
+            return clip(lines[0], OUTCOME)
+    elif lines:
+        return clip(lines[-1], OUTCOME)
+    rest = [
+        line.strip() for line in text.splitlines() if re.search(r"\w", line) and not _ENVELOPE.match(line)
+    ]
+    return clip(rest[0] if failed else rest[-1], OUTCOME) if rest else ""
+
+
+_ENVELOPE = re.compile(
+    r"\s*(?:Exit code\b|Wall time\b|Total output lines\b|Output:|Process exited|Chunk ID|Command exited|\(no output\)|Original token)"
+)
+
+
+def from_uses(calls: Iterable[Use]) -> tuple[CommandFact, ...]:
+    """Take the commands that do more than look around, in the order of their last run."""
+    all_uses = list(calls)
+    speaks = speaking(all_uses)
+    found: dict[str, CommandFact] = {}
+    for use in all_uses:
+        command = command_of(use.call)
+        if command is None or use.result is None or not is_notable(command):
+            continue
+        passed, outcome = judge(use, use.call.name in speaks)
+        key = normal(command)
+        old = found.pop(key, None)
+        found[key] = CommandFact(
+            command=command[:COMMAND],
+            passed=passed,
+            outcome=outcome,
+            uses=old.uses + 1 if old else 1,
+            entries=cited(old.entries if old else (), (use.entry, use.answered_in)),
+        )
+    return tuple(found.values())
+
+
+def speaking(calls: Sequence[Use]) -> frozenset[str]:
+    """Return the tools whose results name exit codes or raise flags only when something failed."""
+    loud = {use.call.name for use in calls if use.passed is False and use.result}
+    quiet = {use.call.name for use in calls if use.passed is True}
+    return frozenset(loud - quiet)
+
+
+def normal(command: str) -> str:
+    """Return the form in which two runs of one command are equal: spaces folded, output cuts dropped."""
+    short = re.sub(r"\s*(?:2>&1)?\s*\|\s*(?:head|tail)\b[^|;&]*$", "", command[:COMMAND].strip())
+    return " ".join(re.sub(r"\s*2>&1\s*$", "", short).split())
+
+
+def cited(old: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:
+    """Join citations, oldest first, the newest kept."""
+    return tuple(dict.fromkeys(id_ for id_ in (*old, *new) if id_))[-CITED:]
+
+
+def collect(entries: Sequence[Said]) -> tuple[CommandFact, ...]:
+    """Take the commands from the calls in the entries."""
+    return from_uses(uses(entries))
+
+
+def merge(old: Sequence[CommandFact], new: Sequence[CommandFact]) -> tuple[CommandFact, ...]:
+    """Merge the commands of two ranges: repeats counted, the newest outcome wins."""
+    found = {normal(fact.command): fact for fact in old}
+    for fact in new:
+        known = found.get(normal(fact.command))
+        if known and set(fact.entries) <= set(known.entries):
+            continue
+        found.pop(normal(fact.command), None)
+        found[normal(fact.command)] = msgspec.structs.replace(
+            fact,
+            uses=fact.uses + (known.uses if known else 0),
+            entries=cited(known.entries if known else (), fact.entries),
+        )
+    return tuple(found.values())

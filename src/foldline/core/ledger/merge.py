@@ -1,0 +1,36 @@
+"""Two ledgers into one, the second of a range that follows the first's."""
+
+from __future__ import annotations
+
+from foldline.core.ledger import commands, constraints, decisions, errors, files, open_work, requests, tools
+from foldline.core.ledger.facts import Ledger
+
+
+def cited(ledger: Ledger) -> frozenset[str]:
+    """Return the ids of all entries that a ledger cites."""
+    single = (*ledger.requests, *ledger.constraints, *ledger.decisions, *ledger.open, *ledger.excerpts)
+    several = (*ledger.files, *ledger.commands, *ledger.errors, *ledger.values)
+    return frozenset((*(fact.entry for fact in single), *(id_ for fact in several for id_ in fact.entries)))
+
+
+def merge(old: Ledger, new: Ledger) -> Ledger:
+    """Merge two ledgers: repeats are counted, newer states win; a range that `old` holds already changes nothing."""
+    ids = cited(new)
+    if new == old or (ids and ids <= cited(old) and new.messages <= old.messages):
+        return old
+    passed = [fact.command for fact in new.commands if fact.passed]
+    changed = [fact.path for fact in new.files if fact.status in ("created", "modified")]
+    return Ledger(
+        requests=requests.merge(old.requests, new.requests),
+        constraints=constraints.merge(old.constraints, new.constraints),
+        files=files.merge(old.files, new.files),
+        commands=commands.merge(old.commands, new.commands),
+        errors=errors.merge(old.errors, new.errors, (*passed, *changed)),
+        decisions=decisions.merge(old.decisions, new.decisions),
+        values=old.values + new.values,
+        open=open_work.merge(old.open, new.open),
+        tools=tools.merge(old.tools, new.tools),
+        excerpts=old.excerpts + new.excerpts,
+        turns=old.turns + new.turns,
+        messages=old.messages + new.messages,
+    )

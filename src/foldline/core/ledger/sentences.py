@@ -1,0 +1,70 @@
+"""Prose into sentences, in several languages; every sentence is a slice of the text it came from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
+_BREAK = re.compile(r"\n(?=[^a-zäöüßà-ÿ])|\n\s*\n|(?<=[.!?;])[\"')\]*_]*\s+(?=\S)|(?<=[。！？；])[」』”）]?")
+_BULLET = re.compile(r"\s*(?:(?:[-*+•–·]|\(?\d{1,2}[.)]|\(?[a-z]\)|#{1,6}|\[[ xX]\])\s+)*")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|resp|approx|incl|z\.B|d\.h|usw|bzw|p\.ex|Mr|Ms|Dr|St|No|fig|\d{1,2})\.|;)\Z",
+    re.IGNORECASE,
+)
+_LONGEST = 600
+"""Characters beyond which a "sentence" is data, not prose."""
+
+
+def without_code(text: str) -> Iterator[str]:
+    """Yield what stands outside fenced blocks, in order."""
+    at = 0
+    for match in _FENCE.finditer(text):
+        yield text[at : match.start()]
+        at = match.end()
+    yield text[at:]
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yield the sentences and list items of a text without its fenced blocks, bullets and headings marks cut."""
+    for prose in without_code(text):
+        start = 0
+        for match in _BREAK.finditer(prose):
+            if "\n" not in match.group() and _ABBREVIATION.search(
+                prose, max(start, match.start() - 8), match.start()
+            ):
+                continue
+            yield from _sentence(prose[start : match.end()])
+            start = match.end()
+        yield from _sentence(prose[start:])
+
+
+def _sentence(piece: str) -> Iterator[str]:
+    """Yield the piece without its bullet, if it is prose at all."""
+    lead = _BULLET.match(piece)
+    trimmed = piece[lead.end() if lead else 0 :].strip()
+    if 2 <= len(trimmed) <= _LONGEST:
+        yield trimmed
+
+
+def last_sentence(text: str) -> str:
+    """Return the last sentence of the text's last lines, or "" where there is none."""
+    found = ""
+    for found in sentences(text[-_LONGEST * 2 :]):  # noqa: B007  the last one is what is wanted
+        pass
+    return found
+
+
+def clip(text: str, limit: int) -> str:
+    """Shorten to at most `limit` characters on one line, at a word where possible, marked by an ellipsis."""
+    line = " ".join(text[: limit * 8].split())
+    if len(line) <= limit:
+        return line
+    head = line[: limit - 1]
+    space = head.rfind(" ")
+    return (head[:space] if space > limit * 2 // 3 else head) + "…"
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a list that is written as one string."""
+    return frozenset(text.split())
