@@ -1,0 +1,88 @@
+"""Read any transcript: find its format, hand it to its reader, and refuse what holds nothing readable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from foldline.errors import FormatError
+from foldline.transcripts.base import MAX_LINE, Record, Warned
+from foldline.transcripts.claude_code import read_claude_code
+from foldline.transcripts.messages import read_json, read_jsonl
+from foldline.transcripts.own import read_own
+from foldline.transcripts.pi import read_pi
+from foldline.transcripts.plain import read_plain
+from foldline.transcripts.sniff import sniff
+from foldline.transcripts.source import open_transcript, rewindable
+
+_HEAD = 64 * 1024
+_HEAD_LINES = 4
+_MEBIBYTE = 1024 * 1024
+
+_READERS: dict[str, Callable[[BinaryIO, str], Iterator[Record]]] = {
+    "json": read_json,
+    "jsonl": read_jsonl,
+    "foldline": read_own,
+    "plain": read_plain,
+    "pi": read_pi,
+    "claude-code": read_claude_code,
+}
+
+
+def read(source: str | Path | BinaryIO, *, name: str = "") -> Iterator[Record]:
+    """Read a session file as records, in the order in which things were said, in O(entry) memory.
+
+    `source` is a path, "-" for standard input, or an open binary stream (left open); `name` stands in errors.
+    The first record is `About("format")`. Opening and finding the format happen at the call, reading as the
+    records are taken. Raises FormatError (file and line) where nothing can be read; what can be read around
+    is a `Warned` record.
+    """
+    if isinstance(source, str | Path):
+        stream, mine = open_transcript(source), True
+        name = name or ("standard input" if str(source) == "-" else str(source))
+    else:
+        stream, mine = rewindable(source, name), False
+    try:
+        start = stream.tell()
+        kind = sniff(_head(stream, name), name)
+        stream.seek(start)
+    except BaseException:
+        if mine:
+            stream.close()
+        raise
+    return _records(stream, kind, name, close=mine)
+
+
+def _records(stream: BinaryIO, kind: str, name: str, *, close: bool) -> Iterator[Record]:
+    """Yield the records of one reader; a stream of nothing but warnings is an error."""
+    first: Warned | None = None
+    readable = False
+    try:
+        for record in _READERS[kind](stream, name):
+            if isinstance(record, Warned):
+                first = first or record
+            elif record.line:
+                readable = True
+            yield record
+    except OSError as error:
+        raise FormatError(f"cannot be read: {error.strerror or error}", where=name) from error
+    finally:
+        if close:
+            stream.close()
+    if first and not readable:
+        raise FormatError(f"nothing in it can be read; first: {first.text}", where=name, line=first.line)
+
+
+def _head(stream: BinaryIO, name: str) -> bytes:
+    """Read enough to know the format by: 64 KiB, and a few whole lines where lines are long."""
+    try:
+        head = stream.read(_HEAD)
+        while head.lstrip()[:1] == b"{" and head.count(b"\n") < _HEAD_LINES and len(head) < MAX_LINE:
+            piece = stream.read(_MEBIBYTE)
+            if not piece:
+                break
+            head += piece
+    except OSError as error:
+        raise FormatError(f"cannot be read: {error.strerror or error}", where=name) from error
+    return head

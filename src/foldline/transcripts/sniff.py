@@ -1,0 +1,136 @@
+"""Find out by content which format a session file has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foldline.errors import FormatError
+from foldline.transcripts.lines import Unreadable, parse
+
+FORMATS = ("json", "jsonl", "foldline", "plain", "pi", "claude-code")
+"""The formats that `read` knows: a JSON list or object of messages, JSON lines of messages, Foldline's own, ..."""
+
+_MAGIC = {
+    b"SQLite format 3\0": "an SQLite database; name it with --store",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"%PDF": "a PDF document",
+    b"PK\x03\x04": "a zip archive; unpack it first",
+    b"\x28\xb5\x2f\xfd": "a zstd archive; unpack it first",
+    b"BZh": "a bzip2 archive; unpack it first",
+    b"\xfd7zXZ": "an xz archive; unpack it first",
+    b"\x7fELF": "a program",
+    b"\xff\xfe": "UTF-16 text; save it as UTF-8",
+    b"\xfe\xff": "UTF-16 text; save it as UTF-8",
+}
+_CLAUDE_TYPES = {
+    "user", "assistant", "system", "summary", "progress", "attachment", "file-history-snapshot", "queue-operation",
+    "ai-title", "custom-title", "last-prompt", "agent-name", "mode", "permission-mode", "tag", "pr-link",
+}  # fmt: skip
+_PLAIN_ROLES = {"system", "user", "assistant", "tool", "summary", "boundary"}
+_LATER = {
+    "session_meta": "a Codex rollout",
+    "response_item": "a Codex rollout",
+    "event_msg": "a Codex rollout",
+}
+
+
+def sniff(head: bytes, name: str = "") -> str:
+    """Name the format of a session file from its first bytes (unpacked; whole lines where there are any).
+
+    Returns one of `FORMATS`. Raises FormatError for an empty file, binary data and what is no session.
+    """
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    for magic, what in _MAGIC.items():
+        if head.startswith(magic):
+            raise FormatError(f"is {what}, not a session file", where=name)
+    if not text.strip(b"\0 \t\r\n"):
+        raise FormatError("is empty" if not text else "holds nothing but NUL bytes", where=name)
+    if text[:1] == b"[":
+        return "json"
+    listing = text.split(b"\n")
+    kinds = [] if _spread(listing[0].strip()) else [kind for kind in map(_kind_of_line, listing) if kind]
+    if kinds:
+        return _decide(kinds, name)
+    if text[:1] == b"{" and b'"messages"' in text:
+        return "json"
+    if _binary(text):
+        raise FormatError("is binary data, not a session file", where=name)
+    raise FormatError(
+        "is no session file: no JSON message, list or known transcript line at its start", where=name, line=1
+    )
+
+
+def _spread(first: bytes) -> bool:
+    """Whether the first line opens a JSON object that is written over several lines."""
+    return first.startswith(b"{") and first.endswith((b"{", b"[", b","))
+
+
+def _decide(kinds: list[str], name: str) -> str:
+    """The first line that names its format decides; a line that only could be one waits for a surer one."""
+    sure = [kind for kind in kinds if kind != "unknown"]
+    if not sure:
+        raise FormatError(
+            "is JSON lines, but no messages: a line needs role and content, or the shape of a known transcript",
+            where=name,
+            line=1,
+        )
+    kind = "plain" if sure[0] == "meta" else next((kind for kind in sure if kind != "header"), "jsonl")
+    if kind in _LATER:
+        raise FormatError(f"is {_LATER[kind]}, which this version cannot read yet", where=name, line=1)
+    return "plain" if kind == "meta" else kind
+
+
+def _kind_of_line(line: bytes) -> str:
+    """What format a line speaks for: a format, meta, header, a key of `_LATER`, unknown, or "" (not readable)."""
+    body = line.strip()
+    if not body.startswith(b"{"):
+        return ""
+    try:
+        value, _ = parse(body)
+    except Unreadable:
+        return ""
+    return _kind_of(value)
+
+
+def _kind_of(value: dict[str, Any]) -> str:
+    """The format of one JSON object."""
+    kind, role = value.get("type"), value.get("role")
+    if value.get("format") == "foldline":
+        return "foldline"
+    if isinstance(value.get("messages"), list):
+        return "json"
+    if isinstance(value.get("meta"), dict) and role is None:
+        return "meta"
+    if kind == "session" and ("cwd" in value or "version" in value or "id" in value):
+        return "pi"
+    if kind in _LATER and "payload" in value:
+        return str(kind)
+    if role is None and (_claude(value, kind) or _pi(value, kind)):
+        return "claude-code" if _claude(value, kind) else "pi"
+    if role in _PLAIN_ROLES and "content" not in value and ("text" in value or "calls" in value):
+        return "plain"
+    if isinstance(role, str):
+        return "jsonl"
+    return "header" if "system" in value or "tools" in value or "dialect" in value else "unknown"
+
+
+def _claude(value: dict[str, Any], kind: Any) -> bool:
+    """Whether a line is Claude Code's."""
+    return kind in _CLAUDE_TYPES and bool(
+        {"uuid", "parentUuid", "sessionId", "leafUuid", "messageId", "snapshot"} & value.keys()
+    )
+
+
+def _pi(value: dict[str, Any], kind: Any) -> bool:
+    """Whether a line is pi's: a file whose header was lost still reads."""
+    return (kind == "message" and isinstance(value.get("message"), dict)) or (
+        kind == "compaction" and "summary" in value
+    )
+
+
+def _binary(text: bytes) -> bool:
+    """Whether the bytes are no text: NULs, or one control character in fifty."""
+    sample = text[:4096]
+    strange = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in sample)
+    return b"\0" in sample or strange * 50 > len(sample)

@@ -1,0 +1,100 @@
+"""Open a transcript wherever it is: a path, standard input, an open stream; gzip is seen through."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import shutil
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from foldline.errors import FormatError
+
+_GZIP = b"\x1f\x8b"
+_SPOOL = 16 * 1024 * 1024  # standard input up to this size stays in memory
+
+
+def open_transcript(source: str | Path) -> BinaryIO:
+    """Open a session file for reading; `-` is standard input. The stream can be rewound.
+
+    Raises FormatError for what cannot be opened: missing, a directory, unreadable, broken gzip.
+    """
+    if str(source) == "-":
+        return rewindable(sys.stdin.buffer, "standard input")
+    path = Path(source)
+    if path.is_dir():
+        raise FormatError("is a directory; name one session file", where=str(path))
+    try:
+        return rewindable(path.open("rb"), str(path))
+    except FileNotFoundError:
+        raise FormatError("no such file", where=str(path)) from None
+    except OSError as error:
+        raise FormatError(f"cannot be opened: {error.strerror or error}", where=str(path)) from error
+
+
+def rewindable(stream: BinaryIO, name: str = "") -> BinaryIO:
+    """Give the stream as one that can be read twice, unpacked if it is gzip.
+
+    What cannot seek (a pipe) goes to a temporary file first, so memory stays small.
+    """
+    if not _seeks(stream):
+        spool = cast("BinaryIO", tempfile.SpooledTemporaryFile(max_size=_SPOOL))  # noqa: SIM115 (the reader closes it)
+        shutil.copyfileobj(stream, spool, 1024 * 1024)
+        spool.seek(0)
+        stream = spool
+    start = stream.tell()
+    magic = stream.read(2)
+    stream.seek(start)
+    if magic != _GZIP:
+        return stream
+    return cast("BinaryIO", io.BufferedReader(_Unzipped(stream, name), 1024 * 1024))
+
+
+def _seeks(stream: BinaryIO) -> bool:
+    """Whether the stream can be rewound."""
+    try:
+        return stream.seekable() and stream.seek(stream.tell()) >= 0
+    except (OSError, AttributeError, ValueError):
+        return False
+
+
+class _Unzipped(io.RawIOBase):
+    """The unpacked bytes of a gzip stream; a cut-off archive ends where its data end."""
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        self._stream = stream
+        self._name = name
+        self._file = gzip.GzipFile(fileobj=stream, mode="rb")
+        self.cut_off = False
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def readinto(self, buffer: memoryview | bytearray) -> int:  # type: ignore[override]
+        try:
+            data = self._file.read1(len(buffer))  # read() would drop what it unpacked before a cut
+        except EOFError:
+            self.cut_off = True
+            return 0
+        except (OSError, zlib.error) as error:
+            raise FormatError(f"is a broken gzip file: {error}", where=self._name) from error
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._file.close()
+        self._stream.close()
+        super().close()
