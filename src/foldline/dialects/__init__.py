@@ -1,0 +1,16 @@
+"""Stored message shapes: native messages <-> `Message`, rendering of views, and a strict validator each."""
+
+from foldline.dialects.base import Dialect, decode_all, detect, get, names
+from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, Problem, Rendered
+
+__all__ = [
+    "ANTHROPIC",
+    "OPENAI_CHAT",
+    "Dialect",
+    "Problem",
+    "Rendered",
+    "decode_all",
+    "detect",
+    "get",
+    "names",
+]

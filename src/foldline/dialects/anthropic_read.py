@@ -1,0 +1,101 @@
+"""Anthropic messages -> parts, one a content block."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from foldline.core.log.messages import Media, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
+from foldline.dialects.media import from_anthropic
+from foldline.dialects.values import ANTHROPIC
+from foldline.errors import DialectError
+
+# system: newer models take one in the middle of a conversation; older ones, and our validator, do not
+ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+
+
+def role_of(body: dict[str, Any], index: int | None = None) -> Role:
+    """The role of a message; raises DialectError for one that the Messages API has not."""
+    role = body.get("role")
+    if not isinstance(role, str) or role not in ROLES:
+        remedy = "; a tool message belongs to openai-chat" if role == "tool" else ""
+        raise DialectError(f"role is {role!r}; it must be user or assistant{remedy}", index=index)
+    return ROLES[role]
+
+
+def parts_of(content: Any, index: int | None = None) -> list[Part]:
+    """Read a message's content: a string is one text, a list gives one part a block.
+
+    Raises DialectError (with `index`) where a field that is read has the wrong type; unknown blocks are kept.
+    """
+    if content is None:
+        return []
+    if isinstance(content, str):
+        return [Text(content)]
+    if not isinstance(content, list):
+        raise DialectError("content must be a string or a list of blocks", index=index)
+    return [_part(block, index) for block in cast("list[Any]", content)]
+
+
+def _part(block: Any, index: int | None) -> Part:
+    if not isinstance(block, dict):
+        raise DialectError("a content block must be an object with a type", index=index)
+    fields = cast("dict[str, Any]", block)
+    kind = fields.get("type")
+    if kind == "text":
+        return Text(_string(fields, "text", kind, index))
+    if kind == "tool_use":
+        return _call(fields, index)
+    if kind == "tool_result":
+        return _result(fields, index)
+    if kind == "thinking":
+        return _thinking(fields, index)
+    if not isinstance(kind, str):
+        raise DialectError("the type of a content block must be a string", index=index)
+    if kind in {"image", "document"} and (media := from_anthropic(fields)):
+        return media
+    return Opaque(ANTHROPIC, kind, fields)
+
+
+def _thinking(fields: dict[str, Any], index: int | None) -> Thinking:
+    signature = fields.get("signature")
+    if signature is not None and not isinstance(signature, str):
+        raise DialectError("thinking block: signature must be a string", index=index)
+    return Thinking(_string(fields, "thinking", "thinking", index), signature or None)
+
+
+def _call(fields: dict[str, Any], index: int | None) -> ToolCall:
+    call_id = _string(fields, "id", "tool_use", index)
+    name = _string(fields, "name", "tool_use", index)
+    arguments = fields.get("input", {})
+    if arguments is None:
+        arguments = {}
+    if not isinstance(arguments, dict | str):
+        raise DialectError(f"tool_use {call_id!r}: input must be an object", index=index)
+    return ToolCall(call_id, name, cast("dict[str, Any] | str", arguments))
+
+
+def _result(fields: dict[str, Any], index: int | None) -> ToolResult:
+    call_id = _string(fields, "tool_use_id", "tool_result", index)
+    content = fields.get("content")
+    is_error = fields.get("is_error") is True
+    if content is None or content == "":
+        return ToolResult(call_id, (), is_error)
+    if isinstance(content, str):
+        return ToolResult(call_id, (Text(content),), is_error)
+    if not isinstance(content, list):
+        raise DialectError(f"tool_result {call_id!r}: content must be a string or blocks", index=index)
+    return ToolResult(call_id, tuple(_inner(block, index) for block in cast("list[Any]", content)), is_error)
+
+
+def _inner(block: Any, index: int | None) -> Text | Media | Opaque:
+    part = _part(block, index)
+    if isinstance(part, Text | Media | Opaque):
+        return part
+    return Opaque(ANTHROPIC, str(block.get("type")), block)
+
+
+def _string(fields: dict[str, Any], key: str, what: str, index: int | None) -> str:
+    value = fields.get(key)
+    if not isinstance(value, str):
+        raise DialectError(f"{what} block: {key} must be a string", index=index)
+    return value

@@ -1,0 +1,90 @@
+"""The dialects: what each one does, and which there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, cast
+
+from foldline.core.log.entries import Edit
+from foldline.core.log.messages import Message
+from foldline.dialects.anthropic import Anthropic
+from foldline.dialects.openai_chat import OpenAIChat
+from foldline.dialects.plain import is_list, read
+from foldline.dialects.values import OPENAI_CHAT, Problem, Rendered
+from foldline.errors import DialectError
+
+
+class Dialect(Protocol):
+    """A stored message shape: native messages in and out, without loss, and its documented rules."""
+
+    @property
+    def name(self) -> str:
+        """The name by which `get` finds it."""
+        ...
+
+    def decode(self, payload: Any, *, index: int | None = None) -> Message:
+        """Read one native message; DialectError (with `index`) for what is none."""
+        ...
+
+    def decode_reply(self, reply: Any) -> Message:
+        """Read a whole reply of the provider: message, usage, model and why it stopped."""
+        ...
+
+    def decode_system(self, system: Any) -> Message:
+        """Read a system prompt that is given apart from the messages."""
+        ...
+
+    def render(self, items: Sequence[tuple[Message, Sequence[Edit]]]) -> Rendered:
+        """Write messages, each with its edits, as native ones."""
+        ...
+
+    def validate(self, messages: Sequence[Any], system: Any = None) -> list[Problem]:
+        """List the documented rules that a native list breaks."""
+        ...
+
+    def recognises(self, payload: Any) -> bool:
+        """Whether a native message can only be of this dialect."""
+        ...
+
+
+# in the order in which they are asked whether a message is theirs
+_DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (Anthropic(), OpenAIChat())}
+
+
+def names() -> tuple[str, ...]:
+    """The names of all dialects."""
+    return tuple(sorted(_DIALECTS))
+
+
+def get(name: str) -> Dialect:
+    """Find a dialect by its name; raises DialectError for one that is not known."""
+    if name not in _DIALECTS:
+        raise DialectError(f"unknown dialect {name!r}; known are {', '.join(names())}")
+    return _DIALECTS[name]
+
+
+def detect(messages: Sequence[Any]) -> str:
+    """Tell a list's dialect by its content; plain text, which could be either, is `openai-chat`.
+
+    The first message that only one dialect can hold decides: content blocks of Anthropic's, or tool
+    messages, tool_calls, image_url parts and their like. Raises DialectError (with the index of the message)
+    for what is no list of messages.
+    """
+    if not is_list(messages):
+        raise DialectError(
+            "expected a list of messages, each an object with a role; wrap a single one in [ ]"
+        )
+    found = None
+    for index, payload in enumerate(messages):
+        body = cast("dict[str, Any]", payload) if isinstance(payload, dict) else read(payload, index)[0]
+        if not isinstance(body.get("role"), str):
+            raise DialectError("no role; a message is an object with role and content", index=index)
+        if found is None:
+            found = next((name for name, dialect in _DIALECTS.items() if dialect.recognises(body)), None)
+    return found or OPENAI_CHAT
+
+
+def decode_all(messages: Sequence[Any], name: str | None = None) -> list[Message]:
+    """Read a whole list in a dialect (None: detected); raises DialectError with the index of a bad message."""
+    dialect = get(name or detect(messages))
+    return [dialect.decode(payload, index=index) for index, payload in enumerate(messages)]

@@ -1,0 +1,36 @@
+"""What a message of another dialect holds beside its parts, and a conversion leaves out."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from foldline.core.log.messages import Native
+from foldline.dialects.plain import parse
+from foldline.dialects.values import Losses
+
+# carried by role, parts and pairing; everything else on a message has no place in the other dialect
+_CARRIED = frozenset(
+    {
+        "role", "content", "tool_calls", "tool_call_id", "function_call", "refusal",
+        "reasoning_content", "reasoning", "reasoning_details", "audio",
+    }
+)  # fmt: skip
+_ON_BLOCKS = ("cache_control", "citations")
+
+
+def lost_fields(native: Native | None, losses: Losses, index: int | None = None) -> None:
+    """Count the fields of a native message that no part stands for: names, cache marks, an app's own keys."""
+    if native is None:
+        return
+    body = parse(native.raw, index)
+    if not isinstance(body, dict):
+        return
+    fields = cast("dict[str, Any]", body)
+    for key, value in fields.items():
+        if key not in _CARRIED and value is not None:
+            losses.add(f"field {key!r} left out")
+    content = fields.get("content")
+    for block in cast("list[Any]", content) if isinstance(content, list) else ():
+        for key in _ON_BLOCKS:
+            if isinstance(block, dict) and cast("dict[str, Any]", block).get(key):
+                losses.add(f"field {key!r} left out")

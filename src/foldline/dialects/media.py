@@ -1,0 +1,130 @@
+"""Images, documents and sound: native blocks of both dialects <-> Media."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any, cast
+
+from foldline.core.log.messages import Media
+from foldline.dialects.values import FILE_ID
+
+IMAGE_TYPES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+PDF = "application/pdf"
+PLAIN = "text/plain"
+_AUDIO_FORMATS = {"audio/wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
+
+
+def placeholder(media: Media) -> str:
+    """The text that stands where a medium could not be carried over."""
+    label = ", ".join(part for part in (media.name, media.mime) if part)
+    return f"[{media.kind} left out{': ' + label if label else ''}]"
+
+
+def plain_text(media: Media) -> str | None:
+    """The text of a plain text document; None for everything else."""
+    if media.mime != PLAIN or media.data is None:
+        return None
+    try:
+        return base64.b64decode(media.data, validate=True).decode("utf-8", "surrogatepass")
+    except (binascii.Error, ValueError):
+        return None
+
+
+def from_openai(part: dict[str, Any]) -> Media | None:
+    """Read an image_url, input_audio or file part; None where it is of another shape."""
+    kind = part.get("type")
+    value = part.get(str(kind))
+    if kind == "image_url":
+        url = cast("dict[str, Any]", value).get("url") if isinstance(value, dict) else value
+        return _from_url("image", url) if isinstance(url, str) else None
+    if not isinstance(value, dict):
+        return None
+    fields = cast("dict[str, Any]", value)
+    if kind == "input_audio":
+        data, form = fields.get("data"), fields.get("format")
+        if isinstance(data, str) and isinstance(form, str):
+            return Media("audio", mime=f"audio/{form}", data=data)
+        return None
+    name = fields.get("filename")
+    name = name if isinstance(name, str) else None
+    if isinstance(data := fields.get("file_data"), str):
+        media = _from_url("document", data)
+        return Media("document", mime=media.mime, data=media.data, url=media.url, name=name)
+    if isinstance(file_id := fields.get("file_id"), str):
+        return Media("document", url=FILE_ID + file_id, name=name)
+    return None
+
+
+def to_openai(media: Media) -> dict[str, Any] | None:
+    """The part of a user message; None where Chat Completions has none for it."""
+    if media.url is not None and media.url.startswith(FILE_ID):
+        return None
+    if media.kind == "image":
+        url = media.url if media.data is None else f"data:{media.mime or 'image/png'};base64,{media.data}"
+        return {"type": "image_url", "image_url": {"url": url}} if url else None
+    if media.data is None:
+        return None
+    if media.kind == "audio" and (form := _AUDIO_FORMATS.get(media.mime)):
+        return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}}
+    if media.mime == PDF:
+        data = f"data:{PDF};base64,{media.data}"
+        return {"type": "file", "file": {"filename": media.name or "document.pdf", "file_data": data}}
+    return None
+
+
+def from_anthropic(block: dict[str, Any]) -> Media | None:
+    """Read an image or document block; None where its source is of another shape."""
+    source = block.get("source")
+    if not isinstance(source, dict):
+        return None
+    fields = cast("dict[str, Any]", source)
+    kind, title = str(block.get("type")), block.get("title")
+    name = title if isinstance(title, str) else None
+    mime, data = fields.get("media_type"), fields.get("data")
+    mime = mime if isinstance(mime, str) else ""
+    form = fields.get("type")
+    if form == "base64" and isinstance(data, str):
+        return Media(kind, mime=mime, data=data, name=name)
+    if form == "text" and isinstance(data, str):
+        packed = base64.b64encode(data.encode("utf-8", "surrogatepass")).decode("ascii")
+        return Media(kind, mime=PLAIN, data=packed, name=name)
+    if form == "url" and isinstance(url := fields.get("url"), str):
+        return Media(kind, mime=mime, url=url, name=name)
+    if form == "file" and isinstance(file_id := fields.get("file_id"), str):
+        return Media(kind, mime=mime, url=FILE_ID + file_id, name=name)
+    return None
+
+
+def to_anthropic(media: Media) -> dict[str, Any] | None:
+    """The block of a user message or a tool result; None where the Messages API has none for it."""
+    if media.kind not in {"image", "document"} or (media.url or "").startswith(FILE_ID):
+        return None
+    source = _anthropic_source(media)
+    if source is None:
+        return None
+    block: dict[str, Any] = {"type": media.kind, "source": source}
+    if media.kind == "document" and media.name:
+        block["title"] = media.name
+    return block
+
+
+def _anthropic_source(media: Media) -> dict[str, Any] | None:
+    if media.data is None:
+        return {"type": "url", "url": media.url} if media.url else None
+    if not media.data:
+        return None
+    text = plain_text(media)
+    if media.kind == "document" and text is not None:
+        return {"type": "text", "media_type": PLAIN, "data": text} if text.strip() else None
+    allowed = IMAGE_TYPES if media.kind == "image" else (PDF,)
+    if media.mime not in allowed:
+        return None
+    return {"type": "base64", "media_type": media.mime, "data": media.data}
+
+
+def _from_url(kind: str, url: str) -> Media:
+    head, comma, data = url.partition(",")
+    if comma and head.startswith("data:") and head.endswith(";base64"):
+        return Media(kind, mime=head[len("data:") : -len(";base64")], data=data)
+    return Media(kind, url=url)

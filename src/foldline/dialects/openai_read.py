@@ -1,0 +1,207 @@
+"""Chat Completions messages -> parts, each with its place in the native message."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn, cast
+
+import msgspec
+
+from foldline.core.log.messages import (
+    Media,
+    Opaque,
+    Part,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from foldline.dialects.media import from_openai
+from foldline.dialects.values import OPENAI_CHAT
+from foldline.errors import DialectError
+
+ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "developer",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
+REASONING = ("reasoning_content", "reasoning")
+_MEDIA = ("image_url", "input_audio", "file")
+
+Where = tuple[str, int | None]  # a key of the message, and the index in its list
+Slot = tuple[Part, Where]
+
+
+def role_of(body: dict[str, Any], index: int | None = None) -> Role:
+    """The role of a message; raises DialectError for one that Chat Completions has not."""
+    role = body.get("role")
+    if not isinstance(role, str) or role not in ROLES:
+        raise DialectError(f"role is {role!r}; it must be one of {', '.join(ROLES)}", index=index)
+    return ROLES[role]
+
+
+def slots(body: dict[str, Any], index: int | None = None) -> list[Slot]:
+    """The parts of a message in order, each with its place.
+
+    Raises DialectError (with `index`) where a field that is read has the wrong type; unknown ones are kept.
+    """
+    role = role_of(body, index)
+    if role == "tool":
+        return [(_result(body, index), ("content", None))]
+    if role != "assistant":
+        return _content(body, index)
+    return [
+        *_reasoning(body),
+        *_content(body, index),
+        *_extras(body),
+        *_calls(body, index),
+    ]
+
+
+def arguments_of(value: Any) -> dict[str, Any] | str:
+    """Parsed arguments; the text as it came where it is no JSON object, and {} for an empty one."""
+    if isinstance(value, dict):
+        return cast("dict[str, Any]", value)
+    if value is None:
+        return {}
+    text = cast("str", value)
+    if not text.strip():
+        return {}
+    try:
+        parsed = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        parsed = _lenient(text)
+    return cast("dict[str, Any]", parsed) if isinstance(parsed, dict) else text
+
+
+def _lenient(text: str) -> Any:
+    """Parse text that holds lone surrogates; None where it is no JSON."""
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+def _reasoning(body: dict[str, Any]) -> list[Slot]:
+    found: list[Slot] = []
+    seen: str | None = None
+    for key in REASONING:
+        text = body.get(key)
+        # some servers send the same text under both names: it is one thought, taken out with both
+        if isinstance(text, str) and text and text != seen:
+            found.append((Thinking(text), (key, None)))
+            seen = text
+    details = body.get("reasoning_details")
+    if isinstance(details, list) and details:
+        found.append((Opaque(OPENAI_CHAT, "reasoning_details", details), ("reasoning_details", None)))
+    return found
+
+
+def _extras(body: dict[str, Any]) -> list[Slot]:
+    found: list[Slot] = []
+    refusal = body.get("refusal")
+    if isinstance(refusal, str) and refusal:
+        found.append((Text(refusal), ("refusal", None)))
+    if isinstance(audio := body.get("audio"), dict):
+        found.append((Opaque(OPENAI_CHAT, "audio", cast("Any", audio)), ("audio", None)))
+    return found
+
+
+def _content(body: dict[str, Any], index: int | None) -> list[Slot]:
+    content = body.get("content")
+    if content is None or content == "":
+        return []
+    if isinstance(content, str):
+        return [(Text(content), ("content", None))]
+    if not isinstance(content, list):
+        raise DialectError("content must be a string, a list of parts or null", index=index)
+    parts = cast("list[Any]", content)
+    return [(_part(part, index), ("content", place)) for place, part in enumerate(parts)]
+
+
+def _part(part: Any, index: int | None) -> Part:
+    if not isinstance(part, dict):
+        raise DialectError("a content part must be an object with a type", index=index)
+    fields = cast("dict[str, Any]", part)
+    kind = fields.get("type")
+    if kind in ("text", "refusal"):
+        text = fields.get(kind)
+        if not isinstance(text, str):
+            raise DialectError(f"the {kind} of a content part must be a string", index=index)
+        return Text(text)
+    if kind in _MEDIA:
+        media = from_openai(fields)
+        if media is None:
+            raise DialectError(f"a {kind} part without its {kind} as documented", index=index)
+        return media
+    if not isinstance(kind, str):
+        raise DialectError("the type of a content part must be a string", index=index)
+    return Opaque(OPENAI_CHAT, kind, fields)
+
+
+def _result(body: dict[str, Any], index: int | None) -> ToolResult:
+    legacy = body.get("role") == "function"
+    key = "name" if legacy else "tool_call_id"
+    call_id = body.get(key)
+    if not isinstance(call_id, str):
+        raise DialectError(f"a {body.get('role')} message needs a {key}", index=index)
+    content = tuple(
+        part if isinstance(part, Text | Media | Opaque) else Opaque(OPENAI_CHAT, "part", part)
+        for part, _ in _content(body, index)
+    )
+    return ToolResult(call_id, content)
+
+
+def _calls(body: dict[str, Any], index: int | None) -> list[Slot]:
+    found: list[Slot] = []
+    if isinstance(legacy := body.get("function_call"), dict):
+        fields = cast("dict[str, Any]", legacy)
+        name = _string(fields, "name", "function_call", index)
+        # the deprecated form has no ids: its result is found by the function's name
+        found.append((ToolCall(name, name, _arguments(fields, "arguments", index)), ("function_call", None)))
+    calls = body.get("tool_calls")
+    if calls is None:
+        return found
+    if not isinstance(calls, list):
+        raise DialectError("tool_calls must be a list", index=index)
+    for place, call in enumerate(cast("list[Any]", calls)):
+        found.append((_call(call, index), ("tool_calls", place)))
+    return found
+
+
+def _call(call: Any, index: int | None) -> ToolCall:
+    if not isinstance(call, dict):
+        raise DialectError("a tool call must be an object", index=index)
+    fields = cast("dict[str, Any]", call)
+    call_id = _string(fields, "id", "tool call", index)
+    custom = fields.get("type") == "custom"
+    inner = fields.get("custom" if custom else "function")
+    if not isinstance(inner, dict):
+        raise DialectError(f"tool call {call_id!r} names no function", index=index)
+    function = cast("dict[str, Any]", inner)
+    name = _string(function, "name", f"tool call {call_id!r}", index)
+    if custom:
+        return ToolCall(call_id, name, _string(function, "input", f"tool call {call_id!r}", index))
+    return ToolCall(call_id, name, _arguments(function, "arguments", index))
+
+
+def _arguments(fields: dict[str, Any], key: str, index: int | None) -> dict[str, Any] | str:
+    value = fields.get(key)
+    if value is not None and not isinstance(value, str | dict):
+        raise DialectError("the arguments of a tool call must be JSON text", index=index)
+    return arguments_of(value)
+
+
+def _string(fields: dict[str, Any], key: str, what: str, index: int | None) -> str:
+    value = fields.get(key)
+    if not isinstance(value, str):
+        raise DialectError(f"{what}: {key} must be a string", index=index)
+    return value

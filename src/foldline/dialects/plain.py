@@ -1,0 +1,122 @@
+"""Any form of a native message (dict, JSON bytes, SDK object) -> plain JSON values and the bytes to keep."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from foldline.core.log import codec
+from foldline.errors import DialectError
+
+_UNREADABLE = (TypeError, ValueError, RecursionError, OverflowError, msgspec.MsgspecError)
+
+
+def read(payload: Any, index: int | None = None) -> tuple[dict[str, Any], bytes]:
+    """Read one native message: its plain JSON object, and its bytes as the log keeps them.
+
+    Bytes are kept as they came; everything else is serialised once. SDK objects (pydantic models, objects
+    with `to_dict`), also inside of lists and dicts, become dicts without the fields that were never set.
+    Raises DialectError (with `index`) for what is no JSON object.
+    """
+    body, raw = read_any(payload, index)
+    if not isinstance(body, dict):
+        raise DialectError(f"a message is an object with a role, not {_name(body)}", index=index)
+    return cast("dict[str, Any]", body), raw
+
+
+def read_any(payload: Any, index: int | None = None) -> tuple[Any, bytes]:
+    """As `read`, for any JSON value."""
+    try:
+        if isinstance(payload, bytes | bytearray | memoryview):
+            raw = bytes(cast("bytes", payload))
+            return codec.decode(raw), raw
+        return _serialise(payload)
+    except DialectError as error:
+        raise DialectError(str(error), index=index) from error
+    except _UNREADABLE as error:
+        raise DialectError(f"cannot be read as JSON: {error or type(error).__name__}", index=index) from error
+
+
+def parse(raw: bytes, index: int | None = None) -> Any:
+    """Parse kept bytes; raises DialectError (with `index`) where they are no JSON."""
+    try:
+        return codec.decode(raw)
+    except _UNREADABLE as error:
+        raise DialectError(f"the kept payload is no JSON: {error}", index=index) from error
+
+
+def _serialise(payload: Any) -> tuple[Any, bytes]:
+    try:
+        raw = codec.encode(payload)
+        body = codec.decode(raw)
+    except TypeError:
+        body = None
+    else:
+        if body == payload:
+            return body, raw
+    raw = codec.encode(plain(payload))
+    return codec.decode(raw), raw
+
+
+def plain(value: Any) -> Any:
+    """Turn a value into plain JSON values.
+
+    Raises DialectError for a number that JSON has not (NaN, infinity), TypeError for what is no data.
+    """
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise DialectError(f"{value} is no JSON number")
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
+        return [plain(item) for item in cast("Sequence[Any]", value)]
+    return plain(_dump(value))
+
+
+def _dump(value: Any) -> Any:
+    """The fields of an SDK object, those never set left out (null is not the same as absent)."""
+    dump = getattr(value, "model_dump", None)
+    to_dict = getattr(value, "to_dict", None)
+    if isinstance(value, type) or not (callable(dump) or callable(to_dict)):
+        return msgspec.to_builtins(value)
+    try:
+        if callable(dump):
+            return dump(mode="json", by_alias=True, exclude_unset=True)
+        return cast("Any", to_dict)()
+    except Exception as error:
+        raise DialectError(f"{type(value).__name__} cannot be turned into a dict: {error}") from error
+
+
+def peek(payload: Any, key: str) -> Any:
+    """A field of a native message or block without converting it; None where it has none."""
+    if isinstance(payload, Mapping):
+        return cast("Mapping[str, Any]", payload).get(key)
+    return getattr(payload, key, None)
+
+
+def count(value: Any) -> int:
+    """A token figure as a provider wrote it; 0 for everything that is no positive whole number."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def is_list(value: Any) -> bool:
+    """Whether a value is a list of messages: a sequence that is no text and no bytes."""
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
+
+
+def block_types(payload: Any) -> set[str]:
+    """The types of a message's content blocks; empty where the content is no list."""
+    content = peek(payload, "content")
+    blocks = cast("list[Any]", content) if isinstance(content, list) else []
+    return {kind for block in blocks if isinstance(kind := peek(block, "type"), str)}
+
+
+def _name(value: Any) -> str:
+    names = {list: "a list", str: "a string", int: "a number", float: "a number", bool: "a boolean"}
+    return "null" if value is None else names.get(cast("type[Any]", type(value)), type(value).__name__)

@@ -1,0 +1,43 @@
+"""What every dialect answers with: rendered messages, problems found, and what a conversion left out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+OPENAI_CHAT = "openai-chat"
+ANTHROPIC = "anthropic"
+
+FILE_ID = "file-id:"  # a Media whose url starts so is a file uploaded to its provider, known there alone
+
+
+class Rendered(msgspec.Struct, frozen=True):
+    """Messages ready to send, the system prompt where the dialect takes it apart, and what was left out."""
+
+    messages: list[Any]
+    system: Any | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """A broken rule: the place of the message (-1: the list or the system prompt), the rule's name, what is wrong."""
+
+    index: int
+    rule: str
+    text: str
+
+
+class Losses:
+    """Counts what a conversion could not carry, one line a kind."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def add(self, kind: str, count: int = 1) -> None:
+        """Note that `count` things of a kind were left out or changed."""
+        self._counts[kind] = self._counts.get(kind, 0) + count
+
+    def lines(self) -> tuple[str, ...]:
+        """One line a kind, with its count, in the order in which they were met."""
+        return tuple(f"{kind} ({count})" for kind, count in self._counts.items())
