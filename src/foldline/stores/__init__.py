@@ -1,0 +1,10 @@
+"""Where sessions live: one protocol, a store in memory and one in SQLite."""
+
+from __future__ import annotations
+
+from foldline.stores.base import Hit, SessionInfo, Store
+from foldline.stores.memory import MemoryStore
+from foldline.stores.sqlite import SqliteStore
+from foldline.stores.urls import open_store
+
+__all__ = ["Hit", "MemoryStore", "SessionInfo", "SqliteStore", "Store", "open_store"]

@@ -1,0 +1,75 @@
+"""Whether a database holds exactly what was appended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from foldline.core.log.entries import Entry
+from foldline.core.log.log import verify as verify_chain
+from foldline.errors import StoreCorrupt
+from foldline.stores import tree
+from foldline.stores.rows import unpack
+from foldline.stores.tables import Tables
+from foldline.stores.tree import Place
+
+
+def audit(tables: Tables, session: str | None) -> list[str]:
+    """Return a line for all that is wrong with the file, or with one session; raises SessionNotFound."""
+    if session is not None:
+        return _session(tables, session)
+    rows = tables.database.execute("PRAGMA integrity_check(100)").fetchall()
+    problems = [f"file: {line}" for (line,) in rows if line != "ok"]
+    rows = tables.database.execute("PRAGMA foreign_key_check").fetchall()
+    problems += [f"file: row {row[1]} of {row[0]} belongs to no session" for row in rows]
+    for info in tables.sessions():
+        problems += _session(tables, info.id)
+    return problems
+
+
+def _session(tables: Tables, session: str) -> list[str]:
+    known = tables.known_session(session)
+    problems: list[str] = []
+    if known.leaf is not None and tables.database.execute(
+        "SELECT count(*) FROM entries WHERE session_no = ? AND id = ?", (known.no, known.leaf)
+    ).fetchone() == (0,):
+        problems.append(f"its leaf {known.leaf} is missing")
+    counted = tables.database.execute(
+        "SELECT count(*), coalesce(max(seq), 0) FROM entries WHERE session_no = ?", (known.no,)
+    ).fetchone()
+    if counted != (known.entries, known.entries):
+        problems.append(f"it has {counted[0]} entries up to {counted[1]}, not {known.entries}")
+    chain = verify_chain(_entries(tables, known.no, problems))
+    return [f"session {session}: {line}" for line in (*problems, *chain)]
+
+
+def _entries(tables: Tables, no: int, problems: list[str]) -> Iterator[Entry]:
+    """Yield the entries in the order of appending, and note what is wrong with their rows."""
+    rows = tables.database.execute(
+        "SELECT e.id, e.parent, e.kind, e.payload, p.seq, e.seq, e.segment, e.joint, e.boundary, e.messages,"
+        " e.tokens, e.compactions FROM entries e LEFT JOIN entries p ON p.session_no = e.session_no AND p.id = e.parent"
+        " WHERE e.session_no = ? ORDER BY e.key",
+        (no,),
+    )
+    for id_, parent, kind, payload, parent_seq, *place in rows:
+        try:
+            entry = unpack(payload)
+        except StoreCorrupt as error:
+            problems.append(f"{id_}: {error}")
+            continue
+        if (entry.id, entry.parent, tree.kind(entry)) != (id_, parent, kind):
+            problems.append(f"{id_}: its row says something else than the entry")
+        problems += _place(tables, no, entry, parent_seq, Place(*place))
+        yield entry
+
+
+def _place(tables: Tables, no: int, entry: Entry, parent_seq: int | None, stored: Place) -> list[str]:
+    if parent_seq is not None and parent_seq >= stored.seq:
+        return [f"{entry.id}: its parent comes later"]
+    try:
+        parent = tables.place_at(no, parent_seq) if parent_seq else None
+        right = tree.place(entry, stored.seq, parent, partial(tables.events, no, parent))
+    except StoreCorrupt as error:
+        return [f"{entry.id}: {error}"]
+    wrong = [name for name in Place._fields if getattr(right, name) != getattr(stored, name)]
+    return [f"{entry.id}: wrong {', '.join(wrong)} in its row"] if wrong else []

@@ -1,0 +1,114 @@
+"""What every store does: the `Store` protocol and the values it hands out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+import msgspec
+
+from foldline.core.log.entries import Entry
+
+
+class SessionInfo(msgspec.Struct, frozen=True):
+    """One session of a store.
+
+    `messages`, `compactions` (lifted ones included) and `tokens` count on the path of the leaf; `entries`
+    counts every branch. `title` is the newest one noted ("" without); `created` and `updated` are Unix times.
+    """
+
+    id: str
+    title: str
+    created: float
+    updated: float
+    messages: int
+    entries: int
+    compactions: int
+    tokens: int
+    leaf: str | None
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """A message that a search found: where it is, who said it, the words around the match, Unix time."""
+
+    session: str
+    entry: str
+    seq: int
+    role: str
+    snippet: str
+    at: float | None
+
+
+class Store(Protocol):
+    """Where sessions live. Every method is safe to cancel: what it writes is then whole or absent.
+
+    Any of them may raise StoreError (the store cannot do it), StoreCorrupt (what is stored is not what was
+    appended) and, at the first use of a database, StoreVersion and FormatError.
+    """
+
+    async def append(self, session: str, entries: Sequence[Entry], *, seen: str | None) -> None:
+        """Append a chain of entries after the leaf that the writer saw: one commit, durable on return.
+
+        The first append creates the session. Entries that already stand on the path after `seen` are left
+        as they are, so an append can be retried. Raises LeafMoved (with the current leaf) where the leaf is
+        another one, StoreError where the entries do not chain or cannot be stored; nothing is written then.
+        """
+        ...
+
+    async def leaf(self, session: str) -> str | None:
+        """Return the id of the session's leaf; None for an empty path or no such session."""
+        ...
+
+    async def move(self, session: str, leaf: str | None, *, seen: str | None) -> None:
+        """Move the leaf to an entry of the session, or before the first (None). Nothing is removed.
+
+        Raises LeafMoved where the leaf is neither `seen` nor already there, SessionNotFound, StoreError.
+        """
+        ...
+
+    async def active(self, session: str, leaf: str | None = None) -> list[Entry]:
+        """Return what a view of the path needs, in path order; the work is O(what is returned).
+
+        With an effective `Compacted`: its leading and quoted entries, then the path from its first kept
+        entry (from itself where nothing was kept). Without: the whole path. [] for no such session.
+        """
+        ...
+
+    def path(self, session: str, leaf: str | None = None) -> AsyncIterator[Entry]:
+        """Yield the entries from the root to `leaf` (default: the session's leaf), read page by page."""
+        ...
+
+    async def entry(self, session: str, entry: str) -> Entry | None:
+        """Return one entry of the session, of any branch; None where there is none."""
+        ...
+
+    async def entries(self, session: str, ids: Sequence[str]) -> list[Entry]:
+        """Return the entries with these ids, in that order; raises StoreError naming those it lacks."""
+        ...
+
+    async def sessions(self) -> list[SessionInfo]:
+        """Return every session, the last updated first."""
+        ...
+
+    async def search(
+        self, query: str, session: str | None = None, limit: int = 20, *, on_path: bool = False
+    ) -> list[Hit]:
+        """Return messages in which every word of the query begins a word, the best first.
+
+        Where there are none: messages that hold every word anywhere. Case and most accents are ignored, and
+        no character has a special meaning. Searched are texts, thinking, results and arguments, of every
+        branch, or with `on_path` only on the path of each session's leaf.
+        """
+        ...
+
+    async def verify(self, session: str | None = None) -> list[str]:
+        """Return what is wrong with the store, or with one session of it; [] proves it whole."""
+        ...
+
+    async def purge(self, session: str) -> None:
+        """Delete the session with all its entries, for good. Raises SessionNotFound."""
+        ...
+
+    async def close(self) -> None:
+        """Free what the store holds. A second call does nothing; any other call raises StoreError then."""
+        ...

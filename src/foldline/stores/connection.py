@@ -1,0 +1,163 @@
+"""Opening a Foldline database: settings, numbered migrations, and SQLite's errors in Foldline's words."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import TypeVar
+
+from foldline.errors import FoldlineError, FormatError, StoreCorrupt, StoreError, StoreVersion
+
+APPLICATION = (
+    0x464F4C44  # "FOLD" in the file's header, https://www.sqlite.org/pragma.html#pragma_application_id
+)
+# A safety net for one huge append: the store itself checkpoints between appends.
+_AUTOCHECKPOINT_PAGES = 16_000
+
+T = TypeVar("T")
+
+
+def connect(path: Path, timeout: float) -> sqlite3.Connection:
+    """Open the database at `path`, made and migrated where needed; waits up to `timeout` seconds for a lock.
+
+    Raises OSError and sqlite3.Error (see `translated`), FormatError, StoreVersion.
+    """
+    _make_private(path)
+    database = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
+    try:
+        patiently(lambda: _prepare(database, path), timeout)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def patiently(work: Callable[[], T], timeout: float) -> T:
+    """Do the work, again while SQLite is busy in ways that its own time-out does not wait for."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            return work()
+        except sqlite3.OperationalError as error:
+            if _primary(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+
+
+@contextmanager
+def transaction(database: sqlite3.Connection, kind: str = "IMMEDIATE") -> Generator[None]:
+    """Make all that is done inside one commit, or nothing of it."""
+    database.execute(f"BEGIN {kind}")
+    try:
+        yield
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:
+            database.rollback()
+        raise
+
+
+def _make_private(path: Path) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+
+
+def _prepare(database: sqlite3.Connection, path: Path) -> None:
+    version = _check_ours(database, path)
+    database.execute("PRAGMA journal_mode = WAL")
+    database.execute("PRAGMA synchronous = FULL")
+    database.execute("PRAGMA foreign_keys = ON")
+    database.execute(f"PRAGMA wal_autocheckpoint = {_AUTOCHECKPOINT_PAGES}")
+    if version < len(migrations()):
+        _migrate(database, path)
+
+
+def _check_ours(database: sqlite3.Connection, path: Path) -> int:
+    version: int = database.execute("PRAGMA user_version").fetchone()[0]
+    application: int = database.execute("PRAGMA application_id").fetchone()[0]
+    tables: int = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if application != APPLICATION and (application or version or tables):
+        raise FormatError(
+            "this SQLite database belongs to another program: name another file", where=str(path)
+        )
+    if version > len(migrations()):
+        raise StoreVersion(
+            f"{path} was written by a newer Foldline (its schema is {version}, this one knows {len(migrations())}). "
+            "Upgrade with `pip install --upgrade foldline`, or name another file; nothing was changed."
+        )
+    return version
+
+
+def _migrate(database: sqlite3.Connection, path: Path) -> None:
+    with transaction(database):
+        version = _check_ours(database, path)  # another process may have been first
+        for number, script in enumerate(migrations()[version:], version + 1):
+            for statement in statements(script):
+                database.execute(statement)
+            database.execute(f"PRAGMA user_version = {number}")
+        database.execute(f"PRAGMA application_id = {APPLICATION}")
+
+
+@cache
+def migrations() -> list[str]:
+    """Return the migration scripts, the first one first; a database of version n has had n of them."""
+    folder = resources.files("foldline.stores") / "sql"
+    return [
+        script.read_text(encoding="utf-8")
+        for script in sorted(folder.iterdir(), key=lambda script: script.name)
+        if script.name.endswith(".sql")
+    ]
+
+
+def statements(script: str) -> Iterator[str]:
+    """Yield the statements of a script; `executescript` would commit between them."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def translated(error: Exception, path: Path) -> FoldlineError:
+    """Return the Foldline error for what SQLite or the file system said, with what to do about it."""
+    code = _primary(error) if isinstance(error, sqlite3.Error) else None
+    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+        return StoreError(
+            f"{path} is locked by another process: nothing was written. Try again when it is done."
+        )
+    if code == sqlite3.SQLITE_FULL:
+        return StoreError(
+            f"{path}: the disk is full. Nothing of this was written; free some space and try again."
+        )
+    if code == sqlite3.SQLITE_NOTADB:
+        return FormatError("not a Foldline database: name another file, or restore a backup", where=str(path))
+    if code == sqlite3.SQLITE_CORRUPT:
+        return StoreCorrupt(
+            f"{path} is damaged ({error}). Copy it away before anything else, then restore a backup, or save what is "
+            f"readable with `sqlite3 {path.name} .recover`."
+        )
+    if isinstance(error, OSError) or code in {
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_AUTH,
+    }:
+        return StoreError(
+            f"cannot open {path} for writing ({error}): check the file's and its directory's permissions."
+        )
+    if code == sqlite3.SQLITE_IOERR:
+        return StoreError(
+            f"{path}: the disk failed ({error}). Nothing of this was written; check the disk and its space."
+        )
+    return StoreError(f"{path}: {error}")
+
+
+def _primary(error: Exception) -> int:
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF

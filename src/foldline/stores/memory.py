@@ -1,0 +1,219 @@
+"""Sessions in memory: for tests, for one-off folds, and the yardstick of the other stores."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from foldline.core.log.entries import Compacted, Entry, Lifted, Said
+from foldline.core.log.log import verify
+from foldline.errors import LeafMoved, SessionNotFound, StoreError
+from foldline.stores import search, tree
+from foldline.stores.base import Hit, SessionInfo, Store
+from foldline.stores.rows import pack, unpack
+from foldline.stores.tree import Place, Spans
+
+
+class _Session:
+    """The entries of one session, at their seq minus one, with their places."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.places: list[Place] = []
+        self.seqs: dict[str, int] = {}
+        self.leaf: str | None = None
+        self.title = ""
+        self.created = 0.0
+        self.updated = 0.0
+
+    def place(self, entry: str | None) -> Place | None:
+        return self.places[self.seq(entry) - 1] if entry else None
+
+    def seq(self, entry: str) -> int:
+        seq = self.seqs.get(entry)
+        if seq is None:
+            raise StoreError(f"no entry {entry} in this session")
+        return seq
+
+    def spans(self, place: Place | None, first: int = 1) -> Spans:
+        return tree.spans(lambda seq: self.places[seq - 1], place.seq if place else None, first)
+
+    def read(self, spans: Spans) -> list[Entry]:
+        return [entry for start, end in spans for entry in self.entries[start - 1 : end]]
+
+    def events(self, place: Place | None) -> list[Entry]:
+        return [entry for entry in self.read(self.spans(place)) if isinstance(entry, Compacted | Lifted)]
+
+    def add(self, entry: Entry) -> None:
+        """Append one entry; all but the lists' tails stays as it was, so that a batch can be taken back."""
+        parent = self.place(entry.parent)
+        if isinstance(entry, Compacted):
+            tree.check_kept(entry, self.spans(parent), self.seqs.get)
+        self.places.append(tree.place(entry, len(self.entries) + 1, parent, partial(self.events, parent)))
+        self.entries.append(entry)
+        self.seqs[entry.id] = len(self.entries)
+
+    def take_back(self, count: int) -> None:
+        for entry in self.entries[count:]:
+            del self.seqs[entry.id]
+        del self.entries[count:], self.places[count:]
+
+
+class MemoryStore:
+    """A store that lives as long as the process: the same rules as a database's, nothing durable."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, _Session] = {}
+        self._closed = False
+
+    async def append(self, session: str, entries: Sequence[Entry], *, seen: str | None) -> None:
+        """Append a chain of entries: see `Store.append`."""
+        tree.check_batch(session, entries, seen)
+        copies = [unpack(pack(entry)) for entry in entries]  # nobody else holds what is stored
+        known = self._open().get(session) or _Session()
+        if not copies or self._stands(known, copies[-1].id):
+            return
+        if known.leaf != seen:
+            raise LeafMoved(f"session {session}: another writer appended first", leaf=known.leaf)
+        count = len(known.entries)
+        try:
+            for entry in copies:
+                if entry.id not in known.seqs:
+                    known.add(entry)
+        except StoreError:
+            known.take_back(count)
+            raise
+        created, known.updated = tree.times_in(copies, time.time())
+        known.created = known.created if count else created
+        known.leaf = copies[-1].id
+        known.title = tree.title_in(copies) or known.title
+        self._sessions[session] = known
+
+    async def leaf(self, session: str) -> str | None:
+        """Return the id of the leaf."""
+        known = self._open().get(session)
+        return known.leaf if known else None
+
+    async def move(self, session: str, leaf: str | None, *, seen: str | None) -> None:
+        """Move the leaf: see `Store.move`."""
+        known = self._known(session)
+        known.place(leaf)
+        if known.leaf not in {leaf, seen}:
+            raise LeafMoved(f"session {session}: another writer moved the leaf first", leaf=known.leaf)
+        if known.leaf != leaf:
+            known.leaf, known.updated = leaf, time.time()
+
+    async def active(self, session: str, leaf: str | None = None) -> list[Entry]:
+        """Return what a view needs: see `Store.active`."""
+        known = self._open().get(session) or _Session()
+        place = known.place(leaf or known.leaf)
+        if place is None or place.boundary is None:
+            return known.read(known.spans(place))
+        at = known.seq(place.boundary)
+        compacted = known.entries[at - 1]
+        assert isinstance(compacted, Compacted)
+        first = known.seq(compacted.first_kept) if compacted.first_kept else at
+        older = sorted({known.seq(id_) for id_ in (*compacted.leading, *compacted.quoted)})
+        alone = [(seq, seq) for seq in older if seq < first]
+        return known.read([*alone, *known.spans(place, first)])
+
+    async def path(self, session: str, leaf: str | None = None) -> AsyncIterator[Entry]:
+        """Yield the entries of the path, root first."""
+        known = self._open().get(session) or _Session()
+        for entry in known.read(known.spans(known.place(leaf or known.leaf))):
+            yield entry
+
+    async def entry(self, session: str, entry: str) -> Entry | None:
+        """Return one entry; None where there is none."""
+        known = self._open().get(session)
+        return known.entries[known.seqs[entry] - 1] if known and entry in known.seqs else None
+
+    async def entries(self, session: str, ids: Sequence[str]) -> list[Entry]:
+        """Return the entries with these ids, in their order."""
+        known = self._open().get(session) or _Session()
+        missing = [id_ for id_ in ids if id_ not in known.seqs]
+        if missing:
+            raise StoreError(f"session {session} has no entry {', '.join(missing[:5])}")
+        return [known.entries[known.seqs[id_] - 1] for id_ in ids]
+
+    async def sessions(self) -> list[SessionInfo]:
+        """Return every session, the last updated first."""
+        infos = [_info(name, known) for name, known in self._open().items()]
+        infos.reverse()
+        return sorted(infos, key=lambda info: -info.updated)
+
+    async def search(
+        self, query: str, session: str | None = None, limit: int = 20, *, on_path: bool = False
+    ) -> list[Hit]:
+        """Return matching messages, the newest first: see `Store.search`."""
+        self._open()
+        if not search.words(query):
+            return []
+        names = list(self._sessions) if session is None else [session] if session in self._sessions else []
+        found = [
+            (search.begins(text, query), search.hit(name, seq, entry, query))
+            for name in reversed(names)
+            for seq, entry in self._said(name, on_path=on_path)
+            if search.begins(text := search.searchable(entry.message), query) or search.holds(text, query)
+        ]
+        begun = any(begins for begins, _ in found)
+        return [hit for begins, hit in found if begins == begun][: max(limit, 0)]
+
+    async def verify(self, session: str | None = None) -> list[str]:
+        """Return what is wrong: see `Store.verify`."""
+        names = list(self._open()) if session is None else [session]
+        return [f"session {name}: {line}" for name in names for line in verify(self._known(name).entries)]
+
+    async def purge(self, session: str) -> None:
+        """Delete a session for good."""
+        self._known(session)
+        del self._sessions[session]
+
+    async def close(self) -> None:
+        """Forget everything."""
+        self._sessions = {}
+        self._closed = True
+
+    def _open(self) -> dict[str, _Session]:
+        if self._closed:
+            raise StoreError("this store is closed")
+        return self._sessions
+
+    def _known(self, session: str) -> _Session:
+        known = self._open().get(session)
+        if known is None:
+            raise SessionNotFound(f"no session {session!r} in this store")
+        return known
+
+    def _stands(self, known: _Session, entry: str) -> bool:
+        return entry in known.seqs and tree.on(known.spans(known.place(known.leaf)), known.seqs[entry])
+
+    def _said(self, name: str, *, on_path: bool) -> Iterator[tuple[int, Said]]:
+        known = self._sessions[name]
+        path = known.spans(known.place(known.leaf)) if on_path else [(1, len(known.entries))]
+        for start, end in reversed(path):
+            for seq in range(end, start - 1, -1):
+                entry = known.entries[seq - 1]
+                if isinstance(entry, Said):
+                    yield seq, entry
+
+
+def _info(name: str, known: _Session) -> SessionInfo:
+    place = known.place(known.leaf)
+    return SessionInfo(
+        id=name,
+        title=known.title,
+        created=known.created,
+        updated=known.updated,
+        messages=place.messages if place else 0,
+        entries=len(known.entries),
+        compactions=place.compactions if place else 0,
+        tokens=place.tokens if place else 0,
+        leaf=known.leaf,
+    )
+
+
+if TYPE_CHECKING:
+    _: Store = MemoryStore()

@@ -1,0 +1,114 @@
+"""What of a message is searched, and how a query is read. No character of a query has a special meaning."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from foldline.core.log.entries import Said
+from foldline.core.log.messages import Message, Text, Thinking, ToolCall, ToolResult
+from foldline.stores.base import Hit
+
+# Scripts written without spaces: each character is a word of its own in the index.
+_UNSPACED = re.compile(
+    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])"
+)
+_BASE64 = re.compile(r"[A-Za-z0-9+/=_-]{1024,}")
+_AROUND = 80  # characters of context on either side of a match
+
+
+def searchable(message: Message) -> str:
+    """Return the text of a message that a search looks at: texts, thinking, calls and results, no media.
+
+    Runs of 1,024 and more base64 characters are left out. A change of what this returns needs a migration
+    that empties the index: a purge takes out of the index what this returned at the time.
+    """
+    return _BASE64.sub(" ", "\n".join(_texts(message)))
+
+
+def indexed(text: str) -> str:
+    """Return a text as the index takes it: valid Unicode, unspaced scripts split into characters."""
+    clean = text.encode("utf-8", "replace").decode().replace("\0", " ")
+    return clean if clean.isascii() else _UNSPACED.sub(r" \1 ", clean)
+
+
+def words(query: str) -> list[str]:
+    """Return the words of a query: what stands between white space."""
+    return query.split()
+
+
+def expression(query: str) -> str | None:
+    """Return the FTS5 expression for a query: every word a phrase whose last term is a prefix.
+
+    None where no word holds a letter or a digit, which an index of words cannot answer. Source of the quoting
+    rule: https://www.sqlite.org/fts5.html#full_text_query_syntax.
+    """
+    asked = [indexed(word) for word in words(query)]
+    if not asked or not all(any(ch.isalnum() for ch in word) for word in asked):
+        return None
+    return " AND ".join('"' + word.replace('"', '""') + '"*' for word in asked)
+
+
+def holds(text: str, query: str) -> bool:
+    """Return whether the text holds every word of the query, in any case."""
+    folded = text.casefold()
+    return all(word.casefold() in folded for word in words(query))
+
+
+def begins(text: str, query: str) -> bool:
+    """Return whether every word of the query begins a word of the text, as the index sees words."""
+    terms = _terms(text)
+    line = " " + " ".join(terms)
+    asked = [_terms(word) for word in words(query)]
+    return all(asked) and all(" " + " ".join(word) in line for word in asked)
+
+
+def snippet(text: str, query: str) -> str:
+    """Return the words around the first match in the text, on one line."""
+    folded = text.casefold() if len(text.casefold()) == len(text) else text
+    found = [at for word in words(query) if (at := folded.find(word.casefold())) >= 0]
+    if not found:
+        terms = [term for word in words(query) for term in _terms(word)]
+        found = [at for term in terms if (at := folded.find(term)) >= 0]
+    at = min(found, default=0)
+    start, end = max(0, at - _AROUND), min(len(text), at + _AROUND)
+    middle = " ".join(text[start:end].split())
+    return ("… " if start else "") + middle + (" …" if end < len(text) else "")
+
+
+def hit(session: str, seq: int, entry: Said, query: str) -> Hit:
+    """Return the hit for a message that matches the query."""
+    around = snippet(searchable(entry.message), query)
+    return Hit(session, entry.id, seq, entry.message.role, around, entry.at)
+
+
+def said_text(entry: Any) -> str:
+    """Return what a search looks at in an entry: "" for all but messages."""
+    return searchable(entry.message) if isinstance(entry, Said) else ""
+
+
+def _terms(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", indexed(text).casefold())
+
+
+def _texts(message: Message) -> Iterator[str]:
+    for part in message.parts:
+        if isinstance(part, Text | Thinking | ToolResult):
+            yield part.text
+        elif isinstance(part, ToolCall):
+            yield part.name
+            yield from _leaves(part.arguments)
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for item in value.values():  # pyright: ignore[reportUnknownVariableType]
+            yield from _leaves(item)
+    elif isinstance(value, list | tuple):
+        for item in value:  # pyright: ignore[reportUnknownVariableType]
+            yield from _leaves(item)
+    elif isinstance(value, str):
+        yield value
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield str(value)

@@ -1,0 +1,162 @@
+"""Sessions in an SQLite file: write-ahead log, full sync, one worker thread per store."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from foldline.core.log.entries import Entry
+from foldline.errors import StoreError
+from foldline.stores import index, search
+from foldline.stores.audit import audit
+from foldline.stores.base import Hit, SessionInfo, Store
+from foldline.stores.connection import connect, patiently, transaction, translated
+from foldline.stores.tables import Tables
+
+_PAGE = 256  # entries read in one step
+_CHECKPOINT = 4 * 2**20  # bytes in the write-ahead log after which they are moved into the file
+
+T = TypeVar("T")
+
+
+class SqliteStore:
+    """A store in one SQLite file. The file is opened, made or migrated at the first use.
+
+    All work of a store runs in its one thread, in the order asked; several stores and processes may use
+    one file. `timeout` is how many seconds to wait for another process's lock.
+    """
+
+    def __init__(self, path: str | Path, *, timeout: float = 10.0) -> None:
+        self.file = Path(path)
+        self.timeout = timeout
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="foldline-sqlite")
+        self._tables: Tables | None = None
+        self._closed = False
+
+    async def append(self, session: str, entries: Sequence[Entry], *, seen: str | None) -> None:
+        """Append a chain of entries: see `Store.append`."""
+        await self._run(lambda tables: self._append(tables, session, tuple(entries), seen))
+
+    async def leaf(self, session: str) -> str | None:
+        """Return the id of the leaf."""
+        known = await self._run(lambda tables: tables.session(session))
+        return known.leaf if known else None
+
+    async def move(self, session: str, leaf: str | None, *, seen: str | None) -> None:
+        """Move the leaf: see `Store.move`."""
+        await self._run(lambda tables: tables.move(session, leaf, seen))
+
+    async def active(self, session: str, leaf: str | None = None) -> list[Entry]:
+        """Return what a view needs: see `Store.active`."""
+        return await self._run(lambda tables: tables.active(session, leaf))
+
+    async def path(self, session: str, leaf: str | None = None) -> AsyncIterator[Entry]:
+        """Yield the entries of the path, root first."""
+        no, spans = await self._run(lambda tables: tables.spans_of(session, leaf))
+        for first, last in spans:
+            for start in range(first, last + 1, _PAGE):
+                end = min(last, start + _PAGE - 1)
+                for entry in await self._run(partial(Tables.page, no=no, start=start, end=end)):
+                    yield entry
+
+    async def entry(self, session: str, entry: str) -> Entry | None:
+        """Return one entry; None where there is none."""
+        return await self._run(lambda tables: tables.entry(session, entry))
+
+    async def entries(self, session: str, ids: Sequence[str]) -> list[Entry]:
+        """Return the entries with these ids, in their order."""
+        return await self._run(lambda tables: tables.entries(session, ids))
+
+    async def sessions(self) -> list[SessionInfo]:
+        """Return every session, the last updated first."""
+        return await self._run(Tables.sessions)
+
+    async def search(
+        self, query: str, session: str | None = None, limit: int = 20, *, on_path: bool = False
+    ) -> list[Hit]:
+        """Return matching messages: see `Store.search`."""
+        if not search.words(query) or limit < 1:
+            return []
+        scope = await self._run(lambda tables: index.scope(tables, session, on_path=on_path))
+        if scope is None:
+            return []
+        while await self._run(lambda tables: index.catch_up(tables.database, scope)):
+            pass  # step by step, so that appends come between
+        hits = await self._run(lambda tables: index.matches(tables.database, query, scope, limit))
+        before = 0 if hits else scope.last + 1
+        while before and len(hits) < limit:
+            step = partial(index.scan, query=query, scope=scope, before=before, limit=limit - len(hits))
+            more, before = await self._run(lambda tables, step=step: step(tables.database))
+            hits += more
+        return hits
+
+    async def verify(self, session: str | None = None) -> list[str]:
+        """Return what is wrong: see `Store.verify`."""
+        return await self._run(lambda tables: audit(tables, session))
+
+    async def purge(self, session: str) -> None:
+        """Delete a session for good: out of the tables, the index and the write-ahead log."""
+        await self._run(lambda tables: _purge(tables, session))
+
+    async def close(self) -> None:
+        """Close the file and end the thread."""
+        if self._closed:
+            return
+        self._closed = True
+        done = self._worker.submit(self._disconnect)
+        try:
+            await asyncio.shield(asyncio.wrap_future(done))  # done even if the caller is cancelled
+        finally:
+            self._worker.shutdown(wait=done.done())
+
+    async def _run(self, work: Callable[[Tables], T]) -> T:
+        if self._closed:
+            raise StoreError("this store is closed")
+        return await asyncio.get_running_loop().run_in_executor(self._worker, self._work, work)
+
+    def _work(self, work: Callable[[Tables], T]) -> T:
+        try:
+            if self._tables is None:
+                self._tables = Tables(connect(self.file, self.timeout))
+            return patiently(partial(work, self._tables), self.timeout)
+        except (sqlite3.Error, OSError, UnicodeEncodeError) as error:
+            raise translated(error, self.file) from error
+
+    def _append(self, tables: Tables, session: str, entries: Sequence[Entry], seen: str | None) -> None:
+        tables.append(session, entries, seen)
+        if tables.unsettled > _CHECKPOINT:
+            tables.unsettled = 0
+            with contextlib.suppress(RuntimeError):  # the store is being closed, which does it too
+                self._worker.submit(self._checkpoint)  # after the answer: no append waits for its own
+
+    def _checkpoint(self) -> None:
+        if self._tables is not None:
+            with contextlib.suppress(sqlite3.Error):  # the next one does it; what is in the log is safe there
+                self._tables.database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def _disconnect(self) -> None:
+        if self._tables is not None:
+            self._tables.database.close()
+            self._tables = None
+
+
+def _purge(tables: Tables, session: str) -> None:
+    database = tables.database
+    database.execute("PRAGMA secure_delete = ON")
+    with transaction(database):
+        no = tables.known_session(session).no
+        index.forget(database, no)
+        database.execute("DELETE FROM entries WHERE session_no = ?", (no,))
+        database.execute("DELETE FROM sessions WHERE no = ?", (no,))
+        database.execute("INSERT INTO search (search) VALUES ('optimize')")
+    database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+if TYPE_CHECKING:
+    _: Store = SqliteStore("")

@@ -1,0 +1,236 @@
+"""The log in SQL tables: the synchronous half of the SQLite store. See sql/ for the tables."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from foldline.core.log.entries import Compacted, Entry
+from foldline.errors import LeafMoved, SessionNotFound, StoreCorrupt, StoreError
+from foldline.stores import tree
+from foldline.stores.base import SessionInfo
+from foldline.stores.connection import transaction
+from foldline.stores.rows import pack, unpack
+from foldline.stores.tree import Place, Spans
+
+SESSION_KEYS = 2**32  # the keys of one session
+
+
+class Session(NamedTuple):
+    """The row of a session: its number, its leaf, and how many entries it has."""
+
+    no: int
+    leaf: str | None
+    entries: int
+
+
+class Tables:
+    """Reads and writes of the log over one connection; to be called from one thread at a time."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self.database = database
+        self.unsettled = 0  # bytes in the write-ahead log, about
+
+    def append(self, session: str, entries: Sequence[Entry], seen: str | None) -> None:
+        """Append as `Store.append` says."""
+        tree.check_batch(session, entries, seen)
+        if not entries:
+            return
+        payloads = [pack(entry) for entry in entries]
+        with transaction(self.database):
+            known = self.session(session)
+            if known and self._stands(known, entries):
+                return
+            leaf = known.leaf if known else None
+            if leaf != seen:
+                raise LeafMoved(f"session {session}: another writer appended first", leaf=leaf)
+            self._insert(known or self._create(session, entries), entries, payloads)
+        self.unsettled += sum(map(len, payloads)) + 16_384  # about four pages of tables and indexes
+
+    def move(self, session: str, leaf: str | None, seen: str | None) -> None:
+        """Move the leaf as `Store.move` says."""
+        with transaction(self.database):
+            known = self.known_session(session)
+            if leaf is not None:
+                self.seq_of(known.no, leaf)
+            if known.leaf == leaf:
+                return
+            if known.leaf != seen:
+                raise LeafMoved(f"session {session}: another writer moved the leaf first", leaf=known.leaf)
+            self.database.execute(
+                "UPDATE sessions SET leaf = ?, updated = ? WHERE no = ?", (leaf, time.time(), known.no)
+            )
+
+    def active(self, session: str, leaf: str | None) -> list[Entry]:
+        """Read as `Store.active` says."""
+        with transaction(self.database, "DEFERRED"):
+            known = self.session(session)
+            leaf = leaf or (known.leaf if known else None)
+            if known is None or leaf is None:
+                return []
+            place = self.place_at(known.no, self.seq_of(known.no, leaf))
+            if place.boundary is None:
+                return list(self.read(known.no, self.spans(known.no, place.seq)))
+            return self._kept(known.no, place, place.boundary)
+
+    def spans_of(self, session: str, leaf: str | None) -> tuple[int, Spans]:
+        """Return the number of a session and the ranges of seq of its path to `leaf`."""
+        known = self.session(session)
+        leaf = leaf or (known.leaf if known else None)
+        if known is None or leaf is None:
+            return 0, []
+        return known.no, self.spans(known.no, self.seq_of(known.no, leaf))
+
+    def page(self, no: int, start: int, end: int) -> list[Entry]:
+        """Return the entries from seq `start` to `end`, both included."""
+        return list(self.read(no, [(start, end)]))
+
+    def entry(self, session: str, entry: str) -> Entry | None:
+        """Return one entry; None where there is none."""
+        known = self.session(session)
+        seq = self._find(known.no, entry) if known else None
+        return None if known is None or seq is None else self.page(known.no, seq, seq)[0]
+
+    def entries(self, session: str, ids: Sequence[str]) -> list[Entry]:
+        """Return the entries with these ids, in their order."""
+        found = {id_: entry for id_ in set(ids) if (entry := self.entry(session, id_)) is not None}
+        missing = [id_ for id_ in ids if id_ not in found]
+        if missing:
+            raise StoreError(f"session {session} has no entry {', '.join(missing[:5])}")
+        return [found[id_] for id_ in ids]
+
+    def sessions(self) -> list[SessionInfo]:
+        """Return every session, the last updated first."""
+        rows = self.database.execute(
+            "SELECT s.id, s.title, s.created, s.updated, coalesce(e.messages, 0), s.entries,"
+            " coalesce(e.compactions, 0), coalesce(e.tokens, 0), s.leaf"
+            " FROM sessions s LEFT JOIN entries e ON e.session_no = s.no AND e.id = s.leaf"
+            " ORDER BY s.updated DESC, s.no DESC"
+        )
+        return [SessionInfo(*row) for row in rows]
+
+    def session(self, session: str) -> Session | None:
+        """Return the row of a session; None where there is none."""
+        row = self.database.execute(
+            "SELECT no, leaf, entries FROM sessions WHERE id = ?", (session,)
+        ).fetchone()
+        return Session(*row) if row else None
+
+    def known_session(self, session: str) -> Session:
+        """Return the row of a session; raises SessionNotFound."""
+        known = self.session(session)
+        if known is None:
+            raise SessionNotFound(f"no session {session!r} in this store")
+        return known
+
+    def seq_of(self, no: int, entry: str) -> int:
+        """Return the seq of an entry; raises StoreError where the session has no such entry."""
+        seq = self._find(no, entry)
+        if seq is None:
+            raise StoreError(f"no entry {entry} in this session")
+        return seq
+
+    def place_at(self, no: int, seq: int) -> Place:
+        """Return the place of the entry at `seq`; raises StoreCorrupt where it is missing."""
+        row = self.database.execute(
+            "SELECT seq, segment, joint, boundary, messages, tokens, compactions FROM entries WHERE key = ?",
+            (key(no, seq),),
+        ).fetchone()
+        if row is None:
+            raise StoreCorrupt(f"entry {seq} of the session is missing: run `foldline verify`")
+        return Place(*row)
+
+    def spans(self, no: int, seq: int, first: int = 1) -> Spans:
+        """Return the ranges of seq of the path to `seq`, from `first` on."""
+        return tree.spans(partial(self.place_at, no), seq, first)
+
+    def read(self, no: int, spans: Spans) -> Iterator[Entry]:
+        """Yield the entries of these ranges; raises StoreCorrupt where one is missing."""
+        for start, end in spans:
+            rows = self.database.execute(
+                "SELECT payload FROM entries WHERE key BETWEEN ? AND ? ORDER BY key",
+                (key(no, start), key(no, end)),
+            ).fetchall()
+            if len(rows) != end - start + 1:
+                raise StoreCorrupt(f"entries are missing between {start} and {end}: run `foldline verify`")
+            for (payload,) in rows:
+                yield unpack(payload)
+
+    def events(self, no: int, place: Place | None) -> list[Entry]:
+        """Return the Compacted and Lifted entries on the path up to `place`, in order."""
+        found: list[Entry] = []
+        for start, end in self.spans(no, place.seq) if place else []:
+            rows = self.database.execute(
+                "SELECT payload FROM entries WHERE key BETWEEN ? AND ?"
+                " AND kind IN ('compacted', 'lifted') ORDER BY key",
+                (key(no, start), key(no, end)),
+            )
+            found += [unpack(payload) for (payload,) in rows]
+        return found
+
+    def _create(self, session: str, entries: Sequence[Entry]) -> Session:
+        created, updated = tree.times_in(entries, time.time())
+        made = self.database.execute(
+            "INSERT INTO sessions (id, entries, title, created, updated) VALUES (?, 0, '', ?, ?)",
+            (session, created, updated),
+        )
+        assert made.lastrowid is not None
+        return Session(made.lastrowid, None, 0)
+
+    def _insert(self, session: Session, entries: Sequence[Entry], payloads: Sequence[bytes]) -> None:
+        no, leaf, count = session
+        place = self.place_at(no, self.seq_of(no, leaf)) if leaf else None
+        for entry, payload in zip(entries, payloads, strict=True):
+            seq = self._find(no, entry.id) if count else None
+            if seq is not None:  # said before on a branch that was left: the leaf goes there again
+                place = self.place_at(no, seq)
+                continue
+            self._check_kept(no, entry, place)
+            count += 1
+            place = tree.place(entry, count, place, partial(self.events, no, place))
+            self.database.execute(
+                "INSERT INTO entries (key, session_no, id, parent, kind, payload,"
+                " seq, segment, joint, boundary, messages, tokens, compactions)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (key(no, count), no, entry.id, entry.parent, tree.kind(entry), payload, *place),
+            )
+        self.database.execute(
+            "UPDATE sessions SET leaf = ?, entries = ?, updated = ?, title = coalesce(?, title) WHERE no = ?",
+            (entries[-1].id, count, tree.times_in(entries, time.time())[1], tree.title_in(entries), no),
+        )
+
+    def _check_kept(self, no: int, entry: Entry, parent: Place | None) -> None:
+        if isinstance(entry, Compacted):
+            path = self.spans(no, parent.seq) if parent else []
+            tree.check_kept(entry, path, partial(self._find, no))
+
+    def _stands(self, session: Session, entries: Sequence[Entry]) -> bool:
+        if session.leaf is None or entries[-1].id == session.leaf:
+            return session.leaf is not None
+        last = self._find(session.no, entries[-1].id)
+        return last is not None and tree.on(
+            self.spans(session.no, self.seq_of(session.no, session.leaf)), last
+        )
+
+    def _kept(self, no: int, leaf: Place, boundary: str) -> list[Entry]:
+        compacted = next(self.read(no, [(at := self.seq_of(no, boundary), at)]))
+        if not isinstance(compacted, Compacted):
+            raise StoreCorrupt(f"the boundary {boundary} is not a compaction: run `foldline verify`")
+        first = self.seq_of(no, compacted.first_kept) if compacted.first_kept else at
+        older = {self.seq_of(no, id_) for id_ in (*compacted.leading, *compacted.quoted)}
+        alone = [(seq, seq) for seq in sorted(older) if seq < first]
+        return list(self.read(no, [*alone, *self.spans(no, leaf.seq, first)]))
+
+    def _find(self, no: int, entry: str) -> int | None:
+        row = self.database.execute(
+            "SELECT seq FROM entries WHERE session_no = ? AND id = ?", (no, entry)
+        ).fetchone()
+        return row[0] if row else None
+
+
+def key(no: int, seq: int) -> int:
+    """Return the key of a row: a session's rows stand side by side, in order."""
+    return no * SESSION_KEYS + seq

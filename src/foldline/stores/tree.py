@@ -1,0 +1,127 @@
+"""The rules that every store keeps: how entries chain, and what a row knows about its path.
+
+A *segment* is a run of entries with consecutive `seq`, each the child of the one before. A path is a chain
+of segments, so that any stretch of it is read in a few ranges of `seq`, however long the history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Said
+from foldline.errors import StoreCorrupt, StoreError
+
+Spans = list[tuple[int, int]]  # ranges of seq, both ends included, in path order
+
+
+class Place(NamedTuple):
+    """Where an entry stands, and what lies on the path up to it, itself included.
+
+    `seq` counts from 1 in a session; `segment` is the seq at which its segment starts, `joint` the seq of the
+    entry that the segment grows from; `boundary` is the id of the newest effective `Compacted`.
+    """
+
+    seq: int
+    segment: int
+    joint: int | None
+    boundary: str | None
+    messages: int
+    tokens: int
+    compactions: int
+
+
+def place(entry: Entry, seq: int, parent: Place | None, events: Callable[[], Iterable[Entry]]) -> Place:
+    """Return the place of an entry appended under `parent`.
+
+    `events` gives the Compacted and Lifted entries on the path up to the parent, in path order; it is called
+    only where a boundary is lifted or restored.
+    """
+    grows = parent is not None and parent.seq == seq - 1
+    boundary = parent.boundary if parent else None
+    if isinstance(entry, Compacted):
+        boundary = entry.id
+    elif isinstance(entry, Lifted):
+        boundary = effective([*events(), entry])
+    return Place(
+        seq=seq,
+        segment=parent.segment if parent and grows else seq,
+        joint=parent.joint if parent and grows else parent.seq if parent else None,
+        boundary=boundary,
+        messages=(parent.messages if parent else 0) + isinstance(entry, Said),
+        tokens=(parent.tokens if parent else 0) + (entry.tokens if isinstance(entry, Said) else 0),
+        compactions=(parent.compactions if parent else 0) + isinstance(entry, Compacted),
+    )
+
+
+def effective(events: Iterable[Entry]) -> str | None:
+    """Return the id of the newest Compacted that is not lifted, from a path's events in path order."""
+    compacted: list[str] = []
+    lifted: dict[str, bool] = {}
+    for event in events:
+        if isinstance(event, Compacted):
+            compacted.append(event.id)
+        elif isinstance(event, Lifted):
+            lifted[event.target] = event.lifted
+    return next((id_ for id_ in reversed(compacted) if not lifted.get(id_, False)), None)
+
+
+def spans(at: Callable[[int], Place], seq: int | None, first: int = 1) -> Spans:
+    """Return the ranges of seq that the path to `seq` takes, from `first` on."""
+    found: Spans = []
+    while seq is not None and seq >= first:
+        here = at(seq)
+        found.append((max(here.segment, first), seq))
+        if here.joint is not None and here.joint >= here.segment:
+            raise StoreCorrupt(f"entry {seq} follows {here.joint}, which comes later: run `foldline verify`")
+        seq = here.joint
+    found.reverse()
+    return found
+
+
+def on(path: Spans, seq: int) -> bool:
+    """Return whether the path goes through `seq`."""
+    return any(start <= seq <= end for start, end in path)
+
+
+def kind(entry: Entry) -> str:
+    """Return the kind of an entry: said, compacted, pruned, lifted, pinned or noted."""
+    return str(entry.__struct_config__.tag)
+
+
+def check_kept(entry: Compacted, path: Spans, find: Callable[[str], int | None]) -> None:
+    """Raise StoreError where a Compacted keeps an entry that is not on the path before it."""
+    for id_ in (*entry.leading, *entry.quoted, *([entry.first_kept] if entry.first_kept else [])):
+        seq = find(id_)
+        if seq is None or not on(path, seq):
+            raise StoreError(
+                f"compaction {entry.id} keeps entry {id_}, which is not on its path: nothing was written"
+            )
+
+
+def check_batch(session: str, entries: Sequence[Entry], seen: str | None) -> None:
+    """Raise StoreError unless the entries chain from `seen` on, each with an id of its own."""
+    if not session:
+        raise StoreError("a session needs an id that is not empty")
+    before = seen
+    for entry in entries:
+        if entry.parent != before:
+            raise StoreError(f"entry {entry.id} follows {entry.parent}, not {before}: nothing was written")
+        before = entry.id
+    ids = {entry.id for entry in entries} - {"", seen}
+    if len(ids) != len(entries):
+        raise StoreError("two entries of one append have the same id, or one has none: nothing was written")
+
+
+def title_in(entries: Iterable[Entry]) -> str | None:
+    """Return the newest title noted in these entries; None without one."""
+    notes = [
+        entry.data.get("title") for entry in entries if isinstance(entry, Noted) and entry.kind == "title"
+    ]
+    return next((title for title in reversed(notes) if isinstance(title, str)), None)
+
+
+def times_in(entries: Sequence[Entry], now: float) -> tuple[float, float]:
+    """Return the Unix times of the first and the last entry that know theirs; `now` without any."""
+    known = [entry.at for entry in entries if entry.at is not None] or [now]
+    return known[0], known[-1]
