@@ -40,6 +40,7 @@ class Tables:
         if not entries:
             return
         payloads = [pack(entry) for entry in entries]
+        first, last = tree.times_in(entries, time.time())
         with transaction(self.database):
             known = self.session(session)
             if known and self._stands(known, entries):
@@ -47,7 +48,7 @@ class Tables:
             leaf = known.leaf if known else None
             if leaf != seen:
                 raise LeafMoved(f"session {session}: another writer appended first", leaf=leaf)
-            self._insert(known or self._create(session, entries), entries, payloads)
+            self._insert(known or self._create(session, first), entries, payloads, last)
         self.unsettled += sum(map(len, payloads)) + 16_384  # about four pages of tables and indexes
 
     def move(self, session: str, leaf: str | None, seen: str | None) -> None:
@@ -171,16 +172,17 @@ class Tables:
             found += [unpack(payload) for (payload,) in rows]
         return found
 
-    def _create(self, session: str, entries: Sequence[Entry]) -> Session:
-        created, updated = tree.times_in(entries, time.time())
+    def _create(self, session: str, now: float) -> Session:
         made = self.database.execute(
             "INSERT INTO sessions (id, entries, title, created, updated) VALUES (?, 0, '', ?, ?)",
-            (session, created, updated),
+            (session, now, now),
         )
         assert made.lastrowid is not None
         return Session(made.lastrowid, None, 0)
 
-    def _insert(self, session: Session, entries: Sequence[Entry], payloads: Sequence[bytes]) -> None:
+    def _insert(
+        self, session: Session, entries: Sequence[Entry], payloads: Sequence[bytes], now: float
+    ) -> None:
         no, leaf, count = session
         place = self.place_at(no, self.seq_of(no, leaf)) if leaf else None
         for entry, payload in zip(entries, payloads, strict=True):
@@ -199,7 +201,7 @@ class Tables:
             )
         self.database.execute(
             "UPDATE sessions SET leaf = ?, entries = ?, updated = ?, title = coalesce(?, title) WHERE no = ?",
-            (entries[-1].id, count, tree.times_in(entries, time.time())[1], tree.title_in(entries), no),
+            (entries[-1].id, count, now, tree.title_in(entries), no),
         )
 
     def _check_kept(self, no: int, entry: Entry, parent: Place | None) -> None:

@@ -1,0 +1,588 @@
+"""What every store must do. A new store needs one line in STORES."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from tests.stores.build import compact, lift, say, talk, title
+
+from foldline.core.log.entries import Entry, Pinned, Said
+from foldline.core.log.log import chained, said
+from foldline.core.log.messages import Media, Message, Native, Opaque, Text, Thinking, ToolCall, ToolResult
+from foldline.errors import LeafMoved, SessionNotFound, StoreError
+from foldline.stores import MemoryStore, SqliteStore, Store
+
+STORES: dict[str, Callable[[Path], Store]] = {
+    "memory": lambda folder: MemoryStore(),
+    "sqlite": lambda folder: SqliteStore(folder / "sessions.db"),
+}
+
+
+@pytest.fixture(params=STORES)
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
+    return lambda: STORES[request.param](tmp_path)
+
+
+def over_store(test: Callable[[Store], Awaitable[None]]) -> Callable[..., None]:
+    """Run an async test over a fresh store, and close it."""
+
+    async def run(make: Callable[[], Store]) -> None:
+        store = make()
+        try:
+            await test(store)
+        finally:
+            await store.close()
+
+    def wrapper(make: Callable[[], Store]) -> None:
+        asyncio.run(run(make))
+
+    wrapper.__name__ = test.__name__
+    return wrapper
+
+
+async def path_of(store: Store, session: str = "s", leaf: str | None = None) -> list[Entry]:
+    return [entry async for entry in store.path(session, leaf)]
+
+
+@over_store
+async def test_a_session_begins_at_its_first_append(store: Store) -> None:
+    assert await store.sessions() == []
+    assert await store.leaf("s") is None
+    assert await store.active("s") == []
+    assert await path_of(store) == []
+    assert await store.entry("s", "x") is None
+    log = talk(None, "one", "two")
+    await store.append("s", log, seen=None)
+    assert await store.leaf("s") == log[-1].id
+    assert await path_of(store) == log
+    assert await store.active("s") == log
+    assert await store.entry("s", log[0].id) == log[0]
+
+
+@over_store
+async def test_an_append_of_nothing_makes_no_session(store: Store) -> None:
+    await store.append("s", [], seen=None)
+    assert await store.sessions() == []
+
+
+@over_store
+async def test_an_append_needs_the_current_leaf(store: Store) -> None:
+    log = talk(None, "one", "two")
+    await store.append("s", log, seen=None)
+    with pytest.raises(LeafMoved) as moved:
+        await store.append("s", talk(log[0], "other"), seen=log[0].id)
+    assert moved.value.leaf == log[1].id
+    with pytest.raises(LeafMoved) as moved:
+        await store.append("s", talk(None, "other"), seen=None)
+    assert moved.value.leaf == log[1].id
+    with pytest.raises(LeafMoved) as moved:
+        await store.append("new", talk(log[0], "other"), seen=log[0].id)
+    assert moved.value.leaf is None
+    assert await path_of(store) == log
+    assert [info.id for info in await store.sessions()] == ["s"]
+
+
+@over_store
+async def test_an_append_can_be_retried(store: Store) -> None:
+    log = talk(None, "one", "two", "three")
+    await store.append("s", log[:1], seen=None)
+    await store.append("s", log[:1], seen=None)
+    await store.append("s", log[1:], seen=log[0].id)
+    await store.append("s", log[1:], seen=log[0].id)
+    after = talk(log[-1], "four")
+    await store.append("s", after, seen=log[-1].id)
+    await store.append("s", log[1:], seen=log[0].id)  # on the path, no longer the leaf
+    await store.append("s", log[:1], seen=None)
+    assert await path_of(store) == [*log, *after]
+    assert (await store.sessions())[0].entries == 4
+    assert await store.leaf("s") == after[0].id
+
+
+@over_store
+async def test_a_batch_of_which_only_a_part_stands_is_not_a_retry(store: Store) -> None:
+    log = talk(None, "one", "two")
+    await store.append("s", log[:1], seen=None)
+    with pytest.raises(LeafMoved):
+        await store.append("s", log, seen=None)
+    assert await path_of(store) == log[:1]
+
+
+@over_store
+async def test_entries_must_chain_from_what_was_seen(store: Store) -> None:
+    log = talk(None, "one", "two", "three")
+    for entries, seen in (([log[0], log[2]], None), (log[1:], None), ([log[1], log[0]], log[0].id)):
+        with pytest.raises(StoreError, match="nothing was written"):
+            await store.append("s", entries, seen=seen)
+    looped = Said(id="a", parent="a", message=Message("user"), said_key="")
+    with pytest.raises(StoreError, match="same id"):
+        await store.append("s", [looped], seen="a")
+    with pytest.raises(StoreError, match="empty"):
+        await store.append("", log, seen=None)
+    assert await store.sessions() == []
+
+
+@over_store
+async def test_a_batch_that_fails_half_way_leaves_nothing(store: Store) -> None:
+    log = talk(None, "one")
+    await store.append("s", log, seen=None)
+    good = say(log[0], "good")
+    bad = compact(good, "no such entry")
+    with pytest.raises(StoreError, match="not on its path"):
+        await store.append("s", [good, bad], seen=log[0].id)
+    assert await path_of(store) == log
+    assert await store.entry("s", good.id) is None
+    await store.append("s", [good], seen=log[0].id)
+    assert await path_of(store) == [*log, good]
+    assert await store.verify() == []
+
+
+@over_store
+async def test_sessions_do_not_touch_each_other(store: Store) -> None:
+    log = talk(None, "one", "two")
+    for session in ("a", "b", "ü 日 ' \" %"):
+        await store.append(session, log, seen=None)
+    other = talk(log[1], "three")
+    await store.append("b", other, seen=log[1].id)
+    assert await path_of(store, "a") == log
+    assert await path_of(store, "b") == [*log, *other]
+    assert await path_of(store, "ü 日 ' \" %") == log
+    assert await store.entry("a", other[0].id) is None
+
+
+@over_store
+async def test_move_makes_branches(store: Store) -> None:
+    log = talk(None, "one", "two", "three")
+    await store.append("s", log, seen=None)
+    await store.move("s", log[0].id, seen=log[2].id)
+    assert await path_of(store) == log[:1]
+    branch = talk(log[0], "else", "more")
+    await store.append("s", branch, seen=log[0].id)
+    assert await path_of(store) == [log[0], *branch]
+    assert await path_of(store, leaf=log[2].id) == log
+    assert await store.active("s", log[1].id) == log[:2]
+    await store.move("s", log[2].id, seen=branch[1].id)
+    late = talk(log[2], "late")
+    await store.append("s", late, seen=log[2].id)
+    assert await path_of(store) == [*log, *late]
+    info = (await store.sessions())[0]
+    assert (info.messages, info.entries) == (4, 6)
+    assert info.tokens == sum(entry.tokens for entry in [*log, *late])
+    assert await store.verify() == []
+
+
+@over_store
+async def test_move_needs_the_leaf_that_was_seen(store: Store) -> None:
+    log = talk(None, "one", "two")
+    await store.append("s", log, seen=None)
+    with pytest.raises(LeafMoved) as moved:
+        await store.move("s", log[0].id, seen=log[0].id + "x")
+    assert moved.value.leaf == log[1].id
+    with pytest.raises(StoreError, match="no entry"):
+        await store.move("s", "nowhere", seen=log[1].id)
+    with pytest.raises(SessionNotFound):
+        await store.move("none", log[0].id, seen=None)
+    await store.move("s", log[0].id, seen=log[1].id)
+    await store.move("s", log[0].id, seen=log[1].id)  # again: it is there already
+    assert await store.leaf("s") == log[0].id
+
+
+@over_store
+async def test_a_session_can_be_rewound_to_before_its_first_entry(store: Store) -> None:
+    log = talk(None, "one")
+    await store.append("s", log, seen=None)
+    await store.move("s", None, seen=log[0].id)
+    assert await store.leaf("s") is None
+    assert await store.active("s") == await path_of(store) == []
+    assert (await store.sessions())[0].messages == 0
+    anew = talk(None, "other")
+    await store.append("s", anew, seen=None)
+    assert await path_of(store) == anew
+    assert await path_of(store, leaf=log[0].id) == log
+    assert await store.verify() == []
+
+
+@over_store
+async def test_saying_again_what_a_branch_holds_goes_there(store: Store) -> None:
+    log = talk(None, "one", "two", "three")
+    await store.append("s", log, seen=None)
+    await store.move("s", log[0].id, seen=log[2].id)
+    await store.append("s", [log[1]], seen=log[0].id)
+    assert await store.leaf("s") == log[1].id
+    new = talk(log[2], "four")
+    await store.append("s", [log[2], *new], seen=log[1].id)
+    assert await path_of(store) == [*log, *new]
+    assert (await store.sessions())[0].entries == 4
+    assert await store.verify() == []
+
+
+@over_store
+async def test_active_is_what_the_boundary_keeps(store: Store) -> None:
+    log = talk(None, *[f"m{n}" for n in range(10)])
+    boundary = compact(log[-1], log[7].id, leading=(log[0].id,), quoted=(log[3].id, log[5].id))
+    after = say(boundary, "after")
+    await store.append("s", [*log, boundary, after], seen=None)
+    kept = [log[0], log[3], log[5], *log[7:], boundary, after]
+    assert await store.active("s") == kept
+    assert await store.active("s", log[-1].id) == log
+    assert await store.active("s", boundary.id) == kept[:-1]
+    assert await path_of(store) == [*log, boundary, after]
+
+
+@over_store
+async def test_a_boundary_may_keep_nothing(store: Store) -> None:
+    log = talk(None, "one", "two")
+    boundary = compact(log[-1], None, quoted=(log[0].id,))
+    after = say(boundary, "after")
+    await store.append("s", [*log, boundary, after], seen=None)
+    assert await store.active("s") == [log[0], boundary, after]
+
+
+@over_store
+async def test_a_boundary_is_lifted_and_restored(store: Store) -> None:
+    log = talk(None, *[f"m{n}" for n in range(4)])
+    first = compact(log[-1], log[2].id)
+    more = say(first, "more", key=log[-1].said_key)
+    second = compact(more, more.id)
+    await store.append("s", [*log, first, more, second], seen=None)
+    assert await store.active("s") == [more, second]
+    off = lift(second, second.id)
+    await store.append("s", [off], seen=second.id)
+    assert await store.active("s") == [*log[2:], first, more, second, off]
+    both = lift(off, first.id)
+    await store.append("s", [both], seen=off.id)
+    everything = [*log, first, more, second, off, both]
+    assert await store.active("s") == everything
+    back = lift(both, second.id, lifted=False)
+    await store.append("s", [back, lift(back, "of another branch")], seen=both.id)
+    assert (await store.active("s"))[:2] == [more, second]
+    assert await store.active("s", both.id) == everything
+    assert await store.verify() == []
+    assert (await store.sessions())[0].compactions == 2
+
+
+@over_store
+async def test_boundaries_count_only_on_their_branch(store: Store) -> None:
+    log = talk(None, "one", "two", "three")
+    boundary = compact(log[-1], log[2].id)
+    await store.append("s", [*log, boundary], seen=None)
+    await store.move("s", log[1].id, seen=boundary.id)
+    branch = talk(log[1], "else")
+    await store.append("s", branch, seen=log[1].id)
+    assert await store.active("s") == [*log[:2], *branch]
+    with pytest.raises(StoreError, match="not on its path"):
+        await store.append("s", [compact(branch[0], log[2].id)], seen=branch[0].id)
+    assert await store.active("s", boundary.id) == [log[2], boundary]
+
+
+@over_store
+async def test_entries_come_in_the_order_asked(store: Store) -> None:
+    log = talk(None, "one", "two", "three")
+    await store.append("s", log, seen=None)
+    assert await store.entries("s", [log[2].id, log[0].id, log[2].id]) == [log[2], log[0], log[2]]
+    assert await store.entries("s", []) == []
+    with pytest.raises(StoreError, match="nowhere"):
+        await store.entries("s", [log[0].id, "nowhere"])
+    with pytest.raises(StoreError, match="no entry"):
+        await store.active("s", "nowhere")
+    with pytest.raises(StoreError, match="no entry"):
+        await path_of(store, leaf="nowhere")
+
+
+@over_store
+async def test_long_paths_come_whole(store: Store) -> None:
+    log = talk(None, *[f"message {n}" for n in range(700)])
+    await store.append("s", log[:600], seen=None)
+    await store.move("s", log[299].id, seen=log[599].id)
+    branch = talk(log[299], *[f"branch {n}" for n in range(300)])
+    await store.append("s", branch, seen=log[299].id)
+    assert await path_of(store) == [*log[:300], *branch]
+    assert await path_of(store, leaf=log[599].id) == log[:600]
+
+
+@over_store
+async def test_sessions_tell_about_themselves(store: Store) -> None:
+    log = [say(None, "one", at=100.0)]
+    log.append(say(log[0], "two", at=160.5))
+    named = title(log[1], "First name")
+    renamed = title(named, "Second name")
+    await store.append("old", [*log, named, renamed], seen=None)
+    before = time.time()
+    await store.append("new", talk(None, "hello"), seen=None)
+    new, old = await store.sessions()
+    assert (old.id, old.title, old.created, old.updated) == ("old", "Second name", 100.0, 160.5)
+    assert (old.messages, old.entries, old.compactions, old.tokens, old.leaf) == (2, 4, 0, 6, renamed.id)
+    assert (new.id, new.title) == ("new", "")
+    assert before - 1 <= new.created == new.updated <= time.time() + 1
+
+
+HARD_TEXTS = (
+    "",
+    "half an emoji: \ud83d",
+    "\udc00 the other half",
+    "nul \0 and \x1b[31m controls \u2028",
+    "日本語 한국어 العربية 🏳️‍🌈",
+    "x" * 3_000_000,
+)
+
+
+@over_store
+async def test_every_text_survives(store: Store) -> None:
+    log = talk(None, *HARD_TEXTS)
+    await store.append("s", log, seen=None)
+    assert await path_of(store) == log
+    assert await store.verify() == []
+
+
+@over_store
+async def test_native_bytes_and_all_parts_survive(store: Store) -> None:
+    parts = (
+        Thinking("hm \ud83d", signature="c2ln"),
+        Text("look"),
+        ToolCall("c1", "read", {"path": "a.py", "n": 2**70, "deep": [{"x": None}, 1.5, True]}),
+        ToolCall("c2", "bad", "{not json"),
+        ToolResult("c1", (Text("out"), Media("image", "image/png", data="aGk="), Opaque("d", "k", {"z": 1}))),
+        Opaque("anthropic", "redacted_thinking", {"data": "xyz"}),
+    )
+    for raw in (b'{"a": 1}', b'{"a":  "\xc3\xbc", "b":null}', b'{"bad": "\\ud83d"}'):
+        entry = said(Message("assistant", parts, native=Native("anthropic", raw)), parent=None)
+        session = raw.decode()
+        await store.append(session, [entry], seen=None)
+        assert (await path_of(store, session))[0] == entry
+    plain = said(Message("assistant", (Text("ok"),), native=Native("x", b'{"\xff": 0}')), parent=None)
+    await store.append("plain", [plain], seen=None)
+    assert await path_of(store, "plain") == [plain]
+
+
+@over_store
+async def test_what_cannot_be_read_back_is_not_taken(store: Store) -> None:
+    nested: dict[str, object] = {}
+    for _ in range(50_000):
+        nested = {"a": nested}
+    bad = [
+        Message("user", (Text(None),)),
+        Message("wizard", ()),
+        Message("assistant", (ToolCall("c", "n", {"x": object()}),)),
+        Message("assistant", (ToolCall("c", "n", nested),)),
+    ]
+    for broken in bad:
+        entry = Said(id="x", parent=None, message=broken, said_key="")
+        with pytest.raises(StoreError, match="cannot be stored"):
+            await store.append("s", [entry], seen=None)
+    assert await store.sessions() == []
+
+
+@over_store
+async def test_what_is_stored_is_a_copy(store: Store) -> None:
+    arguments: dict[str, object] = {"path": "a.py"}
+    entry = said(Message("assistant", (ToolCall("c", "read", arguments),)), parent=None)
+    await store.append("s", [entry], seen=None)
+    arguments["path"] = "changed"
+    assert (await path_of(store))[0].message.calls[0].arguments == {"path": "a.py"}
+
+
+@over_store
+async def test_search_finds_words_in_texts_arguments_and_results(store: Store) -> None:
+    log = [
+        *talk(
+            None,
+            "Please fix the LeafMoved error in src/foldline/store.py",
+            "Ärger mit Größe 12.5%",
+            "nothing",
+        )
+    ]
+    call = Message("assistant", (ToolCall("c1", "bash", {"command": "pytest -k 'a OR b'", "lines": [17]}),))
+    log.append(said(call, parent=log[-1].id, said_key=log[-1].said_key, at=5.0))
+    result = Message("tool", (ToolResult("c1", (Text("FAILED tests/test_x.py::test_y"),)),))
+    log.append(said(result, parent=log[-1].id, said_key=log[-1].said_key))
+    await store.append("s", log, seen=None)
+    await store.append("other", talk(None, "the error of others"), seen=None)
+
+    async def found(query: str, session: str | None = "s") -> list[int]:
+        return sorted(hit.seq for hit in await store.search(query, session))
+
+    assert await found("error") == [1]
+    assert await found("ERROR leafm") == [1]
+    assert await found("src/foldline") == [1]
+    assert await found("größe") == [2]
+    assert await found("pytest") == [4]
+    assert await found("17") == [4]
+    assert await found("test_x.py") == [5]
+    assert await found("afmov") == [1]  # no word begins so: looked for anywhere
+    assert await found("12.5%") == [2]
+    assert await found("absent") == []
+    assert await found("error", "none") == []
+    assert await found("error", None) == [1, 1]
+    (hit,) = await store.search("pytest", "s")
+    assert (hit.session, hit.entry, hit.role, hit.at) == ("s", log[3].id, "assistant", 5.0)
+    assert "pytest -k" in hit.snippet
+
+
+@over_store
+async def test_search_reads_scripts_without_spaces(store: Store) -> None:
+    log = talk(None, "会話の圧縮を実装する", "压缩会话历史", "세션 압축")
+    await store.append("s", log, seen=None)
+    assert [hit.seq for hit in await store.search("圧縮", "s")] == [1]
+    assert [hit.seq for hit in await store.search("会话", "s")] == [2]
+    assert [hit.seq for hit in await store.search("압축", "s")] == [3]
+
+
+QUERIES = (
+    '"', "'", "*", "a*", "NOT", "AND OR", "(", ")", "a AND", "col:val", "-x", "^x", "{a b}:c", "NEAR(a b, 2)", "%",
+    "_", "\\", "\0", "\ud83d", "a\nb", ";--", "[", "🏳️‍🌈", "..", '"unclosed', "a" * 10_000, "x " * 500,
+)  # fmt: skip
+
+
+@over_store
+async def test_no_query_is_a_mistake(store: Store) -> None:
+    text = 'say "hello" (a AND b) col:val -x ^x 100% _y \\z; 🏳️‍🌈 [k] ..'
+    await store.append("s", talk(None, text, "plain"), seen=None)
+    for query in QUERIES:
+        await store.search(query)
+        await store.search(query, "s", on_path=True)
+    for query in ('"hello"', "col:val", "-x", "100%", "(a AND b)", "🏳️‍🌈", "..", "[k]", "\\z;"):
+        assert [hit.seq for hit in await store.search(query)] == [1], query
+    assert await store.search("") == await store.search("  \n") == []
+
+
+@over_store
+async def test_search_keeps_up_and_keeps_to_its_limits(store: Store) -> None:
+    log = talk(None, *[f"common word{n}" for n in range(30)])
+    await store.append("s", log[:20], seen=None)
+    assert len(await store.search("common")) == 20
+    assert len(await store.search("common", limit=5)) == 5
+    assert await store.search("common", limit=0) == []
+    await store.append("s", log[20:], seen=log[19].id)
+    assert len(await store.search("common", limit=100)) == 30
+    assert [hit.entry for hit in await store.search("word29")] == [log[29].id]
+    await store.move("s", log[9].id, seen=log[29].id)
+    assert len(await store.search("common", limit=100)) == 30
+    assert {hit.seq for hit in await store.search("common", "s", limit=100, on_path=True)} == set(
+        range(1, 11)
+    )
+    assert len(await store.search("common", limit=100, on_path=True)) == 10
+    assert await store.search("ommon word29", "s", on_path=True) == []
+
+
+@over_store
+async def test_media_are_not_searched(store: Store) -> None:
+    picture = Message("user", (Media("image", "image/png", data="QUJDsecretpixels"), Text("a picture")))
+    await store.append("s", [said(picture, parent=None)], seen=None)
+    assert await store.search("secretpixels") == []
+    assert len(await store.search("picture")) == 1
+
+
+@over_store
+async def test_purge_takes_one_session_only(store: Store) -> None:
+    log = talk(None, "shared words", "more words")
+    for session in ("a", "b"):
+        await store.append(session, log, seen=None)
+    assert len(await store.search("words")) == 4
+    await store.purge("a")
+    assert [info.id for info in await store.sessions()] == ["b"]
+    assert await store.leaf("a") is None
+    assert {hit.session for hit in await store.search("words")} == {"b"}
+    assert await store.verify() == []
+    with pytest.raises(SessionNotFound):
+        await store.purge("a")
+    await store.append("a", log[:1], seen=None)
+    assert [hit.session for hit in await store.search("shared", "a")] == ["a"]
+    assert (await path_of(store, "b")) == log
+
+
+@over_store
+async def test_verify_names_what_does_not_hash(store: Store) -> None:
+    good = talk(None, "one", "two")
+    await store.append("good", good, seen=None)
+    assert await store.verify() == await store.verify("good") == []
+    forged = Said(id="f" * 32, parent=None, message=good[0].message, said_key=good[0].said_key)
+    await store.append("bad", [forged], seen=None)
+    problems = await store.verify()
+    assert len(problems) == 1
+    assert "session bad" in problems[0]
+    assert "f" * 32 in problems[0]
+    assert await store.verify("good") == []
+    with pytest.raises(SessionNotFound):
+        await store.verify("none")
+
+
+@over_store
+async def test_other_kinds_of_entries_are_kept(store: Store) -> None:
+    first = say(None, "one")
+    pin = chained(Pinned(id="", parent=None, target=first.id, on=True, text="one"), first.id)
+    await store.append("s", [first, pin], seen=None)
+    assert await path_of(store) == [first, pin]
+    assert (await store.sessions())[0].messages == 1
+
+
+@over_store
+async def test_many_writers_of_one_store_lose_nothing(store: Store) -> None:
+    async def write(name: int) -> None:
+        for turn in range(10):
+            while True:
+                leaf = await store.leaf("s")
+                before = await store.entry("s", leaf) if leaf else None
+                try:
+                    await store.append("s", talk(before, f"{name}-{turn} a", f"{name}-{turn} b"), seen=leaf)
+                    break
+                except LeafMoved:
+                    await asyncio.sleep(0)
+
+    await asyncio.gather(*(write(name) for name in range(4)))
+    said_texts = [entry.message.text for entry in await path_of(store)]
+    assert sorted(said_texts) == sorted(f"{n}-{t} {x}" for n in range(4) for t in range(10) for x in "ab")
+    assert await store.verify() == []
+
+
+@over_store
+async def test_a_cancelled_append_is_whole_or_absent(store: Store) -> None:
+    leaf: Entry | None = None
+    for turn in range(40):
+        batch = talk(leaf, *[f"turn {turn} part {n}" for n in range(5)])
+        task = asyncio.create_task(store.append("s", batch, seen=leaf.id if leaf else None))
+        for _ in range(turn % 4):
+            await asyncio.sleep(0.0002)
+        task.cancel()
+        try:
+            await task
+        except asyncio.CancelledError:
+            pass
+        there = await store.leaf("s")
+        assert there in {leaf.id if leaf else None, batch[-1].id}
+        await store.append("s", batch, seen=leaf.id if leaf else None)  # the retry
+        leaf = batch[-1]
+    assert len(await path_of(store)) == 200
+    assert await store.verify() == []
+
+
+@over_store
+async def test_a_path_can_be_left_half_way(store: Store) -> None:
+    log = talk(None, *[f"m{n}" for n in range(600)])
+    await store.append("s", log, seen=None)
+    path = store.path("s")
+    assert await anext(path) == log[0]
+    await path.aclose()
+    assert await store.leaf("s") == log[-1].id
+
+
+def test_a_closed_store_says_so(make: Callable[[], Store]) -> None:
+    async def body() -> None:
+        store = make()
+        await store.append("s", talk(None, "one"), seen=None)
+        await store.close()
+        await store.close()
+        with pytest.raises(StoreError, match="closed"):
+            await store.leaf("s")
+        with pytest.raises(StoreError, match="closed"):
+            await store.append("s", talk(None, "one"), seen=None)
+        with pytest.raises(StoreError, match="closed"):
+            await store.search("one")
+
+    asyncio.run(body())
+
+
+def test_a_store_never_used_can_be_closed(make: Callable[[], Store]) -> None:
+    asyncio.run(make().close())
