@@ -1,0 +1,256 @@
+"""Policies that users write: tables in a TOML file, each a preset with some fields changed."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from foldline.core.decide.policy import Keep, Policy
+from foldline.core.decide.presets import PRESETS, preset
+from foldline.core.measure.window import Amount
+from foldline.errors import PolicyError
+
+Table = Mapping[str, Any]
+
+DEFAULT = "foldline"  # the policy that a table changes where it names no base
+AMOUNT_FORMS = (
+    'tokens (30000), a share ("85%", "85% of usable") or a table such as {tokens = 30000, fraction = 0.2}'
+)
+
+_HINTS = get_type_hints(Policy)
+_SETTABLE = tuple(name for name in Policy.__struct_fields__ if name != "name")
+_AMOUNTS = frozenset(name for name in _SETTABLE if Amount in (_HINTS[name], *get_args(_HINTS[name])))
+_NUMBER = re.compile(r"-?\d[\d_,]*")
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%(?:\s+of\s+(context|usable))?")
+
+
+def policy(name_or_path: str, user: Mapping[str, Policy] | None = None) -> Policy:
+    """Return the policy of that name, or the only one of a TOML file.
+
+    `user` are policies that were loaded before; they go before the presets. `FILE.toml:NAME` is one of
+    several in a file. Raises PolicyError with the names there are.
+    """
+    known = {**PRESETS, **(user or {})}
+    if name_or_path in known:
+        return known[name_or_path]
+    file, _, name = name_or_path.partition(".toml:")
+    if name:
+        return policy(name, {**(user or {}), **load(Path(file + ".toml"))})
+    if name_or_path.endswith(".toml"):
+        found = load(Path(name_or_path))
+        if len(found) == 1:
+            return next(iter(found.values()))
+        raise PolicyError(f"{name_or_path} has several policies; add one of :{', :'.join(found)}")
+    raise PolicyError(f"no policy {name_or_path!r}; there are {', '.join(known)}, or give a .toml file")
+
+
+def load(source: str | Path | Table) -> dict[str, Policy]:
+    """Return the policies of the `[policies.NAME]` tables of a TOML file or of settings already parsed.
+
+    A table has a `base` (a preset, or another table of the same source; default `foldline`) and any field
+    of `Policy`. Raises PolicyError that names the file, the table, the key and what is allowed.
+    """
+    if isinstance(source, Mapping):
+        return _Tables("settings", source.get("policies", {})).policies()
+    data = _parsed(Path(source))
+    if not data.get("policies"):
+        raise PolicyError(f"{source}: no [policies.NAME] table")
+    return _Tables(str(source), data["policies"]).policies()
+
+
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise PolicyError(f"{path}: not TOML: {error}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise PolicyError(f"{path}: cannot be read: {error}") from error
+
+
+class _Tables:
+    """The tables of one source, made into policies; a base may be another table."""
+
+    def __init__(self, where: str, tables: Any) -> None:
+        if not isinstance(tables, Mapping):
+            raise PolicyError(f"{where}: policies must be tables, [policies.NAME]")
+        self._where = where
+        self._tables = cast("Mapping[str, Any]", tables)
+        self._made: dict[str, Policy] = {}
+
+    def policies(self) -> dict[str, Policy]:
+        return {name: self._policy(name, ()) for name in self._tables}
+
+    def _policy(self, name: str, users: tuple[str, ...]) -> Policy:
+        if name in self._made:
+            return self._made[name]
+        where = f"{self._where}: [policies.{name}]"
+        table = self._tables[name]
+        if not isinstance(table, Mapping):
+            raise PolicyError(f"{where} must be a table")
+        fields = dict(cast("Mapping[str, Any]", table))
+        base = self._base(fields.pop("base", DEFAULT), where, (*users, name))
+        given = {"summary": f"{base.name}, changed", **fields, "name": name}
+        self._made[name] = changed(base, given, where=where)
+        return self._made[name]
+
+    def _base(self, base: Any, where: str, users: tuple[str, ...]) -> Policy:
+        if base in users[:-1] or (base == users[-1] and base not in PRESETS):
+            raise PolicyError(f"{where} base = {base!r}: these policies stand on each other")
+        if isinstance(base, str) and base in self._tables and base != users[-1]:
+            return self._policy(base, users)
+        if not isinstance(base, str) or base not in PRESETS:
+            names = ", ".join((*PRESETS, *(name for name in self._tables if name != users[-1])))
+            raise PolicyError(f"{where} base = {base!r}: must be one of {names}")
+        return preset(base)
+
+
+def changed(base: Policy, fields: Table, *, where: str = "policy") -> Policy:
+    """Return a policy with fields replaced, in the short forms that a TOML table may use.
+
+    Raises PolicyError that begins with `where` and names the key and what is allowed.
+    """
+    built = {key: _value(key, value, where) for key, value in _reserves(fields).items()}
+    try:
+        made = msgspec.convert({**msgspec.to_builtins(base), **built}, Policy)
+    except msgspec.ValidationError as error:
+        raise PolicyError(f"{where}: {error}") from error
+    _check_per_model(made, where)
+    return made
+
+
+def _reserves(fields: Table) -> dict[str, Any]:
+    """A hard trigger given as what is to be left ("-30000") also is the reserve, unless one is given."""
+    hard = str(fields.get("hard")).strip()
+    if hard.startswith("-") and _NUMBER.fullmatch(hard):
+        return {"reserve": abs(_whole(hard)), **fields}
+    return dict(fields)
+
+
+def _value(key: str, value: Any, where: str) -> Any:
+    """A field's value in builtins; raises PolicyError where the key or the value is not understood."""
+    at = f"{where} {key}"
+    if key not in (*_SETTABLE, "name"):
+        close = difflib.get_close_matches(key, _SETTABLE, n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise PolicyError(f"{at}: no such field; {hint}There are {', '.join(_SETTABLE)}")
+    if key == "keep":
+        return _keep(value, at)
+    if key in _AMOUNTS:
+        amount = _amount(value, at)
+        _check_base(key, amount, at)
+        return amount
+    if key == "per_model":
+        return _per_model(value, at)
+    _check_choice(_HINTS[key], value, at)
+    if isinstance(value, int) and not isinstance(value, bool) and value < 0:
+        raise PolicyError(f"{at} = {value}: must not be negative")
+    try:
+        msgspec.convert(value, _HINTS[key])
+    except msgspec.ValidationError as error:
+        raise PolicyError(f"{at} = {value!r}: {error}") from error
+    return value
+
+
+def _check_base(key: str, amount: Table, at: str) -> None:
+    """Refuse an amount that its field can make nothing of."""
+    if "less" in amount and key not in ("soft", "hard"):
+        raise PolicyError(f"{at}: only soft and hard can be given as what is to be left")
+    if amount.get("of") == "usable" and key == "reserve":
+        raise PolicyError(f"{at}: a reserve is a share of the context; usable is what it leaves")
+
+
+def _check_choice(hint: Any, value: Any, at: str) -> None:
+    """Refuse a value outside a field's fixed choices, and name them."""
+    options = get_args(hint) if get_origin(hint) is Literal else ()
+    several = get_args(hint)[0] if get_origin(hint) is tuple else None
+    if several is not None and get_origin(several) is Literal:
+        if not isinstance(value, list):
+            raise PolicyError(f"{at} = {value!r}: must be a list of {', '.join(get_args(several))}")
+        for one in cast("list[Any]", value):
+            _check_choice(several, one, at)
+    if options and value not in options:
+        raise PolicyError(f"{at} = {value!r}: must be one of {', '.join(map(str, options))}")
+
+
+def _keep(value: Any, at: str) -> Any:
+    """A `Keep`: an amount alone, or a table of `amount`, `messages` and `message_fraction`."""
+    if not isinstance(value, Mapping) or not set(cast("Table", value)) & set(Keep.__struct_fields__):
+        return {"amount": _amount(value, at)} if value is not None and value != {} else {}
+    table = dict(cast("Table", value))
+    if "amount" in table:
+        table["amount"] = _amount(table["amount"], f"{at}.amount")
+    return _converted(table, Keep, at, f"{AMOUNT_FORMS}, or a table of {', '.join(Keep.__struct_fields__)}")
+
+
+def _amount(value: Any, at: str) -> Any:
+    """An `Amount` from tokens, a share, what is to be left ("-30000"), or a table."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        table: dict[str, Any] = {"tokens": value} if value >= 0 else {"less": -value}
+    elif isinstance(value, str):
+        table = _amount_text(value.strip(), at)
+    elif isinstance(value, Mapping):
+        table = dict(cast("Table", value))
+    else:
+        raise PolicyError(f"{at} = {value!r}: must be {AMOUNT_FORMS}")
+    checked = _converted(table, Amount, at, AMOUNT_FORMS)
+    amount = msgspec.convert(checked, Amount)
+    if not 0 <= (amount.fraction or 0) <= 1 or (amount.tokens or 0) < 0 or (amount.less or 0) < 0:
+        raise PolicyError(f"{at} = {value!r}: tokens must not be negative, a fraction is from 0 to 1 (100%)")
+    return checked
+
+
+def _amount_text(text: str, at: str) -> dict[str, Any]:
+    share = _SHARE.fullmatch(text)
+    if share:
+        return {"fraction": float(share[1]) / 100, "of": share[2] or "context"}
+    if _NUMBER.fullmatch(text):
+        return {"less": abs(_whole(text))} if text.startswith("-") else {"tokens": _whole(text)}
+    if text == "output":
+        return {"output": True}
+    raise PolicyError(f"{at} = {text!r}: must be {AMOUNT_FORMS}")
+
+
+def _whole(text: str) -> int:
+    return int(text.strip().replace(",", "").replace("_", ""))
+
+
+def _converted(table: dict[str, Any], kind: type[msgspec.Struct], at: str, allowed: str) -> dict[str, Any]:
+    """The table, once it is known to be of its kind with no key that the kind does not have."""
+    unknown = [key for key in table if key not in kind.__struct_fields__]
+    if unknown:
+        raise PolicyError(f"{at}.{unknown[0]}: no such key; there are {', '.join(kind.__struct_fields__)}")
+    try:
+        msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:
+        raise PolicyError(f"{at} = {table!r}: {error}; must be {allowed}") from error
+    return table
+
+
+def _per_model(value: Any, at: str) -> Any:
+    if not isinstance(value, Mapping):
+        raise PolicyError(f'{at}: must be tables by model name, such as [policies.NAME.per_model."claude-"]')
+    found: dict[str, dict[str, Any]] = {}
+    for model, fields in cast("Table", value).items():
+        if not isinstance(fields, Mapping):
+            raise PolicyError(f"{at}.{model}: must be a table of fields")
+        given = cast("Table", fields)
+        refused = sorted(set(given) & {"per_model", "limits", "name", "base"})
+        if refused:
+            raise PolicyError(f"{at}.{model}.{refused[0]}: cannot be set for a model")
+        found[model] = {key: _value(key, one, f"{at}.{model}") for key, one in _reserves(given).items()}
+    return found
+
+
+def _check_per_model(made: Policy, where: str) -> None:
+    """Each set of changes must give a policy: found out now, not when the model is first used."""
+    for model, fields in made.per_model.items():
+        try:
+            msgspec.convert({**msgspec.to_builtins(made), **fields}, Policy)
+        except msgspec.ValidationError as error:
+            raise PolicyError(f"{where} per_model.{model}: {error}") from error
