@@ -1,0 +1,137 @@
+"""Hypothesis strategies for whole conversations that are valid in their dialect."""
+
+import json
+
+from hypothesis import strategies as st
+from tests.dialects.samples import image, result, text, thinking, user
+
+# words, white space, any script, and half an emoji as real logs hold it
+WORDS = st.text(min_size=0, max_size=12)
+SOLID = st.one_of(WORDS, st.just("half \ud83d emoji")).filter(lambda value: value.strip())
+LOOSE = st.one_of(SOLID, st.just(""), st.just(" \n"))
+NAMES = st.sampled_from(["read", "bash", "mcp__db__query"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=5,
+)
+IDS = st.sampled_from(["c1", "c:1", "c.1", "c|1", "d" * 41 + "1", "d" * 41 + "2", "e" * 70, "é", " "])
+ARGUMENTS = st.dictionaries(WORDS, JSON, max_size=3)
+
+
+@st.composite
+def openai_chats(draw, any_ids=True):
+    """A valid Chat Completions list; with `any_ids`, ids of every form, reused in later batches."""
+    messages = draw(st.lists(_openai_system(), max_size=2))
+    count = 0
+    for _ in range(draw(st.integers(0, 4))):
+        kind = draw(st.sampled_from(["user", "say", "call", "system"]))
+        if kind == "user":
+            messages.append(draw(_openai_user()))
+        elif kind == "system":
+            messages.append(draw(_openai_system()))
+        elif kind == "say":
+            messages.append(draw(_openai_said()))
+        else:
+            size = draw(st.integers(1, 3))
+            named = [f"call_{count + number}" for number in range(size)]
+            if any_ids:
+                named = draw(st.lists(IDS, min_size=size, max_size=size, unique=True))
+            count += size
+            messages += draw(_openai_batch(named))
+    return messages or [user("hi")]
+
+
+def _openai_system():
+    return st.builds(lambda role, content: {"role": role, "content": content},
+                     st.sampled_from(["system", "developer"]), SOLID)  # fmt: skip
+
+
+@st.composite
+def _openai_user(draw):
+    part = st.one_of(
+        SOLID.map(text),
+        st.just({"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}),
+        st.just({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}),
+    )
+    content = draw(st.one_of(LOOSE, st.lists(part, min_size=1, max_size=3)))
+    return {"role": "user", "content": content, **draw(st.sampled_from([{}, {"name": "ann"}]))}
+
+
+@st.composite
+def _openai_said(draw):
+    more = draw(st.sampled_from([{}, {"reasoning_content": "hm"}, {"refusal": "no"}, {"x": [1]}]))
+    return {"role": "assistant", "content": draw(LOOSE), **more}
+
+
+@st.composite
+def _openai_batch(draw, ids):
+    calls = []
+    for call_id in ids:
+        arguments = draw(st.one_of(ARGUMENTS.map(json.dumps), st.sampled_from(["", "{oops", "[1]"])))
+        calls.append(
+            {"id": call_id, "type": "function", "function": {"name": draw(NAMES), "arguments": arguments}}
+        )
+    content = draw(st.one_of(st.none(), LOOSE))
+    messages = [{"role": "assistant", "content": content, "tool_calls": calls}]
+    for call_id in draw(st.permutations(ids)):
+        content = draw(st.one_of(LOOSE, st.lists(SOLID.map(text), min_size=1, max_size=2)))
+        messages.append({"role": "tool", "tool_call_id": call_id, "content": content})
+    return messages
+
+
+@st.composite
+def anthropic_chats(draw):
+    """A valid Anthropic list."""
+    messages = [draw(_anthropic_user())]
+    count = 0
+    for _ in range(draw(st.integers(0, 4))):
+        kind = draw(st.sampled_from(["user", "say", "call"]))
+        if kind == "user":
+            messages.append(draw(_anthropic_user()))
+        elif kind == "say":
+            messages.append({"role": "assistant", "content": draw(_spoken())})
+        else:
+            size = draw(st.integers(1, 3))
+            messages += draw(_anthropic_batch([f"t{count + number}" for number in range(size)]))
+            count += size
+    return messages
+
+
+@st.composite
+def _anthropic_user(draw):
+    block = st.one_of(SOLID.map(text), st.just(image()), st.just(image(type="file", file_id="f")))
+    return {"role": "user", "content": draw(st.one_of(SOLID, st.lists(block, min_size=1, max_size=3)))}
+
+
+def _spoken():
+    spoken = SOLID.map(str.rstrip)
+    opaque = st.just({"type": "redacted_thinking", "data": "x"})
+    blocks = st.tuples(
+        st.lists(st.just(thinking()) | opaque, max_size=2), st.lists(spoken.map(text), min_size=1, max_size=2)
+    )
+    return st.one_of(spoken, blocks.map(lambda pair: [*pair[0], *pair[1]]))
+
+
+@st.composite
+def _anthropic_batch(draw, ids):
+    uses = [{"type": "tool_use", "id": i, "name": draw(NAMES), "input": draw(ARGUMENTS)} for i in ids]
+    before = draw(st.lists(SOLID.map(text) | st.just(thinking()), max_size=2))
+    if draw(st.booleans()) and len(uses) > 1:  # a batch over two messages, which the API combines
+        messages = [
+            {"role": "assistant", "content": [*before, uses[0]]},
+            {"role": "assistant", "content": uses[1:]},
+        ]
+    else:
+        messages = [{"role": "assistant", "content": [*before, *uses]}]
+    results = [draw(_anthropic_result(call_id)) for call_id in draw(st.permutations(ids))]
+    after = draw(st.lists(SOLID.map(text), max_size=1))
+    return [*messages, {"role": "user", "content": [*results, *after]}]
+
+
+@st.composite
+def _anthropic_result(draw, call_id):
+    if draw(st.booleans()):
+        return result(call_id, draw(SOLID), is_error=True)
+    content = draw(st.one_of(st.just(""), SOLID, st.lists(SOLID.map(text) | st.just(image()), max_size=2)))
+    return result(call_id, content)
