@@ -1,1 +1,81 @@
-"""Session compaction for LLM agents: an append-only log, a view folded from it, nothing lost."""
+"""Session compaction for LLM agents: an append-only log, a view folded from it, nothing lost.
+
+    done = foldline.compact(messages, target=32_000)      # fit a list of messages; no model, no network
+    done.messages                                         # ready to send
+
+    async with foldline.open("sqlite:///sessions.db", "my-session", model="anthropic:claude-sonnet-4-5") as session:
+        await session.append({"role": "user", "content": "..."})
+        messages = await session.context()                # compacts first if it must
+        await session.append(reply)
+
+Importing runs nothing: each name is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from foldline.core.decide.policy import Policy
+    from foldline.core.decide.presets import preset
+    from foldline.core.log.entries import Receipt
+    from foldline.core.log.messages import Message, Usage
+    from foldline.core.measure.window import Window
+    from foldline.errors import CallsOpen, FloorExceeded, FoldlineError, InputError, LeafMoved
+    from foldline.session import Session
+    from foldline.session import open_session as open  # noqa: A004 - the name that users write is foldline.open
+    from foldline.stateless import Done, acompact, compact
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "CallsOpen": "errors",
+    "Done": "stateless",
+    "FloorExceeded": "errors",
+    "FoldlineError": "errors",
+    "InputError": "errors",
+    "LeafMoved": "errors",
+    "Message": "core.log.messages",
+    "Policy": "core.decide.policy",
+    "Receipt": "core.log.entries",
+    "Session": "session",
+    "Usage": "core.log.messages",
+    "Window": "core.measure.window",
+    "acompact": "stateless",
+    "compact": "stateless",
+    "open": "session",
+    "preset": "core.decide.presets",
+}
+
+__all__ = [
+    "CallsOpen",
+    "Done",
+    "FloorExceeded",
+    "FoldlineError",
+    "InputError",
+    "LeafMoved",
+    "Message",
+    "Policy",
+    "Receipt",
+    "Session",
+    "Usage",
+    "Window",
+    "acompact",
+    "compact",
+    "open",
+    "preset",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'foldline' has no attribute {name!r}")
+    value = getattr(import_module(f"foldline.{home}"), "open_session" if name == "open" else name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

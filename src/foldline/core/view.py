@@ -10,9 +10,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from foldline.core.fold.pairing import Pairing, unanswered_from, waits
+from foldline.core.checkpoint.receipt import category
+from foldline.core.fold.pairing import Pairing, waits
 from foldline.core.log.entries import Compacted, Edit, Entry, Lifted, Noted, Pin, Pinned, Pruned, Said
 from foldline.core.log.messages import Message, Role, Text, ToolResult
+from foldline.core.measure.accounting import Size, context_size, real_usage, scaled
 from foldline.core.measure.tokens import Counter, message_tokens
 
 LATE_CAP = 2_000  # characters of a late result that a note quotes; the rest stays in the history
@@ -58,6 +60,7 @@ class Fold:
         self.pins: dict[str, Pin] = {}
         self.notes: list[Noted] = []
         self.fresh_from = 0  # index in `kept` of the first message said after the newest boundary
+        self.anchor: int | None = None  # index in `kept` of the newest reply whose usage counts
         self.pairing = Pairing()
         self._items: list[Item] = []
         self._tokens = 0
@@ -77,9 +80,24 @@ class Fold:
         return self._tokens + sum(item.tokens for item in self._tail())
 
     @property
-    def unanswered(self) -> int:
-        """The index in `kept` of the first message that no reply has seen yet."""
-        return unanswered_from([entry.message for entry in self.kept])
+    def messages(self) -> int:
+        """The number of messages in the view."""
+        return len(self._items) + len(self._tail())
+
+    @property
+    def made(self) -> int:
+        """The tokens of the messages that the view adds."""
+        return sum(item.tokens for item in (*self._items, *self._tail()) if isinstance(item, Made))
+
+    def context_size(self, apart: int = 0, ratio: float = 1.0) -> Size:
+        """Return the context size in tokens: the newest usage since the boundary and estimates of the rest.
+
+        `apart` is a system prompt and tools given apart. Takes the same time however long the view is.
+        """
+        if self.anchor is None:
+            estimated = scaled(apart + self.tokens, ratio)
+            return Size(estimated, measured=0, estimated=estimated)
+        return context_size(self.kept[self.anchor :], ratio=ratio)
 
     def view(self) -> list[Item]:
         """Return the view; calls still open are answered by a note that says so."""
@@ -123,6 +141,7 @@ class Fold:
             entry = self._entries[index]
             if index == newest:
                 self.fresh_from = len(self.kept)
+                self.anchor = None
             if isinstance(entry, Said):
                 self._say(entry)
             elif isinstance(entry, Pinned) and (self.boundary is None or index > said_at):
@@ -187,6 +206,8 @@ class Fold:
             return
         index = len(self.kept)
         self.kept.append(entry)
+        if real_usage(message) is not None:
+            self.anchor = index
         batch = self.pairing.current
         if waits(message, batch):
             self._waiting.append(self._as_kept(entry))
@@ -284,6 +305,11 @@ def item_tokens(item: Item) -> int:
     if isinstance(item, Made):
         return item.tokens
     return max(0, item.entry.tokens - sum(edit.saved for edit in item.edits))
+
+
+def sized(items: Sequence[Item]) -> list[tuple[str, int]]:
+    """Return what each item of a view counts as, and its tokens."""
+    return [(i.kind if isinstance(i, Made) else category(i.entry), item_tokens(i)) for i in items]
 
 
 def view(path: Iterable[Entry], *, counter: Counter) -> list[Item]:

@@ -88,6 +88,7 @@ def make_checkpoint(
         position=policy.summary_position,
         pins=tuple(pins),
         tokens=message_tokens(message, counter),
+        number=number,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from foldline.core.decide.policy import Prompt
 from foldline.core.ledger.facts import Ledger
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Usage
@@ -18,7 +19,8 @@ class SummaryRequest(msgspec.Struct, frozen=True):
 
     `folded` are the entries that leave the view (oldest first), `previous` the summary they follow,
     `ledger` the facts of all that is folded, earlier folds included; `tokens` is the most that the
-    summary may take, in Foldline's own count.
+    summary may take, in Foldline's own count. `system` and `prompt` are empty until `summary.worded` writes
+    them, for which `family`, `result_cap` and `thinking` are taken from the policy.
     """
 
     kind: RequestKind
@@ -31,6 +33,9 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     instructions: str | None = None
     goal: str | None = None
     kept: tuple[Said, ...] = ()
+    family: Prompt = "checkpoint"
+    result_cap: int = 2_000
+    thinking: bool = True
 
 
 class SummaryReply(msgspec.Struct, frozen=True):

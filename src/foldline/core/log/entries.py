@@ -59,7 +59,8 @@ class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True):
     """What replaces the entries before a cut, as the model reads it, frozen until the next boundary.
 
     `text` is the whole message (marker, prefix, summary, ledger, pins, live state, suffix); `summary` the
-    summary alone; `position` says whether it stands before or after the quoted user messages.
+    summary alone; `position` says whether it stands before or after the quoted user messages; `number`
+    counts the compactions of the path.
     """
 
     text: str
@@ -69,6 +70,7 @@ class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True):
     position: str = "before"
     pins: tuple[Pin, ...] = ()
     tokens: int = 0
+    number: int = 1
 
 
 class Said(msgspec.Struct, frozen=True, tag="said", omit_defaults=True):

@@ -1,0 +1,176 @@
+"""What a compaction would fold, quote, keep and edit: the pure choice, before any summary is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from foldline.core.decide.policy import Policy
+from foldline.core.fold.cut import Cut, choose_cut, keep_index
+from foldline.core.fold.legal import legal_cuts
+from foldline.core.fold.pairing import Pairing
+from foldline.core.fold.shrink import least_tokens, shrink
+from foldline.core.log.entries import Edit, Said
+from foldline.core.log.messages import Message, Opaque, Part, Thinking
+from foldline.core.measure.tokens import Counter
+from foldline.core.measure.window import Window
+
+CHECKPOINT_LEAST = 150  # tokens below which a summary says nothing worth reading
+
+Edits = dict[str, tuple[Edit, ...]]
+
+
+class Material(msgspec.Struct):
+    """What is in the view before the compaction: the entries that a choice is made from."""
+
+    leading: Sequence[Said]
+    quoted: Sequence[Said]
+    kept: Sequence[Said]
+    pairing: Pairing
+    fresh_from: int
+    edits: Mapping[str, Sequence[Edit]]
+    pinned: frozenset[str]
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Token budgets of one compaction. `wrap` is what a checkpoint takes around an empty summary."""
+
+    window: Window
+    usable: int
+    apart: int
+    wrap: int
+    target: bool
+    summary_cap: int
+
+
+class Choice(msgspec.Struct):
+    """A chosen fold. `edits` are all edits of entries that stay, older ones included."""
+
+    cut: Cut
+    folded: list[Said]
+    quoted: list[Said]
+    kept: list[Said]
+    edits: Edits
+    room: int  # tokens left for the summary
+
+
+def tokens_of(entries: Sequence[Said], edits: Mapping[str, Sequence[Edit]]) -> int:
+    """Return the tokens of entries with their edits."""
+    return sum(e.tokens - sum(edit.saved for edit in edits.get(e.id, ())) for e in entries)
+
+
+def least_kept(material: Material, usable: int, counter: Counter) -> int:
+    """Return the tokens of what must stay behind any cut, elided as far as it may be."""
+    legal = legal_cuts(material.kept, material.pairing)
+    start = legal[-1] if legal else 0
+    return sum(
+        entry.tokens if entry.id in material.pinned else least_tokens(entry, usable, counter)
+        for entry in material.kept[start:]
+    )
+
+
+def choose(material: Material, policy: Policy, limits: Limits, counter: Counter) -> Choice | None:
+    """Choose cut, quotes and elisions so that the view fits; None where nothing can be folded."""
+    edits: Edits = {entry: tuple(found) for entry, found in material.edits.items()}
+    add(edits, lead_edits(material, limits, counter))
+    free = limits.usable - limits.apart - limits.wrap - tokens_of(material.leading, edits)
+    least = min(CHECKPOINT_LEAST, max(free // 2, 0))
+    share = min(max(limits.summary_cap, least), free // 2) if limits.target else limits.summary_cap
+    budget = max(free - max(share, least), 0)
+    first = 1 if policy.cross_boundary else max(1, material.fresh_from)
+    at = keep_index(material.kept, policy.keep, budget, limits.window, limits.usable)
+    cut = choose_cut(material.kept, at, policy.cut_rule, pairing=material.pairing, first=first)
+    if cut is None and first > 1:
+        cut = choose_cut(material.kept, at, policy.cut_rule, pairing=material.pairing)
+    if cut is None:
+        return None
+    kept = list(material.kept[cut.index :])
+    most = min(budget, max(free // 2, _kept_amount(policy, limits))) if limits.target else budget
+    over = tokens_of(kept, edits) - most
+    if over > 0:
+        add(
+            edits,
+            shrink(kept, over, usable=limits.usable, counter=counter, edits=edits, spare=material.pinned),
+        )
+    free -= tokens_of(kept, edits)
+    older = [*material.quoted, *material.kept[: cut.index]]
+    quoted = _quotes(older, policy.quote_user_tokens, free // 2 if limits.target else free)
+    free -= tokens_of(quoted, edits)
+    chosen = {entry.id for entry in quoted}
+    folded = [entry for entry in older if entry.id not in chosen]
+    stay = {entry.id for entry in (*material.leading, *quoted, *kept)}
+    edits = {entry: found for entry, found in edits.items() if entry in stay}
+    return Choice(cut, folded, quoted, kept, edits, free)
+
+
+def _kept_amount(policy: Policy, limits: Limits) -> int:
+    return policy.keep.amount.resolve(limits.window, limits.usable) if policy.keep.amount else 0
+
+
+def add(edits: Edits, new: Sequence[Edit]) -> None:
+    """Put edits in, each in the place of an older one of the same part."""
+    for edit in new:
+        older = tuple(e for e in edits.get(edit.entry, ()) if e.part != edit.part)
+        saved = edit.saved + sum(e.saved for e in edits.get(edit.entry, ()) if e.part == edit.part)
+        edits[edit.entry] = (*older, msgspec.structs.replace(edit, saved=saved))
+
+
+def lead_edits(material: Material, limits: Limits, counter: Counter) -> tuple[Edit, ...]:
+    """Elide leading system messages, for a target alone, where they would take more than half of it."""
+    over = tokens_of(material.leading, material.edits) - limits.usable // 2
+    if not limits.target or over <= 0:
+        return ()
+    return shrink(
+        material.leading,
+        tokens_of(material.leading, material.edits) - limits.usable // 4,
+        usable=limits.usable,
+        counter=counter,
+        edits=material.edits,
+        spare=material.pinned,
+    )
+
+
+def _quotes(older: Sequence[Said], tokens: int, most: int) -> list[Said]:
+    """Return the newest user messages that fit, oldest first."""
+    left = min(tokens, most)
+    quoted: list[Said] = []
+    for entry in reversed(older):
+        if not entry.message.is_prompt or entry.message.results:
+            continue
+        if entry.tokens > left:
+            break
+        left -= entry.tokens
+        quoted.append(entry)
+    return quoted[::-1]
+
+
+def open_loop(kept: Sequence[Said]) -> int:
+    """Return the index at which an unfinished tool loop starts; the length where none is open."""
+    if not kept or (kept[-1].message.role == "assistant" and not kept[-1].message.calls):
+        return len(kept)
+    prompts = [i for i, entry in enumerate(kept) if entry.message.is_prompt and not entry.message.results]
+    start = prompts[-1] + 1 if prompts else 0
+    return start if any(entry.message.calls for entry in kept[start:]) else len(kept)
+
+
+def bound(part: Part) -> bool:
+    """Whether a part is tied by a signature to the exact messages before it."""
+    return (isinstance(part, Thinking) and part.signature is not None) or (
+        isinstance(part, Opaque) and part.kind == "redacted_thinking"
+    )
+
+
+def signed(message: Message) -> bool:
+    """Whether a message holds thinking that is tied to its prefix."""
+    return any(bound(part) for part in message.parts)
+
+
+def strip_thinking(kept: Sequence[Said], start: int, stop: int) -> list[tuple[Said, int]]:
+    """Return the signed parts (entry, part index) of messages from `start` up to `stop`."""
+    return [
+        (entry, index)
+        for entry in kept[start:stop]
+        for index, part in enumerate(entry.message.parts)
+        if bound(part)
+    ]

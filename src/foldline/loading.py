@@ -1,0 +1,221 @@
+"""Lists of native messages, and what other agents wrote, into entries that can be folded or stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from foldline.core.checkpoint.checkpoint import Recognised, make_checkpoint, recognise
+from foldline.core.decide.presets import preset
+from foldline.core.fold.repair import Repaired, repair
+from foldline.core.ledger.collect import collect
+from foldline.core.ledger.parse import parse
+from foldline.core.log.entries import Checkpoint, Compacted, Entry, Noted, Receipt, Said
+from foldline.core.log.log import chained, said
+from foldline.core.log.messages import Message
+from foldline.core.measure.tokens import Counter, message_tokens
+from foldline.dialects import detect, get
+from foldline.transcripts.base import About, Folded, Heard, Record, Warned
+
+
+class Loaded(msgspec.Struct):
+    """Entries in path order, and where each message came from.
+
+    `index` maps an entry id to its place in the input (0-based among the messages); `orphans` are results
+    left out because nothing called for them: (index, call id). `repaired` says that the order changed.
+    """
+
+    entries: list[Entry]
+    index: dict[str, int]
+    dialect: str
+    orphans: list[tuple[int, str]] = []
+    repaired: bool = False
+    system: Any = None
+    tools: Any = None
+    model: str | None = None
+    title: str | None = None
+    format: str = ""
+    warnings: list[str] = []
+
+
+class _Boundary(msgspec.Struct):
+    """A compaction to place before message `at`; `first_kept` is a message's index (None: nothing is kept)."""
+
+    at: int
+    checkpoint: Checkpoint
+    first_kept: int | None = None
+    quoted: tuple[int, ...] = ()
+    ledger: dict[str, Any] | None = None  # None: taken from the messages that it folded
+    receipt: Receipt = Receipt(reason="imported")
+    when: float | None = None
+
+
+def from_messages(messages: Sequence[Any], counter: Counter, *, dialect: str | None = None) -> Loaded:
+    """Read a list of native messages; a checkpoint of ours at its head becomes a boundary again.
+
+    Raises DialectError naming the message that is not of the dialect.
+    """
+    name = dialect or detect(messages)
+    reader = get(name)
+    decoded = [reader.decode(payload) for payload in messages]
+    found = recognise(decoded)
+    taken = set() if found is None else {found.index, *([found.index + 1] if found.ack else [])}
+    order = [index for index in range(len(decoded)) if index not in taken]
+    if found is None:
+        return _load(decoded, order, [], counter, name)
+    lead = [i for i in order if i < found.index and i not in found.quoted]
+    rest = [i for i in order if i > found.index and i not in found.quoted]
+    order = [*lead, *found.quoted, *rest]
+    return _load(decoded, order, [_own(decoded, found, counter)], counter, name)
+
+
+def _own(decoded: Sequence[Message], found: Recognised, counter: Counter) -> _Boundary:
+    message = decoded[found.index]
+    follows = decoded[found.index + 1] if found.ack and found.index + 1 < len(decoded) else None
+    point = Checkpoint(
+        text=found.text,
+        summary=found.summary,
+        role=message.role,
+        ack=follows.text if follows is not None else None,
+        position=found.position,
+        pins=found.pins,
+        tokens=message_tokens(message, counter),
+    )
+    at = max([found.index, *([found.index + 1] if found.ack else []), *found.quoted]) + 1
+    ledger: dict[str, Any] = msgspec.to_builtins(parse(found.summary))
+    return _Boundary(at, point, quoted=found.quoted, ledger=ledger)
+
+
+def from_records(records: Iterable[Record], counter: Counter, *, from_start: bool = False) -> Loaded:
+    """Read the records of a transcript; its own compactions become boundaries unless `from_start` is set."""
+    messages: list[Message] = []
+    times: list[float | None] = []
+    keys: dict[str, int] = {}
+    boundaries: list[_Boundary] = []
+    about: dict[str, dict[str, Any]] = {}
+    warnings: list[str] = []
+    for record in records:
+        if isinstance(record, Heard):
+            if record.key is not None:
+                keys.setdefault(record.key, len(messages))
+            messages.append(record.message)
+            times.append(record.at)
+        elif isinstance(record, Folded):
+            if not from_start:
+                boundaries.append(_theirs(record, len(messages), keys, counter))
+        elif isinstance(record, About):
+            about[record.kind] = {**about.get(record.kind, {}), **record.data}
+        else:
+            warnings.append(_warning(record))
+    dialect = about.get("format", {}).get("dialect") or next(
+        (m.native.dialect for m in messages if m.native), "openai-chat"
+    )
+    loaded = _load(messages, list(range(len(messages))), boundaries, counter, dialect, times=times)
+    loaded.warnings = warnings
+    loaded.format = about.get("format", {}).get("format", "")
+    loaded.system = about.get("system", {}).get("system")
+    loaded.tools = about.get("tools", {}).get("tools")
+    loaded.model = about.get("model", {}).get("model")
+    loaded.title = about.get("title", {}).get("title")
+    return loaded
+
+
+def _warning(record: Warned) -> str:
+    return f"line {record.line}: {record.text}" if record.line else record.text
+
+
+def _theirs(record: Folded, at: int, keys: dict[str, int], counter: Counter) -> _Boundary:
+    first = keys.get(record.first_kept) if record.first_kept is not None else None
+    return _Boundary(
+        at=at,
+        checkpoint=make_checkpoint(record.summary, preset("foldline"), counter),
+        first_kept=first,
+        receipt=Receipt(reason="imported", tokens_before=record.tokens_before or 0),
+        when=record.at,
+    )
+
+
+def _load(
+    messages: Sequence[Message],
+    order: Sequence[int],
+    boundaries: Sequence[_Boundary],
+    counter: Counter,
+    dialect: str,
+    *,
+    times: Sequence[float | None] = (),
+) -> Loaded:
+    """Repair, chain, and place the boundaries. `order` lists the messages to read, by index."""
+    repaired: Repaired = repair([messages[index] for index in order])
+    loaded = Loaded([], {}, dialect, [(order[i], call) for i, call in repaired.orphans], repaired.changed)
+    chain = _Chain(loaded, counter)
+    waiting = sorted(boundaries, key=lambda boundary: boundary.at)
+    for position, message in repaired.messages:
+        index = order[position]
+        while waiting and waiting[0].at <= index and not _before(waiting[0], index):
+            chain.fold(waiting.pop(0))
+        chain.say(message, index, times[index] if times else None)
+    for boundary in waiting:
+        chain.fold(boundary)
+    return loaded
+
+
+def _before(boundary: _Boundary, index: int) -> bool:
+    """Whether a message stands before a boundary although its index does not say so (it is quoted)."""
+    return index in boundary.quoted
+
+
+class _Chain:
+    """Entries, as they are chained one after the other."""
+
+    def __init__(self, loaded: Loaded, counter: Counter) -> None:
+        self._loaded = loaded
+        self._counter = counter
+        self._key = ""
+        self._ids: dict[int, str] = {}
+        self._said: list[Said] = []
+        self._folded_to = 0
+
+    def _parent(self) -> str | None:
+        return self._loaded.entries[-1].id if self._loaded.entries else None
+
+    def say(self, message: Message, index: int, at: float | None) -> None:
+        """Append a message."""
+        tokens = message_tokens(message, self._counter)
+        entry = said(message, parent=self._parent(), said_key=self._key, tokens=tokens, at=at)
+        self._key = entry.said_key
+        self._loaded.entries.append(entry)
+        self._loaded.index[entry.id] = index
+        self._ids.setdefault(index, entry.id)
+        self._said.append(entry)
+
+    def fold(self, boundary: _Boundary) -> None:
+        """Append a boundary; its ledger is taken from what it folded where it brings none."""
+        first = self._ids.get(boundary.first_kept) if boundary.first_kept is not None else None
+        stop = next((i for i, entry in enumerate(self._said) if entry.id == first), len(self._said))
+        ledger: dict[str, Any] = boundary.ledger or msgspec.to_builtins(collect(self._said[:stop]))
+        leading: list[str] = []
+        for entry in self._said[:stop]:
+            if entry.message.role not in ("system", "developer"):
+                break
+            leading.append(entry.id)
+        quoted = tuple(self._ids[index] for index in boundary.quoted if index in self._ids)
+        compacted = Compacted(
+            id="",
+            parent=None,
+            checkpoint=boundary.checkpoint,
+            receipt=boundary.receipt,
+            first_kept=first,
+            leading=tuple(leading),
+            quoted=quoted,
+            ledger=ledger,
+            at=boundary.when,
+        )
+        self._loaded.entries.append(chained(compacted, self._parent()))
+
+
+def notes(loaded: Loaded) -> list[Noted]:
+    """Return what a session's log should say about itself, as entries without ids."""
+    known = {"title": loaded.title, "model": loaded.model}
+    return [Noted("", None, kind, {kind: value}) for kind, value in known.items() if value]

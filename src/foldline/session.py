@@ -1,0 +1,412 @@
+"""A stored session: append, context, append. Loads, asks the core, appends what it answers; the only writer.
+
+The session holds what its view needs, never its whole history.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import msgspec
+
+from foldline.core.decide.ask import Ask, Nothing, Reason
+from foldline.core.decide.breaker import breaker_state, strike_data
+from foldline.core.decide.estimate import trigger_size
+from foldline.core.decide.policy import Moment, Policy
+from foldline.core.decide.presets import resolve
+from foldline.core.decide.triggers import Compact, Decision, Refuse, decide
+from foldline.core.log.entries import (
+    Boundary,
+    Compacted,
+    Entry,
+    Lifted,
+    Noted,
+    Pinned,
+    Pruned,
+    Receipt,
+    Said,
+)
+from foldline.core.log.messages import Message
+from foldline.core.measure.tokens import OFFLINE, Counter
+from foldline.core.measure.window import Floor, Window
+from foldline.core.plan import floor_of, plan
+from foldline.core.view import Item, native_items, sized
+from foldline.dialects import detect, get
+from foldline.errors import CallsOpen, CompactionFailed, FloorExceeded, InputError
+from foldline.executor import execute
+from foldline.policies import policy as find_policy
+from foldline.stateless import apart, now, window_for
+from foldline.stores import open_store
+from foldline.stores.base import Hit, Store
+from foldline.summarizers.base import Summarizer
+from foldline.summarizers.offline import OfflineSummarizer
+from foldline.writer import Writer
+
+RETRIES = 8  # times that an append is chained anew because only boundaries, pins or notes came between
+
+
+class Setup(msgspec.Struct, frozen=True):
+    """How a session is kept: its model's limits, its policy, and what is sent beside its messages."""
+
+    policy: Policy
+    window: Window
+    model: str | None = None
+    dialect: str | None = None
+    system: Any = None
+    tools: Any = None
+    apart: Floor = Floor()
+    counter: Counter = OFFLINE
+
+
+class Stats(msgspec.Struct, frozen=True):
+    """Figures of a session: messages in all and in the view, tokens in the view by category, compactions.
+
+    `compression_ratio` is messages in the view / messages in all.
+    """
+
+    total_messages: int
+    active_messages: int
+    summaries: int
+    compression_ratio: float
+    view_tokens: int
+    usable: int
+    by_category: dict[str, int]
+    open_calls: tuple[str, ...] = ()
+
+
+class Session:
+    """One conversation in a store; make it with `foldline.open`."""
+
+    def __init__(
+        self,
+        store: Store,
+        session: str,
+        setup: Setup,
+        *,
+        summarizer: Summarizer | None = None,
+        owns_store: bool = False,
+    ) -> None:
+        self.id = session
+        self.store = store
+        self.setup = setup
+        self.summarizer: Summarizer = summarizer or OfflineSummarizer()
+        self._owns_store = owns_store
+        self._log = Writer(store, session, setup.counter)
+        self._due: Compact | Refuse | None = None
+        self._lock = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        await self._log.ready()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of the session; the store is closed if `foldline.open` opened it."""
+        if self._owns_store:
+            await self.store.close()
+
+    # ---- reading
+
+    @property
+    def leaf(self) -> str | None:
+        """The id of the newest entry on the path."""
+        return self._log.leaf
+
+    @property
+    def dialect(self) -> str:
+        """The dialect of the view: the one asked for, or the newest message's."""
+        if self.setup.dialect:
+            return self.setup.dialect
+        natives = (e.message.native for e in reversed(self._log.fold.kept) if e.message.native is not None)
+        newest = next(natives, None)
+        return newest.dialect if newest is not None else "openai-chat"
+
+    @property
+    def view_tokens(self) -> int:
+        """The size of the view by Foldline's own count, system prompt and tools included."""
+        apart = self.setup.apart
+        return apart.system + apart.tools + self._log.fold.tokens
+
+    def view(self) -> list[Item]:
+        """Return the view as it stands; nothing is compacted."""
+        return self._log.fold.view()
+
+    async def history(self) -> list[Any]:
+        """Return every message of the path, folded ones included, as received."""
+        found: list[Message] = [e.message async for e in self.store.path(self.id) if isinstance(e, Said)]
+        return get(self.dialect).render([(message, ()) for message in found]).messages
+
+    async def stats(self) -> Stats:
+        """Return the session's figures."""
+        await self._log.ready()
+        total = compactions = 0
+        async for entry in self.store.path(self.id):
+            total += isinstance(entry, Said)
+            compactions += isinstance(entry, Compacted)
+        categories: dict[str, int] = {}
+        for name, tokens in sized(self._log.fold.view()):
+            categories[name] = categories.get(name, 0) + tokens
+        return Stats(
+            total_messages=total,
+            active_messages=self._log.fold.messages,
+            summaries=compactions,
+            compression_ratio=round(self._log.fold.messages / total, 4) if total else 1.0,
+            view_tokens=self.view_tokens,
+            usable=self._ask("manual").usable,
+            by_category=categories,
+            open_calls=self._log.fold.open_calls,
+        )
+
+    async def recall(self, query: str, limit: int = 20) -> list[Hit]:
+        """Search what was said in this session, folded messages included."""
+        return await self.store.search(query, self.id, limit)
+
+    # ---- appending
+
+    async def append(self, *messages: Any) -> list[str]:
+        """Append messages, SDK replies or dicts in one commit; return their entry ids.
+
+        Durable when it returns. A reply's usage is read. Where calls are still open and the user speaks,
+        results that say so are appended first. Raises LeafMoved where somebody else said something since.
+        """
+        async with self._lock:
+            await self._log.ready()
+            read = [self._read(message) for message in messages]
+            entries = await self._log.say(read)
+            self._check(entries)
+            own = {id(message) for message in read}
+            return [entry.id for entry in entries if id(entry.message) in own]
+
+    def _read(self, message: Any) -> Message:
+        if isinstance(message, Message):
+            return message
+        reply = reply_dialect(message)
+        if reply is not None:
+            return get(reply).decode_reply(message)
+        return get(self.setup.dialect or self._dialect_of(message)).decode(message)
+
+    def _dialect_of(self, message: Any) -> str:
+        """Return the dialect of one message; one that both could have written is read as its neighbours are."""
+        found = detect([message])
+        return self.dialect if found == "openai-chat" and self._log.fold.kept and plain(message) else found
+
+    # ---- context
+
+    def _ask(self, reason: Reason, instructions: str | None = None, target: int | None = None) -> Ask:
+        boundary = self._log.fold.boundary
+        return Ask(
+            policy=self.setup.policy,
+            window=self.setup.window,
+            reason=reason,
+            target=target,
+            instructions=instructions,
+            apart=self.setup.apart,
+            now=now(),
+            number=boundary.checkpoint.number + 1 if boundary is not None else 1,
+        )
+
+    def _check(self, entries: Sequence[Said]) -> None:
+        """Look at the triggers behind what was said; what they ask for is done before the next context."""
+        if not entries or self._log.fold.open_calls or self._due is not None:
+            return
+        moment = moment_of(entries[-1].message)
+        if moment is None or not isinstance(self._decide(moment), Compact):
+            return
+        careful = self._decide(moment, careful=True)
+        self._due = careful if isinstance(careful, Compact | Refuse) else None
+
+    def _decide(self, moment: Moment, *, careful: bool = False) -> Decision:
+        """Ask the triggers; `careful` also asks for the floor and the breaker, which take longer."""
+        fold, policy, apart = self._log.fold, self.setup.policy, self.setup.apart
+        outside = apart.system + apart.tools
+        if policy.estimator == "foldline" and policy.trigger_on == "context":
+            size = fold.context_size(outside).tokens
+        else:
+            size = trigger_size(
+                policy,
+                fold.kept,
+                self.setup.counter,
+                fresh_from=fold.fresh_from,
+                overhead=outside,
+                made=fold.made,
+            )
+        return decide(
+            size,
+            self.setup.window,
+            policy,
+            moment,
+            messages=fold.messages,
+            floor=floor_of(fold, self._ask("threshold"), self.setup.counter) if careful else None,
+            breaker=breaker_state(fold.entries(), time.time()) if careful else None,
+            model=self.setup.model,
+            new_messages=len(fold.kept) - fold.fresh_from,
+        )
+
+    async def context(self) -> list[Any]:
+        """Return the messages to send, in the session's dialect; compacts first if the policy says so.
+
+        Raises CallsOpen while tool calls wait for their results, FloorExceeded where nothing can help.
+        """
+        async with self._lock:
+            await self._log.ready()
+            if self._log.fold.open_calls:
+                raise CallsOpen(self._log.fold.open_calls)
+            due, self._due = self._due, None
+            if isinstance(due, Refuse):
+                raise FloorExceeded(due.floor, due.usable, due.breakdown)
+            if due is not None:
+                await self._automatic(due)
+            return get(self.dialect).render(native_items(self._log.fold.view())).messages
+
+    async def _automatic(self, due: Compact) -> None:
+        reason: Reason = "model_switch" if due.reason == "model_switch" else "threshold"
+        try:
+            await self._compact(self._ask(reason))
+        except FloorExceeded:
+            raise
+        except CompactionFailed as error:
+            await self._log.write(Noted("", None, "strike", strike_data(reason, str(error)), at=time.time()))
+
+    # ---- boundaries
+
+    async def compact(
+        self, instructions: str | None = None, *, target: int | None = None
+    ) -> Receipt | Nothing:
+        """Compact now, by hand; returns the receipt, or why there was nothing to do.
+
+        `instructions` say what the summary should look at; `target` is a budget in tokens for the view.
+        """
+        async with self._lock:
+            await self._log.ready()
+            return await self._compact(
+                self._ask("manual" if target is None else "target", instructions, target)
+            )
+
+    async def preview(
+        self, instructions: str | None = None, *, target: int | None = None
+    ) -> Boundary | Nothing:
+        """Return what `compact` would append, and append nothing."""
+        async with self._lock:
+            await self._log.ready()
+            ask = self._ask("manual" if target is None else "target", instructions, target)
+            return await execute(plan(self._log.fold, ask, self.setup.counter), self.summarizer)
+
+    async def _compact(self, ask: Ask) -> Receipt | Nothing:
+        started, seen = time.perf_counter(), self._log.leaf
+        outcome = await execute(plan(self._log.fold, ask, self.setup.counter), self.summarizer)
+        if isinstance(outcome, Nothing):
+            return outcome
+        spent = round((time.perf_counter() - started) * 1000, 3)
+        receipt = msgspec.structs.replace(outcome.receipt, duration_ms=spent)
+        boundary = msgspec.structs.replace(outcome, receipt=receipt, at=time.time())
+        if not await self._log.commit(boundary, seen):
+            return Nothing("nothing_new", "another boundary came first")
+        return receipt
+
+    async def undo(self) -> str | None:
+        """Undo the newest compaction or prune; what was said since stays. Returns its id, None without one."""
+        return await self._lift(lambda entry, lifted: not lifted and isinstance(entry, Compacted | Pruned))
+
+    async def redo(self) -> str | None:
+        """Take the newest undone boundary back in. Returns its id, None where nothing was undone."""
+        return await self._lift(lambda entry, lifted: lifted and isinstance(entry, Compacted | Pruned))
+
+    async def _lift(self, wanted: Callable[[Entry, bool], bool]) -> str | None:
+        async with self._lock:
+            await self._log.ready()
+            path = self._log.fold.entries()
+            state = {entry.target: entry.lifted for entry in path if isinstance(entry, Lifted)}
+            found = next((e for e in reversed(path) if wanted(e, state.get(e.id, False))), None)
+            if found is None:
+                return None
+            await self._log.write(Lifted("", None, found.id, not state.get(found.id, False), at=time.time()))
+            return found.id
+
+    async def pin(self, at: str) -> None:
+        """Pin an entry: every later view holds its text word for word."""
+        async with self._lock:
+            await self._log.ready()
+            entry = await self.store.entry(self.id, at)
+            if not isinstance(entry, Said) or not entry.message.text:
+                raise InputError(f"entry {at} holds no text that could be pinned")
+            await self._log.write(Pinned("", None, at, on=True, text=entry.message.text, at=time.time()))
+
+    async def unpin(self, at: str) -> None:
+        """Take a pin away; from the next boundary on the entry is folded like any other."""
+        async with self._lock:
+            await self._log.ready()
+            await self._log.write(Pinned("", None, at, on=False, at=time.time()))
+
+    async def note(self, kind: str, **data: Any) -> None:
+        """Note something about the session, such as its title."""
+        async with self._lock:
+            await self._log.ready()
+            await self._log.write(Noted("", None, kind, data, at=time.time()))
+
+
+def moment_of(message: Message) -> Moment | None:
+    """Return the moment that a message brings about once its batch is complete."""
+    if message.role == "assistant":
+        return "after_reply"
+    if message.results:
+        return "after_tools"
+    return "turn_start" if message.role == "user" else None
+
+
+def plain(message: Any) -> bool:
+    """Whether a message is a role and a text and nothing else, so that every dialect could have written it."""
+    return (
+        isinstance(message, dict)
+        and set(message) == {"role", "content"}
+        and isinstance(message["content"], str)
+    )
+
+
+def reply_dialect(message: Any) -> str | None:
+    """Return the dialect of a whole reply as an SDK or an API returns it; None for a message."""
+
+    def has(name: str) -> Any:
+        return message.get(name) if isinstance(message, dict) else getattr(message, name, None)
+
+    if has("choices") is not None:
+        return "openai-chat"
+    return "anthropic" if has("type") == "message" and has("usage") is not None else None
+
+
+def open_session(
+    url: str | None = None,
+    session: str = "default",
+    *,
+    model: str | None = None,
+    policy: str | Policy = "foldline",
+    window: int | Window | None = None,
+    dialect: str | None = None,
+    system: Any = None,
+    tools: Any = None,
+    counter: Counter = OFFLINE,
+    summarizer: Summarizer | None = None,
+) -> Session:
+    """Open a session of a store, to be used with `async with`; it begins to exist at its first append.
+
+    `url` is a store URL (default: ~/.foldline/foldline.db); `model` gives the window and prices, without any
+    network; `window` overrides its context, in tokens. `dialect` fixes what `context` returns (default: the
+    newest message's). `system` and `tools` are what you send beside the messages: they count.
+    """
+    limits = window_for(model, window)
+    rules = policy if isinstance(policy, Policy) else find_policy(policy)
+    setup = Setup(
+        policy=resolve(rules, model, limits),
+        window=limits,
+        model=model,
+        dialect=dialect,
+        system=system,
+        tools=tools,
+        apart=apart(system, tools, counter),
+        counter=counter,
+    )
+    return Session(open_store(url), session, setup, summarizer=summarizer, owns_store=True)

@@ -1,0 +1,245 @@
+"""Fit a list of messages into a budget, without a store: `foldline.compact`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from foldline.catalogue import window_of
+from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.policy import Policy, usable_of
+from foldline.core.log.entries import Compacted, Entry, Pruned, Receipt
+from foldline.core.log.log import chained
+from foldline.core.measure.tokens import OFFLINE, Counter, text_tokens, tools_tokens
+from foldline.core.measure.window import Floor, Window
+from foldline.core.plan import plan
+from foldline.core.view import Fold, native_items
+from foldline.dialects import get
+from foldline.errors import InputError
+from foldline.executor import execute, run_sync
+from foldline.loading import Loaded, from_messages
+from foldline.policies import policy as find_policy
+from foldline.summarizers.base import Summarizer
+from foldline.summarizers.offline import OfflineSummarizer
+
+
+class Done(msgspec.Struct):
+    """A folded list. Token figures are Foldline's own count, `system` and `tools` included.
+
+    `messages` are in `dialect`, ready to send; `system` is what the dialect wants beside them. `cut` is
+    {"first_kept": index in the input, or the entry id, "split": whether inside a turn}, `summary` the
+    checkpoint's text and `ledger` its facts, None where nothing had to be folded.
+    """
+
+    messages: list[Any]
+    dialect: str
+    view_tokens: int
+    receipt: Receipt
+    cut: dict[str, Any] | None = None
+    summary: str | None = None
+    ledger: dict[str, Any] | None = None
+    system: Any = None
+    warnings: tuple[str, ...] = ()
+    boundary: Compacted | Pruned | None = None
+
+
+def compact(
+    messages: Sequence[Any],
+    target: int | None = None,
+    policy: str | Policy = "foldline",
+    *,
+    instructions: str | None = None,
+    model: str | None = None,
+    system: Any = None,
+    tools: Any = None,
+    window: int | Window | None = None,
+    dialect: str | None = None,
+    counter: Counter = OFFLINE,
+) -> Done:
+    """Fit a list of native messages into a budget; no model, key or network is needed.
+
+    `messages` are OpenAI chat or Anthropic messages (dicts or SDK objects), `target` the budget in tokens
+    (default: what `policy` leaves usable of `window`, or of the model's). `system` and `tools` count but are
+    not changed. `instructions` say what to look at first. A valid list that fits comes back unchanged.
+    Raises FloorExceeded where the budget cannot be met, DialectError for what is no message.
+    """
+    return run_sync(
+        acompact(
+            messages,
+            target,
+            policy,
+            instructions=instructions,
+            model=model,
+            system=system,
+            tools=tools,
+            window=window,
+            dialect=dialect,
+            counter=counter,
+        )
+    )
+
+
+async def acompact(
+    messages: Sequence[Any],
+    target: int | None = None,
+    policy: str | Policy = "foldline",
+    *,
+    instructions: str | None = None,
+    model: str | None = None,
+    system: Any = None,
+    tools: Any = None,
+    window: int | Window | None = None,
+    dialect: str | None = None,
+    counter: Counter = OFFLINE,
+    summarizer: Summarizer | None = None,
+) -> Done:
+    """Fit a list of native messages into a budget; see `compact`."""
+    started = time.perf_counter()
+    loaded = from_messages(messages, counter, dialect=dialect)
+    loaded.system, loaded.tools = system, tools
+    rules = policy if isinstance(policy, Policy) else find_policy(policy)
+    limits = window_for(model, window)
+    ask = Ask(
+        policy=rules,
+        window=limits,
+        reason="target",
+        target=budget(target, rules, limits),
+        instructions=instructions,
+        apart=apart(system, tools, counter),
+        now=now(),
+    )
+    valid = not loaded.repaired and not get(loaded.dialect).validate(messages, system)
+    fold = Fold(loaded.entries, counter=counter)
+    size = ask.apart_tokens + fold.tokens
+    if valid and size <= (ask.target or 0):
+        return _unchanged(loaded, list(messages), fold, ask, started)
+    written = summarizer or OfflineSummarizer()
+    return await fit(loaded, fold, ask, counter=counter, summarizer=written, started=started)
+
+
+async def fit(
+    loaded: Loaded, fold: Fold, ask: Ask, *, counter: Counter, summarizer: Summarizer, started: float
+) -> Done:
+    """Fold loaded entries and render what comes out; `started` is `time.perf_counter()` at the beginning."""
+    outcome = await execute(plan(fold, ask, counter), summarizer)
+    if isinstance(outcome, Nothing) and outcome.why != "fits":
+        raise InputError(f"nothing could be folded ({outcome.why}) {outcome.detail}".strip())
+    entries: list[Entry] = list(loaded.entries)
+    boundary: Compacted | Pruned | None = None
+    if not isinstance(outcome, Nothing):
+        boundary = chained(outcome, entries[-1].id if entries else None)
+        entries.append(boundary)
+        fold = Fold(entries, counter=counter)
+    return _done(loaded, boundary, fold, ask, started)
+
+
+def _done(loaded: Loaded, boundary: Compacted | Pruned | None, fold: Fold, ask: Ask, started: float) -> Done:
+    rendered = get(loaded.dialect).render(native_items(fold.view()))
+    tokens = ask.apart_tokens + fold.tokens
+    receipt = boundary.receipt if boundary is not None else _idle_receipt(fold, ask)
+    left_out = dict(receipt.dropped)
+    if loaded.orphans:
+        left_out["orphans"] = [{"index": index, "call_id": call} for index, call in loaded.orphans]
+    cut = None
+    if isinstance(boundary, Compacted):
+        cut = {"first_kept": loaded.index.get(boundary.first_kept or ""), "split": _split(fold)}
+        receipt = msgspec.structs.replace(receipt, first_kept=cut["first_kept"])
+    receipt = msgspec.structs.replace(
+        receipt,
+        dropped=left_out,
+        duration_ms=_ms(started),
+        tokens_after=tokens,
+        messages_after=len(rendered.messages),
+    )
+    return Done(
+        messages=rendered.messages,
+        dialect=loaded.dialect,
+        view_tokens=tokens,
+        receipt=receipt,
+        cut=cut,
+        summary=boundary.checkpoint.summary if isinstance(boundary, Compacted) else None,
+        ledger=boundary.ledger if isinstance(boundary, Compacted) else None,
+        system=rendered.system,
+        warnings=(*loaded.warnings, *rendered.warnings),
+        boundary=boundary,
+    )
+
+
+def _split(fold: Fold) -> bool:
+    before = fold.kept[: fold.fresh_from]
+    return bool(before) and not before[0].message.is_prompt
+
+
+def _unchanged(loaded: Loaded, messages: list[Any], fold: Fold, ask: Ask, started: float) -> Done:
+    receipt = msgspec.structs.replace(_idle_receipt(fold, ask), duration_ms=_ms(started))
+    tokens = ask.apart_tokens + fold.tokens
+    return Done(messages, loaded.dialect, tokens, receipt, system=loaded.system)
+
+
+def _idle_receipt(fold: Fold, ask: Ask) -> Receipt:
+    tokens, count = ask.apart_tokens + fold.tokens, len(fold.view())
+    return Receipt(
+        reason=ask.reason,
+        created_at=ask.now,
+        tokens_before=tokens,
+        tokens_after=tokens,
+        messages_before=count,
+        messages_after=count,
+        policy=ask.policy.name,
+    )
+
+
+def _ms(started: float) -> float:
+    return round((time.perf_counter() - started) * 1000, 3)
+
+
+def now() -> str:
+    """Return the time as receipts write it: ISO 8601, UTC, whole seconds."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def window_for(model: str | None, window: int | Window | None) -> Window:
+    """Return the limits to work with: those given, or the model's."""
+    if isinstance(window, Window):
+        return window
+    known = window_of(model) if model else Window(context=200_000)
+    return msgspec.structs.replace(known, context=window, input=None) if window else known
+
+
+def budget(target: int | None, policy: Policy, window: Window) -> int:
+    """Return the budget in tokens: the target, or what the policy leaves usable of the window."""
+    if target is not None and target <= 0:
+        raise InputError(f"a target of {target} tokens holds nothing: give a positive number")
+    return target if target is not None else usable_of(policy, window)
+
+
+def apart(system: Any, tools: Any, counter: Counter) -> Floor:
+    """Return the tokens of a system prompt (text or blocks) and tool definitions given apart."""
+    text = (
+        system if isinstance(system, str) else "" if system is None else msgspec.json.encode(system).decode()
+    )
+    return Floor(
+        system=text_tokens(text, counter) if text else 0, tools=tools_tokens(tools, counter) if tools else 0
+    )
+
+
+def as_dict(done: Done) -> Mapping[str, Any]:
+    """Return a folded list as `foldline compact --json` prints it."""
+    return {
+        "messages": done.messages,
+        "dialect": done.dialect,
+        "view_tokens": done.view_tokens,
+        "cut": done.cut,
+        "summary": done.summary,
+        "ledger": done.ledger,
+        "receipt": receipt_dict(done.receipt),
+    }
+
+
+def receipt_dict(receipt: Receipt) -> dict[str, Any]:
+    """Return a receipt with every key present, as JSON writes it."""
+    return {name: msgspec.to_builtins(getattr(receipt, name)) for name in receipt.__struct_fields__}
