@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from foldline.core.ledger import commands, constraints, decisions, errors, files, open_work, requests, tools
+from foldline.core.ledger import (
+    commands,
+    constraints,
+    decisions,
+    errors,
+    excerpts,
+    files,
+    open_work,
+    requests,
+    salience,
+    tools,
+    values,
+)
 from foldline.core.ledger.calls import uses
 from foldline.core.ledger.facts import Ledger
 from foldline.core.log.entries import Said
@@ -14,6 +26,7 @@ def collect(entries: Sequence[Said]) -> Ledger:
     """Take all facts from the entries, oldest first in each list. Never raises on odd input."""
     calls = uses(entries)
     asked = requests.collect(entries)
+    met = salience.survey(entries)
     return Ledger(
         requests=asked,
         constraints=constraints.collect(entries),
@@ -21,8 +34,10 @@ def collect(entries: Sequence[Said]) -> Ledger:
         commands=commands.from_uses(calls),
         errors=errors.from_uses(calls),
         decisions=decisions.collect(entries),
+        values=values.from_uses(calls, salience.root(met)),
         open=open_work.from_uses(calls, entries),
         tools=tools.from_uses(calls),
+        excerpts=excerpts.choose(entries, met),
         turns=len(asked),
         messages=len(entries),
     )

@@ -96,13 +96,18 @@ class ToolFact(msgspec.Struct, frozen=True, omit_defaults=True):
 class Excerpt(msgspec.Struct, frozen=True, omit_defaults=True):
     """A sentence or line carried forward because the future is likely to need what it names.
 
-    `topic` groups excerpts (a file's path, a task); `weight` is its salience when it was chosen.
+    `topic` groups excerpts (a file's path, a task); `weight` is its salience when it was chosen; `kind` says
+    what it is (see `passages.py`); `names` maps the key of each name it carries to that name's worth, 0 to 1;
+    `note` is why the place that it quotes was looked at.
     """
 
     text: str
     topic: str = ""
     weight: float = 0.0
     entry: str = ""
+    kind: str = ""
+    names: dict[str, float] = {}
+    note: str = ""
 
 
 class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):

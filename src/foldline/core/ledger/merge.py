@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from foldline.core.ledger import commands, constraints, decisions, errors, files, open_work, requests, tools
+from foldline.core.ledger import (
+    commands,
+    constraints,
+    decisions,
+    errors,
+    excerpts,
+    files,
+    open_work,
+    requests,
+    tools,
+    values,
+)
 from foldline.core.ledger.facts import Ledger
 
 
@@ -27,10 +38,10 @@ def merge(old: Ledger, new: Ledger) -> Ledger:
         commands=commands.merge(old.commands, new.commands),
         errors=errors.merge(old.errors, new.errors, (*passed, *changed)),
         decisions=decisions.merge(old.decisions, new.decisions),
-        values=old.values + new.values,
+        values=values.merge(old.values, new.values),
         open=open_work.merge(old.open, new.open),
         tools=tools.merge(old.tools, new.tools),
-        excerpts=old.excerpts + new.excerpts,
+        excerpts=excerpts.merge(old.excerpts, new.excerpts),
         turns=old.turns + new.turns,
         messages=old.messages + new.messages,
     )

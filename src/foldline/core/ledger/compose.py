@@ -1,0 +1,332 @@
+"""Write a checkpoint without a model: the headings of every Foldline summary, filled from a ledger.
+
+Standing constraints come first in line for the budget, word for word; then what says where the work stands
+(goal, open and blocked work, decisions, what was run); all that is left goes to the excerpts that carry most
+of what is likely to be needed. Every part has a share of the budget, so a small budget still has every part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from foldline.core.ledger import excerpts as choosing
+from foldline.core.ledger import layout, names
+from foldline.core.ledger.facts import Excerpt, FileFact, Ledger, ValueFact
+from foldline.core.ledger.open_work import is_done
+from foldline.core.ledger.sentences import clip
+from foldline.core.ledger.values import WORKING_DIRECTORY
+
+Count = Callable[[str], int]
+
+HEADINGS = (
+    "## Goal",
+    "## Constraints & Preferences",
+    "## Progress",
+    "### Done",
+    "### In Progress",
+    "### Blocked",
+    "## Key Decisions",
+    "## Next Steps",
+    "## Critical Context",
+)
+NOTHING = "(none)"
+# Shares of the budget that the parts may take beside the excerpts; what one leaves, the excerpts get.
+SHARES = {
+    "goal": 0.14,
+    "done": 0.07,
+    "doing": 0.08,
+    "blocked": 0.06,
+    "decisions": 0.06,
+    "next": 0.07,
+    "values": 0.04,
+    "files": 0.09,
+}
+CARRIED = 400  # excerpts that a reduced ledger keeps beside those that were written
+
+
+class Composed(msgspec.Struct, frozen=True):
+    """A checkpoint's text, and the ledger reduced to what the next fold should know."""
+
+    text: str
+    ledger: Ledger
+
+
+class _Sheet:
+    """The parts of a checkpoint as they fill up: heading to lines, and what each may still take."""
+
+    def __init__(self, budget: int, count: Count) -> None:
+        self.budget = budget
+        self.count = count
+        self.parts: dict[str, list[str]] = {heading: [] for heading in HEADINGS}
+        self.tail: list[str] = []
+        self.used = count("\n\n".join(HEADINGS)) + 9 * count("\n" + NOTHING)
+
+    @property
+    def left(self) -> int:
+        return self.budget - self.used
+
+    def add(self, heading: str, lines: Iterable[str], most: int) -> int:
+        """Add lines to a part while they fit into `most` tokens and the budget; return the tokens taken."""
+        taken = 0
+        for line in lines:
+            cost = self.count(line) + 1
+            if taken + cost > most or cost > self.left:
+                continue
+            self.parts[heading].append(line)
+            self.used += cost
+            taken += cost
+        return taken
+
+    def text(self) -> str:
+        """Write the sheet."""
+        blocks: list[str] = []
+        for heading in HEADINGS:
+            lines = self.parts[heading]
+            if not lines and heading != "## Progress":
+                lines = [NOTHING]
+            blocks.append("\n".join((heading, *lines)))
+        return "\n\n".join(blocks) + ("\n\n" + "\n".join(self.tail) if self.tail else "")
+
+
+def compose(
+    ledger: Ledger,
+    budget: int,
+    count: Count,
+    *,
+    previous: str | None = None,
+    instructions: str | None = None,
+) -> Composed:
+    """Write the offline checkpoint of a ledger within `budget` tokens, as `count` counts them.
+
+    `ledger` holds all that is folded, earlier folds included, so `previous` (the text of the last
+    checkpoint) adds nothing here. `instructions` are the words of a focus: what names them counts more.
+    A budget that not even the constraints fit keeps the headings and as many constraints as do fit.
+    """
+    del previous
+    room = budget
+    for _ in range(6):
+        sheet, picked = _fill(ledger, room, count, instructions)
+        text = sheet.text()
+        over = count(text) - budget
+        if over <= 0:
+            return Composed(text, _reduced(ledger, picked))
+        room -= over + 8
+    return Composed(_smallest(ledger, budget, count), _reduced(ledger, ()))
+
+
+def _smallest(ledger: Ledger, budget: int, count: Count) -> str:
+    """Write what fits a budget too small for parts: headings and constraints, or the goal alone."""
+    sheet = _Sheet(budget, count)
+    sheet.add(
+        "## Constraints & Preferences", (bullet(fact.text) for fact in ledger.constraints), sheet.left - 24
+    )
+    text = sheet.text()
+    while sheet.parts["## Constraints & Preferences"] and count(text) > budget:
+        sheet.parts["## Constraints & Preferences"].pop()
+        text = sheet.text()
+    if count(text) <= budget:
+        return text
+    goal = clip(ledger.requests[-1].text if ledger.requests else NOTHING, max(12, budget * 2))
+    text = f"## Goal\n{goal}"
+    while text and count(text) > budget:
+        text = text[: len(text) * 3 // 4]
+    return text
+
+
+def bullet(text: str) -> str:
+    """Write a text word for word as one list item, its further lines indented."""
+    return "- " + text.replace("\n", "\n  ")
+
+
+def _fill(ledger: Ledger, room: int, count: Count, focus: str | None) -> tuple[_Sheet, list[Excerpt]]:
+    sheet = _Sheet(room, count)
+    sheet.add("## Constraints & Preferences", (bullet(fact.text) for fact in ledger.constraints), sheet.left)
+    share = {part: int(max(0, sheet.left) * fraction) for part, fraction in SHARES.items()}
+    base = next((fact.value for fact in ledger.values if fact.name == WORKING_DIRECTORY), "")
+    _goal(sheet, ledger, share["goal"])
+    _doing(sheet, ledger, share["doing"])
+    _blocked(sheet, ledger, share["blocked"])
+    sheet.add("## Next Steps", _next_steps(ledger), share["next"])
+    sheet.add(
+        "## Key Decisions",
+        (f"- {clip(fact.text, 300)}" for fact in reversed(ledger.decisions)),
+        share["decisions"],
+    )
+    sheet.parts["## Key Decisions"].reverse()
+    sheet.add("### Done", _commands(ledger), share["done"])
+    sheet.add("## Critical Context", _values(ledger.values), share["values"])
+    tail = _file_lists(ledger.files, base, count, min(share["files"], max(0, sheet.left)))
+    sheet.used += count("\n".join(tail)) + 2 if tail else 0
+    picked = _pick(sheet, ledger, focus)
+    _write(sheet, picked, ledger.files, base)
+    sheet.tail = tail
+    return sheet, picked
+
+
+def _goal(sheet: _Sheet, ledger: Ledger, most: int) -> None:
+    """The first and the newest request; a long one is cut short here, its lines compete as excerpts."""
+    requests = ledger.requests
+    if not requests:
+        return
+    size = max(80, most * 2)
+    lines = [f"First request: {clip(requests[0].text, size)}"]
+    if len(requests) > 1:
+        lines.insert(0, f"Newest request: {clip(requests[-1].text, size)}")
+    taken = sheet.add("## Goal", lines, most)
+    sheet.parts["## Goal"].reverse()
+    between = [f"- Also asked: {clip(fact.text, 200)}" for fact in reversed(requests[1:-1])]
+    at = len(sheet.parts["## Goal"])
+    sheet.add("## Goal", between, most - taken)
+    sheet.parts["## Goal"][at:] = reversed(sheet.parts["## Goal"][at:])
+
+
+def _doing(sheet: _Sheet, ledger: Ledger, most: int) -> None:
+    begun = [
+        f"- {clip(fact.text, 240)}"
+        for fact in ledger.open
+        if fact.state in ("in_progress", "in progress", "active")
+    ]
+    latest = [f"- Last said: {excerpt.text}" for excerpt in ledger.excerpts if excerpt.kind == "latest"]
+    sheet.add("### In Progress", (*begun, *latest[-4:]), most)
+
+
+def _blocked(sheet: _Sheet, ledger: Ledger, most: int) -> None:
+    calls = [
+        f"- A call was never answered: {clip(fact.text, 160)}" for fact in ledger.open if fact.kind == "call"
+    ]
+    errors = [
+        f"- {clip(fact.text, 240)}" + (f" (from `{clip(fact.source, 80)}`)" if fact.source else "")
+        for fact in reversed(ledger.errors)
+        if not fact.fixed
+    ]
+    sheet.add("### Blocked", (*calls[-3:], *errors[:8]), most)
+
+
+def _next_steps(ledger: Ledger) -> list[str]:
+    busy = ("in_progress", "in progress", "active")
+    return [
+        f"- {'Said to come next: ' if fact.kind == 'next' else ''}{clip(fact.text, 240)}"
+        for fact in ledger.open
+        if fact.kind != "call" and fact.state not in busy and not is_done(fact)
+    ]
+
+
+def _commands(ledger: Ledger) -> list[str]:
+    """What was run last and how it went, failures that stand first; then what was repaired."""
+    lines: list[str] = []
+    newest = ledger.commands[::-1]
+    failed = [fact for fact in newest if fact.passed is False]
+    for fact in [*failed, *(fact for fact in newest if fact.passed is not False)][:10]:
+        verdict = {True: "passed", False: "failed", None: "ran"}[fact.passed]
+        outcome = f": {clip(fact.outcome, 120)}" if fact.outcome else ""
+        lines.append(f"- `{clip(fact.command, 160)}` {verdict}{outcome}")
+    lines.extend(
+        f"- Fixed since: {clip(fact.text, 140)}" for fact in list(reversed(ledger.errors))[:12] if fact.fixed
+    )
+    return lines
+
+
+def _values(values: Sequence[ValueFact]) -> list[str]:
+    """Ids, URLs and numbers with what they were for, the newest first."""
+    lines: list[str] = []
+    for fact in reversed(values):
+        words = f" ({clip(fact.words, 90)})" if fact.words else ""
+        lines.append(f"- {fact.name or fact.kind} = `{fact.value}`{words}")
+    lines.sort(key=lambda line: not line.startswith(f"- {WORKING_DIRECTORY} ="))
+    return lines
+
+
+def _file_lists(files: Sequence[FileFact], base: str, count: Count, most: int) -> list[str]:
+    """The two blocks that list files, modified ones first in line, the newest first."""
+    lines: list[str] = []
+    for tag, wanted in (("modified-files", ("modified", "created", "deleted")), ("read-files", ("read",))):
+        paths = [layout.relative(fact.path, base) for fact in reversed(files) if fact.status in wanted]
+        size = len(paths)
+        while size and count("\n".join(layout.paths_by_folder(paths[:size]))) > most:
+            size = size * 4 // 5
+        block = layout.paths_by_folder(paths[:size])
+        if size < len(paths):
+            block.append(f"({len(paths) - size} more)")
+        most -= count("\n".join(block))
+        if block:
+            lines[:0] = [f"<{tag}>", *block, f"</{tag}>"]
+    return lines
+
+
+def _pick(sheet: _Sheet, ledger: Ledger, focus: str | None) -> list[Excerpt]:
+    """Pick excerpts for what is left, names that the other parts already carry counting less."""
+    covered: dict[str, float] = {}
+    for lines in sheet.parts.values():
+        for line in lines:
+            for name in names.find(line):
+                covered[name.key] = 0.7
+    wanted = _focus(focus)
+    pool = [excerpt for excerpt in ledger.excerpts if excerpt.kind != "latest"]
+    indices = choosing.pick(pool, sheet.left, sheet.count, covered=covered, boost=wanted)
+    return [pool[index] for index in indices]
+
+
+def _focus(instructions: str | None) -> Callable[[str], float] | None:
+    """Return what multiplies an excerpt's worth: more for each word of the focus that it holds."""
+    if not instructions:
+        return None
+    words = {word.lower().strip(".,:;!?\"'()`") for word in instructions.split()}
+    words = {word for word in words if len(word) >= 4}
+    return lambda text: 1.0 + 3.0 * sum(word in text.lower() for word in words)
+
+
+def _write(sheet: _Sheet, picked: Sequence[Excerpt], files: Sequence[FileFact], base: str) -> None:
+    """Put the picked excerpts under their headings."""
+    known = layout.files_by_key(files)
+    critical = sheet.parts["## Critical Context"]
+    for topic, group in layout.by_topic(picked).items():
+        kinds = {
+            kind: [excerpt for excerpt in group if KIND_GROUPS.get(excerpt.kind, "") == kind]
+            for kind in GROUPS
+        }
+        if kinds["asked"]:
+            sheet.parts["## Goal"].extend(_asked(topic, kinds["asked"]))
+        if kinds["listing"]:
+            critical.extend(layout.listings(kinds["listing"], topic))
+        if kinds["used"]:
+            critical.extend(layout.uses_of_tools(topic, kinds["used"]))
+        rest = kinds[""]
+        if rest and topic:
+            fact = known.get(names.path_key(topic))
+            done = fact is not None and fact.status in ("modified", "created", "deleted")
+            path = layout.relative(fact.path, base) if fact else topic
+            (sheet.parts["### Done"] if done else critical).extend(layout.about_file(path, rest, fact))
+        else:
+            critical.extend("- " + layout.item(excerpt) for excerpt in rest)
+
+
+GROUPS = ("asked", "listing", "used", "")
+KIND_GROUPS = {"asked": "asked", "told": "asked", "listing": "listing", "ran": "used", "searched": "used"}
+
+
+def _asked(topic: str, group: Sequence[Excerpt]) -> list[str]:
+    if not topic:
+        return [f"- Asked: {layout.item(excerpt)}" for excerpt in group]
+    return [f'- Asked under "{topic}":', *(f"  - {layout.item(excerpt)}" for excerpt in group)]
+
+
+def _reduced(ledger: Ledger, picked: Sequence[Excerpt]) -> Ledger:
+    """Bound the ledger: what was written, and the best of what was not."""
+    written = {id(excerpt) for excerpt in picked}
+    rest = sorted(
+        (excerpt for excerpt in ledger.excerpts if id(excerpt) not in written), key=lambda e: -e.weight
+    )
+    kept = {id(excerpt) for excerpt in rest[:CARRIED]} | written
+    return msgspec.structs.replace(
+        ledger,
+        requests=(*ledger.requests[:1], *ledger.requests[1:][-20:]),
+        files=ledger.files[-300:],
+        commands=ledger.commands[-60:],
+        errors=ledger.errors[-60:],
+        decisions=ledger.decisions[-60:],
+        values=ledger.values[-80:],
+        open=ledger.open[-80:],
+        excerpts=tuple(excerpt for excerpt in ledger.excerpts if id(excerpt) in kept),
+    )

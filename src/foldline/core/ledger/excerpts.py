@@ -1,0 +1,217 @@
+"""Choose the passages that carry what the future is likely to need, within a bound."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from foldline.core.ledger import layout
+from foldline.core.ledger.facts import Excerpt
+from foldline.core.ledger.passages import Passage, Reader
+from foldline.core.ledger.salience import WEIGHTS, Survey, root, survey, worth
+from foldline.core.log.entries import Said
+
+PER_NAME = 4  # passages kept for one name
+MOST = 1_200  # excerpts of one range
+LEAST_WORTH = 0.004  # names below are not worth a passage
+
+_WORD = re.compile(r"(?<![\w/.#-])[A-Za-z][a-z]{3,}(?![\w/-])", re.ASCII)
+# Words that agents say about anything: they tie a name to nothing.
+_EMPTY_WORDS = (
+    "about after again against also already another because been before being both check code content "
+    "could current does done each else error every everything false file files find first following from "
+    "have here import into just know left let like line lines look looking main make more most much name "
+    "need needs next none null other output over path read reading return same should show since some "
+    "start string such sure than that their them then there these they this those through true type "
+    "understand update using value want well were what when where which while will with work would your "
+    "const public static self void"
+)
+_EMPTY = frozenset(_EMPTY_WORDS.split())
+# How well each kind of passage tells a reader what a name is: a sentence better than a line of code.
+_TELLING = {
+    "asked": 1.0, "told": 1.0, "said": 1.0, "outline": 0.95, "opened": 0.9, "changed": 0.95, "ran": 0.8,
+    "searched": 0.85, "hit": 0.7, "line": 0.6, "listing": 0.5,
+}  # fmt: skip
+
+
+def words(text: str) -> set[str]:
+    """Return the plain words of a text that say something, in lower case."""
+    return {word for word in map(str.lower, _WORD.findall(text)) if word not in _EMPTY}
+
+
+def telling(kind: str, text: str) -> float:
+    """Rate from 0 to 1 how well a passage ties its names to what they are about: by kind and plain words."""
+    return _TELLING.get(kind, 0.7) * (0.35 + 0.65 * min(len(words(text)), 4) / 4)
+
+
+def choose(
+    entries: Sequence[Said], met: Survey | None = None, weights: Sequence[float] = WEIGHTS, most: int = MOST
+) -> tuple[Excerpt, ...]:
+    """Return the excerpts of the entries worth carrying, in order: for each name its few best passages.
+
+    `met` is the survey of the same entries, where it has been made already.
+    """
+    seen = met or survey(entries)
+    value = {key: worth(name, seen, weights) for key, name in seen.names.items()}
+    passages = list(Reader().read(entries))
+    scored = [(_score(passage, value), index) for index, passage in enumerate(passages)]
+    kept: dict[str, list[tuple[float, int]]] = {}
+    for score, index in scored:
+        for key in passages[index].names:
+            if value.get(key, 0.0) >= LEAST_WORTH:
+                best = kept.setdefault(key, [])
+                heapq.heappush(best, (score, index))
+                if len(best) > PER_NAME:
+                    heapq.heappop(best)
+    chosen = {index: score for best in kept.values() for score, index in best}
+    chosen.update(
+        {index: score for score, index in scored if passages[index].kind in ("asked", "said") and score}
+    )
+    order = sorted(heapq.nlargest(most, chosen, key=lambda index: chosen[index]))
+    base = root(seen)
+    return tuple(_excerpt(passages[index], value, seen, base, chosen[index]) for index in order)
+
+
+def _score(passage: Passage, value: Mapping[str, float]) -> float:
+    carried = sum(value.get(key, 0.0) for key in passage.names) + 0.5 * value.get(passage.topic, 0.0)
+    return carried * telling(passage.kind, passage.text) / (10 + len(passage.text) / 4)
+
+
+def _excerpt(passage: Passage, value: Mapping[str, float], seen: Survey, base: str, score: float) -> Excerpt:
+    """Make an excerpt of a passage, its paths spelled from the working directory on."""
+    keys = {key: round(value.get(key, 0.0), 4) for key in (*passage.names, passage.topic) if key in value}
+    known = seen.names.get(passage.topic)
+    topic = layout.relative(known.text, base) if known else passage.topic
+    text = layout.relative(passage.text, base) if passage.kind == "listing" else passage.text
+    if len(base) > 3:
+        text = text.replace(base, "")
+    return Excerpt(
+        text=text,
+        topic=topic,
+        weight=round(score, 5),
+        entry=passage.entry,
+        kind=passage.kind,
+        names=keys,
+        note=passage.note,
+    )
+
+
+def pick(
+    excerpts: Sequence[Excerpt],
+    budget: int,
+    count: Callable[[str], int],
+    *,
+    covered: dict[str, float] | None = None,
+    boost: Callable[[str], float] | None = None,
+) -> list[int]:
+    """Pick the excerpts (indices, in order) that carry most within `budget` tokens; repeats are discounted.
+
+    Greedy by worth newly carried per token, which is within a constant of the best for such coverage
+    (Nemhauser, Wolsey and Fisher, 1978). `covered` says how well each name is carried already, 0 to 1.
+    """
+    state = _Picking(excerpts, count, {} if covered is None else covered, boost)
+    heap = [(-state.rate(index), index) for index in range(len(excerpts))]
+    heapq.heapify(heap)
+    chosen: list[int] = []
+    left = budget
+    while heap and left > 8:
+        rate, index = heapq.heappop(heap)
+        now = -state.rate(index)
+        if now >= 0:
+            continue
+        if heap and now > heap[0][0] + 1e-12 and now > rate + 1e-12:
+            heapq.heappush(heap, (now, index))
+            continue
+        cost = state.cost(index)
+        if cost <= left and state.take(index):
+            left -= cost
+            chosen.append(index)
+    return sorted(chosen)
+
+
+QUOTES = ("asked", "told", "line", "hit")
+MOST_QUOTES = 6  # quoted lines under one topic
+MOST_ITEMS = 14  # items of any kind under one topic
+
+
+DECAY = 0.7  # what a name's worth keeps of itself from one fold to the next
+
+
+def merge(old: Sequence[Excerpt], new: Sequence[Excerpt], most: int = MOST) -> tuple[Excerpt, ...]:
+    """Merge the excerpts of two ranges: old worth fades, a name met again gains, the best `most` stay."""
+    fresh: dict[str, float] = {}
+    for excerpt in new:
+        for key, value in excerpt.names.items():
+            fresh[key] = max(fresh.get(key, 0.0), value)
+    faded: dict[str, float] = {}
+    for excerpt in old:
+        for key, value in excerpt.names.items():
+            faded[key] = max(faded.get(key, 0.0), value * DECAY)
+
+    def again(excerpt: Excerpt, factor: float) -> Excerpt:
+        worths = {
+            key: round(1 - (1 - fresh.get(key, 0.0)) * (1 - faded.get(key, 0.0)), 4) for key in excerpt.names
+        }
+        return msgspec.structs.replace(excerpt, names=worths, weight=round(excerpt.weight * factor, 5))
+
+    joined = {
+        (excerpt.topic, excerpt.text): again(excerpt, DECAY) for excerpt in old if excerpt.kind != "latest"
+    }
+    for excerpt in new:
+        joined.pop((excerpt.topic, excerpt.text), None)
+        joined[excerpt.topic, excerpt.text] = again(excerpt, 1.0)
+    facts = list(joined.values())
+    kept = sorted(heapq.nlargest(most, range(len(facts)), key=lambda index: facts[index].weight))
+    return tuple(facts[index] for index in kept)
+
+
+class _Picking:
+    """What has been picked so far: names carried, topics opened, quotes under each."""
+
+    def __init__(
+        self,
+        excerpts: Sequence[Excerpt],
+        count: Callable[[str], int],
+        covered: dict[str, float],
+        boost: Callable[[str], float] | None,
+    ) -> None:
+        self.excerpts = excerpts
+        self.covered = covered
+        self.costs = [count(excerpt.text) + 4 for excerpt in excerpts]
+        self.openings: dict[str, int] = {}
+        self.quality = [telling(excerpt.kind, excerpt.text) for excerpt in excerpts]
+        self.boosts = [boost(excerpt.text) if boost else 1.0 for excerpt in excerpts]
+        for excerpt in excerpts:
+            if excerpt.topic not in self.openings:
+                self.openings[excerpt.topic] = count(excerpt.topic) + 8 if excerpt.topic else 0
+        self.items: dict[str, int] = {}
+        self.quotes: dict[str, int] = {}
+
+    def cost(self, index: int) -> int:
+        topic = self.excerpts[index].topic
+        return self.costs[index] + (0 if topic in self.items else self.openings[topic])
+
+    def rate(self, index: int) -> float:
+        """Worth newly carried per token."""
+        quality = self.quality[index]
+        gain = 0.0
+        for key, value in self.excerpts[index].names.items():
+            gain += value * max(quality - self.covered.get(key, 0.0), 0.08 * quality)
+        return gain * self.boosts[index] / self.cost(index)
+
+    def take(self, index: int) -> bool:
+        """Note an excerpt as picked; False where its topic is full."""
+        excerpt = self.excerpts[index]
+        quoted = excerpt.kind in QUOTES
+        if self.items.get(excerpt.topic, 0) >= (MOST_ITEMS if excerpt.topic else 10**6):
+            return False
+        if quoted and excerpt.topic and self.quotes.get(excerpt.topic, 0) >= MOST_QUOTES:
+            return False
+        self.items[excerpt.topic] = self.items.get(excerpt.topic, 0) + 1
+        self.quotes[excerpt.topic] = self.quotes.get(excerpt.topic, 0) + quoted
+        for key in excerpt.names:
+            self.covered[key] = max(self.covered.get(key, 0.0), self.quality[index])
+        return True

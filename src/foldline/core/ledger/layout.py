@@ -1,0 +1,97 @@
+"""Write picked excerpts as a reader wants them: what concerns one file together, each thing with its words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from foldline.core.ledger import names
+from foldline.core.ledger.facts import Excerpt, FileFact
+from foldline.core.ledger.sentences import clip
+
+LINE = 420  # characters at which a joined line is broken
+
+_LABELS = {"hit": "shows: ", "line": "shows: ", "told": "noted earlier: "}
+
+
+def by_topic(excerpts: Iterable[Excerpt]) -> dict[str, list[Excerpt]]:
+    """Group excerpts by topic, the topic worth most first, each group in the order of the session."""
+    groups: dict[str, list[Excerpt]] = {}
+    for excerpt in excerpts:
+        groups.setdefault(excerpt.topic, []).append(excerpt)
+    worths = {topic: max(excerpt.weight for excerpt in group) for topic, group in groups.items()}
+    return {topic: groups[topic] for topic in sorted(groups, key=lambda topic: -worths[topic])}
+
+
+def about_file(path: str, group: Sequence[Excerpt], fact: FileFact | None) -> list[str]:
+    """Write what is carried about one file: a line that says what became of it and why, and lines below."""
+    reasons = list(dict.fromkeys(excerpt.text for excerpt in group if excerpt.kind in ("opened", "changed")))
+    if not reasons:
+        reasons = [note for note in (fact.notes[-1:] if fact else ()) if note]
+    if not reasons:
+        reasons = list(dict.fromkeys(clip(excerpt.note, 90) for excerpt in group if excerpt.note))[:1]
+    status = f" ({_status(fact)})" if fact else ""
+    lines = [f"- `{path}`{status}" + (": " + " / ".join(reasons) if reasons else "")]
+    outline = [excerpt.text for excerpt in group if excerpt.kind == "outline"]
+    lines.extend("  - defines " + line for line in joined(outline))
+    rest = [excerpt for excerpt in group if excerpt.kind not in ("opened", "changed", "outline", "listing")]
+    lines.extend("  - " + item(excerpt) for excerpt in rest)
+    return lines
+
+
+def _status(fact: FileFact) -> str:
+    return fact.status if fact.uses < 2 else f"{fact.status}, used {fact.uses} times"
+
+
+def item(excerpt: Excerpt) -> str:
+    """Write one excerpt as a list item, with a label where its kind needs one."""
+    return _LABELS.get(excerpt.kind, "") + excerpt.text
+
+
+def uses_of_tools(reason: str, group: Sequence[Excerpt]) -> list[str]:
+    """Write what was run or searched for one reason, the reason first."""
+    lines = joined(list(dict.fromkeys(excerpt.text for excerpt in group)))
+    return ["- " + (f"{reason.rstrip(' .:')}: " if reason else "ran ") + line for line in lines]
+
+
+def joined(pieces: Sequence[str], separator: str = "; ") -> list[str]:
+    """Join pieces to as few lines as their length allows."""
+    lines: list[str] = []
+    for piece in pieces:
+        if lines and len(lines[-1]) + len(piece) + 2 <= LINE:
+            lines[-1] += separator + piece
+        else:
+            lines.append(piece)
+    return lines
+
+
+def listings(group: Sequence[Excerpt], topic: str) -> list[str]:
+    """Write paths that a search or a listing showed, with what it looked for."""
+    paths = list(dict.fromkeys(excerpt.text for excerpt in group))
+    head = f"seen when looking for `{clip(topic, 80)}`: " if topic else "seen in a listing: "
+    return ["- " + head + line for line in joined([f"`{path}`" for path in paths], ", ")]
+
+
+def paths_by_folder(paths: Iterable[str]) -> list[str]:
+    """Write many paths shortly, one line for each folder: `folder/: a.py, b.py`."""
+    folders: dict[str, list[str]] = {}
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        folders.setdefault(folder, []).append(name)
+    return [
+        (f"{folder}/: " if len(found) > 1 else f"{folder}/" if folder else "") + ", ".join(found)
+        for folder, found in folders.items()
+    ]
+
+
+def relative(path: str, base: str) -> str:
+    """Spell a path from the working directory `base` (with its last slash) on, where it lies below."""
+    return (
+        path[len(base) :]
+        if base and path.startswith(base) and len(path) > len(base)
+        else path.removeprefix("./")
+    )
+
+
+def files_by_key(files: Iterable[FileFact]) -> Mapping[str, FileFact]:
+    """Map the keys of paths to their facts, the latest of one key last."""
+    return {names.path_key(fact.path): fact for fact in files}

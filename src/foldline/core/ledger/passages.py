@@ -1,0 +1,244 @@
+"""Cut entries into passages: short pieces that each say something about names, with the topic they concern.
+
+A passage is a user's line, an assistant's sentence, a definition with its comment, a search hit, a line of a
+listing, or a call with its reason. Which of them are carried on is decided by `excerpts.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from foldline.core.ledger import names
+from foldline.core.ledger.calls import strings
+from foldline.core.ledger.names import Name
+from foldline.core.ledger.origin import spans
+from foldline.core.ledger.salience import DEFINES, NUMBERED, argument_texts
+from foldline.core.ledger.sentences import clip, last_sentence, sentences
+from foldline.core.log.entries import Said
+from foldline.core.log.messages import Text, ToolCall, ToolResult
+
+LONGEST = 240  # characters of one passage
+RESULT_LINES = 4_000  # lines of one result that are read
+
+_HIT = re.compile(r"^([^\s:]{3,200}?)[:-](\d{1,6})[:-](.*)$")
+_DEFINED = re.compile(
+    r"(?:\bfunc\s*\([^)]*\)\s*|\b(?:func|def|class|interface|type|struct|enum|trait|fn|function|const|let|var|val)\s+)(\w+)"
+)
+_VARIABLE = re.compile(r"\s*(?:const|let|var|val)\b")  # a local one, where it is indented
+_COMMENT = re.compile(r"^\s*(?://+|#+|\*+|--|;+|/\*+|\"\"\"|''')\s?(.*?)(?:\*/|\"\"\")?\s*$")
+_HEADING = re.compile(r"^\s{0,3}(#{1,6}\s+|\*\*)(.{2,120}?)(?:\*\*)?:?\s*$")
+_MARKS = re.compile(r"^(?:\s*(?:[-*+•]|\d{1,3}[.)]|#{1,6}|>|\[[ xX]\]|\|))+\s*|\s*\|\s*$")
+_SEARCHES = re.compile(r"(?:^|[|;&]\s*|\s)(?:rg|grep|egrep|ag|ack|git grep|find|fd)\s")
+_SEARCH_KEYS = frozenset(("pattern", "query", "regex", "search", "glob", "regexp", "q", "keyword"))
+_PATH_KEYS = frozenset(
+    ("path", "filepath", "file", "filename", "notebookpath", "targetfile", "absolutepath", "paths")
+)
+_COMMAND_KEYS = frozenset(("command", "cmd", "script", "shellcommand"))
+_REASON_KEYS = frozenset(("description", "explanation", "reason", "purpose", "why", "justification"))
+
+
+class Passage(msgspec.Struct, frozen=True):
+    """A piece of an entry: its words, its kind, the topic (a path's key or a heading), and the names in it.
+
+    `order` counts the messages; `head` is the name that the passage defines or is about, if any; `note` is the
+    reason given for the call that showed it.
+    """
+
+    text: str
+    kind: str
+    topic: str
+    entry: str
+    order: int
+    names: tuple[str, ...]
+    head: str = ""
+    note: str = ""
+
+
+class _Call(msgspec.Struct):
+    """What is known of a call while its result is awaited."""
+
+    reason: str
+    topic: str
+    pattern: str
+
+    @property
+    def note(self) -> str:
+        """Why the call was made, in words."""
+        return self.reason or (f"found when searching for `{clip(self.pattern, 60)}`" if self.pattern else "")
+
+
+class Reader:
+    """Reads entries in order and yields their passages; lines that were read before are passed over."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, _Call] = {}
+        self._lines: set[tuple[str, str]] = set()
+        self._reason = ""
+        self._order = 0
+        self._entry = ""
+
+    def read(self, entries: Sequence[Said]) -> Iterator[Passage]:
+        """Yield the passages of the entries."""
+        for entry in entries:
+            self._order += 1
+            self._entry = entry.id
+            message = entry.message
+            for part in message.parts:
+                if isinstance(part, ToolCall):
+                    yield from self._call(part)
+                elif isinstance(part, ToolResult):
+                    yield from self._result(part)
+                elif isinstance(part, Text) and message.role == "assistant":
+                    yield from self._said(part.text)
+                elif isinstance(part, Text) and message.role == "user":
+                    own = spans(part.text) if message.is_prompt else ()
+                    for span in own or (part.text,):
+                        yield from self._asked(span, "asked" if own else "told")
+                    self._reason = ""
+
+    def _make(
+        self, text: str, kind: str, topic: str, found: Sequence[Name], *, head: str = "", note: str = ""
+    ) -> Passage:
+        keys = tuple(dict.fromkeys(name.key for name in found))
+        return Passage(text, kind, topic, self._entry, self._order, keys, head, note)
+
+    def _fresh(self, topic: str, line: str) -> bool:
+        key = (topic, line)
+        if key in self._lines:
+            return False
+        self._lines.add(key)
+        return True
+
+    def _asked(self, text: str, kind: str) -> Iterator[Passage]:
+        """User's words, line by line, under the heading they stand below."""
+        heading = ""
+        for line in text.split("\n")[:RESULT_LINES]:
+            stripped = line.strip()
+            if len(stripped) < 4 or stripped.startswith(("```", "---", "|--", "|:-")):
+                continue
+            title = _HEADING.match(line)
+            if title and title.group(1).startswith("#"):
+                heading = clip(title.group(2).strip(" #*"), 100)
+            plain = _MARKS.sub("", stripped).replace("**", "")
+            for piece in (plain,) if len(plain) <= LONGEST else sentences(plain):
+                short = clip(piece, LONGEST)
+                if short != heading and self._fresh("asked", short):
+                    yield self._make(short, kind, heading, names.find(short))
+
+    def _said(self, text: str) -> Iterator[Passage]:
+        for sentence in sentences(text):
+            short = clip(sentence, LONGEST).replace("**", "")
+            found = names.find(short)
+            if found and self._fresh("said", short):
+                yield self._make(short, "said", _first_path(found), found)
+        self._reason = last_sentence(text) or self._reason
+
+    def _call(self, call: ToolCall) -> Iterator[Passage]:
+        """A call with its reason: what was run, searched, read or changed, and why."""
+        about = describe(call, self._reason)
+        self._calls[call.id] = _Call(about.reason, about.topic, about.pattern)
+        if about.command:
+            text = f"`{clip(about.command, 200)}`"
+            yield self._make(text, "ran", about.reason, names.find(text + " " + about.reason))
+        elif about.pattern:
+            text = f"searched `{clip(about.pattern, 120)}`" + (f" in `{about.place}`" if about.place else "")
+            yield self._make(text, "searched", about.reason, names.find(text + " " + about.reason))
+        elif about.topic and about.reason:
+            found = names.find(about.place + " " + about.reason)
+            yield self._make(about.reason, "changed" if about.changes else "opened", about.topic, found)
+
+    def _result(self, result: ToolResult) -> Iterator[Passage]:
+        """Definitions, hits, listings and telling lines of a result."""
+        call = self._calls.get(result.call_id) or _Call("", "", "")
+        comment: list[str] = []
+        for raw in result.text.split("\n")[:RESULT_LINES]:
+            line = NUMBERED.sub("", raw[: names.MAX_LINE], count=1)
+            if len(line) < 4 or not self._fresh(call.topic, line):
+                comment = []
+                continue
+            said = _COMMENT.match(line)
+            if said:
+                comment.append(said.group(1))
+            found = list(names.in_line(line))
+            if found:
+                yield self._line(line, found, call, comment)
+            if not said:
+                comment = []
+
+    def _line(self, line: str, found: list[Name], call: _Call, comment: list[str]) -> Passage:
+        hit = _HIT.match(line)
+        if hit and found[0].kind == "path" and found[0].text in hit.group(1):
+            inner = [name for name in found if name.text in hit.group(3)]
+            text = clip(hit.group(3), 140)
+            topic = found[0].key
+            head = inner[0].key if inner and DEFINES.match(hit.group(3)) else ""
+            return self._make(text, "hit", topic, [found[0], *inner], head=head, note=call.note)
+        defined = _DEFINED.search(line) if call.topic and DEFINES.match(line) else None
+        if defined and line[0].isspace() and _VARIABLE.match(line):
+            defined = None
+        if defined:
+            text = _definition(defined.group(1), line, comment)
+            return self._make(
+                text, "outline", call.topic, names.find(text), head=defined.group(1), note=call.note
+            )
+        stripped = line.strip()
+        if found[0].kind == "path" and len(found) == 1 and len(stripped) - len(found[0].text) < 12:
+            return self._make(found[0].text, "listing", call.pattern or call.reason, found)
+        return self._make(clip(_MARKS.sub("", stripped), 160), "line", call.topic, found, note=call.note)
+
+
+class About(msgspec.Struct):
+    """What a call is about, from the shape and the names of its arguments."""
+
+    topic: str = ""
+    place: str = ""
+    pattern: str = ""
+    command: str = ""
+    reason: str = ""
+    changes: bool = False
+
+
+def describe(call: ToolCall, reason: str) -> About:
+    """Read a call's arguments: the file it addresses, what it searches for or runs, and its stated reason."""
+    about = About(reason=clip(reason, 160))
+    given: Any = call.arguments if isinstance(call.arguments, dict) else {"input": call.arguments}
+    for key, value in given.items():
+        plain = re.sub(r"[^a-z]", "", str(key).lower())
+        if isinstance(value, list):
+            value = " ".join(strings(value))  # noqa: PLW2901  an argument vector is one command
+        if not isinstance(value, str) or not value:
+            continue
+        if plain in _COMMAND_KEYS:
+            about.command = value
+        elif plain in _SEARCH_KEYS:
+            about.pattern = value
+        elif plain in _PATH_KEYS:
+            about.place = value
+            about.topic = names.path_key(value) if "\n" not in value else ""
+        elif plain in _REASON_KEYS and len(value) < LONGEST:
+            about.reason = value
+    about.changes = any(body for body, _ in argument_texts(call.arguments))
+    if about.command and not about.topic:
+        paths = {name.key for name in names.find(about.command) if name.kind == "path" and "." in name.key}
+        about.topic = paths.pop() if len(paths) == 1 else ""
+    return about
+
+
+def _first_path(found: Sequence[Name]) -> str:
+    return next((name.key for name in found if name.kind == "path" and "." in name.key), "")
+
+
+def _definition(name: str, line: str, comment: list[str]) -> str:
+    """A definition as a reader wants it: its name, and what its comment says of it."""
+    words = clip(" ".join(comment), 140) if comment else ""
+    words = re.split(r"(?<=[.!?])\s", words, maxsplit=1)[0].strip(" .")
+    if words.startswith(name):
+        return f"`{name}`{words[len(name) :]}"
+    if words and not words.startswith(("eslint", "nolint", "!")):
+        return f"`{name}`: {words}"
+    signature = clip(line.strip().rstrip("{:; "), 110)
+    return f"`{signature}`"

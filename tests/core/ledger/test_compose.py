@@ -1,0 +1,64 @@
+"""The checkpoint that is written without a model."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.core.ledger.session_samples import SESSION, rough_count, sessions
+
+from foldline.core.ledger.collect import collect
+from foldline.core.ledger.compose import HEADINGS, compose
+from foldline.core.ledger.facts import ConstraintFact, Excerpt, Ledger, RequestFact
+
+
+def test_headings_stand_in_order_and_sections_say_what_happened() -> None:
+    text = compose(collect(SESSION), 900, rough_count).text
+    places = [
+        text.index("\n" + heading) if heading != "## Goal" else text.index(heading) for heading in HEADINGS
+    ]
+    assert places == sorted(places)
+    assert "- Never change the public signature of `parse_rows`." in text
+    assert "`pytest tests/test_importer.py --strict-markers` failed" in text
+    assert "<modified-files>\nsrc/ledger/importer.py\n</modified-files>" in text
+    assert "NameError: name 'DEFAULT_CURRENCY' is not defined" in text
+    assert "Said to come next: Next I'll import DEFAULT_CURRENCY" in text
+
+
+def test_constraints_come_first_in_line_for_the_budget() -> None:
+    rules = tuple(
+        ConstraintFact(f"Never touch table number {n}.\nNot even to read it.", f"e{n}") for n in range(6)
+    )
+    ledger = Ledger(requests=(RequestFact("Do it. " * 400, "e0"),), constraints=rules)
+    text = compose(ledger, 200, rough_count).text
+    for rule in rules:
+        assert rule.text.replace("\n", "\n  ") in text
+
+
+def test_a_focus_raises_what_it_names() -> None:
+    pool = tuple(
+        Excerpt(f"the {word} step calls `name_{n}_of_it`", kind="said", names={f"name_{n}_of_it": 0.2})
+        for n, word in enumerate(("import", "export", "billing", "search"))
+    )
+    ledger = Ledger(excerpts=pool)
+    assert "billing" not in compose(ledger, 85, rough_count).text
+    assert "billing" in compose(ledger, 85, rough_count, instructions="Keep all about billing").text
+
+
+@pytest.mark.parametrize("budget", [0, 10, 50, 120, 200, 400, 1_000, 5_000, 100_000])
+def test_no_budget_is_exceeded(budget: int) -> None:
+    assert rough_count(compose(collect(SESSION), budget, rough_count).text) <= budget
+
+
+@settings(max_examples=60, deadline=None)
+@given(sessions(), st.integers(0, 3_000))
+def test_no_budget_is_exceeded_whatever_was_said(session, budget: int) -> None:
+    done = compose(collect(session), budget, rough_count)
+    assert rough_count(done.text) <= budget
+    assert len(done.ledger.excerpts) <= len(collect(session).excerpts)
+
+
+def test_a_larger_budget_says_more() -> None:
+    ledger = collect(SESSION)
+    sizes = [len(compose(ledger, budget, rough_count).text) for budget in (150, 300, 600, 1_200)]
+    assert sizes == sorted(sizes)

@@ -1,0 +1,79 @@
+"""Which passages are carried."""
+
+from __future__ import annotations
+
+import time
+
+from hypothesis import given, settings
+from tests.core.ledger.session_samples import SESSION, answer, assistant, rough_count, said, sessions, user
+
+from foldline.core.ledger import excerpts
+from foldline.core.ledger.facts import Excerpt
+from foldline.core.ledger.passages import Reader
+from foldline.core.log.messages import ToolCall
+
+
+def test_a_definition_is_carried_with_its_comment() -> None:
+    texts = [excerpt.text for excerpt in excerpts.choose(SESSION) if excerpt.kind == "outline"]
+    assert "`keep_row`: Decide whether a row has a currency" in texts
+
+
+def test_passages_keep_to_what_was_said() -> None:
+    said_texts = {passage.text for passage in Reader().read(SESSION) if passage.kind == "said"}
+    assert "`keep_row` treats an empty currency as broken." in said_texts
+
+
+def test_hits_belong_to_the_file_they_were_found_in() -> None:
+    hits = [excerpt for excerpt in excerpts.choose(SESSION) if "nightly import" in excerpt.text]
+    assert [excerpt.topic for excerpt in hits] == ["src/ledger/nightly_job.py"]
+
+
+def test_a_sentence_tells_more_than_a_bare_line() -> None:
+    assert excerpts.telling("said", "`keep_row` treats an empty currency as broken.") > excerpts.telling(
+        "line", "keep_row(x)"
+    )
+
+
+def test_picking_prefers_new_names_to_repeats() -> None:
+    pool = [
+        Excerpt("the importer reads `alpha_one` rows", kind="said", names={"alpha_one": 0.5}),
+        Excerpt("the importer writes `alpha_one` rows", kind="said", names={"alpha_one": 0.5}),
+        Excerpt("the nightly cleanup drops `beta_two`", kind="said", names={"beta_two": 0.4}),
+    ]
+    assert excerpts.pick(pool, 28, rough_count) in ([0, 2], [1, 2])
+
+
+def test_picking_holds_to_six_quoted_lines_a_topic() -> None:
+    pool = [
+        Excerpt(f"value of name_{n}_x", topic="a.py", kind="line", names={f"name_{n}_x": 0.5})
+        for n in range(20)
+    ]
+    assert len(excerpts.pick(pool, 10_000, rough_count)) == excerpts.MOST_QUOTES
+
+
+def test_merging_fades_the_old_and_joins_what_both_know() -> None:
+    old = (Excerpt("reads `alpha_one`", weight=1.0, names={"alpha_one": 0.5}),)
+    new = (Excerpt("writes `alpha_one`", weight=1.0, names={"alpha_one": 0.5}),)
+    merged = excerpts.merge(old, new)
+    assert [round(excerpt.names["alpha_one"], 3) for excerpt in merged] == [0.675, 0.675]
+    assert merged[0].weight == excerpts.DECAY
+    assert excerpts.merge((), new) == new
+
+
+def test_long_and_many_lines_are_read_in_bounded_time() -> None:
+    huge = said(
+        user("Look at some_thing."),
+        assistant("Reading.", ToolCall("a", "read", {"path": "a/b.py"})),
+        answer("a", "some_thing " * 100_000 + "\n" + "\n".join(f"x_{n}_y = {n}" for n in range(30_000))),
+    )
+    start = time.perf_counter()
+    assert len(excerpts.choose(huge)) <= excerpts.MOST
+    assert time.perf_counter() - start < 3
+
+
+@settings(max_examples=60, deadline=None)
+@given(sessions())
+def test_any_session_gives_bounded_excerpts(session) -> None:
+    for excerpt in excerpts.choose(session):
+        assert "\n" not in excerpt.text
+        assert len(excerpt.text) <= 400
