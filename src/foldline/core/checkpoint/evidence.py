@@ -1,0 +1,88 @@
+"""What stands in the entries: the text against which the names in a summary are checked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from foldline.core.ledger.facts import Ledger
+from foldline.core.ledger.names import Name
+from foldline.core.log.codec import encode
+from foldline.core.log.messages import Message, texts
+
+_GROUPED = re.compile(r"(?<=\d)[,_](?=\d{3}(?!\d))")
+
+
+class Evidence:
+    """Everything that entries, ledger and previous summary say, searchable."""
+
+    def __init__(self, said: Iterable[Message | str], ledger: Ledger, previous: str | None) -> None:
+        pieces = [piece for item in said for piece in _pieces(item)]
+        self._text = (
+            "\n".join([*pieces, *_strings(ledger), previous or ""]).replace("\\\\", "/").replace("\\", "/")
+        )
+
+    @cached_property
+    def _folded(self) -> str:
+        return self._text.casefold()
+
+    @cached_property
+    def _ungrouped(self) -> str:
+        return _GROUPED.sub("", self._text)
+
+    def has(self, text: str) -> bool:
+        """Whether a text stands in the evidence, letter case aside."""
+        text = text.replace("\\", "/")
+        return text in self._text or text.casefold() in self._folded
+
+    def stands(self, name: Name) -> bool:
+        """Whether a name stands there, in any of its spellings.
+
+        A path also counts where its last two parts do, or its folder and its last part apart (a listing); an id
+        where its first seven letters do; a number whichever way its digits are grouped.
+        """
+        if self.has(name.text):
+            return True
+        if name.kind == "id":
+            return len(name.key) >= 7 and self.has(name.key)
+        if name.kind == "number":
+            return name.text in self._ungrouped
+        if name.kind != "path":
+            return False
+        if "/" in name.key and self.has(name.key):
+            return True
+        *folder, last = [part for part in name.text.split("/") if part.strip(".~")]
+        return bool(folder) and self.has("/".join(folder[-2:])) and self.has(last)
+
+
+def _pieces(item: Message | str) -> Iterator[str]:
+    if isinstance(item, str):
+        yield item
+        return
+    yield from texts(item)
+    for call in item.calls:
+        yield call.name
+        yield call.arguments if isinstance(call.arguments, str) else _written(call.arguments)
+
+
+def _written(arguments: dict[str, Any]) -> str:
+    try:
+        return encode(arguments).decode()
+    except (RecursionError, ValueError, TypeError):
+        return ""
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Yield the strings in structs and tuples of them."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, msgspec.Struct):
+        for field in msgspec.structs.astuple(value):
+            yield from _strings(field)
+    elif isinstance(value, tuple):
+        for item in value:  # pyright: ignore[reportUnknownVariableType]  a ledger's tuples hold structs or strings
+            yield from _strings(item)
