@@ -137,9 +137,11 @@ def check(
     wanted = prompts.headings(request.family, request.kind) if headings is None else tuple(headings)
     if reply.stop not in ("end", ""):
         return Rejected(_STOPS.get(reply.stop, f"the model stopped with {reply.stop!r}"))
-    text = _from_first_heading(unwrapped(redact(reply.text)), wanted)
+    whole = unwrapped(redact(reply.text))
+    text = _from_first_heading(whole, wanted)
     why = (
-        _not_a_summary(text, wanted)
+        ("a continuation of the conversation" if _MARKER.search(whole) else "")
+        or _not_a_summary(text, wanted)
         or _wrong_size(text, request, counter)
         or _copied(text, request.folded)
         or _repeating(text)
@@ -239,7 +241,7 @@ def _not_a_summary(text: str, wanted: Sequence[str]) -> str:
         return "a refusal"
     speakers = {name.lower() for name in _SPEAKER.findall(text)}
     both = bool(speakers & {"human", "user"} and speakers & {"assistant", "ai"})
-    if both or _MARKER.search(text) or ((missing or not wanted) and _ANSWER.match(text)):
+    if both or ((missing or not wanted) and _ANSWER.match(text)):
         return "a continuation of the conversation"
     if missing:
         return f"without the headings {', '.join(missing)}"
