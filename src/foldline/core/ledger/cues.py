@@ -1,22 +1,176 @@
-"""The words that make a sentence a standing constraint, and those that unmake it."""
+"""The rules by which a sentence of the user's is a standing constraint. Their list is in docs/constraints.md.
+
+A sentence is one if a rule of any language finds it and no veto does. Quoted text and inline code are
+taken out first: they are mentioned, not said.
+"""
 
 from __future__ import annotations
 
 import re
 
-STANDING = re.compile(
-    r"\b(?:always|never|from now on|at all times|in general|remember (?:to|that)|no matter what|every time|under no circumstances)\b",
+LONGEST = 400
+"""Characters beyond which a sentence is a description, not a rule."""
+
+_MENTIONED = re.compile(
+    r"`[^`\n]{1,200}`|\"[^\"\n]{1,200}\"|“[^”\n]{1,200}”|„[^“”\n]{1,200}[“”]|«[^»\n]{1,200}»|「[^」\n]{1,200}」"
+)
+_EMPHASIS = re.compile(r"\*\*|__|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)")
+
+_CLAUSE = r"(?:^|[.,;:!(–—]\s*|\s-\s|\b(?:and|but|so|also|please|pls|then|just|or|ok|okay|yes|yeah|no|well|btw|you)\s+)"
+_VERB = (
+    r"(?!\w+(?:ing|ly)\b)(?!(?:think|know|see|mind|worry|bother|understand|believe|care|remember|forget|get|have|like|need|"
+    r"want|recall|seem|work|exist|even|really|we|you|i|they|it|the|a|this|that)\b)\w+"
+)
+_THING = r"(?!\s+(?:it|that|this)\b(?!\s+\w+\s))"
+_DO = (
+    r"(?:use|add|change|touch|modify|edit|write|import|run|commit|push|show|render|return|include|call|log|keep|allow|"
+    r"ask|test|check|update|document|create|make|put|read|prefer|answer|respond|reply|format|name|work|store|send|do|"
+    r"raise|throw|catch|handle|support|accept|print|pass|build|deploy|open|delete|remove|start|validate|verify|escape)"
+)
+_MODAL = r"(?:should|must|has to|have to|needs to|need to|may|can|shall|ought to|is to|are to)"
+_LANGUAGE = r"(?:english|german|french|spanish|italian|portuguese|chinese|japanese|korean|russian|dutch|polish|turkish)"
+
+_ENGLISH = {
+    "never": rf"{_CLAUSE}never\s+(?!mind\b|been\b|had\b|\w+(?:ed|s)\b){_VERB}|\b{_MODAL}\s+never\b|"
+    r"\b(?:i|we)\s+never\s+(?:want|use|do|allow|write|commit|push|log|store|import|mock)\b",
+    "always": rf"{_CLAUSE}always\s+(?!\w+(?:ed|s)\b)\w+|\b(?:{_MODAL}|will|(?:want|sure|remember|like)(?: you)? to|are|we)\s+always\s+(?!been\b)\w+|"
+    rf"{_CLAUSE}{_DO}\b[^,.;]{{0,60}}\balways\b",
+    "prohibition": rf"{_CLAUSE}(?:don['’]?t|do not|do never)\s+(?:ever\s+|directly\s+|just\s+)?{_VERB}\b{_THING}",
+    "our custom": r"\bwe\s+(?:don['’]?t|do not)\s+(?:want|use|do|write|allow|add|ship|mock|import|log|accept|commit|support)\b|"
+    r"\bwe\s+(?:want to|try to|like to)\s+(?:avoid|keep|always|never|ensure|make sure)\b|\bwe\s+(?:only|exclusively)\s+(?:use|want|support|allow|accept|ship|write)\b|"
+    r"\bwe\s+use\b.{1,60}(?:, not\b|\bnot\b|\beverywhere\b|\bin this (?:repo|project|codebase)\b)",
+    "i do not want": r"\bi\s+(?:don['’]?t|do not|never)\s+(?:ever\s+)?want\s+(?!it\b|that\b|this\b)|\bi want\b.{1,80}\b(?:only|never|always)\b",
+    "must": r"\b(?:must not|mustn['’]?t|must (?:only|never|always|remain|stay|keep))\b|"
+    r"\bmust\s+(?!have\s+(?:been\b|\w+ed\b)|be\s+(?:the|a|an|some\w*|something|because|due|wrong|right|kidding)\b|say\b|admit\b|i\b|"
+    r"we\b)(?!.*\bgot\b)\w+",
+    "may not": r"\byou (?:may|can)(?: not|not|['’]t) (?!be\b)\w+|\byou may only\b|\bmay (?:only|never)\b|"
+    r"\b(?:not|n['’]t|never) (?:be )?(?:allowed|permitted|acceptable)\b|\b(?:forbidden|off[ -]limits|prohibited)\b|"
+    r"\bis allowed to\b.{0,60}\bonly\b|\bnothing\b.{1,40}\bis allowed\b",
+    "should not": r"(?<!there )\bshould (?:only|never|always)\s+\w+|(?<!there )(?<!\bit )(?<!this )(?<!that )(?<!they )\bshould(?:n['’]?t| not| still not)\s+(?!be\s+(?:too|that) )\w+|^\W*only\b[^,.]{1,60}\bshould\b|"
+    r"^(?!\W*q:)[^?]{0,60}\bshould (?!be \w+ing)[^,]{1,60}, not\b",
+    "every": r"(?<!where )(?<!whether )\b(?:each|every|all|any)\b(?:(?!\b(?:and|but|if|that)\b)[^,.;?]){1,60}\b"
+    r"(?:should|must|has to|have to|needs?|requires?)\s+\w+|\bfor (?:each|every)\b[^,.]{1,40}\bshould\b|"
+    r"\b(?:before|after|in|on|with) (?:each|every)\b.{1,40}, \w+",
+    "only": rf"{_CLAUSE}only\s+(?:ever\s+)?{_DO}\b|{_CLAUSE}{_DO}\s+only\b|\buse\b.{{0,40}}\bexclusively\b",
+    "not that but this": rf"{_CLAUSE}(?:use|write|prefer)\b.{{1,60}}, (?:not|never)\b|^\W*(?!ok\b|hmm|yes|no\b)[\w ]{{2,30}}, (?:not|never) (?!bad|sure|yet|really|now|that|this|it|working|good)\w+\W*$",
+    "use for": r"^\W*(?:please )?use (?!the\b|this\b|that\b|an?\b|it\b)[^,.]{2,50}\bfor (?!the\b|this\b|that\b|now\b|an?\b|it\b|me\b)\w+",
+    "make sure": r"\b(?:make sure|ensure|see to it|be sure)\b.{0,50}\b(?:every|each|all|any|no|never|always|not|only|nobody|nothing|"
+    r"stays?|remains?|n['’]t)\b",
+    "no such thing": r"^(?:(?:and|also|please|but),?\s+)?no\s+(?!need|idea|wait|problem|worries|matter|such|one|more\s+\w+\s+found|i|we|you|it|this|"
+    r"that|there|revert|remove|keep|let|write|do|don|not|what|why|luck|clue|way|is|wonder|matching|fixes|changes|real|longer|rush|thanks)"
+    r"[\w.-]+(?:\s+(?!found|applied|available|detected|exist|exists|specified|changed|matched|was|were|is|are|has|have)[\w./'-]+){0,9}"
+    r"\s*(?:[(,].{0,60})?[.!:)]*$",
+    "keep": r"(?:^\W*|[.;:!–—(]\s*|,\s*(?:and |but )?|\b(?:please|also)\s+)(?<!we should also )keep\s+(?!in mind|going|this\b|that\b|it\b|on\b|me\b|track\b|them\b|trying|doing|at it|up\b)\w+",
+    "avoid": rf"{_CLAUSE}(?:try to )?avoid\s+\w+|\bwe want to avoid\b",
+    "prefer": r"^\W*(?:in general,? )?prefer\b|\b(?:i|we|you should)\s+(?:generally |usually |always )?prefer\b(?=.*\b(?:over|to|for all|in general|rather|"
+    r"instead)\b)",
+    "stick to": rf"\bstick(?:ing)? (?:to|with) (?:the|our|this|that|a|existing)\b|{_CLAUSE}follow (?:the|our) \b.{{1,40}}\b(?:style|convention|guide|"
+    r"rules|pattern|standards?|guidelines)\b|\bleave\b.{1,40}\b(?:alone|untouched|as (?:it is|is|they are))\b|"
+    r"\bhands off\b|\b(?:is|are) frozen\b",
+    "standing": r"\b(?:from (?:now|here|this point) on(?:wards?)?|going forward|at all times|no matter what|under (?:no|any) "
+    r"circumstances?|without exception|as a (?:general )?rule|the rule (?:is|here)|for the rest of)\b|"
+    r"^\W*in general,|^\W*in (?:the )?future,|\bthe (?:overriding|general|golden|main|most important) (?:directive|rule|principle|constraint|goal) is\b|"
+    r"\bit(?:['’]s| is) (?:very |really )?(?:important|essential|crucial|critical|vital) (?:that|to)\b",
+    "remember": r"^\W*(?:please )?remember(?::| that| to| we| not)\s|\bkeep (?:that|this) in mind\b",
+    "permission": rf"\bwithout (?:my |our )?(?:explicit )?(?:permission|approval|consent|asking|confirmation|telling me|ok\b)|"
+    rf"{_CLAUSE}(?:always )?(?:ask|check with|confirm with|tell) (?:me )?(?:first )?before\b|\bask me (?:first|before)\b",
+    "whenever": r"^\W*(?:whenever|every time|each time|any time) you\b.{1,80},\s*(?!i\b|it\b|we\b|the\b)\w+|"
+    rf"^\W*(?:when|if) you\b.{{1,80}},\s*(?:(?:please|also|then)\s+)*(?:{_DO}|always|never|make sure)\b|"
+    r"^\W*before (?:you )?(?:commit|push|submit|releas|merg)\w*\b.{0,60},\s*\w+",
+    "manner": rf"\b(?:answer|respond|reply|write|speak|talk|communicate|comment)\b.{{0,40}}\bin {_LANGUAGE}\b|"
+    r"\b(?:british|american|us|uk) (?:english|spelling)\b|(?<!used )\bthroughout\W*(?:please)?\W*$|"
+    r"\b(?:for|in|across) the (?:whole|entire) (?:project|codebase|repo|repository)\b",
+    "nothing": r"\b(?:nothing|nobody|no one|none of)\b[^.]{0,40}\b(?:talks?|imports?|calls?|touch(?:es)?|writes?|depends?|reads?|uses?|may|should|must|"
+    r"goes|gets|leaves)\b",
+    "limit": r"\b(?:at most|no more than|no longer than|not exceed|less than|fewer than|under|within|up to)\s+\d+\s*(?:\w+\b)?"
+    r"(?=.*\b(?:lines?|characters?|chars|columns?|words?|seconds?|ms|kb|mb|tokens|minutes|files?)\b)(?<=\w)(?=.{0,40}$)",
+}  # fmt: skip
+
+_GERMAN = {
+    "de never": r"\b(?:niemals|auf keinen fall|unter keinen umständen|keinesfalls)\b|\bnie(?:\s+(?:wieder|mehr))?\b(?=.*\b(?:verwenden|benutzen|ändern|"
+    r"löschen|nutzen)\b)",
+    "de always": r"\b(?:bitte|soll(?:en|te|ten)?|muss|müssen|musst)\b.{0,30}\bimmer\b(?! noch)|^\W*(?:immer|\w+e?)\s+immer\b(?! noch)|^\W*immer\s+(?!noch|wenn)",
+    "de must not": r"\b(?:darf|dürfen|darfst|soll(?:en|te|ten)?)\b.{0,50}\b(?:nicht|kein\w*|nur|nie)\b|^\W*(?:bitte )?(?:nicht|keine?n?)\s+\w+",
+    "de only": r"\bausschließlich\b|\b(?:verwende|benutze|nutze|nimm)\b.{0,30}\bnur\b|\bbitte nur\b|\bkeine?n? (?:neuen?|weiteren?)\b",
+    "de from now on": r"\b(?:ab (?:jetzt|sofort|heute|nun)|von (?:jetzt|nun) an|in zukunft|künftig|grundsätzlich|stets)\b|\bachte (?:immer )?darauf\b",
+}  # fmt: skip
+_FRENCH = {
+    "fr never": r"^\W*n(?:e |['’])\w+(?:-\w+)*\s+(?:jamais|pas|rien|plus|aucun)|\b(?:il )?ne (?:faut|doi(?:t|s|vent)|peut|peuvent|devez)\s+(?:pas|jamais|"
+    r"plus)|^\W*(?:jamais|pas) de\b|^\W*(?:s['’]il te pla[iî]t,? )?évite",
+    "fr always": r"^\W*\w+(?:s|e|ez|-moi|)\s+toujours\b|\b(?:doi(?:t|s|vent)|devez|faut)\s+toujours\b|^\W*toujours\b|\b(?:uniquement|seulement)\b(?=.*\b"
+    r"(?:utilis|code|fichier))|\b(?:désormais|dorénavant|à partir de maintenant)\b|^\W*utilise[rz]?\s+(?:uniquement|seulement|toujours)",
+}  # fmt: skip
+_SPANISH = {
+    "es never": r"^\W*(?:por favor,? )?(?:nunca|jamás)\s+\w+(?:as|es|e|a)\b|^\W*(?:por favor,? )?no\s+(?!es\b|las\b|los\b|estás\b|puedes\b|quieres\b|tienes\b)"
+    r"\w{2,}(?:es|as)\b|\bno (?:debe[sn]?|se (?:debe|puede))\b|^\W*evita",
+    "es always": r"^\W*(?:por favor,? )?(?:\w+\s+)?siempre\b|\bdebe[ns]?\s+(?:siempre|ser|estar)\b|\b(?:a partir de ahora|de ahora en adelante)\b|"
+    r"\b(?:usa|utiliza)\s+(?:solo|sólo|únicamente)\b|^\W*(?:usa|responde|escribe)\s+siempre\b",
+}  # fmt: skip
+_OTHERS = {
+    "zh": r"不要|禁止|严禁|不得|绝对不|不允许|不许|不准|必须|务必|一定要|始终|永远|以后|今后|从现在(?:开始|起)|统一(?:使用|用)|只(?:能|用|允许|使用|"
+    r"可以)|尽量|尽可能|避免|总是(?:用|使用)|请(?:勿|别|保持|始终)|(?:^|[，。；])\s*别(?!的|人)|请用.{1,6}(?:回答|回复)|都(?:要|用|应该?)",
+    "ja": r"ないで(?:ください|下さい|ほしい|欲しい)|ては(?:いけ|なら|だめ|駄目)|禁止|必ず|常に|絶対に|今後は?|これから(?:は|ずっと)|(?:のみ|だけ)を?使|"
+    r"(?:しない|する|使う|守る)こと|ようにして|べき(?:です|では|でない)|避けて|いつも",
+    "ko": r"하지\s*(?:마|말)|반드시|항상|절대|앞으로|만\s*사용|금지|지\s*마세요",
+    "ru": r"\bникогда\s+не\b|^\W*(?:всегда|не\s+\w+(?:й|йте|ь|ьте))\b|\b(?:нельзя|обязательно|запрещено|отныне|впредь)\b|\bдолж(?:ен|на|но|ны)\s+(?:всегда|быть)",
+    "pt, it": r"^\W*(?:nunca|sempre|não\s+\w+[ea]s?\b|non\s+\w+(?:re|are|ere|ire)\b|mai\s+\w+re\b)|\b(?:a partir de agora|d['’]ora in poi|usa sempre|use sempre)\b",
+}  # fmt: skip
+
+_VETOES = {
+    "question": r"^(?!.*\b(?:can|could|would|will) (?:you (?:please )?(?:always|never|only)\b|we (?:please )?stick\b)).*[?？]\W*$|吗\W*$|呢\W*$|为什么|怎么|ですか\W*$|ますか\W*$|^\W*(?:why|what|how|who|where|when (?:did|does|do|will)|is|are|was|were|do(?! not\b)|does|did|"
+    r"am i|has|have (?:you|we)|should (?:i|we)|shall|would|which|q:)\b",
+    "request": r"^\W*(?:\w+[, ]+){0,3}(?:can|could|would|will) (?:you|we|i)\b(?!.*\b(?:stick to|always|never|from now on|in (?:the )?future)\b)",
+    "not for good": r"\b(?:yet|for now|right now|this time|at the moment|for the moment|just this once|for today|so far|until (?:i|we)|for the time being)\b|"
+    r"\bjetzt noch nicht\b|\bnoch nicht\b|\bpas encore\b|\btodavía no\b|先不要|先别|暂时",
+    "log or code": r"^\s*(?:[\w./-]+\.\w{1,5}:\d+|\d+\s*[:+|→-]|[>+|│╰─✓✗•]|\[\w+\]|at \S+\(|\{\"|<\w|INFO\b|WARN|ERROR|DEBUG|Messages?:|--- |=== |\$ |//|/\*|#!)|"
+    r"[{};]\s*$|\"\s*:\s*[\"{\[]|=>\s|\(\d+\.\d+s\)|\\n\\n",
+    "describes": r"\b(?:is|are|was|were|been|be|but|has|have|had|get|gets)\s+never\b|\bnever\s+(?:said|called|asserted|worked|works|shown|displayed|loads?|"
+    r"finish(?:ed|es)|reached|committed|happened|used|set|got|ran|saw|seen|gets?|comes?|captured|accumulated)\b|"
+    r"\b(?:it|this|that|he|she|page|test|build|app|server)\s+(?:\w+\s+)?(?:always|never|only)\s+\w+s\b|\bdon['’]t always\b|\bnot always\b|"
+    r"^\W*(?:i|they)\s+always\s+\w+|\bmust (?:have been|be (?:the|a|some))\b|\bconsider\b.{0,40}\b\w+ing\b|^\W*while this\b|\bexpected\b.{0,40}\bgot\b|"
+    r"\bdocs? says?\b|\bthe (?:error|message|log|output|doc\w*|readme|spec) says?\b",
+    "opinion": r"^\W*(?:\w+\s+){0,4}wondering\b|\bconsider whether\b|^\W*(?:i (?:guess|wonder|suppose|assume|thought|noticed|believe)|i'm (?:wondering|considering|thinking)|maybe|perhaps|so wondering)\b|"
+    r"^\W*i (?:don['’]?t|do not) (?:think|know|understand|see|get|like|believe|remember|have|need)\b(?!.*\b(?:should|must)\b)",
+    "settled": r"^\W*(?:no|nah|nope|hmm+|ah)\b[, ]+(?!.*\b(?:always|never|must)\b)(?:it|that|this|i|we|don['’]?t (?:set|do)|revert|remove|wait)\b|^\W*never ?mind\b|"
+    r"^\W*sorry\b|\bcommon (?:pitfalls|mistakes)\b",
+}  # fmt: skip
+
+
+def _compiled(tables: tuple[dict[str, str], ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((name, re.compile(text, re.IGNORECASE)) for table in tables for name, text in table.items())
+
+
+_WEAK = frozenset(
+    ["make sure", "keep", "every", "must", "should not", "not that but this", "nothing", "limit"]
+)
+"""Rules whose words also stand in single tasks and in descriptions: these need a short, plain sentence."""
+_WEAK_LONGEST = 220
+_SINGLE_TASK = re.compile(
+    r"^\W*(?:(?:like|please|also|and|then|ok|okay|now|yes|so|but|next|first)\b,?\s*)*(?:let['’]?s\s+)?"
+    r"(?:update|move|review|fix|add|change|resume|implement|remove|rename|refactor|merge|revert|find|look|read|go|create|"
+    r"check|replace|restore|rerun|try|explain|tell|show|investigate|consider|propose|compare|can|could)\b"
+    r"|^\W*(?:if the|since|while|because|although|for example|e\.g\.|as|given|currently|the current|in this case)\b"
+    r"|\s->\s",
     re.IGNORECASE,
 )
-FORBIDS = re.compile(
-    r"\b(?:do not|don't|dont|must not|mustn't|should not|shouldn't|no need to|avoid)\b", re.IGNORECASE
-)
-DEMANDS = re.compile(r"\b(?:must|only|make sure|prefer)\b", re.IGNORECASE)
-ONE_OFF = re.compile(r"\?\s*$|\b(?:yet|now|this time)\b", re.IGNORECASE)
+
+RULES = _compiled((_ENGLISH, _GERMAN, _FRENCH, _SPANISH, _OTHERS))
+VETOES = _compiled((_VETOES,))
+
+
+def rule_of(sentence: str) -> str | None:
+    """Name the rule that makes a sentence a standing constraint, or None where none does or a veto stands."""
+    if not 6 <= len(sentence) <= LONGEST:
+        return None
+    said = _EMPHASIS.sub("", _MENTIONED.sub("CODE", sentence)).strip()
+    if any(pattern.search(said) for _, pattern in VETOES):
+        return None
+    plain = len(said) <= _WEAK_LONGEST and not _SINGLE_TASK.search(said)
+    return next(
+        (name for name, pattern in RULES if (plain or name not in _WEAK) and pattern.search(said)), None
+    )
 
 
 def is_constraint(sentence: str) -> bool:
     """Whether a sentence of the user's states what must always or never hold."""
-    if ONE_OFF.search(sentence):
-        return False
-    return any(pattern.search(sentence) for pattern in (STANDING, FORBIDS, DEMANDS))
+    return rule_of(sentence) is not None

@@ -33,7 +33,7 @@ def merge(old: Ledger, new: Ledger) -> Ledger:
     changed = [fact.path for fact in new.files if fact.status in ("created", "modified")]
     return Ledger(
         requests=requests.merge(old.requests, new.requests),
-        constraints=constraints.merge(old.constraints, new.constraints),
+        constraints=constraints.merge(old.constraints, new.constraints, new.requests),
         files=files.merge(old.files, new.files),
         commands=commands.merge(old.commands, new.commands),
         errors=errors.merge(old.errors, new.errors, (*passed, *changed)),

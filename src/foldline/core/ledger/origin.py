@@ -65,6 +65,7 @@ _BUILT_IN = word_set(
     "add-dir export fast effort stats extra-usage upgrade release-notes"
 )
 """Slash commands of Claude Code that act by themselves: no prompt follows them."""
+_SKILL = re.compile(r"\s*(?:Launching skill|Skill loaded|Loaded skill)\b", re.IGNORECASE)
 _PLAN = re.compile(r"\s*Implement the following plan:", re.IGNORECASE)
 
 
@@ -108,21 +109,26 @@ def own(message: Message) -> tuple[str, ...]:
 def prompts(entries: Sequence[Said]) -> Iterator[tuple[Said, tuple[str, ...]]]:
     """Yield each entry in which the user speaks, with the user's own spans.
 
-    The message right after a slash command that printed nothing is the command's prompt, which a program
-    wrote: it is passed over where the command came without output.
+    The message right after a slash command that is no built-in one, or after the result that announces a
+    skill, is the prompt that the command or the skill stands for: a program wrote it, so it is passed over.
     """
     expands = False
     for entry in entries:
-        message = entry.message
-        if message.role != "user" or message.injected:
-            expands = False
-            continue
-        mine = own(message)
-        text = message.text
-        if mine and not expands:
+        mine = () if expands else own(entry.message)
+        if mine:
             yield entry, mine
-        command = _COMMAND.search(text[:2000])
-        expands = bool(command) and command.group(1) not in _BUILT_IN and not _OUTPUT.search(text[:4000])
+        expands = _expands(entry.message)
+
+
+def _expands(message: Message) -> bool:
+    """Whether the next user message is the text of a command or a skill that this one names."""
+    if message.results:
+        return any(_SKILL.match(result.text[:100]) for result in message.results)
+    if message.role != "user":
+        return False
+    text = message.text[:4000]
+    command = _COMMAND.search(text)
+    return command is not None and command.group(1) not in _BUILT_IN and not _OUTPUT.search(text)
 
 
 def is_plan(span: str) -> bool:

@@ -1,0 +1,100 @@
+"""Standing constraints: what supersedes what, where they may come from."""
+
+from __future__ import annotations
+
+import pytest
+
+from foldline.core.ledger import constraints, requests
+from foldline.core.ledger.facts import ConstraintFact
+from foldline.core.log.entries import Said
+from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
+
+
+def user(*texts: str) -> list[Said]:
+    return [Said(f"u{i}", None, Message("user", (Text(text),)), f"u{i}") for i, text in enumerate(texts)]
+
+
+def held(*texts: str) -> list[str]:
+    return [fact.text for fact in constraints.collect(user(*texts))]
+
+
+@pytest.mark.parametrize(
+    ("said", "stays"),
+    [
+        (["Use spaces for indentation.", "Actually use tabs now."], ["Actually use tabs now."]),
+        (["Always use spaces.", "Always use tabs."], ["Always use tabs."]),
+        (["Never push to main.", "You may now push to main."], ["You may now push to main."]),
+        (["Never push to main.", "Never push to staging."], ["Never push to main.", "Never push to staging."]),
+        (["Keep functions under 40 lines.", "Keep functions under 60 lines."], ["Keep functions under 60 lines."]),
+        (["Answer in German from now on.", "Answer in English from now on."], ["Answer in English from now on."]),
+        (["Always write comments in English.", "Always answer in German."], ["Always write comments in English.", "Always answer in German."]),
+        (["Don't touch src/a.py.", "Don't touch src/b.py."], ["Don't touch src/a.py.", "Don't touch src/b.py."]),
+        (["Use pnpm, not npm.", "Let's use yarn instead of pnpm."], ["Let's use yarn instead of pnpm."]),
+        (["No emojis in comments.", "Forget about the emojis rule."], ["Forget about the emojis rule."]),
+        (["Always add a docstring.", "Actually, can you look at the login page?"], ["Always add a docstring."]),
+        (["Never log passwords.", "Never log passwords."], ["Never log passwords."]),
+        (["All public functions need type hints.", "All public functions need docstrings."], ["All public functions need type hints.", "All public functions need docstrings."]),
+    ],
+)  # fmt: skip
+def test_the_newest_of_one_subject_stays(said: list[str], stays: list[str]) -> None:
+    assert held(*said) == stays
+
+
+@pytest.mark.parametrize("cut", range(1, 3))
+def test_a_later_range_turns_around_what_an_earlier_one_holds(cut: int) -> None:
+    entries = user(
+        "Never push to main. Use spaces for indentation.",
+        "fix it",
+        "You may now push to main. Actually use tabs.",
+    )
+    old, new = entries[:cut], entries[cut:]
+    merged = constraints.merge(constraints.collect(old), constraints.collect(new), requests.collect(new))
+    assert merged == constraints.collect(entries)
+    assert [fact.text for fact in merged] == ["You may now push to main.", "Actually use tabs."]
+
+
+def test_merging_again_changes_nothing() -> None:
+    entries = user("Never push to main.", "Always run make lint.")
+    facts = constraints.collect(entries)
+    assert constraints.merge(facts, facts, requests.collect(entries)) == facts
+
+
+def test_a_pinned_constraint_is_never_superseded() -> None:
+    pinned = ConstraintFact("Never push to main.", "p", "main push", pinned=True)
+    merged = constraints.merge((pinned,), constraints.collect(user("You may now push to main.")))
+    assert merged[0] == pinned
+
+
+RULE = "Never delete the database."
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message("assistant", (Text(RULE),)),
+        Message("system", (Text(RULE),)),
+        Message("developer", (Text(RULE),)),
+        Message("tool", (ToolResult("c", (Text(RULE),)),)),
+        Message("user", (ToolResult("c", (Text(RULE),)),)),
+        Message("user", (Text(RULE),), injected=True),
+        Message("user", (Text(f"<system-reminder>{RULE}</system-reminder>"),)),
+        Message(
+            "user", (Text(f"# AGENTS.md instructions for /repo\n\n<INSTRUCTIONS>\n{RULE}\n</INSTRUCTIONS>"),)
+        ),
+        Message("user", (Text(f"<environment_context>{RULE}"),)),
+        Message("user", (Text(f"Stop hook feedback:\n{RULE}"),)),
+        Message("user", (Text(f"This session is being continued from a previous conversation. {RULE}"),)),
+        Message("user", (Text(f"Implement the following plan:\n\n- {RULE}"),)),
+        Message("user", (Text(f"Look at this:\n```\n{RULE}\n```"),)),
+        Message("user", (Text(f'The log says "{RULE}" again.'),)),
+        Message("assistant", (ToolCall("c", "Write", {"content": RULE}),)),
+    ],
+)
+def test_only_the_users_own_words_bind(message: Message) -> None:
+    assert constraints.collect([Said("e", None, message, "e")]) == ()
+
+
+def test_words_beside_a_reminder_bind_and_cite_their_entry() -> None:
+    text = f"Please fix the tests. {RULE}\n<system-reminder>Always be brief.</system-reminder>\nUse tabs, not spaces."
+    facts = constraints.collect([Said("e7", None, Message("user", (Text(text),)), "e7")])
+    assert [(fact.text, fact.entry) for fact in facts] == [(RULE, "e7"), ("Use tabs, not spaces.", "e7")]
