@@ -1,5 +1,6 @@
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.core.decide.builders import entries, user
 
 from foldline.core.decide.breaker import (
     NEW_MESSAGES,
@@ -10,7 +11,6 @@ from foldline.core.decide.breaker import (
     strike_data,
 )
 from foldline.core.log.entries import Checkpoint, Compacted, Lifted, Noted, Pruned, Receipt, Said
-from tests.core.decide.builders import entries, user
 
 SAID: Said = entries([(user(), 1)])[0]
 

@@ -1,8 +1,8 @@
 import pytest
+from tests.core.decide.builders import assistant, call, result, tool, user
 
 from foldline.core.decide.continuation import Continuation, continuation
 from foldline.core.log.messages import Message, Text
-from tests.core.decide.builders import assistant, call, result, tool, user
 
 
 def state(*messages):
@@ -53,7 +53,10 @@ def test_reminders_after_the_reply_change_nothing():
         ("Soll ich die Datei löschen?", "Soll ich die Datei löschen?"),
         ("要删除这个文件吗？", "要删除这个文件吗？"),
         ("هل أحذف الملف؟", "هل أحذف الملف؟"),
-        ("The plan is ready. Please confirm before I touch production.", "Please confirm before I touch production."),
+        (
+            "The plan is ready. Please confirm before I touch production.",
+            "Please confirm before I touch production.",
+        ),
         ('Did you mean "main" (the branch)?', 'Did you mean "main" (the branch)?'),
         ("**Should I push?**", "**Should I push?**"),
     ],

@@ -1,10 +1,11 @@
 import math
 
+from tests.core.decide.builders import LETTERS, assistant, call, entries, tool, user
+
 from foldline.core.decide.estimate import estimate, message_estimate, trigger_size
 from foldline.core.decide.policy import Policy
 from foldline.core.log.messages import Media, Message, Opaque, Text, Thinking, Usage
 from foldline.core.measure.tokens import message_tokens
-from tests.core.decide.builders import LETTERS, assistant, call, entries, tool, user
 
 
 def test_chars_by_four_counts_every_part_of_a_message():

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from tests.core.decide.builders import LETTERS, assistant, entries, tool, user
 
 from foldline.core.decide.estimate import trigger_size
 from foldline.core.decide.policy import Keep, Policy, usable_of
@@ -10,7 +11,6 @@ from foldline.core.decide.triggers import Compact, Draft, Stay, decide, threshol
 from foldline.core.log.messages import Usage
 from foldline.core.measure.window import Amount, Window
 from foldline.errors import PolicyError
-from tests.core.decide.builders import LETTERS, assistant, entries, tool, user
 
 SONNET = Window(200_000, output=8_192)
 SMALL = Window(32_768, output=4_096)
@@ -86,7 +86,7 @@ class TestCoop:
     def test_shows_the_summary_as_a_user_message_that_is_acknowledged(self):
         assert (self.policy.summary_role, self.policy.summary_prompt) == ("user", "checkpoint")
         assert self.policy.ack
-        assert not (self.policy.prefix or self.policy.suffix or self.policy.continuation)
+        assert self.policy.prefix == self.policy.suffix == self.policy.continuation == ""
 
     def test_lets_the_summariser_read_whole_results_but_no_thinking(self):
         assert self.policy.result_cap == UNCAPPED
@@ -365,5 +365,5 @@ class TestResolve:
 
     def test_changes_that_do_not_fit_are_refused(self):
         broken = Policy(name="mine", per_model={"x": {"min_messages": "many"}})
-        with pytest.raises(PolicyError, match="'mine', per_model: .*min_messages"):
+        with pytest.raises(PolicyError, match=r"'mine', per_model: .*min_messages"):
             resolve(broken, "x-1", SONNET)

@@ -160,7 +160,9 @@ def test_decisions_can_be_shown_as_json():
     st.sampled_from(list(PRESETS.values())),
     st.integers(0, 300_000),
     st.integers(0, 300_000),
-    st.sampled_from(["turn_start", "after_reply", "after_tools", "append", "before_smaller_window", "overflow"]),
+    st.sampled_from(
+        ["turn_start", "after_reply", "after_tools", "append", "before_smaller_window", "overflow"]
+    ),
 )
 def test_a_larger_size_never_calls_for_less(policy, size, more, moment):
     order = (Stay, Draft, Compact)

@@ -2,10 +2,10 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.core.decide.builders import assistant, entries, tool, usage, user
 
 from foldline.core.log.messages import Usage
 from foldline.core.measure.accounting import anchor_index, context_size, last_input, real_usage
-from tests.core.decide.builders import assistant, entries, tool, usage, user
 
 
 def session(*pairs):
@@ -107,23 +107,28 @@ def test_only_the_tail_is_looked_at_where_usage_exists():
 
 
 tokens = st.integers(0, 100_000)
-plain = st.tuples(st.sampled_from([user("u"), assistant("a"), tool("c", "t"), assistant("x", stop="error")]), tokens)
+plain = st.tuples(
+    st.sampled_from([user("u"), assistant("a"), tool("c", "t"), assistant("x", stop="error")]), tokens
+)
 measured = st.builds(lambda n, t: (assistant("a", usage=usage(n)), t), st.integers(10, 10**6), tokens)
 
 
 @given(
     st.lists(st.one_of(plain, plain, measured), max_size=12),
     plain,
-    st.integers(0, 14),
-    st.integers(0, 5_000),
-    st.integers(0, 5_000),
-    st.floats(0.1, 4.0),
+    st.fixed_dictionaries(
+        {
+            "fresh_from": st.integers(0, 14),
+            "overhead": st.integers(0, 5_000),
+            "made": st.integers(0, 5_000),
+            "ratio": st.floats(0.1, 4.0),
+        }
+    ),
 )
-def test_an_estimate_never_falls_when_a_message_is_appended(before, new, fresh, overhead, made, ratio):
+def test_an_estimate_never_falls_when_a_message_is_appended(before, new, more):
     kept = entries(before)
     longer = [*kept, *entries([new])]
-    given_ = {"fresh_from": fresh, "overhead": overhead, "made": made, "ratio": ratio}
-    first, then = context_size(kept, **given_), context_size(longer, **given_)
+    first, then = context_size(kept, **more), context_size(longer, **more)
     assert then.tokens >= first.tokens
     assert then.anchor == first.anchor
     assert then.tokens == then.measured + then.estimated
@@ -134,7 +139,9 @@ def test_no_usage_from_before_a_boundary_counts_after_it(items, data):
     kept = entries(items)
     fresh = data.draw(st.integers(0, len(kept)))
     blind = [
-        e if i >= fresh else msgspec.structs.replace(e, message=msgspec.structs.replace(e.message, usage=None))
+        e
+        if i >= fresh
+        else msgspec.structs.replace(e, message=msgspec.structs.replace(e.message, usage=None))
         for i, e in enumerate(kept)
     ]
     assert context_size(kept, fresh_from=fresh).tokens == context_size(blind).tokens

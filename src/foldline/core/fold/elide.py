@@ -8,18 +8,13 @@ from typing import TypeVar
 import msgspec
 
 from foldline.core.fold.arguments import Path, emptied, outlined, put, string_leaves
-from foldline.core.fold.shorten import LEAST, level, shorten_all
+from foldline.core.fold.shorten import LEAST, Count, level, shorten_all
 from foldline.core.log.entries import Edit, Said
-from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
-from foldline.core.measure.tokens import Counter, message_tokens
+from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.core.measure.tokens import Counter, json_text, message_tokens, part_tokens
 
 P = TypeVar("P", bound=Part)
 TRIES = 12  # budgets tried until the whole part fits: markers and escapes cost more than foreseen
-
-
-def part_tokens(part: Part, counter: Counter) -> int:
-    """Return the tokens of a part, standing alone in a message of its kind."""
-    return message_tokens(Message("tool" if isinstance(part, ToolResult) else "assistant", (part,)), counter)
 
 
 def elide(part: Part, limit_tokens: int, counter: Counter, handle: str) -> Part | None:
@@ -98,12 +93,17 @@ def _fitted(
     *,
     counter: Counter,
     handle: str,
+    count: Count | None = None,
 ) -> P | None:
-    """The part with its texts shortened until the whole fits; None where no shortening of them suffices."""
-    sizes = [counter.count(text) for text in texts]
+    """The part with its texts shortened until the whole fits; None where no shortening of them suffices.
+
+    `count` counts a text as it stands in the part, where that is not its own count.
+    """
+    counted = count or counter.count
+    sizes = [counted(text) for text in texts]
     budget = limit - (part_tokens(part, counter) - sum(sizes))
     for _ in range(TRIES):
-        candidate = rebuilt(part, shorten_all(texts, sizes, max(0, budget), counter.count, handle))
+        candidate = rebuilt(part, shorten_all(texts, sizes, max(0, budget), counted, handle))
         over = part_tokens(candidate, counter) - limit
         if over <= 0:
             return candidate
@@ -152,16 +152,18 @@ def _media_note(part: Part, handle: str) -> Text:
 def _call(part: ToolCall, limit: int, counter: Counter, handle: str) -> ToolCall:
     """A call with its largest strings shortened, then its lists and nested objects, then every value."""
     if isinstance(part.arguments, str):
-        return _fitted(part, _of_unparsed, [part.arguments], limit, counter=counter, handle=handle) or _with(
-            part, LEAST
-        )
+        texts = [part.arguments]
+        found = _fitted(part, _of_unparsed, texts, limit, counter=counter, handle=handle)
+        return found or _with(part, LEAST)
+
+    def escaped(text: str) -> int:
+        return counter.count(json_text(text))
+
     for arguments in (part.arguments, outlined(part.arguments, handle), emptied(part.arguments, handle)):
-        leaves = list(string_leaves(arguments))
-        paths = [path for path, _ in leaves]
-        shaped = _with(part, arguments)
-        found = _fitted(
-            shaped, _put_at(paths), [text for _, text in leaves], limit, counter=counter, handle=handle
-        )
+        leaves = dict(string_leaves(arguments))
+        shaped, rebuilt = _with(part, arguments), _put_at(list(leaves))
+        texts = list(leaves.values())
+        found = _fitted(shaped, rebuilt, texts, limit, counter=counter, handle=handle, count=escaped)
         if found is not None:
             return found
     return _with(part, {"elided": LEAST})

@@ -12,8 +12,8 @@ import msgspec
 from foldline.core.decide.policy import Policy
 from foldline.core.fold.reads import Read, read_of, superseded
 from foldline.core.log.entries import Edit, Said
-from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
-from foldline.core.measure.tokens import Counter, message_tokens
+from foldline.core.log.messages import Text, ToolCall, ToolResult
+from foldline.core.measure.tokens import MESSAGE_OVERHEAD, Counter, part_tokens
 from foldline.core.measure.window import Window
 
 LABEL_CAP = 80  # characters of a call that its placeholder names
@@ -34,13 +34,17 @@ class Pruning(msgspec.Struct, frozen=True):
 
 
 class _Result(msgspec.Struct, frozen=True):
-    """A tool result in the view: its entry and part, its call (None: an orphan's), its size in tokens."""
+    """A tool result in the view: its entry and part, its call (None: an orphan's), about its size in tokens.
+
+    `exact` says that the size is no share but the count itself.
+    """
 
     entry: str
     part: int
     result: ToolResult
     call: ToolCall | None
     tokens: int
+    exact: bool
     answered: bool
 
 
@@ -96,24 +100,21 @@ def _results(kept: Sequence[Said], counter: Counter) -> list[_Result]:
             elif isinstance(part, ToolResult):
                 sizes = sizes if sizes is not None else _sizes(entry, counter)
                 call = calls.get(part.call_id)
-                found.append(_Result(entry.id, part_index, part, call, sizes[part_index], index < last_reply))
+                size, exact = sizes[part_index], len(entry.message.parts) == 1 and entry.tokens > 0
+                found.append(_Result(entry.id, part_index, part, call, size, exact, index < last_reply))
     return found
 
 
 def _sizes(entry: Said, counter: Counter) -> dict[int, int]:
-    """The tokens of each result of an entry: shares of the entry's estimate, so that no text is counted twice."""
+    """About the tokens of each result of an entry: shares of its estimate, so that no text is counted again."""
     parts = entry.message.parts
     if entry.tokens and len(parts) == 1:
-        return {0: entry.tokens}
-    if entry.tokens and all(_length(part) is not None for part in parts):
-        lengths = [_length(part) or 0 for part in parts]
-        whole = sum(lengths) or 1
-        return {i: entry.tokens * length // whole for i, length in enumerate(lengths)}
-    return {
-        i: message_tokens(Message("tool", (part,)), counter)
-        for i, part in enumerate(parts)
-        if isinstance(part, ToolResult)
-    }
+        return {0: entry.tokens - MESSAGE_OVERHEAD}
+    lengths = [_length(part) for part in parts]
+    if entry.tokens and None not in lengths:
+        whole = sum(length or 0 for length in lengths) or 1
+        return {i: entry.tokens * (length or 0) // whole for i, length in enumerate(lengths)}
+    return {i: part_tokens(part, counter) for i, part in enumerate(parts) if isinstance(part, ToolResult)}
 
 
 def _length(part: object) -> int | None:
@@ -150,8 +151,8 @@ def _old(results: Sequence[_Result], again: set[int], protect: int) -> set[int]:
 def _blanked(result: _Result, counter: Counter, date: str) -> Edit:
     text = placeholder(result.result, result.call, date)
     blank = ToolResult(result.result.call_id, (Text(text),), is_error=result.result.is_error)
-    saved = result.tokens - message_tokens(Message("tool", (blank,)), counter)
-    return Edit(result.entry, result.part, "blanked", blank, saved=saved)
+    size = result.tokens if result.exact else part_tokens(result.result, counter)
+    return Edit(result.entry, result.part, "blanked", blank, saved=size - part_tokens(blank, counter))
 
 
 def placeholder(result: ToolResult, call: ToolCall | None, date: str) -> str:
