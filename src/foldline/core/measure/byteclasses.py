@@ -1,0 +1,92 @@
+"""The classes of bytes whose neighbourhoods the offline counter weighs, and the long runs it takes out first.
+
+Left and right differ because they answer different questions: on the left stands what could end a token,
+or the lead byte that says of which script a character is; on the right what could begin one. Letters are
+split by how often they occur in words, which tells prose and names from base64.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+_UPPER_COMMON: Final = b"AEIOUCSTMPRLDNB"
+_UPPER_RARE: Final = b"JKQVWXZYFGH"
+_DIGITS: Final = b"0123456789"
+
+
+def _span(first: int, last: int) -> bytes:
+    return bytes(range(first, last + 1))
+
+
+# Every byte that stands in no group is of the last one: other punctuation and control characters.
+LEFT_GROUPS: Final[tuple[tuple[str, bytes], ...]] = (
+    ("line break", b"\n\r"),
+    ("blank", b" \t"),
+    ("vowel", b"aeiou"),
+    ("consonant", b"bcdfghlmnprsty"),
+    ("rare letter", b"jkqvwxz"),
+    ("capital", _UPPER_COMMON),
+    ("rare capital", _UPPER_RARE),
+    ("digit", _DIGITS),
+    ("joiner", b"_-/."),
+    ("lead of Latin", _span(0xC2, 0xCD)),
+    ("lead of Greek, Cyrillic, Hebrew, Arabic", _span(0xCE, 0xDF)),
+    ("lead of kana, symbols, Indic, emoji", _span(0xE0, 0xE3) + b"\xee\xef" + _span(0xF0, 0xF7)),
+    ("lead of Han", _span(0xE4, 0xE9)),
+    ("lead of Hangul", _span(0xEA, 0xED)),
+    ("continuation", _span(0x80, 0xBF)),
+    ("other", b""),
+)
+RIGHT_GROUPS: Final[tuple[tuple[str, bytes], ...]] = (
+    ("line break", b"\n\r"),
+    ("blank", b" \t"),
+    ("vowel", b"aeiou"),
+    ("consonant", b"bcdfghlmnprsty"),
+    ("rare letter", b"jkqvwxz"),
+    ("capital", _UPPER_COMMON + _UPPER_RARE),
+    ("digit", _DIGITS),
+    ("underscore", b"_"),
+    ("joiner", b"-/."),
+    ("quote", b"\"'`"),
+    ("continuation 80-9F", _span(0x80, 0x9F)),
+    ("continuation A0-BF", _span(0xA0, 0xBF)),
+    ("lead of Latin, Greek, Cyrillic", _span(0xC2, 0xD4)),
+    ("lead of Hebrew, Arabic", _span(0xD5, 0xDF)),
+    ("lead of three or four bytes", _span(0xE0, 0xF7)),
+    ("other", b""),
+)
+
+# Tokens that o200k_base needs for 16 of a character within a long run of it.
+_RUN_TOKENS: Final = {
+    " ": 1 / 8,
+    "\t": 1.0,
+    "\n": 1.0,
+    "─": 1.0,
+    "═": 2.0,
+    "━": 2.0,
+    "\0": 8.0,
+    **dict.fromkeys("~+", 1 / 2),
+    **dict.fromkeys("=-_#*./", 1 / 4),
+}
+RUNS: Final = tuple(((character * 16).encode(), tokens) for character, tokens in _RUN_TOKENS.items())
+
+
+def class_table(groups: Sequence[tuple[str, bytes]], shift: int) -> bytes:
+    """Return a table for `bytes.translate` that maps each byte to its group's number, shifted left."""
+    table = bytearray([len(groups) - 1 << shift]) * 256
+    for number, (_, members) in enumerate(groups):
+        for byte in members:
+            table[byte] = number << shift
+    return bytes(table)
+
+
+LEFT: Final = class_table(LEFT_GROUPS, 4)
+RIGHT: Final = class_table(RIGHT_GROUPS, 0)
+
+# A run of one letter takes a token for 8 of them. Looking for 52 letters one by one is slow; 16 bytes in a row
+# of one class are rare, and only then is it worth to look closer.
+LETTER_RUN_CLASSES: Final = tuple(bytes([number]) * 16 for number in (2, 3, 4, 5))
+LETTER_RUN: Final = re.compile(rb"([A-Za-z])\1{15,}")
+LETTERS_A_TOKEN: Final = 8

@@ -1,0 +1,188 @@
+"""How many tokens a text, a message or a list of tools takes: the counter protocol and the offline counter.
+
+The offline counter needs no vocabulary. It reads a text's UTF-8 bytes, puts every byte into one of 16
+classes, and adds up the chance that a token starts between each two neighbours: two classes, one weight.
+The weights (`weights.py`) were fitted against o200k_base on many kinds of text; `docs/tokens.md` has the errors.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, Protocol
+
+from foldline.core.log.codec import encode
+from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.core.measure.byteclasses import (
+    LEFT,
+    LETTER_RUN,
+    LETTER_RUN_CLASSES,
+    LETTERS_A_TOKEN,
+    RIGHT,
+    RUNS,
+)
+from foldline.core.measure.weights import WEIGHTS
+
+# OpenAI's cookbook for the o200k models: 3 tokens frame a message, 1 names its role.
+MESSAGE_OVERHEAD: Final = 4
+# Delimiters, the field names and the id around a call or a result; no provider publishes it. Calibration corrects it.
+CALL_OVERHEAD: Final = 8
+# The same for one tool definition.
+TOOL_OVERHEAD: Final = 8
+
+# Anthropic: an image takes width x height / 750 tokens and is scaled down to about 1,600. OpenAI's high
+# detail takes 765 to 1,105, Gemini 258 a tile: the largest is counted, since too low a count overflows.
+IMAGE_TOKENS: Final = 1_600
+# Anthropic: a PDF page takes 1,500 to 3,000 tokens. Taken as 2,250 tokens for each 60 KB, 100 pages at most.
+PAGE_TOKENS: Final = 2_250
+PAGE_BYTES: Final = 60_000
+PAGES_MOST: Final = 100
+# Pages of a document whose size is not known (a URL, a file id).
+PAGES_UNKNOWN: Final = 4
+# Gemini: sound takes 32 tokens a second, video about 300; at 16 KB and 250 KB a second. Two hours, one hour at most.
+SOUND_BYTES_A_TOKEN: Final = 500
+SOUND_TOKENS_MOST: Final = 230_000
+VIDEO_BYTES_A_TOKEN: Final = 830
+VIDEO_TOKENS_MOST: Final = 1_080_000
+
+# Long runs without a break in a block that only its dialect understands are encrypted or binary, not text.
+# Encrypted reasoning: 3 bytes in 4 characters, about 4 bytes a token. An image inside is bounded by the cap.
+_BLOB: Final = re.compile(r"[A-Za-z0-9+/=_-]{1000,}")
+_BLOB_CHARS_A_TOKEN: Final = 5
+_BLOB_TOKENS_MOST: Final = 4_000
+
+_STEP: Final = 1 << 18  # bytes taken at once: bounds the memory
+
+
+class Counter(Protocol):
+    """Count tokens. `name` says by which rules, so that counts of two counters are never mixed."""
+
+    @property
+    def name(self) -> str:
+        """Name the rules, such as `foldline` or `o200k_base`."""
+        ...
+
+    def count(self, text: str) -> int:
+        """Return the tokens in `text`: 0 for "", never negative, the same for the same text."""
+        ...
+
+
+def pair_codes(data: bytes) -> bytes:
+    """Return one byte for each two neighbours in `data`: left class x 16 + right class.
+
+    The two nibbles are put together as one large integer, which is many times faster than a loop.
+    """
+    left = int.from_bytes(data[:-1].translate(LEFT), "little")
+    right = int.from_bytes(data[1:].translate(RIGHT), "little")
+    return (left | right).to_bytes(len(data) - 1, "little")
+
+
+def take_runs(data: bytes) -> tuple[bytes, float]:
+    """Take out long runs of one character, which merge into few tokens; return the rest and the runs' tokens."""
+    tokens = 0.0
+    for run, cost in RUNS:
+        if run in data:
+            tokens += data.count(run) * cost
+            data = data.replace(run, b"")
+    classes = data.translate(RIGHT)
+    if any(run in classes for run in LETTER_RUN_CLASSES):
+        whole = len(data)
+        data = LETTER_RUN.sub(b"", data)
+        tokens += (whole - len(data)) / LETTERS_A_TOKEN
+    return data, tokens
+
+
+class Offline:
+    """The content-aware estimate of o200k_base tokens, about 40 MB a second; needs nothing outside the library."""
+
+    name = "foldline"
+
+    def count(self, text: str) -> int:
+        """Return the estimated tokens in `text`: 0 for "", else at least 1. Lone surrogates count like any character."""
+        if not text:
+            return 0
+        data, runs = take_runs(text.encode("utf-8", "surrogatepass"))
+        data = b"\n" + data  # a text begins with a token, as a line does
+        weight = sum(
+            sum(pair_codes(data[start : start + _STEP + 1]).translate(WEIGHTS))
+            for start in range(0, len(data) - 1, _STEP)
+        )
+        return max(1, round(weight / 255 + runs))
+
+
+class Characters:
+    """The estimate that divides characters by a constant: what other systems use, for their presets."""
+
+    def __init__(self, per_token: float) -> None:
+        self.name = f"chars/{per_token:g}"
+        self._per_token = per_token
+
+    def count(self, text: str) -> int:
+        """Return the characters divided by the constant, rounded up."""
+        return int(-(-len(text) // self._per_token))
+
+
+OFFLINE: Final[Counter] = Offline()
+
+
+def json_text(value: Any) -> str:
+    """Return the compact JSON of a native value, as it counts."""
+    return encode(value).decode("utf-8")
+
+
+def media_tokens(media: Media) -> int:
+    """Estimate the tokens of an image, a document, a sound or a video, by kind and size; its data is no text."""
+    size = len(media.data) * 3 // 4 if media.data else None
+    kind = media.mime.partition("/")[0] if media.mime else media.kind
+    if "image" in (kind, media.kind):
+        return IMAGE_TOKENS
+    if "audio" in (kind, media.kind):
+        return min((size or 0) // SOUND_BYTES_A_TOKEN, SOUND_TOKENS_MOST) or IMAGE_TOKENS
+    if "video" in (kind, media.kind):
+        return min((size or 0) // VIDEO_BYTES_A_TOKEN, VIDEO_TOKENS_MOST) or IMAGE_TOKENS
+    if kind == "text" and size is not None:
+        return size // 4 + 1
+    pages = PAGES_UNKNOWN if size is None else min(PAGES_MOST, size // PAGE_BYTES + 1)
+    return pages * PAGE_TOKENS
+
+
+def opaque_tokens(part: Opaque, counter: Counter) -> int:
+    """Count a block by its JSON text; long stretches of base64 in it count by size, within a cap."""
+    text = json_text(part.data)
+    blobs = sum(min(len(blob) // _BLOB_CHARS_A_TOKEN, _BLOB_TOKENS_MOST) for blob in _BLOB.findall(text))
+    return counter.count(_BLOB.sub("", text)) + blobs
+
+
+def part_tokens(part: Part, counter: Counter) -> int:
+    """Count one part of a message, its own framing included. A signature of thinking counts for nothing."""
+    match part:
+        case Text(text=text) | Thinking(text=text):
+            return counter.count(text)
+        case ToolCall(name=name, arguments=arguments):
+            written = arguments if isinstance(arguments, str) else json_text(arguments)
+            return CALL_OVERHEAD + counter.count(name) + counter.count(written)
+        case ToolResult(content=content):
+            return CALL_OVERHEAD + sum(part_tokens(inner, counter) for inner in content)
+        case Media():
+            return media_tokens(part)
+        case Opaque():
+            return opaque_tokens(part, counter)
+
+
+def message_tokens(message: Message, counter: Counter = OFFLINE) -> int:
+    """Count a message: all its parts, and what frames it. Always at least `MESSAGE_OVERHEAD`."""
+    return MESSAGE_OVERHEAD + sum(part_tokens(part, counter) for part in message.parts)
+
+
+def text_tokens(text: str | None, counter: Counter = OFFLINE) -> int:
+    """Count a text sent as a message of its own, such as a system prompt; 0 for none."""
+    return MESSAGE_OVERHEAD + counter.count(text) if text else 0
+
+
+def tools_tokens(tools: Any, counter: Counter = OFFLINE) -> int:
+    """Count tool definitions, given in a provider's native form (a list of JSON objects); 0 for none.
+
+    They count by their JSON text. Providers render them in forms of their own, which calibration corrects.
+    """
+    if not tools:
+        return 0
+    return sum(TOOL_OVERHEAD + counter.count(json_text(tool)) for tool in tools)
