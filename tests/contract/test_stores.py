@@ -220,6 +220,21 @@ async def test_saying_again_what_a_branch_holds_goes_there(store: Store) -> None
 
 
 @over_store
+async def test_an_id_cannot_name_two_entries(store: Store) -> None:
+    log = talk(None, "one", "two", "three")
+    await store.append("s", log, seen=None)
+    await store.move("s", log[1].id, seen=log[2].id)
+    forged = Said(id=log[0].id, parent=log[1].id, message=log[0].message, said_key="")
+    twin = Said(id=log[2].id, parent="new", message=log[2].message, said_key="")
+    new = Said(id="new", parent=log[1].id, message=log[2].message, said_key="")
+    for batch in ([forged], [new, twin]):
+        with pytest.raises(StoreError):
+            await store.append("s", batch, seen=log[1].id)
+    assert await path_of(store) == log[:2]
+    assert (await store.sessions())[0].entries == 3
+
+
+@over_store
 async def test_active_is_what_the_boundary_keeps(store: Store) -> None:
     log = talk(None, *[f"m{n}" for n in range(10)])
     boundary = compact(log[-1], log[7].id, leading=(log[0].id,), quoted=(log[3].id, log[5].id))

@@ -64,7 +64,8 @@ def transaction(database: sqlite3.Connection, kind: str = "IMMEDIATE") -> Genera
 
 
 def _make_private(path: Path) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in reversed([folder for folder in path.parents if not folder.exists()]):
+        folder.mkdir(mode=0o700, exist_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
 

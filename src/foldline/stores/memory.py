@@ -43,11 +43,20 @@ class _Session:
     def read(self, spans: Spans) -> list[Entry]:
         return [entry for start, end in spans for entry in self.entries[start - 1 : end]]
 
+    def stands(self, entry: Entry) -> bool:
+        seq = self.seqs.get(entry.id)
+        if seq is not None:
+            tree.check_same(entry, self.entries[seq - 1])
+        return seq is not None and tree.on(self.spans(self.place(self.leaf)), seq)
+
     def events(self, place: Place | None) -> list[Entry]:
         return [entry for entry in self.read(self.spans(place)) if isinstance(entry, Compacted | Lifted)]
 
     def add(self, entry: Entry) -> None:
         """Append one entry; all but the lists' tails stays as it was, so that a batch can be taken back."""
+        if entry.id in self.seqs:  # said before on a branch that was left
+            tree.check_same(entry, self.entries[self.seqs[entry.id] - 1])
+            return
         parent = self.place(entry.parent)
         if isinstance(entry, Compacted):
             tree.check_kept(entry, self.spans(parent), self.seqs.get)
@@ -73,15 +82,14 @@ class MemoryStore:
         tree.check_batch(session, entries, seen)
         copies = [unpack(pack(entry)) for entry in entries]  # nobody else holds what is stored
         known = self._open().get(session) or _Session()
-        if not copies or self._stands(known, copies[-1].id):
+        if not copies or known.stands(copies[-1]):
             return
         if known.leaf != seen:
             raise LeafMoved(f"session {session}: another writer appended first", leaf=known.leaf)
         count = len(known.entries)
         try:
             for entry in copies:
-                if entry.id not in known.seqs:
-                    known.add(entry)
+                known.add(entry)
         except StoreError:
             known.take_back(count)
             raise
@@ -186,9 +194,6 @@ class MemoryStore:
         if known is None:
             raise SessionNotFound(f"no session {session!r} in this store")
         return known
-
-    def _stands(self, known: _Session, entry: str) -> bool:
-        return entry in known.seqs and tree.on(known.spans(known.place(known.leaf)), known.seqs[entry])
 
     def _said(self, name: str, *, on_path: bool) -> Iterator[tuple[int, Said]]:
         known = self._sessions[name]

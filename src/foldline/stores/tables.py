@@ -185,11 +185,10 @@ class Tables:
     ) -> None:
         no, leaf, count = session
         place = self.place_at(no, self.seq_of(no, leaf)) if leaf else None
-        for entry, payload in zip(entries, payloads, strict=True):
-            seq = self._find(no, entry.id) if count else None
-            if seq is not None:  # said before on a branch that was left: the leaf goes there again
-                place = self.place_at(no, seq)
-                continue
+        again = self._again(no, entries) if count else 0
+        if again:
+            place = self.place_at(no, self.seq_of(no, entries[again - 1].id))
+        for entry, payload in zip(entries[again:], payloads[again:], strict=True):
             self._check_kept(no, entry, place)
             count += 1
             place = tree.place(entry, count, place, partial(self.events, no, place))
@@ -204,18 +203,22 @@ class Tables:
             (entries[-1].id, count, now, tree.title_in(entries), no),
         )
 
+    def _again(self, no: int, entries: Sequence[Entry]) -> int:
+        """Return how many entries at the head were said before on a branch that was left."""
+        return next(
+            (count for count, entry in enumerate(entries) if self._stored(no, entry) is None), len(entries)
+        )
+
     def _check_kept(self, no: int, entry: Entry, parent: Place | None) -> None:
         if isinstance(entry, Compacted):
             path = self.spans(no, parent.seq) if parent else []
             tree.check_kept(entry, path, partial(self._find, no))
 
     def _stands(self, session: Session, entries: Sequence[Entry]) -> bool:
-        if session.leaf is None or entries[-1].id == session.leaf:
-            return session.leaf is not None
-        last = self._find(session.no, entries[-1].id)
-        return last is not None and tree.on(
-            self.spans(session.no, self.seq_of(session.no, session.leaf)), last
-        )
+        last = self._stored(session.no, entries[-1])
+        if last is None or session.leaf is None:
+            return False
+        return tree.on(self.spans(session.no, self.seq_of(session.no, session.leaf)), last)
 
     def _kept(self, no: int, leaf: Place, boundary: str) -> list[Entry]:
         compacted = next(self.read(no, [(at := self.seq_of(no, boundary), at)]))
@@ -225,6 +228,12 @@ class Tables:
         older = {self.seq_of(no, id_) for id_ in (*compacted.leading, *compacted.quoted)}
         alone = [(seq, seq) for seq in sorted(older) if seq < first]
         return list(self.read(no, [*alone, *self.spans(no, leaf.seq, first)]))
+
+    def _stored(self, no: int, entry: Entry) -> int | None:
+        seq = self._find(no, entry.id)
+        if seq is not None:
+            tree.check_same(entry, self.page(no, seq, seq)[0])
+        return seq
 
     def _find(self, no: int, entry: str) -> int | None:
         row = self.database.execute(

@@ -113,6 +113,12 @@ def check_batch(session: str, entries: Sequence[Entry], seen: str | None) -> Non
         raise StoreError("two entries of one append have the same id, or one has none: nothing was written")
 
 
+def check_same(entry: Entry, stored: Entry) -> None:
+    """Raise StoreError where an entry has the id of a stored one, but another parent."""
+    if entry.parent != stored.parent:
+        raise StoreError(f"another entry {entry.id} is in the session already: nothing was written")
+
+
 def title_in(entries: Iterable[Entry]) -> str | None:
     """Return the newest title noted in these entries; None without one."""
     notes = [

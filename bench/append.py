@@ -1,0 +1,188 @@
+"""What a durable append costs beside a raw write of the same bytes, and what opening a long session costs.
+
+    python bench/append.py [--full]
+
+Each figure is a ratio of medians within one run, in which both sides take turns. The raw side appends the
+payload bytes of the turn to a file and calls fdatasync. Budgets: DESIGN.md section 9.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from foldline.core.log.codec import encode
+from foldline.core.log.entries import Checkpoint, Compacted, Entry, Receipt
+from foldline.core.log.log import chained, said
+from foldline.core.log.messages import Message, Native, Text
+from foldline.stores import SqliteStore
+from foldline.stores.rows import pack
+from foldline.stores.tables import Tables
+
+
+class Row(NamedTuple):
+    """One measured figure, its unit and its budget ("" without one)."""
+
+    what: str
+    value: float
+    unit: str
+    budget: str = ""
+
+
+def turn(before: Entry | None, messages: int, size: int, tag: int) -> list[Entry]:
+    """A turn of so many messages of about `size` payload bytes each."""
+    found: list[Entry] = []
+    for n in range(messages):
+        text = f"turn {tag} message {n} " + "words of a message, " * (size // 45)
+        raw = encode({"role": "user", "content": text})
+        entry = said(
+            Message("user", (Text(text),), native=Native("openai-chat", raw)),
+            parent=before.id if before else None,
+        )
+        found.append(entry)
+        before = entry
+    return found
+
+
+async def append_against_raw(folder: Path, messages: int, size: int, turns: int) -> list[Row]:
+    """Time appends of one turn against raw writes of its payloads, alternately."""
+    store = SqliteStore(folder / f"{messages}-{size}.db")
+    raw = os.open(folder / f"{messages}-{size}.raw", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    loop, leaf = asyncio.get_running_loop(), None
+    stored: list[float] = []
+    written: list[float] = []
+    threaded: list[float] = []
+    for tag in range(turns + 20):
+        batch = turn(leaf, messages, size, tag)
+        payload = b"".join(pack(entry) for entry in batch)
+        for side in (written, threaded, stored):
+            start = time.perf_counter()
+            if side is stored:
+                await store.append("s", batch, seen=leaf.id if leaf else None)
+            elif side is threaded:
+                await loop.run_in_executor(None, write, raw, payload)
+            else:
+                write(raw, payload)
+            side.append(time.perf_counter() - start)
+        leaf = batch[-1]
+    await store.close()
+    os.close(raw)
+    name = f"{messages} x {size:,} B"
+    median = {id(side): statistics.median(side[20:]) for side in (stored, written, threaded)}
+    return [
+        Row(f"append of {name}", median[id(stored)] * 1e6, "us"),
+        Row(f"raw write + fdatasync of {name}", median[id(written)] * 1e6, "us"),
+        Row(f"raw / append, {name}", median[id(written)] / median[id(stored)], "x", ">= 0.8"),
+        Row(f"raw in a thread / append, {name}", median[id(threaded)] / median[id(stored)], "x"),
+        Row(
+            f"raw / append by means, {name}",
+            statistics.mean(written[20:]) / statistics.mean(stored[20:]),
+            "x",
+        ),
+    ]
+
+
+def write(raw: int, payload: bytes) -> None:
+    """Write the bytes, durable on return."""
+    os.write(raw, payload)
+    os.fdatasync(raw)
+
+
+def without_a_loop(folder: Path, messages: int, size: int, turns: int) -> list[Row]:
+    """Time the synchronous half alone: what the thread hop adds is the difference."""
+    store = SqliteStore(folder / "sync.db")
+    tables = store._work(lambda tables: tables)  # noqa: SLF001 - the same connection, without its thread
+    assert isinstance(tables, Tables)
+    times: list[float] = []
+    leaf: Entry | None = None
+    for tag in range(turns + 20):
+        batch = turn(leaf, messages, size, tag)
+        start = time.perf_counter()
+        tables.append("s", batch, leaf.id if leaf else None)
+        times.append(time.perf_counter() - start)
+        leaf = batch[-1]
+    asyncio.run(store.close())
+    return [
+        Row(
+            f"append of {messages} x {size:,} B without the thread hop",
+            statistics.median(times[20:]) * 1e6,
+            "us",
+        )
+    ]
+
+
+def long_session(folder: Path, messages: int) -> Path:
+    """A session of so many messages of 200 bytes; its newest boundary keeps the last 100."""
+    file = folder / "long.db"
+
+    async def fill() -> None:
+        store = SqliteStore(file)
+        leaf: Entry | None = None
+        for tag in range(messages // 1000):
+            batch = turn(leaf, 1000, 200, tag)
+            await store.append("s", batch, seen=leaf.id if leaf else None)
+            leaf, kept = batch[-1], batch[-100].id
+        assert leaf is not None
+        checkpoint = Checkpoint(text="the work so far " * 1500, summary="the work so far")
+        receipt = Receipt("threshold")
+        boundary = Compacted(id="", parent=None, checkpoint=checkpoint, receipt=receipt, first_kept=kept)
+        await store.append("s", [chained(boundary, leaf.id)], seen=leaf.id)
+        await store.close()
+
+    asyncio.run(fill())
+    return file
+
+
+def opening(folder: Path, messages: int) -> list[Row]:
+    """Time opening a long session and reading what its view needs, with the file in the system's cache."""
+    file = long_session(folder, messages)
+
+    async def once() -> float:
+        start = time.perf_counter()
+        store = SqliteStore(file)
+        entries = await store.active("s")
+        taken = time.perf_counter() - start
+        assert len(entries) == 101
+        await store.close()
+        return taken
+
+    times = sorted(asyncio.run(once()) for _ in range(21))
+    return [
+        Row(f"open {messages:,} messages and read the active entries", times[10] * 1e3, "ms", "<= 10"),
+        Row("the same, slowest of 21", times[-1] * 1e3, "ms"),
+    ]
+
+
+def main(*, full: bool = False) -> list[Row]:
+    """Measure everything; `full` opens 200,000 messages instead of 20,000."""
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix=".bench-") as name:
+        folder = Path(name)
+        for messages, size in ((1, 2_000), (4, 4_000), (20, 5_000)):
+            rows += asyncio.run(append_against_raw(folder, messages, size, 400))
+        rows += without_a_loop(folder, 1, 2_000, 400)
+        rows += opening(folder, 200_000 if full else 20_000)
+    return rows
+
+
+def about() -> str:
+    """Return the line that says where and when the figures were taken."""
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    versions = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
+    return f"{now} | {machine} | {versions} | python {' '.join(sys.argv)}"
+
+
+if __name__ == "__main__":
+    print(about())
+    for row in main(full="--full" in sys.argv):
+        print(f"{row.what:<60} {row.value:>10,.2f} {row.unit:<3} {row.budget}")

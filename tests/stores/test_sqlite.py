@@ -1,0 +1,552 @@
+"""The SQLite store: its file, its migrations, and what may happen to them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from tests.stores.build import compact, say, talk
+
+from foldline.core.log.entries import Entry
+from foldline.errors import FormatError, LeafMoved, StoreCorrupt, StoreError, StoreVersion
+from foldline.stores import SqliteStore, connection, index, tree
+
+T = TypeVar("T")
+ROOT = Path(__file__).parents[2]
+
+
+def use(file: Path, body: Callable[[SqliteStore], Awaitable[T]], *, timeout: float = 10.0) -> T:
+    """Open the store, do something, close it."""
+
+    async def run() -> T:
+        store = SqliteStore(file, timeout=timeout)
+        try:
+            return await body(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(run())
+
+
+async def path_of(store: SqliteStore, session: str = "s") -> list[Entry]:
+    return [entry async for entry in store.path(session)]
+
+
+def filled(file: Path, count: int = 20) -> list[Entry]:
+    log = talk(None, *[f"message {n}" for n in range(count)])
+    use(file, lambda store: store.append("s", log, seen=None))
+    return log
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "new" / "folders" / "s.db"
+
+
+def test_files_and_directories_are_private(file: Path) -> None:
+    async def body(store: SqliteStore) -> None:
+        await store.append("s", talk(None, "secret"), seen=None)
+        for name in file.parent.iterdir():
+            assert stat.S_IMODE(name.stat().st_mode) == 0o600, name
+
+    use(file, body)
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(file.parent.parent.stat().st_mode) == 0o700
+
+
+def test_nothing_is_touched_before_the_first_use(file: Path) -> None:
+    async def body(store: SqliteStore) -> None:
+        await store.sessions()
+
+    SqliteStore(file)
+    assert not file.parent.exists()
+    use(file, body)
+    assert file.exists()
+
+
+def test_the_settings_are_those_of_a_durable_log(file: Path) -> None:
+    database = connection.connect(file, 1.0)
+    asked = {
+        name: database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")
+    }
+    assert asked == {"journal_mode": "wal", "synchronous": 2}
+    assert database.execute("PRAGMA foreign_keys").fetchone() == (1,)
+    database.close()
+
+
+def test_what_was_appended_is_there_after_reopening(file: Path) -> None:
+    log = filled(file)
+    assert use(file, path_of) == log
+    assert use(file, lambda store: store.verify()) == []
+
+
+def test_two_stores_of_one_file_see_each_other(file: Path) -> None:
+    async def body(one: SqliteStore) -> None:
+        two = SqliteStore(file)
+        log = talk(None, "one", "two")
+        await one.append("s", log[:1], seen=None)
+        await two.append("s", log[1:], seen=log[0].id)
+        with pytest.raises(LeafMoved):
+            await one.append("s", talk(log[0], "else"), seen=log[0].id)
+        assert await path_of(one) == log
+        assert [hit.seq for hit in await one.search("two")] == [2]
+        await two.close()
+
+    use(file, body)
+
+
+# -- migrations
+
+
+def test_a_database_of_the_first_version_is_migrated(file: Path) -> None:
+    log = filled(file)
+    database = sqlite3.connect(file)
+    database.executescript(
+        "DROP TABLE search; ALTER TABLE sessions DROP COLUMN indexed; PRAGMA user_version = 1;"
+    )
+    database.close()
+
+    async def body(store: SqliteStore) -> None:
+        assert await path_of(store) == log
+        assert len(await store.search("message", limit=100)) == 20
+        assert await store.verify() == []
+
+    use(file, body)
+
+
+def test_a_newer_database_is_left_alone(file: Path) -> None:
+    filled(file)
+    database = sqlite3.connect(file)
+    database.execute("PRAGMA user_version = 99")
+    database.close()
+    before = file.read_bytes()
+    with pytest.raises(StoreVersion, match="pip install --upgrade") as newer:
+        use(file, lambda store: store.sessions())
+    assert newer.value.exit_code == 2
+    assert file.read_bytes() == before
+
+
+def test_a_migration_that_fails_changes_nothing(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = filled(file)
+    good = connection.migrations()
+    monkeypatch.setattr(
+        connection, "migrations", lambda: [*good, "CREATE TABLE more (x);\nCREATE TABLE sessions (x);"]
+    )
+    with pytest.raises(StoreError, match="already exists"):
+        use(file, path_of)
+    monkeypatch.setattr(connection, "migrations", lambda: good)
+    assert use(file, path_of) == log
+    database = sqlite3.connect(file)
+    assert database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'more'").fetchone() == (0,)
+    database.close()
+
+
+def test_many_processes_may_make_the_database_at_once(file: Path) -> None:
+    command = [sys.executable, "-m", "tests.stores.writer", str(file)]
+    writers = [
+        subprocess.Popen([*command, f"s{n}", f"w{n}", "1"], cwd=ROOT, stdout=subprocess.PIPE)
+        for n in range(4)
+    ]
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0, 0]
+    for writer in writers:
+        assert writer.stdout is not None
+        writer.stdout.close()
+    assert len(use(file, lambda store: store.sessions())) == 4
+
+
+# -- files that are not ours, or not whole
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("these are my notes, do not touch them\n" * 100)
+    before = file.read_bytes()
+    with pytest.raises(FormatError, match=r"notes\.txt.*not a Foldline database") as error:
+        use(file, lambda store: store.sessions())
+    assert error.value.exit_code == 2
+    assert file.read_bytes() == before
+
+
+def test_another_program_s_database_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "other.db"
+    database = sqlite3.connect(file)
+    database.execute("CREATE TABLE theirs (x)")
+    database.close()
+    before = file.read_bytes()
+    with pytest.raises(FormatError, match="another program"):
+        use(file, lambda store: store.append("s", talk(None, "x"), seen=None))
+    assert file.read_bytes() == before
+
+
+def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
+    file = tmp_path / "empty.db"
+    file.touch()
+    filled(file)
+    assert use(file, lambda store: store.verify()) == []
+
+
+@pytest.mark.parametrize("keep", [50, 100, 4096, 5000, 0.3, 0.6, 0.95])
+def test_a_truncated_database_is_an_error_with_a_remedy(file: Path, keep: float) -> None:
+    filled(file, 400)
+    size = file.stat().st_size
+    os.truncate(file, keep if keep > 1 else int(size * keep))
+    with pytest.raises((StoreCorrupt, FormatError), match="backup"):
+        use(file, path_of)
+
+
+def test_a_damaged_page_is_found_by_verify(file: Path) -> None:
+    filled(file, 400)
+    with file.open("r+b") as raw:
+        raw.seek(file.stat().st_size // 2)
+        raw.write(os.urandom(8192))
+    try:
+        problems = use(file, lambda store: store.verify())
+    except StoreCorrupt as error:
+        problems = [str(error)]
+    assert problems
+
+
+def test_a_directory_is_no_store(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="cannot open"):
+        use(tmp_path, lambda store: store.sessions())
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a directory that nobody can write to")
+def test_a_place_that_cannot_be_written_is_named() -> None:
+    with pytest.raises(StoreError, match="permissions"):
+        use(Path("/proc/self/s.db"), lambda store: store.sessions())
+    with pytest.raises(StoreError, match="permissions"):
+        use(Path("/proc/self/deeper/s.db"), lambda store: store.sessions())
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_directory_is_named(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(StoreError, match="permissions"):
+        use(tmp_path / "s.db", lambda store: store.sessions())
+
+
+def test_ids_must_be_text_that_can_be_stored(file: Path) -> None:
+    with pytest.raises(StoreError, match="surrogates"):
+        use(file, lambda store: store.append("\ud83d", talk(None, "x"), seen=None))
+
+
+# -- a full disk, a lock
+
+
+def test_a_full_disk_loses_nothing(file: Path) -> None:
+    log = filled(file)
+
+    async def body(store: SqliteStore) -> None:
+        await store.sessions()
+        tables = store._tables
+        assert tables is not None
+        pages = tables.database.execute("PRAGMA page_count").fetchone()[0]
+        tables.database.execute(f"PRAGMA max_page_count = {pages + 5}")
+        big = talk(log[-1], "small", "y" * 1_000_000)
+        with pytest.raises(StoreError, match="disk is full"):
+            await store.append("s", big, seen=log[-1].id)
+        assert await path_of(store) == log
+        small = talk(log[-1], "small")
+        await store.append("s", small, seen=log[-1].id)
+        tables.database.execute("PRAGMA max_page_count = 100000")
+        await store.append("s", big[1:], seen=small[-1].id)
+        assert await path_of(store) == [*log, *big]
+        assert await store.verify() == []
+
+    use(file, body)
+
+
+LIMITED = """
+import asyncio, resource, sys
+from foldline.errors import StoreError
+from foldline.stores import SqliteStore
+from tests.stores.build import talk
+
+async def main(file):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
+    store = SqliteStore(file)
+    leaf, done = None, 0
+    try:
+        while done < 1000:
+            batch = talk(leaf, "z" * 50_000)
+            await store.append("s", batch, seen=leaf.id if leaf else None)
+            leaf, done = batch[-1], done + 1
+    except StoreError as error:
+        print(done, leaf.id, error)
+        assert len([entry async for entry in store.path("s")]) == done
+    finally:
+        await store.close()
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+def test_a_write_that_the_system_refuses_loses_nothing(file: Path) -> None:
+    """The kernel refuses to let a file grow: a real failing write, in the log or while it is checkpointed."""
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(file)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    count, leaf, told = done.stdout.split(maxsplit=2)
+    assert "disk" in told
+    assert int(count) > 5
+
+    async def body(store: SqliteStore) -> None:
+        assert await store.leaf("s") == leaf
+        assert len(await path_of(store)) == int(count)
+        assert await store.verify() == []
+
+    use(file, body)
+
+
+def test_a_lock_held_too_long_is_an_error_and_a_short_one_is_waited_for(file: Path) -> None:
+    log = filled(file)
+    other = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    after = talk(log[-1], "after")
+    with pytest.raises(StoreError, match="locked by another process"):
+        use(file, lambda store: store.append("s", after, seen=log[-1].id), timeout=0.2)
+    assert use(file, path_of) == log  # reading needs no lock
+    release = threading.Timer(0.3, lambda: other.execute("ROLLBACK"))
+    release.start()
+    use(file, lambda store: store.append("s", after, seen=log[-1].id), timeout=20)
+    release.join()
+    other.close()
+    assert use(file, path_of) == [*log, *after]
+
+
+# -- several processes
+
+
+def test_processes_writing_one_session_lose_and_double_nothing(file: Path) -> None:
+    command = [sys.executable, "-m", "tests.stores.writer", str(file), "s"]
+    writers = [
+        subprocess.Popen([*command, f"w{n}", "25"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        for n in range(3)
+    ]
+    told = [writer.communicate(timeout=120)[0].split() for writer in writers]
+    assert [writer.returncode for writer in writers] == [0, 0, 0]
+
+    async def body(store: SqliteStore) -> None:
+        path = await path_of(store)
+        assert sorted(entry.id for entry in path) == sorted(chain.from_iterable(told))
+        names = [entry.message.text.split(" x")[0].strip() for entry in path]
+        assert sorted(names) == sorted(
+            f"w{n} {t} {x}" for n in range(3) for t in range(25) for x in ("asks", "answers")
+        )
+        assert (await store.sessions())[0].entries == 150
+        assert await store.verify() == []
+
+    use(file, body)
+
+
+def killed_while_writing(file: Path, session: str, after: float) -> list[str]:
+    """Run a writer, kill it, and return the ids that it had acknowledged."""
+    command = [sys.executable, "-m", "tests.stores.writer", str(file), session, "w", "100000"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        first = writer.stdout.readline()
+        time.sleep(after)
+        writer.kill()
+        lines = [first, *writer.stdout.read().splitlines()]
+    return [line.strip() for line in lines if len(line.strip()) == 32]
+
+
+def test_a_killed_writer_loses_nothing_that_it_acknowledged(file: Path) -> None:
+    for round_ in range(4):
+        session = f"s{round_ % 2}"
+        acknowledged = killed_while_writing(file, session, 0.05 + 0.04 * round_)
+        assert acknowledged
+        path = [entry.id for entry in use(file, partial(path_of, session=session))]
+        assert set(acknowledged) <= set(path)
+        assert len(path) == len(set(path))
+        assert len(path) % 2 == 0  # a turn is whole or absent
+        assert use(file, lambda store: store.verify()) == []
+
+
+@pytest.mark.soak
+def test_fifty_killed_writers(file: Path) -> None:
+    everything: set[str] = set()
+    for round_ in range(50):
+        everything |= set(killed_while_writing(file, "s", (round_ * 7919 % 100) / 250))
+        path = {entry.id for entry in use(file, path_of)}
+        assert everything <= path
+    assert use(file, lambda store: store.verify()) == []
+
+
+# -- the search index, and what a purge leaves behind
+
+
+def test_the_index_is_filled_outside_the_append(file: Path) -> None:
+    async def body(store: SqliteStore) -> None:
+        await store.append("s", talk(None, *[f"message {n}" for n in range(1200)]), seen=None)
+        database = sqlite3.connect(file)
+        assert database.execute("SELECT indexed, entries FROM sessions").fetchone() == (0, 1200)
+        assert len(await store.search("message", limit=5000)) == 1200
+        assert database.execute("SELECT indexed, entries FROM sessions").fetchone() == (1200, 1200)
+        database.close()
+
+    use(file, body)
+
+
+def test_an_append_comes_between_the_steps_of_a_search(file: Path) -> None:
+    async def body(store: SqliteStore) -> None:
+        log = talk(None, *[f"message {n}" for n in range(3000)])
+        await store.append("s", log, seen=None)
+        search = asyncio.create_task(store.search("message", limit=5000))
+        await asyncio.sleep(0.01)
+        await store.append("s", talk(log[-1], "new"), seen=log[-1].id)
+        assert not search.done()
+        assert len(await search) == 3000
+
+    use(file, body)
+
+
+def test_a_cancelled_search_leaves_the_store_usable(file: Path) -> None:
+    async def body(store: SqliteStore) -> None:
+        await store.append("s", talk(None, *[f"message {n}" for n in range(2000)]), seen=None)
+        search = asyncio.create_task(store.search("message"))
+        await asyncio.sleep(0.005)
+        search.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await search
+        assert len(await store.search("message", limit=5000)) == 2000
+        assert await store.verify() == []
+
+    use(file, body)
+
+
+def test_a_scan_goes_through_all_pages(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "_PAGE", 7)
+
+    async def body(store: SqliteStore) -> None:
+        await store.append("s", talk(None, *[f"message{n}" for n in range(50)]), seen=None)
+        assert [hit.seq for hit in await store.search("essage", limit=100)] == list(range(50, 0, -1))
+        assert [hit.seq for hit in await store.search("essage", limit=10)] == list(range(50, 40, -1))
+        odd = talk(None, "half \ud83d an EMOJI")
+        await store.append("odd", odd, seen=None)
+        assert [hit.session for hit in await store.search("moji")] == ["odd"]
+
+    use(file, body)
+
+
+def test_a_purge_leaves_no_trace(file: Path) -> None:
+    async def body(store: SqliteStore) -> None:
+        await store.append("a", talk(None, "the xylophonesecret", *["filler words"] * 50), seen=None)
+        await store.append("b", talk(None, "stays here"), seen=None)
+        assert len(await store.search("xylophonesecret")) == 1
+        await store.purge("a")
+        assert len(await store.search("stays")) == 1
+
+    use(file, body)
+    assert b"xylophone" not in b"".join(name.read_bytes() for name in file.parent.iterdir())
+    assert b"stays here" in file.read_bytes()
+
+
+# -- verify
+
+
+TAMPERED = {
+    "UPDATE entries SET payload = x'00' WHERE seq = 3": "cannot be read",
+    "UPDATE entries SET payload = (SELECT payload FROM entries WHERE seq = 4) WHERE seq = 3": "something else",
+    "UPDATE entries SET parent = 'gone' WHERE seq = 3": "something else",
+    "UPDATE entries SET boundary = id WHERE seq = 3": "wrong boundary",
+    "UPDATE entries SET boundary = NULL WHERE seq = 14": "wrong boundary",
+    "UPDATE entries SET segment = 2 WHERE seq = 3": "wrong segment",
+    "UPDATE entries SET messages = 9, tokens = 1 WHERE seq = 3": "wrong messages, tokens",
+    "UPDATE sessions SET leaf = 'gone'": "leaf gone is missing",
+    "UPDATE sessions SET entries = 99": "it has 14 entries up to 14, not 99",
+    "DELETE FROM entries WHERE seq = 3": "missing",
+    "DELETE FROM entries WHERE seq = 14": "leaf",
+    "PRAGMA foreign_keys = OFF; DELETE FROM sessions": "belongs to no session",
+}
+
+
+@pytest.mark.parametrize("change", TAMPERED)
+def test_verify_finds_what_was_changed(file: Path, change: str) -> None:
+    log = talk(None, *[f"m{n}" for n in range(12)])
+    boundary = compact(log[-1], log[8].id)
+    after = say(boundary, "after", key=log[-1].said_key)
+    use(file, lambda store: store.append("s", [*log, boundary, after], seen=None))
+    database = sqlite3.connect(file)
+    database.executescript(change)
+    database.close()
+    problems = use(file, lambda store: store.verify())
+    assert any(TAMPERED[change] in line for line in problems), problems
+
+
+def test_a_missing_entry_is_an_error_when_read(file: Path) -> None:
+    log = filled(file)
+    database = sqlite3.connect(file)
+    database.executescript("DELETE FROM entries WHERE seq = 10")
+    database.close()
+    with pytest.raises(StoreCorrupt, match="verify"):
+        use(file, path_of)
+    assert use(file, lambda store: store.entry("s", log[0].id)) == log[0]
+
+
+def test_a_loop_in_the_rows_is_an_error(file: Path) -> None:
+    filled(file)
+    database = sqlite3.connect(file)
+    database.executescript("UPDATE entries SET joint = 19 WHERE seq = 20")
+    database.close()
+    with pytest.raises(StoreCorrupt, match="later"):
+        use(file, path_of)
+
+
+# -- what opening and reading costs
+
+
+def test_opening_a_view_reads_what_is_kept_and_no_more(file: Path) -> None:
+    log = talk(None, *[f"m{n}" for n in range(3000)])
+    boundary = compact(log[-1], log[-10].id, leading=(log[0].id,))
+    use(file, lambda store: store.append("s", [*log, boundary], seen=None))
+
+    async def body(store: SqliteStore) -> int:
+        await store.sessions()
+        tables = store._tables
+        assert tables is not None
+        steps = 0
+
+        def step() -> int:
+            nonlocal steps
+            steps += 1
+            return 0
+
+        tables.database.set_progress_handler(step, 1)
+        assert len(await store.active("s")) == 12
+        return steps
+
+    assert use(file, body) < 1000  # instructions of SQLite's machine; reading all takes over 20,000
+
+
+def test_rewinding_many_times_stays_cheap() -> None:
+    places: dict[int, tree.Place] = {}
+    entries = talk(None, *[str(n) for n in range(3)])
+    for seq, entry in enumerate(entries, 1):
+        parent = places.get(seq - 1)
+        places[seq] = tree.place(entry, seq, parent, list)
+    branch = tree.place(talk(entries[0], "else")[0], 4, places[1], list)
+    places[4] = branch
+    assert tree.spans(places.__getitem__, 4) == [(1, 1), (4, 4)]
+    assert tree.spans(places.__getitem__, 3) == [(1, 3)]
+    assert tree.spans(places.__getitem__, 4, 2) == [(4, 4)]
+    assert tree.spans(places.__getitem__, None) == []
