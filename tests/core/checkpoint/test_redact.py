@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.core.checkpoint.redact import redact, redact_facts
-from foldline.core.ledger.facts import CommandFact, ConstraintFact, Ledger, ValueFact
+from foldline.core.ledger.facts import CommandFact, ConstraintFact, Excerpt, Ledger, ValueFact
 
 # Put together at run time, so that nothing in this file has the shape of a key.
 MIX = "a1B2c3D4e5F6g7H8i9J0"
@@ -180,6 +180,7 @@ def test_every_string_of_a_ledger_is_redacted_and_the_rest_is_the_same_object():
         constraints=(clean,),
         commands=(CommandFact(command=f"curl -H 'X: {secret}'", outcome="ok", entries=("e2",)),),
         values=(ValueFact(value="5432", kind="number", name="port"),),
+        excerpts=(Excerpt("x", names={secret: 1.0, "a.py": 0.5}), Excerpt("y", names={"b.py": 1.0})),
     )
 
     cleaned = redact_facts(ledger)
@@ -187,4 +188,12 @@ def test_every_string_of_a_ledger_is_redacted_and_the_rest_is_the_same_object():
     assert secret.encode() not in msgspec.json.encode(cleaned)
     assert cleaned.constraints[0] is clean
     assert cleaned.values is ledger.values
+    assert cleaned.excerpts[1] is ledger.excerpts[1]
     assert redact_facts(cleaned) is cleaned
+
+
+@given(st.lists(st.sampled_from(PIECES + GLUE) | st.text(max_size=4), max_size=6))
+def test_a_ledger_is_redacted_as_each_of_its_strings_is(pieces):
+    ledger = Ledger(constraints=tuple(ConstraintFact(piece, "") for piece in pieces))
+
+    assert [fact.text for fact in redact_facts(ledger).constraints] == [redact(piece) for piece in pieces]

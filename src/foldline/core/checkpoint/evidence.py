@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
-import msgspec
-
+from foldline.core.checkpoint.redact import strings_in
 from foldline.core.ledger.facts import Ledger
 from foldline.core.ledger.names import Name
 from foldline.core.log.codec import encode
@@ -23,7 +22,7 @@ class Evidence:
     def __init__(self, said: Iterable[Message | str], ledger: Ledger, previous: str | None) -> None:
         pieces = [piece for item in said for piece in _pieces(item)]
         self._text = (
-            "\n".join([*pieces, *_strings(ledger), previous or ""]).replace("\\\\", "/").replace("\\", "/")
+            "\n".join([*pieces, *strings_in(ledger), previous or ""]).replace("\\\\", "/").replace("\\", "/")
         )
 
     @cached_property
@@ -74,15 +73,3 @@ def _written(arguments: dict[str, Any]) -> str:
         return encode(arguments).decode()
     except (RecursionError, ValueError, TypeError):
         return ""
-
-
-def _strings(value: Any) -> Iterator[str]:
-    """Yield the strings in structs and tuples of them."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, msgspec.Struct):
-        for field in msgspec.structs.astuple(value):
-            yield from _strings(field)
-    elif isinstance(value, tuple):
-        for item in value:  # pyright: ignore[reportUnknownVariableType]  a ledger's tuples hold structs or strings
-            yield from _strings(item)

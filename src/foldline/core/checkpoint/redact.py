@@ -14,7 +14,7 @@ alphabet, so taking one secret out can never uncover or hide another: redacting 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -136,11 +136,35 @@ Facts = TypeVar("Facts", bound=msgspec.Struct)
 
 
 def redact_facts(facts: Facts) -> Facts:
-    """Redact every string in a struct of facts (a `Ledger`), nested structs and tuples included."""
+    """Redact every string in a struct of facts (a `Ledger`), nested ones included; citations stay.
+
+    Where there is nothing to redact, which one look at all of them together tells, the same object comes back.
+    """
+    whole = "\n".join(strings_in(facts))
+    return facts if redact(whole) == whole else _redact_struct(facts)
+
+
+_CITATIONS = frozenset(("entry", "entries"))
+
+
+def strings_in(value: Any) -> Iterator[str]:
+    """Yield the strings in a value of structs, tuples and dicts, the entry ids that facts cite left out."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            if name not in _CITATIONS:
+                yield from strings_in(getattr(value, name))
+    elif isinstance(value, tuple | dict):
+        for item in cast("Iterable[Any]", value):
+            yield from strings_in(item)
+
+
+def _redact_struct(facts: Facts) -> Facts:
     changed: dict[str, Any] = {}
     for name in facts.__struct_fields__:
         before = getattr(facts, name)
-        after = _redact_value(before)
+        after = before if name in _CITATIONS else _redact_value(before)
         if after is not before:
             changed[name] = after
     return msgspec.structs.replace(facts, **changed) if changed else facts
@@ -152,11 +176,15 @@ def _redact_value(value: Any) -> Any:
         cleaned = redact(value)
         return value if cleaned == value else cleaned
     if isinstance(value, msgspec.Struct):
-        return redact_facts(value)
+        return _redact_struct(value)
     if isinstance(value, tuple):
         items = cast("tuple[Any, ...]", value)
         redacted = tuple(_redact_value(item) for item in items)
         return items if all(a is b for a, b in zip(items, redacted, strict=True)) else redacted
+    if isinstance(value, dict):
+        named = cast("dict[str, Any]", value)
+        clean = {redact(key): inner for key, inner in named.items()}
+        return named if clean.keys() == named.keys() else clean
     return value
 
 
