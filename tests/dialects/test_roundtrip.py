@@ -60,14 +60,14 @@ def results(messages):
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_generated_conversations_are_valid(name, data):
     assert get(name).validate(data.draw(CHATS[name])) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_same_dialect_gives_back_what_it_took(name, data):
     messages = data.draw(CHATS[name])
     out = rendered(name, decoded(name, messages))
@@ -79,7 +79,7 @@ def test_the_same_dialect_gives_back_what_it_took(name, data):
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_a_valid_list_is_valid_in_the_other_dialect(name, data):
     messages, system = converted(name, data.draw(CHATS[name]))
     assert get(OTHER[name]).validate(messages, system) == []
@@ -87,7 +87,7 @@ def test_a_valid_list_is_valid_in_the_other_dialect(name, data):
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_there_and_back_keeps_texts_calls_and_results(name, data):
     messages = data.draw(FIXED[name])
     before = decoded(name, messages)
@@ -106,7 +106,7 @@ def test_there_and_back_keeps_texts_calls_and_results(name, data):
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_a_longer_list_converts_to_a_longer_list(name, data):
     """Ids and texts of what was there already do not change when a message is appended."""
     messages = data.draw(CHATS[name])
@@ -133,7 +133,7 @@ def _flat(messages):
 
 @pytest.mark.parametrize("name", NAMES)
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_detect_reads_the_content(name, data):
     messages = data.draw(CHATS[name])
     recognised = any(get(name).recognises(message) for message in messages)

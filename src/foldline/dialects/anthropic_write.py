@@ -219,10 +219,8 @@ class Writer:
             return
         role, results, blocks = self._turn
         self._turn = None
-        if role == "assistant":
-            if dropped := _drop_last_thinking(blocks):
-                self.losses.add("thinking at the end of a turn left out", dropped)
-            _trim_end(blocks)
+        if role == "assistant" and (dropped := _drop_last_thinking(blocks)):
+            self.losses.add("thinking at the end of a turn left out", dropped)
         content: Any = [*results, *blocks]
         if not content:
             return
@@ -242,6 +240,9 @@ class Writer:
                 self.losses.add("media in error results left out")
             return _result_block(part, self._ids.result(part.call_id))
         self._note(part)
+        if isinstance(part, Text) and role == "assistant":
+            # the API refuses white space at the end of a last assistant message, and any may be the last
+            return block_of(Text(part.text.rstrip()))
         if isinstance(part, ToolCall):
             return self._call(part)
         if isinstance(part, Media) and role == "assistant":
@@ -276,12 +277,6 @@ class Writer:
 
 def _is_thought(part: Thinking | Opaque) -> bool:
     return isinstance(part, Thinking) or part.kind == "redacted_thinking"
-
-
-def _trim_end(blocks: list[Block]) -> None:
-    """Cut white space at the end of a turn: the API refuses it when the turn is the last one."""
-    if blocks and blocks[-1].get("type") == "text":
-        blocks[-1] = {**blocks[-1], "text": blocks[-1]["text"].rstrip()}
 
 
 def _one_system(given: list[Any]) -> Any | None:

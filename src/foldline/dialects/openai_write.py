@@ -25,6 +25,7 @@ from foldline.dialects.values import OPENAI_CHAT, Losses, Rendered
 ID_LIMIT = 40  # of tool_calls[].id, from the API's own error text
 NAME_LIMIT = 64  # of function.name, API reference
 _KEYS = ("audio", "reasoning_details")
+_INSTEAD = ("tool_calls", "function_call", "refusal", "audio")  # what an assistant says without content
 
 
 def edited(
@@ -39,22 +40,17 @@ def edited(
     if all(number in edits and edits[number] is None for number in range(len(places))):
         return None
     new = dict(body)
-    lists = {
-        key: list(cast("list[Any]", body[key])) for key in ("content", "tool_calls") if _is_list(body, key)
-    }
+    lists: dict[str, list[Any]] = {}
     for number, replacement in edits.items():
         old, (key, place) = places[number]
-        if key in lists and place is not None:
-            lists[key][place] = _patched(lists[key][place], old, replacement)
-        else:
+        if place is None:
             _edit_field(new, key, old, replacement)
+            continue
+        values = lists.setdefault(key, list(body[key]))
+        values[place] = _patched(values[place], old, replacement)
     for key, values in lists.items():
         new[key] = [value for value in values if value is not None]
     return _tidy(new, touched=lists)
-
-
-def _is_list(body: dict[str, Any], key: str) -> bool:
-    return isinstance(body.get(key), list)
 
 
 def _edit_field(new: dict[str, Any], key: str, old: Part, replacement: Part | None) -> None:
@@ -69,7 +65,10 @@ def _edit_field(new: dict[str, Any], key: str, old: Part, replacement: Part | No
         for name in REASONING if key in REASONING else ():
             if new.get(name) == text:
                 del new[name]
-        new.pop(key, None)
+        if key == "content":
+            new[key] = None
+        else:
+            new.pop(key, None)
     elif isinstance(replacement, Opaque):
         new[key] = replacement.data
     else:
@@ -80,11 +79,10 @@ def _tidy(new: dict[str, Any], touched: Mapping[str, list[Any]]) -> dict[str, An
     """Put an assistant's empty lists, and content that is gone, into the form that the API wants."""
     if "tool_calls" in touched and not new["tool_calls"]:
         del new["tool_calls"]
-    if ("content" in touched and not new["content"]) or "content" not in new:
+    if "content" in touched and not new["content"]:
         new["content"] = None
-    if new["content"] is None:
-        spare = ("tool_calls", "function_call", "refusal", "audio")
-        new["content"] = None if any(new.get(key) for key in spare) else ""
+    if new.get("content") is None and not any(new.get(key) for key in _INSTEAD):
+        new["content"] = ""
     return new
 
 

@@ -1,0 +1,319 @@
+"""From one dialect into the other: what is carried, what is named as lost."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.dialects.conversations import anthropic_chats, openai_chats
+from tests.dialects.samples import (
+    ANTHROPIC,
+    OPENAI,
+    PNG,
+    answer,
+    call,
+    calling,
+    image,
+    reply,
+    result,
+    said,
+    text,
+    thinking,
+    turn,
+    use,
+    user,
+)
+
+from foldline.core.log.entries import Edit
+from foldline.core.log.messages import Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from foldline.dialects import decode_all, get
+from foldline.dialects.anthropic_write import OPENING, SYSTEM_NOTE
+
+CHAT = get("openai-chat")
+CLAUDE = get("anthropic")
+
+
+def to_claude(*messages):
+    return CLAUDE.render([(message, ()) for message in decode_all(messages, "openai-chat")])
+
+
+def to_chat(*messages):
+    return CHAT.render([(message, ()) for message in decode_all(messages, "anthropic")])
+
+
+def test_the_chat_sample_as_anthropic():
+    out = to_claude(*OPENAI)
+    assert out.system == [text("You are a coder."), text("Be brief.")]
+    assert out.messages == [
+        reply(text("Fix a.py"), image()),
+        turn(text("Reading."), use("c1", "read", {"path": "a.py"}), use("c2", "bash", {"input": "{broken"})),
+        reply(result("c2", "E: no such file"), result("c1", "print('hi')\n")),
+        said("I can't do that."),
+    ]
+    assert out.warnings == (
+        "field 'name' left out (1)",
+        "field 'x_app_id' left out (1)",
+        "unsigned thinking left out (1)",
+        "call arguments that are no JSON object wrapped in one (1)",
+        "field 'x_took_ms' left out (1)",
+    )
+
+
+def test_the_anthropic_sample_as_chat():
+    out = to_chat(*ANTHROPIC)
+    assert out.messages == [
+        user("Fix a.py"),
+        {
+            "role": "assistant",
+            "content": "Reading.",
+            "tool_calls": [
+                call("t1", "read", '{"path":"a.py","b":[1,null]}'),
+                call("t2", "bash", '{"command":"ls"}'),
+            ],
+        },
+        answer("t2", [text("a.py"), text("[image left out: image/png]")]),
+        answer("t1", "no such file"),
+        user("go on"),
+        said("Done."),
+        reply(
+            text("Use tabs — always."),
+            {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+            text("[image left out]"),
+            text("Now?"),
+        ),
+    ]
+    assert out.warnings == (
+        "signed thinking left out (1)",
+        "field 'cache_control' left out (1)",
+        "image left out (2)",
+        "error flags of tool results left out (1)",
+        "anthropic redacted_thinking left out (1)",
+        "anthropic server_tool_use left out (1)",
+        "anthropic web_search_tool_result left out (1)",
+    )
+
+
+def test_system_messages_in_the_middle_become_user_text_that_says_so():
+    out = to_claude(user("a"), {"role": "system", "content": "Use tabs."}, said("b"))
+    assert out.messages == [reply(text("a"), text(SYSTEM_NOTE + "Use tabs.")), said("b")]
+    assert out.warnings == ("system messages became user messages (1)",)
+
+
+def test_a_list_that_begins_with_the_assistant_gets_a_first_user_message():
+    out = to_claude(said("Hello!"), user("hi"))
+    assert out.messages == [user(OPENING), said("Hello!"), user("hi")]
+    assert out.warnings == ("a first user message added (1)",)
+    assert to_claude({"role": "system", "content": "x"}).messages == [user(OPENING)]
+    assert CLAUDE.render([]).messages == []
+
+
+def test_reused_and_strange_ids_are_made_valid_and_unique():
+    batch = [calling(call("call:1"), call("call.1")), answer("call.1", "b"), answer("call:1", "a")]
+    out = to_claude(user("hi"), *batch, *batch)
+    ids = [
+        block["id"]
+        for message in out.messages
+        for block in message["content"]
+        if isinstance(block, dict) and "id" in block
+    ]
+    assert ids == ["call_1", "call_1_2", "call_1_3", "call_1_4"]
+    assert CLAUDE.validate(out.messages) == []
+    assert [block["content"] for block in out.messages[4]["content"]] == ["b", "a"]
+    assert "call ids changed (4)" in out.warnings
+
+
+def test_new_ids_keep_clear_of_those_that_stay():
+    chat = decode_all([user("hi"), calling(call("t1")), answer("t1"), said("ok")], "openai-chat")
+    claude = decode_all([user("go"), turn(use("t1")), reply(result("t1"))], "anthropic")
+    out = CLAUDE.render([(message, ()) for message in [*chat, *claude]])
+    assert CLAUDE.validate(out.messages) == []
+    assert out.messages[1]["content"][0]["id"] == "t1_2"
+    assert out.messages[-2:] == [turn(use("t1")), reply(result("t1"))]
+
+
+def test_a_result_of_the_other_dialect_finds_its_call():
+    asked = CLAUDE.decode(turn(use("t1"), use("t2")))
+    told = CLAUDE.decode(reply(result("t1")))
+    other = CHAT.decode(answer("t2"))
+    first = CLAUDE.decode(user("hi"))
+    out = CLAUDE.render([(message, ()) for message in (first, asked, told, other)])
+    assert CLAUDE.validate(out.messages) == []
+    out = CHAT.render([(message, ()) for message in (first, asked, told, other)])
+    assert CHAT.validate(out.messages) == []
+
+
+def test_two_calls_with_one_id_are_answered_in_order():
+    message = Message("assistant", (ToolCall("c", "a", {}), ToolCall("c", "b", {})))
+    answers = [Message("tool", (ToolResult("c", (Text(name),)),)) for name in ("1", "2")]
+    items = [(Message("user", (Text("hi"),)), ()), (message, ()), *((found, ()) for found in answers)]
+    for dialect in (CHAT, CLAUDE):
+        assert dialect.validate(dialect.render(items).messages) == []
+
+
+def test_long_ids_and_names_are_shortened_for_chat_completions():
+    out = to_chat(user("hi"), turn(use("t" * 64, "n" * 100)), reply(result("t" * 64)))
+    asked = out.messages[1]["tool_calls"][0]
+    assert len(asked["id"]) == 40
+    assert len(asked["function"]["name"]) == 64
+    assert out.messages[2]["tool_call_id"] == asked["id"]
+    assert out.warnings == ("tool names changed (1)", "call ids changed (1)")
+
+
+def test_names_that_anthropic_refuses_are_made_valid():
+    out = to_claude(user("hi"), calling(call(name="db.query é")), answer())
+    assert out.messages[1]["content"][0]["name"] == "db_query__"
+    assert "tool names changed (1)" in out.warnings
+
+
+def test_results_come_first_and_turns_are_merged():
+    out = to_claude(
+        user("a"), user("b"), calling(call("c1"), call("c2")), answer("c1"), answer("c2"), user("c")
+    )
+    assert out.messages == [
+        reply(text("a"), text("b")),
+        turn(use("c1", "read", {"path": "a.py"}), use("c2", "read", {"path": "a.py"})),
+        reply(result("c1"), result("c2"), text("c")),
+    ]
+
+
+def test_calls_over_two_assistant_messages_become_one_batch():
+    out = to_chat(
+        user("hi"),
+        turn(text("a"), use("t1")),
+        turn(text("b"), use("t2")),
+        reply(result("t2")),
+        reply(result("t1")),
+    )
+    assert CHAT.validate(out.messages) == []
+    assert out.messages[1]["content"] == [text("a"), text("b")]
+
+
+def test_error_results():
+    out = to_claude(user("hi"), calling(call()), answer())
+    assert "is_error" not in out.messages[2]["content"][0]
+    told = Message("tool", (ToolResult("c1", (), is_error=True),))
+    asked = Message("assistant", (ToolCall("c1", "read", {}),))
+    out = CLAUDE.render([(Message("user", (Text("x"),)), ()), (asked, ()), (told, ())])
+    assert CLAUDE.validate(out.messages) == []
+    shown = Message(
+        "tool", (ToolResult("c1", (Text("E"), CLAUDE.decode(reply(image())).parts[0]), is_error=True),)
+    )
+    out = CLAUDE.render([(Message("user", (Text("x"),)), ()), (asked, ()), (shown, ())])
+    assert CLAUDE.validate(out.messages) == []
+    assert out.warnings == ("media in error results left out (1)",)
+
+
+def test_thinking_without_a_signature_and_at_the_end_is_left_out():
+    made = Message("assistant", (Text("a"), Thinking("x"), Thinking("y", "sig")))
+    out = CLAUDE.render([(Message("user", (Text("x"),)), ()), (made, ())])
+    assert out.messages == [user("x"), said("a")]
+    assert out.warnings == ("unsigned thinking left out (1)", "thinking at the end of a turn left out (1)")
+
+
+def test_signed_thinking_of_a_made_message_is_kept():
+    made = Message("assistant", (Thinking("y", "sig"), Text("a")))
+    out = CLAUDE.render([(Message("user", (Text("x"),)), ()), (made, ())])
+    assert out.messages[1] == turn(thinking("y"), text("a"))
+
+
+def test_own_opaque_parts_of_made_messages_are_carried():
+    search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
+    made = Message("assistant", (Opaque("anthropic", "server_tool_use", search), Text("a")))
+    assert CLAUDE.render([(Message("user", (Text("x"),)), ()), (made, ())]).messages[1] == turn(
+        search, text("a")
+    )
+    sound = Message("assistant", (Opaque("openai-chat", "audio", {"id": "a1"}),))
+    assert CHAT.render([(sound, ())]).messages == [
+        {"role": "assistant", "content": None, "audio": {"id": "a1"}}
+    ]
+    clip = {"type": "video_url", "video_url": {"url": "x"}}
+    assert CHAT.render([(Message("user", (Opaque("openai-chat", "video_url", clip),)), ())]).messages == [
+        reply(clip)
+    ]
+    assert to_claude(user("a"), {"role": "user", "content": [clip]}).warnings == (
+        "openai-chat video_url left out (1)",
+    )
+
+
+def test_parts_in_the_wrong_role_are_left_out():
+    odd = Message("user", (ToolCall("c", "f", {}), Thinking("x", "sig"), Text("hi")))
+    assert CLAUDE.render([(odd, ())]).messages == [user("hi")]
+    odd = Message("assistant", (ToolResult("c"), Text("hi"), CLAUDE.decode(reply(image())).parts[0]))
+    out = CLAUDE.render([(Message("user", (Text("x"),)), ()), (odd, ())])
+    assert out.messages[1] == turn(text("hi"), text("[image left out: image/png]"))
+
+
+@pytest.mark.parametrize(
+    ("part", "block"),
+    [
+        (
+            {"type": "input_audio", "input_audio": {"data": "AA", "format": "wav"}},
+            text("[audio left out: audio/wav]"),
+        ),
+        ({"type": "file", "file": {"file_id": "f"}}, text("[document left out]")),
+        (
+            {"type": "file", "file": {"file_data": "data:application/pdf;base64,AA==", "filename": "a.pdf"}},
+            {
+                "type": "document",
+                "source": {"type": "base64", "media_type": "application/pdf", "data": "AA=="},
+                "title": "a.pdf",
+            },
+        ),
+        (
+            {"type": "image_url", "image_url": {"url": "data:image/tiff;base64,AA=="}},
+            text("[image left out: image/tiff]"),
+        ),
+        ({"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}, image()),
+    ],
+)
+def test_media_into_anthropic(part, block):
+    out = to_claude({"role": "user", "content": [text("see"), part]})
+    assert out.messages == [reply(text("see"), block)]
+    assert CLAUDE.validate(out.messages) == []
+    assert bool(out.warnings) == (block["type"] == "text")
+
+
+def test_media_into_chat_completions():
+    pdf = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "AA=="}}
+    out = to_chat(reply(pdf, image()))
+    assert out.messages[0]["content"][0] == {
+        "type": "file",
+        "file": {"filename": "document.pdf", "file_data": "data:application/pdf;base64,AA=="},
+    }
+    assert CHAT.validate(out.messages) == []
+    linked = {"type": "document", "source": {"type": "url", "url": "http://x/a.pdf"}}
+    assert to_chat(reply(text("a"), linked)).messages == [reply(text("a"), text("[document left out]"))]
+
+
+def test_edits_of_the_other_dialect():
+    message = CHAT.decode(answer("c1", "long"))
+    edit = Edit("e", 0, "blanked", ToolResult("c1", (Text("[gone]"),)))
+    asked = CHAT.decode(calling(call()))
+    out = CLAUDE.render([(CHAT.decode(user("x")), ()), (asked, ()), (message, [edit])])
+    assert out.messages[2] == reply(result("c1", "[gone]"))
+
+
+CHATS = {"openai-chat": openai_chats(), "anthropic": anthropic_chats()}
+
+
+@pytest.mark.parametrize("name", CHATS)
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_sessions_that_changed_their_dialect_are_valid_in_both(name, data):
+    """A log whose messages came from one provider, then from the other, then from the first again."""
+    order = data.draw(st.lists(st.sampled_from(sorted(CHATS)), min_size=2, max_size=3))
+    messages = []
+    for number, dialect in enumerate(order):
+        part = decode_all(data.draw(CHATS[dialect]), dialect)
+        if number and dialect == "anthropic" == name and any(_ids(messages) & _ids([m]) for m in part):
+            continue  # two native lists that share ids were never one valid request
+        if dialect == "openai-chat" and number:
+            part = [message for message in part if message.role not in ("system", "developer")]
+        messages += part
+    out = get(name).render([(message, ()) for message in messages])
+    starts = out.messages and name == "anthropic" and out.messages[0]["role"] != "user"
+    assert starts or not out.messages or get(name).validate(out.messages, out.system) == []
+
+
+def _ids(messages):
+    return {
+        call.id for message in messages for call in message.calls if message.native.dialect == "anthropic"
+    }

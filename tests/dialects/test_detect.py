@@ -1,0 +1,78 @@
+"""Which dialect a list is in, and what is no list of messages."""
+
+import pytest
+from tests.dialects.samples import (
+    ANTHROPIC,
+    OPENAI,
+    answer,
+    call,
+    calling,
+    dumped,
+    image,
+    reply,
+    result,
+    said,
+    text,
+    thinking,
+    turn,
+    use,
+    user,
+)
+
+from foldline.dialects import decode_all, detect, get, names
+from foldline.errors import DialectError
+
+SYSTEM = {"role": "system", "content": "x"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "name"),
+    [
+        (OPENAI, "openai-chat"),
+        (ANTHROPIC, "anthropic"),
+        ([], "openai-chat"),
+        ([user("a"), said("b")], "openai-chat"),
+        ([reply(text("a"))], "openai-chat"),
+        ([user("a"), calling(call())], "openai-chat"),
+        ([answer()], "openai-chat"),
+        ([{"role": "function", "name": "f", "content": "x"}], "openai-chat"),
+        ([reply({"type": "image_url", "image_url": {"url": "x"}})], "openai-chat"),
+        ([{**said("x"), "reasoning_content": "hm"}], "openai-chat"),
+        ([user("a"), turn(use())], "anthropic"),
+        ([reply(result())], "anthropic"),
+        ([turn(thinking(), text("x"))], "anthropic"),
+        ([reply(image())], "anthropic"),
+        ([SYSTEM, user("a"), turn(use())], "anthropic"),
+        ([user("a"), {"role": "assistant", "content": [{"type": ["tool_use"]}]}], "openai-chat"),
+    ],
+)
+def test_detect(messages, name):
+    assert detect(messages) == name
+    assert detect([dumped(message) for message in messages]) == name
+
+
+@pytest.mark.parametrize("messages", [None, 5, "[]", b"[]", user("hi"), object()])
+def test_what_is_no_list_is_refused(messages):
+    with pytest.raises(DialectError, match="list of messages"):
+        detect(messages)
+
+
+@pytest.mark.parametrize("junk", [None, 5, "hi", {}, {"role": None}, {"type": "message"}, b"{", [user("hi")]])
+def test_what_is_no_message_is_refused_with_its_place(junk):
+    with pytest.raises(DialectError) as caught:
+        detect([turn(use()), junk])
+    assert caught.value.index == 1
+    with pytest.raises(DialectError):
+        decode_all([user("x"), junk])
+
+
+def test_names():
+    assert names() == ("anthropic", "openai-chat")
+    assert [get(name).name for name in names()] == list(names())
+    with pytest.raises(DialectError, match="anthropic, openai-chat"):
+        get("gemini")
+
+
+def test_decode_all_says_which_message():
+    with pytest.raises(DialectError, match="message 1"):
+        decode_all([user("hi"), {"role": "robot", "content": "x"}])

@@ -1,0 +1,52 @@
+"""Ids and names in another dialect."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foldline.dialects.ids import Ids, safe, shortened
+
+
+def test_shortened():
+    assert shortened("abc", 3) == "abc"
+    long, other = shortened("a" * 100, 40), shortened("a" * 101, 40)
+    assert len(long) == len(other) == 40
+    assert long != other
+    assert shortened("\ud83d" * 100, 40).endswith(shortened("\ud83d" * 100, 40)[-8:])
+
+
+def test_safe():
+    assert safe("a.b:c", 10, "x") == "a_b_c"
+    assert safe("", 10, "x") == "x"
+    assert safe("é", 10, "x") == "_"
+
+
+def test_ids_that_are_fine_stay():
+    ids = Ids(limit=64, everywhere=True, any_text=False)
+    ids.batch()
+    assert [ids.call("a"), ids.call("b"), ids.result("b"), ids.result("a")] == ["a", "b", "b", "a"]
+    assert ids.renamed == 0
+    assert ids.result("never:called") == "never_called"
+
+
+def test_ten_thousand_calls_of_one_id_take_no_time():
+    ids = Ids(limit=64, everywhere=True, any_text=False)
+    found = set()
+    for _ in range(10_000):
+        ids.batch()
+        found.add(ids.call("call_0"))
+        assert ids.result("call_0") in found
+    assert len(found) == 10_000
+
+
+@given(st.lists(st.lists(st.text("a:.", min_size=1, max_size=3), unique=True, max_size=3), max_size=6))
+def test_calls_and_results_agree(batches):
+    ids = Ids(limit=8, everywhere=True, any_text=False, taken=["a"])
+    seen = {"a"}
+    for batch in batches:
+        ids.batch()
+        called = {old: ids.call(old) for old in batch}
+        assert not seen & set(called.values())
+        assert len(set(called.values())) == len(called)
+        seen |= set(called.values())
+        assert {old: ids.result(old) for old in reversed(batch)} == called
+        assert all(len(new) <= 8 for new in called.values())
