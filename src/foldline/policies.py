@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast, get_args, get_origin, get_type_hints
 
@@ -170,9 +170,9 @@ def _check_choice(hint: Any, value: Any, at: str) -> None:
     options = get_args(hint) if get_origin(hint) is Literal else ()
     several = get_args(hint)[0] if get_origin(hint) is tuple else None
     if several is not None and get_origin(several) is Literal:
-        if not isinstance(value, list):
+        if not isinstance(value, list | tuple):
             raise PolicyError(f"{at} = {value!r}: must be a list of {', '.join(get_args(several))}")
-        for one in cast("list[Any]", value):
+        for one in cast("Sequence[Any]", value):
             _check_choice(several, one, at)
     if options and value not in options:
         raise PolicyError(f"{at} = {value!r}: must be one of {', '.join(map(str, options))}")

@@ -1,0 +1,98 @@
+"""A policy in words, for tables and for a person who asks why."""
+
+from __future__ import annotations
+
+from foldline.core.decide.policy import Policy
+from foldline.core.measure.window import Amount
+
+MOMENTS = {
+    "turn_start": "turn start",
+    "after_reply": "after a reply",
+    "after_tools": "after tools",
+    "before_smaller_window": "model switch",
+    "append": "every append",
+}
+CUTS = {
+    "turn": "whole turns",
+    "user": "from a user message",
+    "user_or_plain_assistant": "from a user message or a reply without calls",
+    "not_result": "never from a result",
+    "any": "anywhere",
+}
+
+
+def describe(policy: Policy) -> dict[str, str]:
+    """Return what a policy does, one phrase for each of: triggers, checked, keeps, prunes, summary."""
+    return {
+        "triggers": _triggers(policy),
+        "checked": ", ".join(MOMENTS.get(moment, moment) for moment in policy.check_at) or "never",
+        "keeps": _keeps(policy),
+        "prunes": _prunes(policy),
+        "summary": _summary(policy),
+    }
+
+
+def amount(given: Amount) -> str:
+    """Return an amount as people write it: `20,000`, `35%`, `min(20,000, 20% of usable)`."""
+    of = " of usable" if given.of == "usable" else ""
+    ways = [
+        *([f"{given.tokens:,}"] if given.tokens is not None else []),
+        *([f"{given.fraction * 100:g}%{of}"] if given.fraction is not None else []),
+        *(["max output"] if given.output else []),
+        *([f"input limit − {given.less:,}"] if given.less is not None else []),
+    ]
+    return f"min({', '.join(ways)})" if len(ways) > 1 else "".join(ways) or "0"
+
+
+def _triggers(policy: Policy) -> str:
+    if policy.hard is None and policy.soft is None:
+        return "never by itself"
+    whole = Amount(fraction=1.0, of="usable")
+    reserve = amount(policy.reserve)
+    hard = f"context − {reserve}" if policy.hard == whole else amount(policy.hard or Amount())
+    soft = [f"soft {amount(policy.soft)}"] if policy.soft and policy.background else []
+    by_limit: dict[int, list[str]] = {}
+    for name, tokens in policy.limits.items():
+        by_limit.setdefault(tokens, []).append(name)
+    by_model = [f"{tokens:,} for {', '.join(names)}" for tokens, names in by_limit.items()]
+    left = [f"reserve {reserve}"] if "usable" in hard else []
+    return "; ".join([*soft, f"hard {hard}" if soft else hard, *left, *by_model])
+
+
+def _keeps(policy: Policy) -> str:
+    keep = policy.keep
+    ways = [
+        *([amount(keep.amount)] if keep.amount else []),
+        *([f"{keep.messages} messages"] if keep.messages is not None else []),
+        *([f"{keep.message_fraction * 100:g}% of messages"] if keep.message_fraction is not None else []),
+    ]
+    quoted = [f"user messages up to {policy.quote_user_tokens:,}"] if policy.quote_user_tokens else []
+    if not ways:
+        return quoted[0] if quoted else "nothing"
+    kept = f"min({', '.join(ways)})" if len(ways) > 1 else ways[0]
+    crossing = [] if policy.cross_boundary else ["never across a boundary"]
+    return "; ".join([kept, CUTS[policy.cut_rule], *crossing, *quoted])
+
+
+def _prunes(policy: Policy) -> str:
+    if not policy.enable_pruning:
+        return "no"
+    return f"{amount(policy.prune_minimum)} outside {amount(policy.prune_protect)}"
+
+
+def _summary(policy: Policy) -> str:
+    around = [
+        word
+        for word, there in (
+            ("prefix", policy.prefix),
+            ("suffix", policy.suffix),
+            ("acknowledgement", policy.ack),
+            ("ledger", policy.ledger),
+            ("numbered", policy.versions),
+            ("then the model is asked to go on", policy.continuation),
+        )
+        if there
+    ]
+    return ", ".join(
+        [f"{policy.summary_prompt} ≤ {amount(policy.summary_tokens)} as {policy.summary_role}", *around]
+    )
