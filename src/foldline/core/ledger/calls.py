@@ -59,6 +59,25 @@ _REFUSED = re.compile(
 )
 
 
+_REJECTED = re.compile(
+    r"doesn['’]t want to (?:proceed|take this action)|user (?:rejected|denied|declined|cancelled)|rejected by (?:the )?user|"
+    r"\[?request interrupted by user|tool use was rejected|<tool_use_error>sibling tool call|cancelled: parallel tool call",
+    re.IGNORECASE,
+)
+
+
+def ends(text: str) -> str:
+    """Return the head and the tail of a result in whole lines: all of it where it is short."""
+    if len(text) <= HEAD + TAIL:
+        return text
+    return f"{text[:HEAD]}\n{text[-TAIL:].partition(chr(10))[2]}"
+
+
+def rejected(result: ToolResult) -> bool:
+    """Whether a call never ran: a person said no, or it fell with the batch it came in."""
+    return bool(_REJECTED.search(result.text[:HEAD]))
+
+
 def exit_code(text: str) -> int | None:
     """Return the exit code that a result names at its head or tail, as the known agents write it."""
     for pattern in (_EXIT, _EXIT_WITHIN):

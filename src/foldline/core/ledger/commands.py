@@ -9,13 +9,15 @@ from typing import Any
 import msgspec
 
 from foldline.core.ledger import shell
-from foldline.core.ledger.calls import HEAD, TAIL, Use, arguments, exit_code, plain, uses
+from foldline.core.ledger.calls import Use, arguments, ends, exit_code, plain, rejected, uses
 from foldline.core.ledger.facts import CommandFact
-from foldline.core.ledger.sentences import clip, word_set
+from foldline.core.ledger.sentences import cut, word_set
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import ToolCall
 
 OUTCOME = 160
+LINE = 240
+"""Characters beyond which a line of output is data and tells nothing."""
 COMMAND = 400
 CITED = 12
 
@@ -41,6 +43,11 @@ _FAILED_LINE = re.compile(
     r"^[\w.]*(?:Error|Exception): |Segmentation fault|No such file or directory|[✖✗✘×] \d* ?(?:problem|fail|error)).{0,300}$",
     re.MULTILINE | re.IGNORECASE,
 )
+_DEFINITE = re.compile(
+    r"^[\w.]*(?:Error|Exception)\b.*: |\bE  +\w+(?:Error|Exception)\b|error(?: TS\d+|\[E\d+\]):|--- FAIL: |^FAILED? \S+::|"
+    r"^\S+:\d+(?::\d+)?: .*\berror|^(?:fatal|error): |command not found|No such file"
+)
+_SOME = re.compile(r"[1-9]\d* (?:fail|err)", re.IGNORECASE)
 _ZERO = re.compile(r"\b0 (?:failed|failing|failures?|errors?)\b", re.IGNORECASE)
 _PASSED_LINE = re.compile(
     r"^.{0,200}?(?:\b\d+ (?:passed|passing)\b|test result: ok|^ok  ?\t?\S|^PASS\b|\bOK \(|^OK$|\b0 (?:failed|errors|problems|failures)\b|"
@@ -122,41 +129,46 @@ def judge(use: Use, silent_means_passed: bool = False) -> tuple[bool | None, str
     if use.result is None:
         return None, ""
     text = use.result.text
-    ends = text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}"
+    shown = ends(text)
     command = command_of(use.call) or ""
     code = exit_code(text)
     if use.passed is False:
-        if code == 1 and last_name(command) in _SEARCHES and not re.search(r"error|No such file", ends):
+        if code == 1 and last_name(command) in _SEARCHES and not re.search(r"error|No such file", shown):
             return None, ""
-        return False, telling(ends, failed=True)
+        return False, telling(shown, failed=True)
     looks = not is_notable(command)
-    if not looks and _STRONG.search(ends):
-        return False, telling(ends, failed=True)
-    if code == 0 or (silent_means_passed and use.passed is None) or (not looks and _PASSED_LINE.search(ends)):
-        return True, "" if looks else telling(ends, failed=False)
-    return None, "" if looks else telling(ends, failed=False)
+    if not looks and _STRONG.search(shown):
+        return False, telling(shown, failed=True)
+    if (
+        code == 0
+        or (silent_means_passed and use.passed is None)
+        or (not looks and _PASSED_LINE.search(shown))
+    ):
+        return True, "" if looks else telling(shown, failed=False)
+    return None, "" if looks else telling(shown, failed=False)
 
 
 def telling(text: str, *, failed: bool) -> str:
-    """Return the line of an output that tells most: its first error line, or its last line of success."""
+    """Return the line of an output that tells most: its most definite error line, or its last line of success."""
     pattern = _FAILED_LINE if failed else _PASSED_LINE
     lines = [match.group().strip() for match in pattern.finditer(text)]
     if failed:
-        lines = [
-            line for line in lines if not _ZERO.search(line) or re.search(r"[1-9]\d* (?:fail|err)", line)
-        ]
+        lines = [line for line in lines if not _ZERO.search(line) or _SOME.search(line)]
+        definite = [line for line in lines if _DEFINITE.search(line)]
         if lines:
-            return clip(lines[0], OUTCOME)
+            return cut((definite or lines)[0], OUTCOME)
     elif lines:
-        return clip(lines[-1], OUTCOME)
+        return cut(lines[-1], OUTCOME)
     rest = [
-        line.strip() for line in text.splitlines() if re.search(r"\w", line) and not _ENVELOPE.match(line)
+        line.strip()
+        for line in text.splitlines()
+        if len(line) <= LINE and re.search(r"\w{2}", line) and not _ENVELOPE.match(line)
     ]
-    return clip(rest[0] if failed else rest[-1], OUTCOME) if rest else ""
+    return cut(rest[0] if failed else rest[-1], OUTCOME) if rest else ""
 
 
 _ENVELOPE = re.compile(
-    r"\s*(?:Exit code\b|Wall time\b|Total output lines\b|Output:|Process exited|Chunk ID|Command exited|\(no output\)|Original token)"
+    r"\s*(?:Exit code\b|Wall time\b|Total output lines\b|Output:|Process exited|Chunk ID|Command exited|\(no output\)|Original token|> \S+@\S+|> [\w./-]+ |\$ )"
 )
 
 
@@ -167,7 +179,7 @@ def from_uses(calls: Iterable[Use]) -> tuple[CommandFact, ...]:
     found: dict[str, CommandFact] = {}
     for use in all_uses:
         command = command_of(use.call)
-        if command is None or use.result is None or not is_notable(command):
+        if command is None or use.result is None or rejected(use.result) or not is_notable(command):
             continue
         passed, outcome = judge(use, use.call.name in speaks)
         key = normal(command)
@@ -184,15 +196,31 @@ def from_uses(calls: Iterable[Use]) -> tuple[CommandFact, ...]:
 
 def speaking(calls: Sequence[Use]) -> frozenset[str]:
     """Return the tools whose results name exit codes or raise flags only when something failed."""
-    loud = {use.call.name for use in calls if use.passed is False and use.result}
-    quiet = {use.call.name for use in calls if use.passed is True}
+    loud: set[str] = set()
+    quiet: set[str] = set()
+    for use in calls:
+        if use.result is None:
+            continue
+        code = exit_code(use.result.text)
+        if use.result.is_error or code:
+            loud.add(use.call.name)
+        elif code == 0:
+            quiet.add(use.call.name)
     return frozenset(loud - quiet)
 
 
+_LEADING_FOLDER = re.compile(r"^cd\s+(?:'[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
+_OUTPUT_CUT = re.compile(
+    r"\s*(?:2>&1)?\s*(?:\|\s*(?:head|tail|grep|rg|less|cat)\b(?:[^|;&'\"]|'[^']*'|\"[^\"]*\")*)?\Z"
+)
+
+
 def normal(command: str) -> str:
-    """Return the form in which two runs of one command are equal: spaces folded, output cuts dropped."""
-    short = re.sub(r"\s*(?:2>&1)?\s*\|\s*(?:head|tail)\b[^|;&]*$", "", command[:COMMAND].strip())
-    return " ".join(re.sub(r"\s*2>&1\s*$", "", short).split())
+    """Return the form in which two runs of one command are equal: no `cd` before it, no pipe that cuts its output."""
+    short = _LEADING_FOLDER.sub("", command[:COMMAND].strip())
+    for _ in range(3):
+        short = _OUTPUT_CUT.sub("", short)
+    return " ".join(short.split())
 
 
 def cited(old: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from foldline.core.ledger import shell
-from foldline.core.ledger.calls import HEAD, TAIL, Use, uses
+from foldline.core.ledger.calls import Use, ends, rejected, uses
 from foldline.core.ledger.commands import cited, command_of, is_notable, judge, normal, speaking, telling
 from foldline.core.ledger.facts import ErrorFact
 from foldline.core.ledger.files import touches
@@ -18,8 +18,7 @@ from foldline.core.log.entries import Said
 SOURCE = 160
 
 _NO_ERROR = re.compile(
-    r"Sibling tool call|doesn't want to (?:proceed|take)|user (?:rejected|denied|declined|cancelled)|"
-    r"interrupted by user|was rejected|File has not been read yet|exceeds maximum allowed tokens|^\(?no output\)?$",
+    r"File has not been read yet|exceeds maximum allowed tokens|^\(?no output\)?$",
     re.IGNORECASE,
 )
 _VARIES = re.compile(
@@ -60,8 +59,7 @@ def _failure(use: Use) -> Failure | None:
     """Read a failed call."""
     assert use.result is not None
     text = _TAGS.sub("", use.result.text)
-    ends = text if len(text) <= HEAD + TAIL else f"{text[:HEAD]}\n{text[-TAIL:]}"
-    line = telling(ends, failed=True)
+    line = telling(ends(text), failed=True)
     if not line or _NO_ERROR.search(line):
         return None
     command = command_of(use.call)
@@ -107,7 +105,7 @@ def from_uses(calls: Iterable[Use]) -> tuple[ErrorFact, ...]:
     passed = _Passed()
     failures: list[tuple[int, Use, Failure]] = []
     for index, use in enumerate(all_uses):
-        if use.result is None:
+        if use.result is None or rejected(use.result):
             continue
         command = command_of(use.call)
         outcome = judge(use, use.call.name in speaks)[0] if command else use.passed

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from foldline.core.ledger import shell
-from foldline.core.ledger.calls import Use, arguments, by_plain_key, plain, strings, uses
+from foldline.core.ledger.calls import Use, arguments, by_plain_key, plain, rejected, strings, uses
 from foldline.core.ledger.commands import command_of, folder_of
 from foldline.core.ledger.facts import FileFact
 from foldline.core.ledger.patches import is_patch, patched
@@ -230,7 +230,7 @@ def from_uses(calls: Iterable[Use]) -> tuple[FileFact, ...]:
     """Take the files from calls that worked, in the order of their last use."""
     files: dict[str, FileFact] = {}
     for use in calls:
-        if use.result is None or use.passed is False:
+        if use.result is None or use.passed is False or rejected(use.result):
             continue
         seen: set[tuple[str, str]] = set()
         for touch in touches(use):

@@ -19,7 +19,7 @@ from foldline.core.log.entries import Said
 TEXT = 300
 _STATE_KEYS = ("status", "state", "done", "completed", "complete", "checked")
 _TEXT_KEYS = ("content", "text", "task", "step", "title", "subject", "name", "description", "todo", "item")
-_TASK_TOOL = re.compile(r"task|todo|plan|issue|ticket")
+_TASK_TOOL = re.compile(r"task|todo|plan")
 _ID_KEYS = ("taskid", "todoid", "id", "itemid")
 _DONE = re.compile(
     r"complete|done|finished|closed|cancel|deleted|removed|true|resolved|skipped", re.IGNORECASE
@@ -87,7 +87,7 @@ def _item_in(use: Use) -> OpenFact | None:
         if not number:
             return None
     state = _state(args)
-    if number and (subject or state is not None):
+    if 0 < len(number) <= 12 and (subject or state is not None):
         return OpenFact(clip(f"#{number} {subject}".strip(), TEXT), "todo", state or "pending", use.entry)
     return None
 
@@ -140,18 +140,21 @@ def _checklist(entries: Sequence[Said]) -> Iterator[OpenFact]:
                 return
 
 
+def _shown(use: Use) -> str:
+    """Return a call in one line: its tool and what it was about."""
+    what = command_of(use.call) or next((touch.path for touch in touches(use)), "")
+    what = what or next((text for text in strings(arguments(use.call)) if text.strip()), "")
+    return clip(f"{use.call.name}: {what}" if what else use.call.name, TEXT)
+
+
 def _unanswered(calls: Sequence[Use]) -> Iterator[OpenFact]:
-    """Yield the calls that no result answers."""
-    for use in calls:
-        if use.result is None:
-            what = command_of(use.call) or next((touch.path for touch in touches(use)), "")
-            what = what or next((text for text in strings(arguments(use.call)) if text.strip()), "")
-            yield OpenFact(
-                clip(f"{use.call.name}: {what}" if what else use.call.name, TEXT),
-                "call",
-                "unanswered",
-                use.entry,
-            )
+    """Yield the calls that no result answers, but for those that were made again and answered."""
+    if all(use.result is not None for use in calls):
+        return
+    last = {_shown(use): index for index, use in enumerate(calls) if use.result is not None}
+    for index, use in enumerate(calls):
+        if use.result is None and last.get(_shown(use), -1) < index:
+            yield OpenFact(_shown(use), "call", "unanswered", use.entry)
 
 
 def _next(entries: Sequence[Said]) -> Iterator[OpenFact]:

@@ -65,6 +65,11 @@ def clip(text: str, limit: int) -> str:
     return (head[:space] if space > limit * 2 // 3 else head) + "…"
 
 
+def cut(line: str, limit: int) -> str:
+    """Shorten one line to at most `limit` characters, its spaces as they are, marked by an ellipsis."""
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
 def word_set(text: str) -> frozenset[str]:
     """Return the words of a list that is written as one string."""
     return frozenset(text.split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 
@@ -28,12 +29,11 @@ _SHELLS = word_set("bash sh zsh dash ksh fish pwsh powershell powershell.exe cmd
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One simple command: its words, its redirections as (operator, target), where it runs, its heredoc."""
+    """One simple command: its words, its redirections as (operator, target), and the folder it runs in."""
 
     words: tuple[str, ...]
     redirects: tuple[tuple[str, str], ...] = ()
     cwd: str = ""
-    heredoc: str = ""
 
 
 class Effect(msgspec.Struct, frozen=True):
@@ -74,59 +74,68 @@ def join(cwd: str, path: str) -> str:
     return "/".join(parts) or whole
 
 
+@functools.lru_cache(maxsize=256)
 def steps(command: str, cwd: str = "") -> tuple[Step, ...]:
-    """Split a command line into its simple commands, `cd` followed; at most its first 20,000 characters."""
-    found: list[Step] = []
+    """Split a command line into its simple commands, `cd` followed; at most its first 20,000 characters.
+
+    The last few answers are remembered: several kinds of fact ask about the same command.
+    """
     text = command[:_SCANNED]
-    at = 0
-    words: list[str] = []
-    redirects: list[tuple[str, str]] = []
+    line = _Line(cwd)
     marks: list[str] = []
-    operator = ""
-    body = ""
-
-    def close() -> None:
-        nonlocal words, redirects, operator, cwd, body
-        if words or redirects:
-            found.append(Step(tuple(words), tuple(redirects), cwd, body))
-            cwd = _moved(words, cwd)
-        words, redirects, operator, body = [], [], "", ""
-
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None:
-            break
+    at = 0
+    while at < len(text) and (match := _TOKEN.match(text, at)):
         at = match.end()
         kind = match.lastgroup
         if kind in ("mark", "quote", "heredoc"):
             marks.append(match.group("mark"))
         elif kind == "redirect":
-            operator = match.group()
+            line.operator = match.group()
         elif kind == "word":
-            word = unquote(match.group())
-            if operator:
-                redirects.append((operator, word))
-                operator = ""
-            else:
-                words.append(word)
+            line.add(unquote(match.group()))
         elif kind == "cut":
             if match.group() == "\n" and marks:
-                body, at = _heredoc(text, at, marks)
+                at = _after_heredocs(text, at, marks)
                 marks = []
-            close()
-    close()
-    return tuple(found)
+            line.close()
+    line.close()
+    return tuple(line.found)
 
 
-def _heredoc(text: str, at: int, marks: list[str]) -> tuple[str, int]:
-    """Return the body of the heredocs that begin at `at`, and where the command goes on."""
-    start = at
+class _Line:
+    """The simple command that is being read, and those read before it."""
+
+    def __init__(self, cwd: str) -> None:
+        self.found: list[Step] = []
+        self.cwd = cwd
+        self.operator = ""
+        self._words: list[str] = []
+        self._redirects: list[tuple[str, str]] = []
+
+    def add(self, word: str) -> None:
+        """Take a word: the target of a redirection that waits for one, else a word of the command."""
+        if self.operator:
+            self._redirects.append((self.operator, word))
+            self.operator = ""
+        else:
+            self._words.append(word)
+
+    def close(self) -> None:
+        """End the command; a `cd` moves those that follow."""
+        if self._words or self._redirects:
+            self.found.append(Step(tuple(self._words), tuple(self._redirects), self.cwd))
+            self.cwd = _moved(self._words, self.cwd)
+        self._words, self._redirects, self.operator = [], [], ""
+
+
+def _after_heredocs(text: str, at: int, marks: list[str]) -> int:
+    """Return where the command goes on after the heredocs that begin at `at`."""
     for mark in marks:
         end = re.compile(rf"^[ \t]*{re.escape(mark)}[ \t]*$", re.MULTILINE).search(text, at)
         if end is None:
-            return text[start:], len(text)
+            return len(text)
         at = end.end()
-    return text[start:at], at
+    return at
 
 
 def _moved(words: list[str], cwd: str) -> str:
