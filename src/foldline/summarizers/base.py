@@ -1,0 +1,24 @@
+"""What a compaction needs of whoever writes its summary."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
+
+
+class Summarizer(Protocol):
+    """Answer requests for summaries. `name` goes into the receipt."""
+
+    @property
+    def name(self) -> str:
+        """Name the summariser, such as `offline` or `provider:model`."""
+        ...
+
+    async def summarize(self, request: SummaryRequest) -> SummaryReply:
+        """Write the summary that is asked for.
+
+        The reply is judged by the core before anything of it is stored: an implementation reports how the
+        model stopped and what it cost, and raises what its provider raises.
+        """
+        ...

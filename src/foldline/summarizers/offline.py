@@ -1,0 +1,68 @@
+"""Checkpoints without a model, a key or a network: the default, the fallback, and the yardstick."""
+
+from __future__ import annotations
+
+from foldline.core.checkpoint.redact import redact, redact_facts
+from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
+from foldline.core.ledger.compose import Composed, compose
+from foldline.core.ledger.facts import Ledger
+from foldline.core.ledger.open_work import is_done
+from foldline.core.ledger.sentences import clip
+from foldline.core.measure.tokens import OFFLINE, Counter
+
+NAME = "offline"
+ATTEMPTS = 3  # times that a text is written shorter because redacting made it longer
+WORDS = 160  # characters of a request or of open work that a line for display quotes
+
+
+class OfflineSummarizer:
+    """Write every summary from the ledger, by rule. It never fails, and costs nothing."""
+
+    name = NAME
+
+    def __init__(self, counter: Counter = OFFLINE) -> None:
+        self.counter = counter
+
+    async def summarize(self, request: SummaryRequest) -> SummaryReply:
+        """Write the summary that is asked for; the same request gives the same text."""
+        return self.write(request)
+
+    def write(self, request: SummaryRequest) -> SummaryReply:
+        """Write the summary that is asked for, in at most `request.tokens` tokens of this counter.
+
+        The reply carries the ledger reduced to what the next fold should know. Neither holds a secret.
+        """
+        ledger = redact_facts(request.ledger)
+        if request.kind == "display":
+            return SummaryReply(text=_two_sentences(ledger), summarizer=NAME, ledger=ledger)
+        focus = " ".join(words for words in (request.instructions, request.goal) if words)
+        done = self._composed(ledger, request.tokens, request.previous, redact(focus) or None)
+        return SummaryReply(text=done.text, summarizer=NAME, ledger=done.ledger)
+
+    def _composed(self, ledger: Ledger, most: int, previous: str | None, focus: str | None) -> Composed:
+        """Compose and redact: lines put side by side could spell a secret that no fact held alone."""
+        budget = max(most, 1)
+        done = Composed("", ledger)
+        for _ in range(ATTEMPTS):
+            written = compose(
+                ledger, max(budget, 1), self.counter.count, previous=previous, instructions=focus
+            )
+            done = Composed(redact(written.text), written.ledger)
+            over = self.counter.count(done.text) - most
+            if done.text == written.text or over <= 0:
+                break
+            budget -= over + 8
+        return done
+
+
+def _two_sentences(ledger: Ledger) -> str:
+    """What a list of sessions shows: what was worked on, and what is open."""
+    asked = clip(ledger.requests[-1].text, WORDS).rstrip(".") if ledger.requests else "Nothing was asked yet"
+    changed = sum(fact.status != "read" for fact in ledger.files)
+    files = f" ({changed} file{'s' if changed != 1 else ''} changed)" if changed else ""
+    waiting = [fact.text for fact in ledger.open if not is_done(fact)]
+    blocked = [fact.text for fact in ledger.errors if not fact.fixed]
+    still = (
+        clip((waiting or blocked)[-1], WORDS).rstrip(".") if waiting or blocked else "nothing that is known"
+    )
+    return f"{asked}{files}. Open: {still}."

@@ -1,0 +1,124 @@
+import asyncio
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.core.checkpoint.talk import assistant, call, entries, result, user
+
+from foldline.core.checkpoint.request import SummaryRequest
+from foldline.core.checkpoint.summary import Accepted, check
+from foldline.core.ledger.collect import collect
+from foldline.core.ledger.facts import ConstraintFact, ErrorFact, FileFact, Ledger, OpenFact, RequestFact
+from foldline.core.measure.tokens import OFFLINE
+from foldline.summarizers import OfflineSummarizer, Summarizer
+
+KEY = "gh" + "p_" + "a1B2c3D4e5" * 4
+TALK = entries(
+    user("Rename the table users to members in db/schema.sql. Never drop any data."),
+    assistant("I look at the schema first.", call("c1", "read", path="db/schema.sql")),
+    result("c1", "CREATE TABLE users (id int);\n" * 40),
+    assistant(
+        "Now I rename it.", call("c2", "edit", path="db/schema.sql", old_string="users", new_string="members")
+    ),
+    result("c2", "ok"),
+    assistant("The tests next.", call("c3", "bash", command="make test")),
+    result("c3", "exit code: 1\nFAILED tests/test_db.py::test_name - no such table: users"),
+    assistant("One test still uses the old name; next I fix tests/test_db.py."),
+    tokens=400,
+)
+LEDGER = collect(TALK)
+
+
+def asked(kind="first", *, tokens=900, ledger=LEDGER, **more):
+    return SummaryRequest(
+        kind=kind, system="", prompt="", folded=TALK, previous=None, ledger=ledger, tokens=tokens, **more
+    )
+
+
+def write(request):
+    return OfflineSummarizer().write(request)
+
+
+def test_the_summary_is_one_that_would_be_accepted_from_a_model():
+    reply = write(asked())
+
+    assert (reply.summarizer, reply.stop, reply.usage) == ("offline", "end", None)
+    assert check(reply, asked(), counter=OFFLINE) == Accepted(reply.text)
+    for word in ("Never drop any data.", "db/schema.sql", "make test", "no such table: users"):
+        assert word in reply.text
+
+
+def test_it_keeps_to_its_budget_and_carries_the_ledger_on():
+    for tokens in (0, 1, 40, 150, 400):
+        reply = write(asked(tokens=tokens))
+        assert OFFLINE.count(reply.text) <= max(tokens, 1)
+        assert reply.ledger is not None
+        assert reply.ledger.constraints == LEDGER.constraints
+
+
+def test_the_async_form_gives_the_same_and_fits_the_protocol():
+    summarizer: Summarizer = OfflineSummarizer()
+
+    assert asyncio.run(summarizer.summarize(asked())) == write(asked())
+    assert summarizer.name == "offline"
+
+
+@pytest.mark.parametrize("kind", ["first", "update", "split_turn", "branch", "handoff", "display"])
+def test_nothing_that_is_stored_holds_a_secret(kind):
+    facts = Ledger(
+        requests=(RequestFact(f"Log in with {KEY}", "e1"),),
+        constraints=(ConstraintFact(f"Always send {KEY} along.", "e1"),),
+        files=(FileFact("a.py", "modified", notes=(f"used {KEY}",)),),
+        open=(OpenFact(f"try {KEY}", "todo"),),
+    )
+    reply = write(asked(kind, ledger=facts, instructions=KEY, goal=KEY))
+
+    assert KEY not in reply.text
+    assert KEY.encode() not in msgspec.json.encode(reply.ledger)
+    assert "[redacted: GitHub token]" in reply.text
+
+
+def test_a_line_for_display_says_what_was_done_and_what_is_open():
+    display = write(asked("display")).text
+    assert display.startswith(
+        "Rename the table users to members in db/schema.sql. Never drop any data (1 file"
+    )
+    files = (FileFact("a", "modified"), FileFact("b", "created"), FileFact("c", "read"))
+    blocked = Ledger(requests=(RequestFact("Do it.", "e"),), files=files, errors=(ErrorFact("it broke"),))
+
+    assert write(asked("display", ledger=blocked)).text == "Do it (2 files changed). Open: it broke."
+    assert (
+        write(asked("display", ledger=Ledger())).text == "Nothing was asked yet. Open: nothing that is known."
+    )
+
+
+def test_a_focus_and_the_goal_of_a_hand_off_pick_what_is_kept():
+    lines = [
+        f"Chapter {n} deals with the {word} of the house."
+        for n, word in enumerate(["cellar", "chimney"] * 30)
+    ]
+    folded = entries(user("\n".join(lines)), assistant("Understood, chapters noted."), tokens=400)
+    ledger = collect(folded)
+    text = write(asked("handoff", tokens=260, ledger=ledger, goal="rebuild the chimney")).text
+    other = write(asked("first", tokens=260, ledger=ledger, instructions="the cellar matters")).text
+
+    assert text.count("chimney") >= text.count("cellar")
+    assert other.count("cellar") >= other.count("chimney")
+
+
+SPLIT_SECRET = st.sampled_from(
+    ["password:", "token =", "hunter2-is-it", KEY, KEY[:20], KEY[20:], "AUTH_TOKEN=", "x y"]
+)
+
+
+@given(st.lists(SPLIT_SECRET, min_size=1, max_size=6), st.integers(1, 120))
+def test_the_budget_holds_though_redacting_makes_a_text_longer(pieces, tokens):
+    ledger = Ledger(
+        requests=(RequestFact(" ".join(pieces), "e"),),
+        constraints=tuple(ConstraintFact(piece, "e") for piece in pieces),
+    )
+    reply = write(asked(ledger=ledger, tokens=tokens))
+
+    assert KEY not in reply.text
+    assert OFFLINE.count(reply.text) <= tokens
