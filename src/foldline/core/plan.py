@@ -35,14 +35,14 @@ from foldline.core.fold.choice import (
     tokens_of,
 )
 from foldline.core.fold.prune import prune
-from foldline.core.fold.shrink import part_tokens, shrink
+from foldline.core.fold.shrink import shrink
 from foldline.core.ledger.collect import collect
 from foldline.core.ledger.compose import compose
 from foldline.core.ledger.current import current, within
 from foldline.core.ledger.facts import Ledger
 from foldline.core.ledger.merge import merge
 from foldline.core.log.entries import Checkpoint, Compacted, Edit, Pruned, Receipt, Said
-from foldline.core.measure.tokens import Counter
+from foldline.core.measure.tokens import Counter, part_tokens
 from foldline.core.measure.window import Floor
 from foldline.core.view import Fold, Item, Kept, sized
 from foldline.errors import FloorExceeded

@@ -77,7 +77,7 @@ class Fold:
     @property
     def tokens(self) -> int:
         """The size of the view by Foldline's own count, without a system prompt or tools given apart."""
-        return self._tokens + sum(item.tokens for item in self._tail())
+        return self._tokens + sum(item_tokens(item) for item in self._tail())
 
     @property
     def messages(self) -> int:

@@ -12,7 +12,7 @@ import msgspec
 from foldline.core.decide.policy import Policy
 from foldline.core.fold.reads import Read, read_of, superseded
 from foldline.core.log.entries import Edit, Said
-from foldline.core.log.messages import Text, ToolCall, ToolResult
+from foldline.core.log.messages import Part, Text, ToolCall, ToolResult
 from foldline.core.measure.tokens import MESSAGE_OVERHEAD, Counter, part_tokens
 from foldline.core.measure.window import Window
 
@@ -34,17 +34,13 @@ class Pruning(msgspec.Struct, frozen=True):
 
 
 class _Result(msgspec.Struct, frozen=True):
-    """A tool result in the view: its entry and part, its call (None: an orphan's), about its size in tokens.
-
-    `exact` says that the size is no share but the count itself.
-    """
+    """A tool result in the view: its entry and part, its call (None: an orphan's), its size in tokens."""
 
     entry: str
     part: int
     result: ToolResult
     call: ToolCall | None
     tokens: int
-    exact: bool
     answered: bool
 
 
@@ -93,37 +89,34 @@ def _results(kept: Sequence[Said], counter: Counter) -> list[_Result]:
     calls: dict[str, ToolCall] = {}
     found: list[_Result] = []
     for index, entry in enumerate(kept):
-        sizes: dict[int, int] | None = None
+        sizes: list[int] | None = None
         for part_index, part in enumerate(entry.message.parts):
             if isinstance(part, ToolCall):
                 calls[part.id] = part
             elif isinstance(part, ToolResult):
                 sizes = sizes if sizes is not None else _sizes(entry, counter)
                 call = calls.get(part.call_id)
-                size, exact = sizes[part_index], len(entry.message.parts) == 1 and entry.tokens > 0
-                found.append(_Result(entry.id, part_index, part, call, size, exact, index < last_reply))
+                found.append(_Result(entry.id, part_index, part, call, sizes[part_index], index < last_reply))
     return found
 
 
-def _sizes(entry: Said, counter: Counter) -> dict[int, int]:
-    """About the tokens of each result of an entry: shares of its estimate, so that no text is counted again."""
+def _sizes(entry: Said, counter: Counter) -> list[int]:
+    """The tokens of each part of an entry. The longest is what the others leave of the entry's own count."""
     parts = entry.message.parts
-    if entry.tokens and len(parts) == 1:
-        return {0: entry.tokens - MESSAGE_OVERHEAD}
-    lengths = [_length(part) for part in parts]
-    if entry.tokens and None not in lengths:
-        whole = sum(length or 0 for length in lengths) or 1
-        return {i: entry.tokens * (length or 0) // whole for i, length in enumerate(lengths)}
-    return {i: part_tokens(part, counter) for i, part in enumerate(parts) if isinstance(part, ToolResult)}
+    longest = max(range(len(parts)), key=lambda i: _length(parts[i])) if entry.tokens else -1
+    sizes = [0 if i == longest else part_tokens(part, counter) for i, part in enumerate(parts)]
+    if longest >= 0:
+        sizes[longest] = max(0, entry.tokens - MESSAGE_OVERHEAD - sum(sizes))
+    return sizes
 
 
-def _length(part: object) -> int | None:
-    """The characters of a part that holds nothing but text; None where it holds more."""
+def _length(part: Part) -> int:
+    """The characters of a text or a result; other parts are soon counted."""
     if isinstance(part, Text):
         return len(part.text)
-    if isinstance(part, ToolResult) and all(isinstance(inner, Text) for inner in part.content):
-        return len(part.text)
-    return None
+    if isinstance(part, ToolResult):
+        return sum(len(inner.text) for inner in part.content if isinstance(inner, Text))
+    return 0
 
 
 def _read_again(results: Sequence[_Result]) -> set[int]:
@@ -151,8 +144,8 @@ def _old(results: Sequence[_Result], again: set[int], protect: int) -> set[int]:
 def _blanked(result: _Result, counter: Counter, date: str) -> Edit:
     text = placeholder(result.result, result.call, date)
     blank = ToolResult(result.result.call_id, (Text(text),), is_error=result.result.is_error)
-    size = result.tokens if result.exact else part_tokens(result.result, counter)
-    return Edit(result.entry, result.part, "blanked", blank, saved=size - part_tokens(blank, counter))
+    saved = result.tokens - part_tokens(blank, counter)
+    return Edit(result.entry, result.part, "blanked", blank, saved=saved)
 
 
 def placeholder(result: ToolResult, call: ToolCall | None, date: str) -> str:
@@ -176,9 +169,11 @@ def _lines(text: str) -> str:
 def _label(call: ToolCall) -> str:
     """The tool and the argument that tells most, on one line."""
     arguments = call.arguments if isinstance(call.arguments, dict) else {}
-    texts = {key: value for key, value in arguments.items() if isinstance(value, str) and value.strip()}
-    telling = next((texts[key] for key in TELLING if key in texts), next(iter(texts.values()), ""))
-    return _one_line(f"{call.name} {telling}", LABEL_CAP)
+    for key in (*TELLING, *arguments):
+        value = arguments.get(key)
+        if isinstance(value, str) and value.strip():
+            return _one_line(f"{call.name} {value}", LABEL_CAP)
+    return _one_line(call.name, LABEL_CAP)
 
 
 def _error_line(text: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -38,7 +39,7 @@ def read_of(call: ToolCall) -> Read | None:
     in the arguments or the name that says the file is changed.
     """
     arguments = call.arguments
-    if not isinstance(arguments, dict) or CHANGING & _words((call.name,)):
+    if not isinstance(arguments, dict) or _changes(call.name):
         return None
     paths = [key for key in arguments if key.lower() in PATH_KEYS]
     if len(paths) != 1 or not isinstance(arguments[paths[0]], str):
@@ -46,7 +47,7 @@ def read_of(call: ToolCall) -> Read | None:
     rest = {
         key: arguments[key] for key in sorted(arguments) if key != paths[0] and arguments[key] is not None
     }
-    if CHANGING & _words(rest) or not _reads(rest.get("command")):
+    if any(map(_changes, rest)) or not _reads(rest.get("command")):
         return None
     return Read(call.name, _plain(arguments[paths[0]]), encode(rest).decode() if rest else "")
 
@@ -59,14 +60,15 @@ def _plain(path: str) -> str:
     return path.strip().removeprefix("file://").removeprefix("./")
 
 
-def _words(names: Iterable[str]) -> set[str]:
-    """The lower-case words in names such as `old_string`, `newText` and `str-replace`."""
-    found: set[str] = set()
-    for name in names:
-        spaced = "".join(f" {c}" if c.isupper() else c if c.isalnum() else " " for c in name)
-        found.update(spaced.lower().split())
-        found.update(name.lower().replace("-", "_").split("_"))
-    return found
+def _changes(name: str) -> bool:
+    return not CHANGING.isdisjoint(_words(name))
+
+
+@lru_cache(maxsize=1_024)
+def _words(name: str) -> frozenset[str]:
+    """The lower-case words in a name such as `old_string`, `newText` or `str-replace`."""
+    spaced = "".join(f" {c}" if c.isupper() else c if c.isalnum() else " " for c in name)
+    return frozenset((*spaced.lower().split(), *name.lower().replace("-", "_").split("_")))
 
 
 def superseded(reads: Mapping[int, tuple[Read, int]]) -> set[int]:

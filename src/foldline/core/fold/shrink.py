@@ -12,8 +12,8 @@ import msgspec
 
 from foldline.core.fold.elide import elide
 from foldline.core.log.entries import Edit, Said
-from foldline.core.log.messages import Message, Part, Text, Thinking, ToolCall, ToolResult
-from foldline.core.measure.tokens import Counter, message_tokens
+from foldline.core.log.messages import Part, Text, Thinking, ToolCall, ToolResult
+from foldline.core.measure.tokens import Counter, part_tokens
 
 RESULT_FLOOR = 60  # tokens that a shortened result keeps at least
 LARGE = 10  # a message larger than usable / LARGE may be elided
@@ -26,22 +26,6 @@ class _Candidate(msgspec.Struct):
     tokens: int
     floor: int
     result: bool
-
-
-def part_tokens(part: Part, counter: Counter) -> int:
-    """Return the tokens of one part, without its message's overhead."""
-    alone = message_tokens(Message("assistant", (part,)), counter)
-    return max(0, alone - message_tokens(Message("assistant"), counter))
-
-
-def with_saved(edits: Sequence[Edit], entries: Mapping[str, Said], counter: Counter) -> tuple[Edit, ...]:
-    """Return the edits with the tokens that each saves."""
-    done: list[Edit] = []
-    for edit in edits:
-        before = part_tokens(entries[edit.entry].message.parts[edit.part], counter)
-        after = part_tokens(edit.replacement, counter) if edit.replacement is not None else 0
-        done.append(msgspec.structs.replace(edit, saved=before - after))
-    return tuple(done)
 
 
 def least_tokens(entry: Said, usable: int, counter: Counter) -> int:

@@ -13,7 +13,7 @@ from foldline.core.ledger import (
     files,
     open_work,
     requests,
-    salience,
+    survey,
     tools,
     values,
 )
@@ -26,7 +26,7 @@ def collect(entries: Sequence[Said]) -> Ledger:
     """Take all facts from the entries, oldest first in each list. Never raises on odd input."""
     calls = uses(entries)
     asked = requests.collect(entries)
-    met = salience.survey(entries)
+    met = survey.survey(entries)
     return Ledger(
         requests=asked,
         constraints=constraints.collect(entries),
@@ -34,7 +34,7 @@ def collect(entries: Sequence[Said]) -> Ledger:
         commands=commands.from_uses(calls),
         errors=errors.from_uses(calls),
         decisions=decisions.collect(entries),
-        values=values.from_uses(calls, salience.root(met)),
+        values=values.from_uses(calls, survey.root(met)),
         open=open_work.from_uses(calls, entries),
         tools=tools.from_uses(calls),
         excerpts=excerpts.choose(entries, met),

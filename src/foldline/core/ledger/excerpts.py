@@ -11,7 +11,8 @@ import msgspec
 from foldline.core.ledger import layout
 from foldline.core.ledger.facts import Excerpt
 from foldline.core.ledger.passages import Passage, Reader
-from foldline.core.ledger.salience import WEIGHTS, Survey, root, survey, worth
+from foldline.core.ledger.salience import WEIGHTS, worth
+from foldline.core.ledger.survey import Survey, root, survey
 from foldline.core.log.entries import Said
 
 PER_NAME = 4  # passages kept for one name
@@ -48,14 +49,17 @@ def telling(kind: str, text: str) -> float:
 
 
 def choose(
-    entries: Sequence[Said], met: Survey | None = None, weights: Sequence[float] = WEIGHTS, most: int = MOST
+    entries: Sequence[Said],
+    met: Survey | None = None,
+    weights: Sequence[float] | None = None,
+    most: int = MOST,
 ) -> tuple[Excerpt, ...]:
     """Return the excerpts of the entries worth carrying, in order: for each name its few best passages.
 
     `met` is the survey of the same entries, where it has been made already.
     """
     seen = met or survey(entries)
-    value = {key: worth(name, seen, weights) for key, name in seen.names.items()}
+    value = {key: worth(name, seen, weights or WEIGHTS) for key, name in seen.names.items()}
     passages = list(Reader().read(entries))
     scored = [(_score(passage, value), index) for index, passage in enumerate(passages)]
     kept: dict[str, list[tuple[float, int]]] = {}

@@ -16,8 +16,8 @@ from foldline.core.ledger import names
 from foldline.core.ledger.calls import strings
 from foldline.core.ledger.names import Name
 from foldline.core.ledger.origin import spans
-from foldline.core.ledger.salience import DEFINES, NUMBERED, argument_texts
 from foldline.core.ledger.sentences import clip, last_sentence, sentences
+from foldline.core.ledger.survey import DEFINES, NUMBERED, argument_texts
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Text, ToolCall, ToolResult
 

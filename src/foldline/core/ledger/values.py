@@ -10,8 +10,8 @@ import msgspec
 from foldline.core.ledger import names
 from foldline.core.ledger.calls import Use, uses
 from foldline.core.ledger.facts import ValueFact
-from foldline.core.ledger.salience import argument_texts
 from foldline.core.ledger.sentences import clip
+from foldline.core.ledger.survey import argument_texts
 from foldline.core.log.entries import Said
 
 WORDS = 120

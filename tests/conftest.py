@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "check",
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.register_profile("soak", settings.get_profile("check"), max_examples=3_000)
+settings.load_profile(os.environ.get("FOLDLINE_HYPOTHESIS", "check"))
+
+LONG = {"corpus", "soak"}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the long runs out unless they are asked for by their marker."""
+    asked = config.getoption("-m") or ""
+    out = [
+        item for item in items if {mark.name for mark in item.iter_markers()} & (LONG - set(asked.split()))
+    ]
+    if out:
+        config.hook.pytest_deselected(out)
+        items[:] = [item for item in items if item not in out]
+
+
+@pytest.fixture(scope="session")
+def recorded() -> Path:
+    """The folder of recorded sessions beside the checkout; tests that need it skip where it is absent."""
+    where = Path(os.environ.get("FOLDLINE_CORPUS") or Path(__file__).parents[2] / "shared" / "data")
+    if not (where / "sessions").is_dir():
+        pytest.skip("no recorded sessions beside the checkout (../shared/data, or FOLDLINE_CORPUS)")
+    return where

@@ -1,0 +1,110 @@
+"""Folding a list without a log: budgets, validity, repair, and folding again."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import foldline
+from foldline.core.decide.presets import PRESETS
+from foldline.dialects import get
+from tests.support.logs import CONSTRAINTS, any_list, write
+
+policies = st.sampled_from([*PRESETS])
+
+
+def fit(payloads, **options):
+    try:
+        return foldline.compact(payloads, **options)
+    except foldline.FloorExceeded as error:
+        assert error.floor > error.budget
+        return None
+
+
+@given(made=any_list, policy=policies, target=st.integers(150, 3_000))
+def test_what_comes_out_is_valid_and_fits(made, policy, target):
+    dialect, payloads = made
+    done = fit(payloads, target=target, policy=policy, dialect=dialect)
+    if done is None:
+        return
+    assert done.view_tokens == done.receipt.tokens_after <= target
+    assert get(dialect).validate(done.messages, done.system) == [] or not done.messages
+
+
+@given(made=any_list, policy=policies, target=st.integers(150, 3_000))
+def test_folding_twice_in_a_row_changes_nothing(made, policy, target):
+    dialect, payloads = made
+    done = fit(payloads, target=target, policy=policy, dialect=dialect)
+    if done is None or not done.messages:
+        return
+    again = foldline.compact(done.messages, target=target, policy=policy, dialect=dialect, system=done.system)
+    assert again.messages == done.messages
+    assert again.cut is None
+    assert again.summary is None
+
+
+@given(made=any_list, policy=policies, target=st.integers(150, 3_000))
+def test_kept_messages_equal_the_input(made, policy, target):
+    dialect, payloads = made
+    done = fit(payloads, target=target, policy=policy, dialect=dialect)
+    if done is None or done.boundary is None:
+        return
+    edited = {edit.entry for edit in done.boundary.edits}
+    if not edited and done.cut and done.cut["first_kept"] is not None:
+        kept = payloads[done.cut["first_kept"] :]
+        same = sum(message in kept for message in done.messages)
+        assert same >= len(done.messages) - 4 - sum(m.get("role") in ("tool", "user") for m in done.messages)
+
+
+@given(made=any_list)
+def test_a_valid_list_that_fits_comes_back_unchanged(made):
+    dialect, payloads = made
+    first = foldline.compact(payloads, target=1_000_000, dialect=dialect)
+    assert first.summary is None
+    if get(dialect).validate(payloads) == []:
+        assert first.messages == payloads
+        assert first.receipt.tokens_before == first.receipt.tokens_after
+
+
+@given(made=any_list)
+def test_an_invalid_list_that_fits_is_only_repaired(made):
+    dialect, payloads = made
+    done = foldline.compact(payloads, target=1_000_000, dialect=dialect)
+    assert done.cut is None
+    assert done.messages == [] or get(dialect).validate(done.messages, done.system) == []
+    orphans = done.receipt.dropped.get("orphans", [])
+    for orphan in orphans:
+        assert 0 <= orphan["index"] < len(payloads)
+
+
+@pytest.mark.parametrize("dialect", ["openai-chat", "anthropic"])
+def test_a_late_result_moves_to_its_call(dialect):
+    script = [
+        ("user", "look"),
+        ("calls", [{"path": "a.py"}]),
+        ("user", "never mind"),
+        ("late result", "the file"),
+        ("assistant", "ok"),
+    ]
+    done = foldline.compact(write(dialect, script), target=10_000)
+    assert get(dialect).validate(done.messages) == []
+    text = str(done.messages)
+    assert text.index("the file") < text.index("never mind")
+
+
+@given(made=any_list, policy=policies)
+def test_constraints_survive_ten_folds_of_a_growing_list(made, policy):
+    dialect, payloads = made
+    messages = [{"role": "user", "content": f"Please fix the login. {CONSTRAINTS[0]}"}, *payloads]
+    for round_ in range(10):
+        messages = [
+            *messages,
+            {"role": "assistant", "content": f"round {round_}: " + "looked at the page " * 40},
+            {"role": "user", "content": f"and now step {round_}?"},
+        ]
+        done = fit(messages, target=900, policy=policy, dialect=dialect)
+        if done is None:
+            return
+        messages = done.messages
+        assert CONSTRAINTS[0] in str(messages)

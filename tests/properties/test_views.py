@@ -1,0 +1,193 @@
+"""Invariants 1, 2, 3 and 9 over generated logs: what a view holds, whatever happened before."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from foldline.core.decide.presets import PRESETS
+from foldline.core.ledger.facts import Ledger
+from foldline.core.log.codec import decode as decode_json
+from foldline.core.log.entries import Compacted, Lifted, Pinned, Pruned, Said
+from foldline.core.log.log import Log
+from foldline.core.log.messages import Message, Text
+from foldline.core.measure.tokens import OFFLINE
+from foldline.core.view import Fold, Kept, Made
+from tests.support.logs import (
+    CONSTRAINTS,
+    DIALECTS,
+    any_list,
+    ask_for,
+    chain,
+    compact_log,
+    decode,
+    fold_of,
+    logs,
+    problems,
+    rendered,
+    say,
+)
+
+
+@given(logs())
+def test_a_view_passes_the_strict_validator_of_every_dialect(made):
+    _, log = made
+    items = fold_of(log).view()
+    for dialect in DIALECTS:
+        assert problems(items, dialect) == []
+
+
+@given(logs(), st.data())
+def test_a_view_at_any_entry_is_valid(made, data):
+    _, log = made
+    path = log.path()
+    at = data.draw(st.integers(0, len(path)))
+    for dialect in DIALECTS:
+        assert problems(Fold(path[:at], counter=OFFLINE).view(), dialect) == []
+
+
+@given(logs())
+def test_every_message_not_yet_answered_is_in_the_view(made):
+    _, log = made
+    path = log.path()
+    spoken = [e for e in path if isinstance(e, Said)]
+    last = max((i for i, e in enumerate(spoken) if e.message.role == "assistant"), default=-1)
+    shown = {item.entry.id for item in fold_of(log).view() if isinstance(item, Kept)}
+    for entry in spoken[last + 1 :]:
+        if entry.message.role == "user" and not entry.message.results and entry.message.text.strip():
+            assert entry.id in shown
+
+
+@given(logs())
+def test_between_boundaries_a_view_only_grows(made):
+    _, log = made
+    before, fold = None, Fold(counter=OFFLINE)
+    for entry in log.path():
+        fold.push(entry)
+        if isinstance(entry, Compacted | Pruned | Lifted):
+            before = None
+        if fold.open_calls:
+            continue
+        items = fold.view()
+        if before is not None:
+            assert items[: len(before)] == before
+        before = items
+
+
+@given(logs())
+def test_pushing_entries_one_by_one_is_folding_them_at_once(made):
+    _, log = made
+    fold = Fold(counter=OFFLINE)
+    for entry in log.path():
+        fold.push(entry)
+    whole = fold_of(log)
+    assert fold.view() == whole.view()
+    assert fold.tokens == whole.tokens
+    assert fold.anchor == whole.anchor
+    assert fold.fresh_from == whole.fresh_from
+
+
+@given(logs())
+def test_a_view_needs_no_more_than_the_entries_that_its_boundary_names(made):
+    """What a store hands out as active folds to the same view as the whole path."""
+    _, log = made
+    path = log.path()
+    fold = fold_of(log)
+    boundary = fold.boundary
+    if boundary is None:
+        return
+    ids = {entry.id for entry in path}
+    assert {*boundary.leading, *boundary.quoted} <= ids
+    at = next(i for i, e in enumerate(path) if e.id == (boundary.first_kept or boundary.id))
+    head = [e for e in path[:at] if e.id in {*boundary.leading, *boundary.quoted}]
+    active = Fold([*head, *path[at:]], counter=OFFLINE)
+    assert active.view() == fold.view()
+    assert set(active.pins) == set(fold.pins)
+
+
+@given(logs())
+def test_kept_messages_are_as_received_but_for_the_listed_edits(made):
+    dialect, log = made
+    for item in fold_of(log).view():
+        if isinstance(item, Kept) and not item.edits and item.entry.message.native is not None:
+            messages, _ = rendered([item], dialect)
+            if messages and messages[0]["role"] == item.entry.message.role:
+                received = decode_json(item.entry.message.native.raw)
+                assert messages[-1] == received or _only_mended(messages[-1], received)
+
+
+def _only_mended(sent, received) -> bool:
+    """A dialect may drop what no provider takes (empty text blocks, trailing blanks at the end)."""
+    squeezed = lambda m: "".join(str(m).split())  # noqa: E731
+    return len(squeezed(sent)) <= len(squeezed(received)) + 60
+
+
+@given(logs())
+def test_tokens_are_what_the_items_add_up_to(made):
+    _, log = made
+    fold = fold_of(log)
+    assert fold.tokens >= 0
+    assert fold.tokens == sum(
+        item.tokens
+        if isinstance(item, Made)
+        else max(0, item.entry.tokens - sum(e.saved for e in item.edits))
+        for item in fold.view()
+    )
+
+
+@pytest.mark.parametrize("policy", PRESETS)
+@given(made=any_list, target=st.integers(700, 1500))
+def test_pins_and_standing_constraints_are_in_every_later_view_word_for_word(policy, made, target):
+    dialect, payloads = made
+    log = Log()
+    rule = say(log, Message("user", (Text(f"Fix the login page. {CONSTRAINTS[0]}"),)))
+    pinned = say(log, Message("user", (Text("The customer number is 48151623, \nkeep it at hand."),)))
+    log.append([_pin(log, pinned)], seen=log.leaf)
+    say(log, Message("assistant", (Text("I will keep that in mind."),)))
+    chain(decode(dialect, payloads), log)
+    say(log, Message("user", (Text("go on"),)))
+    for _ in range(3):
+        outcome = compact_log(log, ask_for(policy, reason="target", target=target, context=3_000))
+        assume(not isinstance(outcome, Exception))
+        text = "\n".join(_text(item) for item in fold_of(log).view())
+        assert CONSTRAINTS[0] in text
+        assert "The customer number is 48151623, \nkeep it at hand." in text
+        for i in range(8):
+            say(log, Message("assistant", (Text(f"step {i} " + "went on with the page " * 30),)))
+            say(log, Message("user", (Text("next"),)))
+    assert rule.id != pinned.id
+
+
+def _pin(log, entry):
+    from foldline.core.log.log import chained
+
+    return chained(Pinned("", None, entry.id, on=True, text=entry.message.text), log.leaf)
+
+
+def _text(item) -> str:
+    return (item.entry.message if isinstance(item, Kept) else item.message).text
+
+
+@given(made=any_list, rounds=st.integers(2, 4))
+def test_a_later_compaction_folds_from_what_the_one_before_kept(made, rounds):
+    dialect, payloads = made
+    log = chain(decode(dialect, payloads))
+    folded_before: set[str] = set()
+    for _ in range(rounds):
+        fold = fold_of(log)
+        outcome = compact_log(log, ask_for(reason="target", target=max(fold.tokens * 3 // 4, 300)))
+        if isinstance(outcome, Compacted):
+            path = log.path()
+            spoken = [e.id for e in path if isinstance(e, Said)]
+            at = spoken.index(outcome.first_kept) if outcome.first_kept else len(spoken)
+            before = {e.id for e in fold.kept} | folded_before
+            assert set(spoken[:at]) <= before | {e.id for e in fold.leading}
+            assert folded_before <= set(spoken[:at]) | set(outcome.quoted) | set(outcome.leading)
+            folded_before = set(spoken[:at])
+            old = msgspec.convert(fold.boundary.ledger, Ledger) if fold.boundary else Ledger()
+            new = msgspec.convert(outcome.ledger, Ledger)
+            assert new.messages >= old.messages
+        say(log, Message("assistant", (Text("went on " * 60),)))
+        say(log, Message("user", (Text("and now?"),)))
