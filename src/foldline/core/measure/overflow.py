@@ -1,0 +1,204 @@
+"""Tell a context overflow from every other error that a provider reports, and read the sizes it names.
+
+Providers have no common code for it: the text is what there is. The phrases come from the providers'
+documentation and from error reports of public agents (2026). They are asked in this order: what speaks of
+rates and load (never an overflow), texts that name sizes in tokens, what speaks of the size of an image or
+a file (never an overflow), texts that only name the fact.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from foldline.core.log.messages import Message, ToolCall, Usage
+from foldline.core.measure.window import Window
+
+# A reply of no token that stopped for length with this share of the window used had no room left (MiMo).
+STARVED_SHARE: Final = 0.99
+# A reply shorter than this is not worth a retry with a smaller `max_tokens`.
+LEAST_REPLY: Final = 1_024
+# Statuses that say who may ask and how often, not how much.
+_OTHER_STATUS: Final = frozenset({401, 402, 403, 404, 429, 503, 529})
+# No provider's message is longer; a page of HTML in its place is read in part.
+_READ_CHARS: Final = 20_000
+
+
+class Overflow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A request that did not fit. Sizes are in the provider's tokens, None where the text gives none.
+
+    `limit` is the most that fits and `asked` the size of the input. `max_tokens` is the reply's reserve where
+    the provider adds it to the input and refuses the sum: then a smaller one may fit (`fits_with`).
+    """
+
+    limit: int | None = None
+    asked: int | None = None
+    max_tokens: int | None = None
+
+
+_NUMBER: Final = r"\d+(?:[,._\u00a0\u202f ]\d{3})*"
+_LIMIT: Final = rf"(?P<limit>{_NUMBER})"
+_ASKED: Final = rf"(?P<asked>{_NUMBER})"
+_TOTAL: Final = rf"(?P<total>{_NUMBER})"
+_REPLY: Final = rf"(?P<reply>{_NUMBER})"
+_ABOUT: Final = r"(?:about |at least |approximately )?"
+
+
+def _all(*patterns: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern, re.IGNORECASE | re.DOTALL) for pattern in patterns)
+
+
+_RATE: Final = re.compile(
+    r"\brate[ _-]?limit|too many requests|throttl|service[ _]?unavailable|\boverloaded|at capacity"
+    r"|insufficient[ _]quota|exceeded your current quota|credit balance"
+    r"|\b(?:tokens?|requests?)\s*(?:per|/)\s*(?:second|sec|minute|min|hour|day|month)\b|\b[RT]P[MD]\b",
+    re.IGNORECASE,
+)
+
+_MEDIA: Final = re.compile(
+    r"\b(?:images?|files?|pdfs?|documents?|videos?|audio|attachments?|uploads?|media|photos?)\b[^\n]{0,80}?"
+    r"(?:exceed|too (?:large|big|long|many)|larger than|longer than|limit of|maximum|at most)"
+    r"|exceeds?[^\n]{0,60}?\d\s*(?:bytes|[KMG]i?B|pixels|pages)\b"
+    r"|maximum of \d+ (?:pdf )?pages",
+    re.IGNORECASE,
+)
+
+# The room that a reply's reserve takes comes first: those texts also match what follows.
+_SIZED: Final = _all(
+    # Anthropic
+    rf"input length and \W*max_tokens\W* exceed context limit: {_ASKED} \+ {_REPLY} > {_LIMIT}",
+    rf"prompt is too long:? {_ASKED} tokens? > {_LIMIT}",
+    # vLLM
+    rf"maximum context length is {_LIMIT} tokens?.{{0,40}}you requested {_REPLY} output tokens"
+    rf".{{0,30}}prompt contains {_ABOUT}{_ASKED} input tokens",
+    rf"maximum context length is {_LIMIT} tokens?.{{0,20}}request has {_ASKED} input tokens \({_REPLY} > ",
+    rf"prompt \(length {_ASKED}\) is longer than the maximum model length of {_LIMIT}",
+    # OpenAI, Azure, DeepSeek, OpenRouter, vLLM before
+    rf"maximum context length is {_LIMIT} tokens?.{{0,40}}requested {_ABOUT}{_TOTAL} tokens"
+    rf"[^)]{{0,120}}?{_REPLY} (?:in|for) the (?:completion|output)",
+    rf"maximum context length is {_LIMIT} tokens?.{{0,40}}(?:resulted in|requested|contains?|has) {_ABOUT}{_ASKED} tokens",
+    rf"input tokens exceed the configured limit of {_LIMIT} tokens?.{{0,40}}resulted in {_ASKED} tokens",
+    # text-generation-inference
+    rf"inputs\W* tokens \+ \W*max_new_tokens\W* must be <= {_LIMIT}\. Given: {_ASKED} \W*inputs\W* tokens and {_REPLY}",
+    # Bedrock Mantle, LiteLLM, Gemini, xAI, Together and SGLang
+    rf"prompt tokens \({_ASKED}\) exceed model maximum(?:[^\d\n]{{0,20}}{_LIMIT})?",
+    rf"{_ASKED}(?: tokens?)?\)? exceeds? (?:the )?(?:model\S{{0,7}}s )?maximum context length(?: of |\s*\(){_LIMIT}",
+    rf"exceeds? (?:the )?(?:model\S{{0,7}}s )?maximum context length(?: of |\s*\(){_LIMIT}",
+    rf"input token count\s*\(?{_ASKED}\)? exceeds the maximum number of tokens allowed\s*\(?{_LIMIT}",
+    rf"maximum prompt length is {_LIMIT}(?:.{{0,30}}request contains {_ASKED} tokens)?",
+    rf"input \({_ASKED} tokens?\) is longer than the model\S{{0,7}}s context length \({_LIMIT} tokens?\)",
+    # Poolside, Copilot, llama.cpp, Kimi, Mistral, DS4, Fireworks, Cohere, GitHub Models, DashScope, LM Studio
+    rf"exceeds (?:the )?maximum allowed input length of {_LIMIT} tokens?",
+    rf"token count of {_ASKED} exceeds the limit of {_LIMIT}",
+    rf"request \({_ASKED}(?: tokens?)?\) exceeds (?:the )?(?:available )?context(?: size| window| length)? \({_LIMIT}",
+    rf"n_prompt_tokens\W+{_ASKED}.{{0,40}}n_ctx\W+{_LIMIT}",
+    rf"exceeded model token limit:? {_LIMIT}(?: \(requested:? {_ASKED}\))?",
+    rf"prompt contains {_ASKED} tokens.{{0,60}}too large for model with {_LIMIT} maximum context length",
+    rf"prompt has {_ASKED} tokens?, but the configured context size is {_LIMIT} tokens?",
+    rf"prompt is too long: {_ASKED}, model maximum context length: {_LIMIT}",
+    rf"tokens in the prompt cannot exceed {_LIMIT} - received {_ASKED}",
+    rf"too large for \S+ model\. max size: {_LIMIT} tokens",
+    rf"range of input length should be \[\d+, ?{_LIMIT}\]",
+    rf"keep the first {_ASKED} tokens when context.{{0,60}}context length of only {_LIMIT} tokens",
+    # OpenAI and OpenRouter, the limit alone
+    rf"maximum context length is {_LIMIT} tokens?",
+)
+
+_NAMED: Final = _all(
+    r"(?:prompt|input) is too long|prompt[_ ]too[_ ]long|prompt too long; exceeded (?:max )?context length",
+    r"request[_ ]too[_ ]large|(?:request entity|payload|content) too large",
+    r"exceeds?(?: the| this)?(?: model\S{0,7}s)?(?: available| maximum)? context(?: window| length| size|\b)",
+    r"input token count.{0,80}exceeds the maximum",
+    rf"exceeds the limit of {_LIMIT}",
+    r"greater than the context length|context window exceeds limit|exceed_context_size",
+    r"too large for model with \d+ maximum context length",
+    r"input length and \W*max_tokens\W* exceed|tokens exceed context limit",
+    r"context[_ ](?:length|window|limit|size)[_ ](?:was |is |has been )?exceeded|model_context_window_exceeded",
+    r"context[_ ](?:too[_ ]large|overflow(?:ed)?\b)|ContextWindowExceeded",
+    r"reduce the length of the (?:messages|input|prompt)|range of input length should be",
+    r"requested \d+ output tokens.{0,120}for a total of.{0,20}\d+ tokens",
+    r"too many tokens|token limit exceeded|tokens_limit_reached|input tokens exceed",
+)
+
+# Cerebras answers an overflow with a bare status.
+_BARE: Final = re.compile(r"\s*(?:error:?\s*)?4(?:00|13)\s*(?:status code)?\s*\(no body\)\s*", re.IGNORECASE)
+
+
+def _number(text: str | None) -> int | None:
+    return int(re.sub(r"\D", "", text)) if text else None
+
+
+def _sizes(match: re.Match[str]) -> Overflow:
+    groups = match.groupdict()
+    limit, asked, total, reply = (_number(groups.get(name)) for name in ("limit", "asked", "total", "reply"))
+    if asked is None and total is not None and reply is not None:
+        asked = total - reply
+    return Overflow(limit=limit, asked=asked, max_tokens=reply)
+
+
+def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> Overflow | None:
+    for pattern in patterns:
+        match = pattern.search(text)
+        if match:
+            return _sizes(match)
+    return None
+
+
+def overflow(text: str, status: int | None = None) -> Overflow | None:
+    """Read a provider's error: the sizes of an overflow, or None when the error is something else.
+
+    `text` is the error's message or body (JSON as it came will do), `status` the HTTP status where known.
+    Rate limits, throttling, load, and the sizes of images and files are not overflows. An empty body with
+    status 400 or 413 is one (Cerebras).
+    """
+    text = text[:_READ_CHARS]
+    if status in _OTHER_STATUS or _RATE.search(text):
+        return None
+    if _BARE.fullmatch(text) or (status in (400, 413) and not text.strip()):
+        return Overflow()
+    sized = _first(_SIZED, text)
+    if sized or _MEDIA.search(text):
+        return sized
+    return _first(_NAMED, text)
+
+
+def silent(usage: Usage | None, stop: str | None, window: Window) -> Overflow | None:
+    """Recognise an overflow that came as an ordinary reply, from its usage and why it stopped.
+
+    Either more input was counted than the window holds (z.ai), or the reply stopped for length without one
+    token while the input filled the window (MiMo). Aborted and errored replies, and all-zero usage, say nothing.
+    """
+    if usage is None or stop in ("aborted", "error"):
+        return None
+    asked = usage.input + usage.cache_read + usage.cache_write
+    starved = stop == "length" and usage.output == 0 and asked >= STARVED_SHARE * window.context
+    if asked and (asked > window.context or starved):
+        return Overflow(limit=window.context, asked=asked)
+    return None
+
+
+def cut_short(usage: Usage | None, stop: str | None, max_tokens: int) -> bool:
+    """Whether a reply stopped for length before its own `max_tokens`: the window, not the reserve, ran out."""
+    return usage is not None and stop == "length" and 0 < usage.output < max_tokens
+
+
+def cut_call(message: Message) -> bool:
+    """Whether a reply stopped for length inside a tool call: its arguments are text that does not parse."""
+    last = message.parts[-1] if message.parts else None
+    return message.stop == "length" and isinstance(last, ToolCall) and isinstance(last.arguments, str)
+
+
+def fits_with(
+    limit: int | None, asked: int | None, max_tokens: int | None, *, least: int = LEAST_REPLY
+) -> int | None:
+    """Return the largest smaller `max_tokens` with which the same input fits, or None when none helps.
+
+    All in the provider's tokens, as an `Overflow` has them: 200,000 and 188,240 leave 11,760. None where
+    less than `least` is left, where `max_tokens` was not the cause, or where a size is not known.
+    """
+    if limit is None or asked is None or max_tokens is None:
+        return None
+    room = limit - asked
+    return room if least <= room < max_tokens else None
