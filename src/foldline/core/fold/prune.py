@@ -103,6 +103,8 @@ def _results(kept: Sequence[Said], counter: Counter) -> list[_Result]:
 def _sizes(entry: Said, counter: Counter) -> list[int]:
     """The tokens of each part of an entry. The longest is what the others leave of the entry's own count."""
     parts = entry.message.parts
+    if entry.tokens and len(parts) == 1:
+        return [entry.tokens - MESSAGE_OVERHEAD]
     longest = max(range(len(parts)), key=lambda i: _length(parts[i])) if entry.tokens else -1
     sizes = [0 if i == longest else part_tokens(part, counter) for i, part in enumerate(parts)]
     if longest >= 0:
@@ -151,11 +153,9 @@ def _blanked(result: _Result, counter: Counter, date: str) -> Edit:
 def placeholder(result: ToolResult, call: ToolCall | None, date: str) -> str:
     """Return what stands in a blanked result's place: the date, the call, its size; an error's telling line."""
     text = result.text
-    kinds = Counts(part.kind for part in result.content if not isinstance(part, Text))
-    sizes = [
-        *([_lines(text)] if text else []),
-        *(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in kinds.items()),
-    ]
+    sizes = [_lines(text)] if text else []
+    others = [part.kind for part in result.content if not isinstance(part, Text)]
+    sizes += [f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in Counts(others).items()]
     about = ", ".join([*([_label(call)] if call is not None else []), *sizes])
     error = f"; {_error_line(text)}" if result.is_error and text.strip() else ""
     return f"[Old tool result cleared {date}: {about or 'empty'}{error}]"
