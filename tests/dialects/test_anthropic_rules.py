@@ -124,3 +124,46 @@ def test_the_table_is_complete():
     )
     names = set(re.findall(r'(?:say\(\s*|Problem\([a-z-]?\w+, )"([a-z-]+)"', source))
     assert names == {*BAD, "system"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("block-type", {"role": "user", "content": [5]}),
+        ("block-shape", turn({"type": "thinking", "thinking": 5, "signature": "s"}, text("x"))),
+        ("block-shape", turn({"type": "redacted_thinking", "data": ""}, text("x"))),
+        ("block-type", turn(image())),
+        ("document-source", reply({"type": "document", "source": {"type": "file"}})),
+        ("image-source", reply({"type": "image"})),
+        ("image-source", reply(image(type="base64", media_type=["image/png"], data=PNG))),
+    ],
+)
+def test_other_bad_forms(rule, message):
+    assert [problem.rule for problem in get("anthropic").validate([user("hi"), message])] == [rule]
+
+
+@pytest.mark.parametrize(
+    ("rule", "block"),
+    [
+        ("block-shape", result("t1", is_error="yes")),
+        ("content-type", result("t1", 5)),
+        ("block-type", result("t1", [{"type": "tool_use"}])),
+        ("block-type", result("t1", [5])),
+        ("text-empty", result("t1", [text("")])),
+    ],
+)
+def test_other_bad_results(rule, block):
+    assert [problem.rule for problem in get("anthropic").validate(after_call(block))] == [rule]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"type": "base64", "media_type": "application/pdf", "data": "AA=="},
+        {"type": "content", "content": [text("x")]},
+        {"type": "url", "url": "http://x/a.pdf"},
+        {"type": "file", "file_id": "f"},
+    ],
+)
+def test_good_documents(source):
+    assert get("anthropic").validate([reply({"type": "document", "source": source})]) == []

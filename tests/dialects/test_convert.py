@@ -317,3 +317,22 @@ def _ids(messages):
     return {
         call.id for message in messages for call in message.calls if message.native.dialect == "anthropic"
     }
+
+
+def test_strange_natives_of_the_other_dialect():
+    """A system prompt kept apart is read, and what a system message cannot hold is named."""
+    out = CHAT.render([(CLAUDE.decode_system([text("a"), text("b")]), ())])
+    assert out.messages == [{"role": "system", "content": [text("a"), text("b")]}]
+    odd = {"role": "system", "content": [text("a"), {"type": "image_url", "image_url": {"url": "http://x"}}]}
+    out = to_claude(odd, {"role": "system", "content": "  "}, user("hi"))
+    assert (out.system, out.messages) == ("a", [user("hi")])
+    assert out.warnings == ("image left out (1)",)
+    given = CLAUDE.decode_system([text("x")])
+    out = CLAUDE.render([(CHAT.decode(odd), ()), (given, ()), (CHAT.decode(user("hi")), ())])
+    assert out.system == [text("a"), text("x")]
+
+
+def test_opaque_and_thinking_of_a_system_message_are_named():
+    odd = Message("system", (Text("a"), Thinking("x"), Opaque("x", "y", 1)))
+    assert "x y left out (1)" in CLAUDE.render([(odd, ())]).warnings
+    assert "x y left out (1)" in CHAT.render([(odd, ())]).warnings

@@ -88,3 +88,22 @@ def test_a_system_prompt_given_apart_is_text():
 def test_the_table_is_complete():
     source = Path(dialects.__file__).with_name("openai_rules.py").read_text(encoding="utf-8")
     assert set(re.findall(r'say\(\s*"([a-z-]+)"', source)) == set(BAD)
+
+
+@pytest.mark.parametrize(
+    ("rule", "body"),
+    [
+        ("part-type", {"role": "user", "content": [5]}),
+        ("part-shape", {"role": "user", "content": [{"type": "text", "text": 5}]}),
+        ("part-shape", {"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "A"}}]}),
+        ("part-shape", {"role": "user", "content": [{"type": "file", "file": {"filename": "a"}}]}),
+        ("content-type", {"role": "function", "name": "f", "content": ["x"]}),
+        ("name", {"role": "function", "content": "x"}),
+        ("call-type", {"role": "assistant", "content": "x", "tool_calls": [5]}),
+        ("call-type", {"role": "assistant", "content": "x", "function_call": 5}),
+        ("call-name", {"role": "assistant", "function_call": {"arguments": "{}"}}),
+        ("role", {"role": ["user"], "content": "x"}),
+    ],
+)
+def test_other_bad_forms(rule, body):
+    assert [problem.rule for problem in get("openai-chat").validate([body])] == [rule]

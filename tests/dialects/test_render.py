@@ -278,3 +278,34 @@ def test_a_kept_payload_that_is_no_json_is_refused():
     broken = Message("user", native=CHAT.decode(user("x")).native.__class__("openai-chat", b"{"))
     with pytest.raises(DialectError, match="message 0"):
         CHAT.render([(broken, ())])
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body", "new"),
+    [
+        (CHAT, calling(call()), Text("x")),
+        (CHAT, answer(), Text("x")),
+        (CHAT, user("x"), ToolCall("c", "f", {})),
+        (CLAUDE, turn(use()), Text("x")),
+        (CLAUDE, reply(result()), ToolCall("t1", "f", {})),
+        (CLAUDE, user("x"), ToolResult("t1")),
+    ],
+)
+def test_an_edit_cannot_break_a_pair(dialect, body, new):
+    for native in (dialect, CHAT if dialect is CLAUDE else CLAUDE):
+        with pytest.raises(DialectError, match="turns part 0 from a"):
+            native.render([(dialect.decode(body), [Edit("e", 0, "elided", new)])])
+
+
+def test_other_parts_as_replacements():
+    clip = {"type": "video_url", "video_url": {"url": "x"}}
+    listed = {"role": "user", "content": [text("a"), text("b")]}
+    assert edited(CHAT, listed, p0=Opaque("openai-chat", "video_url", clip))["content"][0] == clip
+    assert edited(CHAT, listed, p0=Media("image"))["content"][0] == text("[image left out]")
+    assert edited(CHAT, {**said("x"), "refusal": "no"}, p1=Media("image"))["refusal"] == "[image left out]"
+    parts = answer("c1", [text("a"), text("b")])
+    shown = ToolResult("c1", (Text("a"), Media("image", mime="image/png", data="AA"), Text("")))
+    assert edited(CHAT, parts, p0=shown)["content"] == [text("a"), text("[image left out: image/png]")]
+    legacy = {"role": "assistant", "content": "x", "function_call": {"name": "f", "arguments": "{}"}}
+    assert edited(CHAT, legacy, p1=None) == said("x")
+    assert edited(CLAUDE, turn(text("a"), text("b")), p0=Thinking("hm")) == turn(text("b"))

@@ -38,7 +38,7 @@ def edited(body: dict[str, Any], edits: Mapping[int, Part | None], index: int | 
     """
     content = body.get("content")
     parts = parts_of(content, index)
-    check_edits(edits, len(parts), index)
+    check_edits(edits, parts, index)
     natives: list[Any] = (
         [{"type": "text", "text": content}] if isinstance(content, str) else cast("list[Any]", content)
     )

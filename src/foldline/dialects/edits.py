@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from foldline.core.log.entries import Edit
-from foldline.core.log.messages import Message, Part
+from foldline.core.log.messages import Message, Part, ToolCall, ToolResult
 from foldline.errors import DialectError
 
 
@@ -16,11 +16,22 @@ def by_part(edits: Sequence[Edit]) -> dict[int, Part | None]:
     return {edit.part: edit.replacement for edit in edits}
 
 
-def check_edits(edits: Mapping[int, Part | None], parts: int, index: int | None) -> None:
-    """Raise DialectError (with `index`) for an edit of a part that the message has not."""
-    for number in edits:
-        if not 0 <= number < parts:
-            raise DialectError(f"an edit names part {number}, the message has {parts}", index=index)
+def check_edits(edits: Mapping[int, Part | None], parts: Sequence[Part], index: int | None) -> None:
+    """Raise DialectError (with `index`) for an edit that cannot be made.
+
+    A part must be there, and a call can only become a call, a result a result: both live by their pairing.
+    """
+    for number, new in edits.items():
+        if not 0 <= number < len(parts):
+            raise DialectError(f"an edit names part {number}, the message has {len(parts)}", index=index)
+        for paired in (ToolCall, ToolResult):
+            if new is not None and isinstance(new, paired) != isinstance(parts[number], paired):
+                text = f"an edit turns part {number} from a {_kind(parts[number])} into a {_kind(new)}"
+                raise DialectError(text, index=index)
+
+
+def _kind(part: Part) -> str:
+    return str(part.__struct_config__.tag)
 
 
 def applied(message: Message, edits: Sequence[Edit], index: int | None = None) -> Message | None:
@@ -28,7 +39,7 @@ def applied(message: Message, edits: Sequence[Edit], index: int | None = None) -
     if not edits:
         return message
     wanted = by_part(edits)
-    check_edits(wanted, len(message.parts), index)
+    check_edits(wanted, message.parts, index)
     parts = [wanted.get(number, part) for number, part in enumerate(message.parts)]
     kept = tuple(part for part in parts if part is not None)
     return msgspec.structs.replace(message, parts=kept, native=None) if kept else None

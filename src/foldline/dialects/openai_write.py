@@ -36,7 +36,7 @@ def edited(
     All other keys and parts stay as received. `edits` maps a part's index to its replacement.
     """
     places = slots(body, index)
-    check_edits(edits, len(places), index)
+    check_edits(edits, [part for part, _ in places], index)
     if all(number in edits and edits[number] is None for number in range(len(places))):
         return None
     new = dict(body)
@@ -55,10 +55,10 @@ def edited(
 
 def _edit_field(new: dict[str, Any], key: str, old: Part, replacement: Part | None) -> None:
     if isinstance(old, ToolResult):
-        new["content"] = _result_content(new.get("content"), old, replacement)
+        new["content"] = _result_content(new.get("content"), old, cast("ToolResult", replacement))
     elif key == "function_call":
         call = new.pop(key)
-        if isinstance(replacement, ToolCall):
+        if isinstance(replacement, ToolCall):  # otherwise it is taken out
             new[key] = {**call, "name": replacement.name, "arguments": _json(replacement.arguments)}
     elif replacement is None:
         text = new.get(key)
@@ -103,23 +103,22 @@ def _patched(native: Any, old: Part, new: Part | None) -> Any:
         return (
             {**fields, kind: new.text} if kind in {"text", "refusal"} else {"type": "text", "text": new.text}
         )
-    if isinstance(new, Media):
-        return to_openai(new) or {"type": "text", "text": placeholder(new)}
+    media = to_openai(new) if isinstance(new, Media) else None
     if isinstance(new, Opaque):
         return new.data
-    return {"type": "text", "text": _words(new)}
+    return media or {"type": "text", "text": _words(new)}
 
 
-def _result_content(native: Any, old: ToolResult, new: Part | None) -> Any:
-    if not isinstance(new, ToolResult):
-        return "" if new is None else _words(new)
+def _result_content(native: Any, old: ToolResult, new: ToolResult) -> Any:
     kept = cast("list[Any]", native) if isinstance(native, list) else []
     if not kept:
         return _joined([_words(part) for part in new.content])
     values: list[Any] = []
     for place, part in enumerate(new.content):
-        same = place < len(kept) and place < len(old.content) and old.content[place] == part
-        values.append(kept[place] if same else _patched({}, old, part))
+        if place < len(old.content) and old.content[place] == part:
+            values.append(kept[place])
+        elif words := _words(part):
+            values.append({"type": "text", "text": words})
     return values or ""
 
 
