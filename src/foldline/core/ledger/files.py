@@ -197,11 +197,11 @@ def _note(use: Use, touch: Touch) -> str:
 
 
 def after(old: str, new: str) -> str:
-    """Return the status of a file that was `old` and then became `new`."""
+    """Return the status of a file that was `old` and then became `new`; one that is read again was brought back."""
     if new == "deleted" or not old:
         return new
     if old == "deleted":
-        return "created" if new in ("created", "modified") else new
+        return "modified" if new == "read" else "created"
     if new == "read":
         return old
     return "created" if old == "created" else "modified"

@@ -1,0 +1,180 @@
+"""Files from calls of any shape: several agents' tools under odd names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from foldline.core.ledger import files
+from foldline.core.log.entries import Said
+from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
+
+
+def ran(*calls: tuple[str, Any], result: str = "ok", is_error: bool = False) -> list[Said]:
+    entries: list[Said] = []
+    for i, (name, arguments) in enumerate(calls):
+        entries.append(Said(f"a{i}", None, Message("assistant", (ToolCall(f"c{i}", name, arguments),)), ""))
+        answer = ToolResult(f"c{i}", (Text(result),), is_error=is_error)
+        entries.append(Said(f"r{i}", None, Message("tool", (answer,)), ""))
+    return entries
+
+
+def touched(*calls: tuple[str, Any], **how: Any) -> dict[str, str]:
+    return {fact.path: fact.status for fact in files.collect(ran(*calls, **how))}
+
+
+PATCH = """*** Begin Patch
+*** Add File: docs/new.md
++# Hello
+*** Update File: src/app.py
+@@
+-a = 1
++a = 2
+*** Delete File: old.txt
+*** Update File: src/from.py
+*** Move to: src/to.py
+@@
++x = 1
+*** End Patch"""
+PATCHED = {"docs/new.md": "created", "src/app.py": "modified", "old.txt": "deleted", "src/from.py": "deleted", "src/to.py": "created"}  # fmt: skip
+DIFF = "diff --git a/x.py b/x.py\n--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n--- /dev/null\n+++ b/y.py\n@@ -0,0 +1 @@\n+c\n--- a/z.py\n+++ /dev/null\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "expected"),
+    [
+        # Claude Code
+        ("Read", {"file_path": "/p/a.py", "offset": 3, "limit": 9}, {"/p/a.py": "read"}),
+        ("Edit", {"file_path": "/p/a.py", "old_string": "x", "new_string": "y", "replace_all": False}, {"/p/a.py": "modified"}),
+        ("Write", {"file_path": "/p/a.py", "content": "x"}, {"/p/a.py": "created"}),
+        ("MultiEdit", {"file_path": "/p/a.py", "edits": [{"old_string": "x", "new_string": "y"}]}, {"/p/a.py": "modified"}),
+        ("NotebookEdit", {"notebook_path": "/p/n.ipynb", "new_source": "x = 1", "cell_id": "3"}, {"/p/n.ipynb": "modified"}),
+        ("Grep", {"pattern": "x", "path": "/p/src"}, {}),
+        ("Glob", {"pattern": "**/*.py"}, {}),
+        ("LS", {"path": "/p"}, {}),
+        ("str_replace_based_edit_tool", {"command": "view", "path": "a.py"}, {"a.py": "read"}),
+        ("str_replace_based_edit_tool", {"command": "create", "path": "a.py", "file_text": "x"}, {"a.py": "created"}),
+        ("str_replace_editor", {"command": "insert", "path": "a.py", "insert_line": 1, "new_str": "x"}, {"a.py": "modified"}),
+        # pi
+        ("read", {"path": "a.ts", "offset": 1, "limit": 5}, {"a.ts": "read"}),
+        ("edit", {"path": "a.ts", "oldText": "x", "newText": "y"}, {"a.ts": "modified"}),
+        ("write", {"path": "a.ts", "content": "x"}, {"a.ts": "created"}),
+        # OpenCode, Gemini
+        ("edit", {"filePath": "/p/a.ts", "oldString": "x", "newString": "y"}, {"/p/a.ts": "modified"}),
+        ("replace", {"file_path": "a.ts", "instruction": "do it", "old_string": "x", "new_string": "y"}, {"a.ts": "modified"}),
+        ("read_many_files", {"paths": ["a.ts", "b/c.ts"]}, {"a.ts": "read", "b/c.ts": "read"}),
+        ("list_directory", {"dir_path": "src"}, {}),
+        # Codex
+        ("apply_patch", {"input": PATCH}, PATCHED),
+        ("apply_patch", PATCH, PATCHED),
+        ("shell", {"command": ["bash", "-lc", f"apply_patch <<'EOF'\n{PATCH}\nEOF"]}, PATCHED),
+        ("shell", {"command": ["apply_patch", PATCH]}, PATCHED),
+        ("git_apply", {"diff": DIFF}, {"x.py": "modified", "y.py": "created", "z.py": "deleted"}),
+        # by shape, whatever the name
+        ("zorp", {"targetFile": "a.rs", "search": "x", "replace": "y"}, {"a.rs": "modified"}),
+        ("blub", {"uri": "file:///p/a.rs", "contents": "x"}, {"/p/a.rs": "created"}),
+        ("frob", {"changes": [{"path": "a.rs", "oldText": "x", "newText": "y"}, {"path": "b.rs", "content": "z"}]}, {"a.rs": "modified", "b.rs": "created"}),
+        ("delete_file", {"path": "a.rs"}, {"a.rs": "deleted"}),
+        ("move_file", {"source": "a.rs", "destination": "b.rs"}, {"a.rs": "deleted", "b.rs": "created"}),
+        ("copy_file", {"source": "a.rs", "destination": "b.rs"}, {"b.rs": "created"}),
+        ("append_to_file", {"path": "a.rs", "content": "x"}, {"a.rs": "modified"}),
+        ("create_file", {"path": "empty.rs"}, {"empty.rs": "created"}),
+        ("fetch", {"path": "https://example.org/a.html"}, {}),
+        ("mystery", {"file": {"nested": 1}, "path": 3, "paths": [None, 4]}, {}),
+        ("mystery", "not json at all", {}),
+        ("mystery", {}, {}),
+        # shell
+        ("Bash", {"command": "cd web && cat src/a.ts | head -5"}, {"web/src/a.ts": "read"}),
+        ("shell_command", {"command": "sed -n '1,9p' a.ts", "workdir": "/p"}, {"/p/a.ts": "read"}),
+        ("run", {"cmd": "git mv a.py b.py && rm -f c.py"}, {"a.py": "deleted", "b.py": "created", "c.py": "deleted"}),
+        ("exec", {"script": "cat > new.py <<'EOF'\nrm everything.py\nEOF\necho x >> log.txt"}, {"new.py": "created", "log.txt": "modified"}),
+    ],
+)  # fmt: skip
+def test_what_a_call_does_to_files(name: str, arguments: Any, expected: dict[str, str]) -> None:
+    assert touched((name, arguments)) == expected
+
+
+@pytest.mark.parametrize(
+    ("result", "is_error"),
+    [
+        ("anything", True),
+        ("<tool_use_error>String to replace not found in file.</tool_use_error>", False),
+        ("Exit code: 1\nOutput:\n", False),
+        ("apply_patch verification failed: no such lines", False),
+        ("The user doesn't want to proceed with this tool use.", False),
+        ("Error: ENOENT: no such file or directory", False),
+    ],
+)
+def test_a_call_that_failed_did_nothing(result: str, is_error: bool) -> None:
+    call = ("Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"})
+    assert touched(call, result=result, is_error=is_error) == {}
+
+
+def test_a_call_without_a_result_did_nothing_yet() -> None:
+    assert files.collect(ran(("Write", {"file_path": "a.py", "content": "x"}))[:1]) == ()
+
+
+@pytest.mark.parametrize(
+    ("steps", "status"),
+    [
+        (["read", "modified"], "modified"),
+        (["created", "modified", "read"], "created"),
+        (["read", "created"], "modified"),
+        (["created", "deleted"], "deleted"),
+        (["deleted", "created"], "created"),
+        (["modified", "deleted", "read"], "modified"),
+    ],
+)
+def test_the_status_that_counts(steps: list[str], status: str) -> None:
+    calls = {
+        "read": ("Read", {"file_path": "a.py"}),
+        "created": ("Write", {"file_path": "a.py", "content": "x"}),
+        "modified": ("Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}),
+        "deleted": ("Bash", {"command": "rm a.py"}),
+    }
+    assert touched(*(calls[step] for step in steps)) == {"a.py": status}
+    first, second = (
+        files.collect(ran(calls[steps[0]])),
+        files.collect(ran(*(calls[step] for step in steps[1:]))),
+    )
+    assert [(fact.path, fact.status) for fact in files.merge(first, second)][-1:] == [("a.py", status)]
+
+
+def test_a_relative_path_joins_the_one_absolute_path_that_ends_in_it() -> None:
+    calls = [("Read", {"file_path": "/p/src/a.py"}), ("Bash", {"command": "cat src/a.py && cat other/b.py"})]
+    assert touched(*calls) == {"/p/src/a.py": "read", "other/b.py": "read"}
+    facts = {fact.path: fact for fact in files.collect(ran(*calls))}
+    assert facts["/p/src/a.py"].uses == 2
+    assert facts["/p/src/a.py"].entries == ("a0", "a1")
+
+
+def test_notes_say_why_or_what_changed() -> None:
+    edit = ToolCall(
+        "c", "Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y\n\ndef parse(text):\n    pass"}
+    )
+    done = Said("r", None, Message("tool", (ToolResult("c", (Text("ok"),)),)), "")
+    told = Said(
+        "a",
+        None,
+        Message("assistant", (Text("The parser drops the last line. I will fix that in `parse`."), edit)),
+        "",
+    )
+    silent = Said("b", None, Message("assistant", (edit,)), "")
+    assert files.collect([told, done])[0].notes == ("I will fix that in `parse`.",)
+    assert files.collect([silent, done])[0].notes == ("def parse(text):",)
+
+
+def test_words_said_in_the_message_before_are_cited() -> None:
+    words = Said("w", None, Message("assistant", (Text("Let me look at the config."),)), "")
+    fact = files.collect([words, *ran(("read", {"path": "c.toml"}))])[0]
+    assert fact.notes == ("Let me look at the config.",)
+    assert fact.entries == ("w", "a0")
+
+
+def test_at_most_three_notes_the_newest_last() -> None:
+    entries: list[Said] = []
+    for i in range(5):
+        entries.append(Said(f"w{i}", None, Message("assistant", (Text(f"Reason number {i} for this."),)), ""))
+        entries.extend(ran(("read", {"path": "c.toml"})))
+    assert files.collect(entries)[0].notes == tuple(f"Reason number {i} for this." for i in (2, 3, 4))

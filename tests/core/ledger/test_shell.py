@@ -1,0 +1,98 @@
+"""The shell reader: splitting, folders, effects, and junk."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foldline.core.ledger import shell
+
+
+def effects(command: str, cwd: str = "") -> list[tuple[str, str]]:
+    return [
+        (effect.path, effect.status) for step in shell.steps(command, cwd) for effect in shell.effects(step)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("rm -rf build 'my file.txt' *.log $X", [("build", "deleted"), ("my file.txt", "deleted")]),
+        ("mv a b", [("a", "deleted"), ("b", "created")]),
+        ("mv a b c d/", [("a", "deleted"), ("d/a", "created"), ("b", "deleted"), ("d/b", "created"), ("c", "deleted"), ("d/c", "created")]),
+        ("git mv src/a.py src/b.py", [("src/a.py", "deleted"), ("src/b.py", "created")]),
+        ("git rm --cached a.py", []),
+        ("git -C x status", []),
+        ("git checkout -- a.py b.py", [("a.py", "modified"), ("b.py", "modified")]),
+        ("git restore a.py", [("a.py", "modified")]),
+        ("git checkout main", []),
+        ("cp a.py b.py", [("b.py", "created")]),
+        ("touch -d now x.txt", [("x.txt", "created")]),
+        ("make 2>&1 | tee -a build.log", [("build.log", "modified")]),
+        ("sed -i 's/a/b/' x.py y.py", [("x.py", "modified"), ("y.py", "modified")]),
+        ("sed -i '' 's/a/b/' x.py", [("x.py", "modified")]),
+        ("sed -i.bak -e 's/a/b/' x.py", [("x.py", "modified")]),
+        ("sed -n '1,20p' x.py", [("x.py", "read")]),
+        ("perl -pi -e 's/a/b/' x.py", [("x.py", "modified")]),
+        ("perl -ne 'print' x.py", []),
+        ("head -n 20 x.py; tail -5 y.py", [("x.py", "read"), ("y.py", "read")]),
+        ("grep -rn foo src", []),
+        ("echo hi > a.txt 2>/dev/null", [("a.txt", "created")]),
+        ("echo hi >> a.txt", [("a.txt", "modified")]),
+        ("wc -l < a.txt", [("a.txt", "read")]),
+        ("cat <<EOF > a.txt\nrm b.txt\nEOF\nrm c.txt", [("a.txt", "created"), ("c.txt", "deleted")]),
+        ("cat <<EOF > a.txt\nnever closed", [("a.txt", "created")]),
+        ("cd a && cd b && cat x", [("a/b/x", "read")]),
+        ("cd a/b && cat ../x ./y /z ~/w", [("a/x", "read"), ("a/b/y", "read"), ("/z", "read"), ("~/w", "read")]),
+        ("cd - && cat x", [("x", "read")]),
+        ("FOO=1 sudo env BAR=2 rm x", [("x", "deleted")]),
+        ("timeout 30 rm x", [("x", "deleted")]),
+        ("rm -- -x", []),
+        ("cat x # rm y", [("x", "read")]),
+        ("(cd a; cat x)", [("a/x", "read")]),
+        ("echo $(cat x) `cat y`", []),
+        ("cat \\\n  x", [("x", "read")]),
+        ("", []),
+        (">", []),
+        ("|| && ;;", []),
+    ],
+)  # fmt: skip
+def test_effects(command: str, expected: list[tuple[str, str]]) -> None:
+    assert effects(command) == expected
+
+
+def test_a_folder_given_beside_the_command() -> None:
+    assert effects("cat x /y", "/p") == [("/p/x", "read"), ("/y", "read")]
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (["bash", "-lc", "ls -la"], "ls -la"),
+        (["/bin/zsh", "-c", "x"], "x"),
+        (["git", "status"], "git status"),
+        (["bash"], "bash"),
+        ([], ""),
+    ],
+)
+def test_argument_lists(argv: list[str], line: str) -> None:
+    assert shell.script(argv) == line
+
+
+@pytest.mark.parametrize(
+    "junk", ["'" * 20_000, '"' * 20_001, "$(" * 10_000, "`" * 20_001, "\\" * 20_001, "a'" * 10_000, "<" * 20_000,
+             "(" * 20_000, "a" * 1_000_000, "<<A\n" * 5_000, '"a\\"' * 5_000, "${" * 9_000, " " * 1_000_000]
+)  # fmt: skip
+def test_junk_takes_bounded_time(junk: str) -> None:
+    started = time.process_time()
+    effects(junk)
+    assert time.process_time() - started < 2
+
+
+@given(st.text(alphabet="ab/ '\"\\$()`{}<>|&;\n-.~=*#!EOF"))
+def test_never_raises(text: str) -> None:
+    effects(text)
+    effects(text, "/p/q")
