@@ -167,3 +167,9 @@ def test_other_bad_results(rule, block):
 )
 def test_good_documents(source):
     assert get("anthropic").validate([reply({"type": "document", "source": source})]) == []
+
+
+def test_the_docs_name_every_rule():
+    page = Path(__file__).parents[2].joinpath("docs", "dialects.md").read_text(encoding="utf-8")
+    section = page.split("## Rules of the Messages API")[1].split("\n## ")[0]
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE)) == {*BAD, "system"}

@@ -107,3 +107,9 @@ def test_the_table_is_complete():
 )
 def test_other_bad_forms(rule, body):
     assert [problem.rule for problem in get("openai-chat").validate([body])] == [rule]
+
+
+def test_the_docs_name_every_rule():
+    page = Path(__file__).parents[2].joinpath("docs", "dialects.md").read_text(encoding="utf-8")
+    section = page.split("## Rules of the Chat Completions")[1].split("\n## ")[0]
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE)) == {*BAD, "system"}

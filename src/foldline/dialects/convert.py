@@ -8,11 +8,12 @@ from foldline.core.log.messages import Native
 from foldline.dialects.plain import parse
 from foldline.dialects.values import Losses
 
-# carried by role, parts and pairing; everything else on a message has no place in the other dialect
+# carried by role, parts and pairing, or what a provider noted about its reply; all else is left out
 _CARRIED = frozenset(
     {
         "role", "content", "tool_calls", "tool_call_id", "function_call", "refusal",
         "reasoning_content", "reasoning", "reasoning_details", "audio",
+        "id", "type", "model", "usage", "stop_reason", "stop_sequence",
     }
 )  # fmt: skip
 _ON_BLOCKS = ("cache_control", "citations")

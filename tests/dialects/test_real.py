@@ -1,0 +1,88 @@
+"""Recorded sessions: as they were within a dialect, valid after a conversion where they were valid before."""
+
+import gzip
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from foldline.dialects import decode_all, detect, get
+
+ROOT = Path(os.environ.get("FOLDLINE_CORPUS") or Path(__file__).parents[3] / "shared" / "data")
+PLAIN = sorted(ROOT.glob("sessions/*/*.jsonl.gz"))
+SAMPLE = [path for path in PLAIN if hashlib.sha256(path.name.encode()).digest()[0] < 16]
+NATIVE = sorted(ROOT.glob("native/claude-code-*.jsonl"))
+
+pytestmark = pytest.mark.skipif(not PLAIN, reason="the recorded sessions are not here (FOLDLINE_CORPUS)")
+
+
+def rendered(name, messages):
+    return get(name).render([(message, ()) for message in messages])
+
+
+def chat_of(path):
+    """A session of the plain form as Chat Completions messages."""
+    messages = []
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in map(json.loads, lines):
+            role, said = line.get("role"), line.get("text")
+            if role in ("user", "system"):
+                messages.append({"role": role, "content": said})
+            elif role == "tool":
+                messages.append({"role": "tool", "tool_call_id": line["call_id"], "content": said})
+            elif role == "assistant":
+                messages.append({"role": "assistant", "content": said, **calls_of(line)})
+    return messages
+
+
+def calls_of(line):
+    calls = [
+        {
+            "id": c["id"],
+            "type": "function",
+            "function": {"name": c["name"], "arguments": json.dumps(c["args"])},
+        }
+        for c in line.get("calls") or ()
+    ]
+    return {"tool_calls": calls} if calls else {}
+
+
+def claude_of(path):
+    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return [line["message"] for line in lines if isinstance(line.get("message"), dict)]
+
+
+@pytest.mark.parametrize("path", SAMPLE, ids=lambda path: path.name)
+def test_plain_sessions(path):
+    messages = chat_of(path)
+    read = decode_all(messages)
+    assert rendered("openai-chat", read).messages == messages
+    there = rendered("anthropic", read)
+    back = rendered("openai-chat", decode_all(there.messages, "anthropic"))
+    problems = get("openai-chat").validate(messages), get("anthropic").validate(there.messages, there.system)
+    assert problems[1] == [] or problems[0] != []
+    assert get("openai-chat").validate(back.messages) == [] or problems[1] != []
+
+
+@pytest.mark.parametrize("path", NATIVE, ids=lambda path: path.name)
+def test_claude_code_messages(path):
+    messages = claude_of(path)
+    assert detect(messages) == "anthropic"
+    read = decode_all(messages)
+    out = rendered("anthropic", read)
+    assert (out.messages, out.warnings) == (messages, ())
+    pairing = {problem.rule for problem in get("anthropic").validate(messages)} - {"text-empty"}
+    converted = {
+        problem.rule for problem in get("openai-chat").validate(rendered("openai-chat", read).messages)
+    }
+    assert converted == pairing
+
+
+@pytest.mark.parametrize("path", NATIVE, ids=lambda path: path.name)
+def test_claude_code_replies_carry_usage(path):
+    replies = [get("anthropic").decode_reply(m) for m in claude_of(path) if m["role"] == "assistant"]
+    assert all(reply.model for reply in replies)
+    assert sum(reply.usage.total for reply in replies if reply.usage) > 100_000
+    assert all(set(body) == {"role", "content"} for body in rendered("anthropic", replies).messages)
