@@ -21,7 +21,7 @@ _SESSION = ("sessionId", "cwd", "version", "gitBranch", "agentId")
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 
 
-def read_claude_code(stream: BinaryIO, name: str) -> Iterator[Record]:
+def read_claude_code(stream: BinaryIO, _name: str) -> Iterator[Record]:
     """Read the newest path of a Claude Code file; messages are `anthropic` payloads, sub-agents' left out.
 
     The lines of one reply (same `message.id`) are one message, as are the results of one batch. A
@@ -225,7 +225,7 @@ def _has_media(message: Message) -> bool:
     return any(part.__struct_config__.tag == "media" for part in message.parts)
 
 
-def _injected(heard: Heard, flag: bool) -> Heard:  # noqa: FBT001 (the one thing that it sets)
+def _injected(heard: Heard, flag: bool) -> Heard:
     return msgspec.structs.replace(heard, message=msgspec.structs.replace(heard.message, injected=flag))
 
 

@@ -90,6 +90,7 @@ class Index:
 
     @property
     def warnings(self) -> list[Warned]:
+        """What was wrong with the keys of the conversation that is read."""
         return self._chosen.tree.warnings
 
     @property

@@ -31,7 +31,7 @@ class Row(NamedTuple):
     value: dict[str, Any]
 
 
-class Unreadable(Exception):  # noqa: N818 (a reason, caught in this package)
+class Unreadable(Exception):
     """Why a line is no JSON."""
 
 
@@ -160,8 +160,8 @@ def row(line: Line) -> Iterator[Row | Warned]:
 
 def _kind(value: Any) -> str:
     """JSON's name for the type of a value."""
-    names = {list: "list", str: "string", bool: "boolean", type(None): "null"}
-    return names.get(type(value), "number")
+    names: dict[type, str] = {str: "string", bool: "boolean", type(None): "null"}
+    return "list" if isinstance(value, list) else names.get(value.__class__, "number")
 
 
 def whole(stream: BinaryIO, name: str) -> tuple[Any, str | None]:

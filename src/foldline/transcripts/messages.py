@@ -23,14 +23,14 @@ def read_json(stream: BinaryIO, name: str) -> Iterator[Record]:
     if note:
         yield Warned(1, note)
     holder: dict[str, Any] = mapping(value) or {"messages": value}
-    messages = holder.get("messages")
-    if not isinstance(messages, list):
+    if not isinstance(holder.get("messages"), list):
         raise FormatError('needs a list of messages under "messages"', where=name)
+    messages = items(holder.get("messages"))
     dialect = _named(holder) or _detect(messages, name)
     yield About("format", {"format": "json", "dialect": dialect})
     yield from _around(holder, 1)
     codec = dialects.get(dialect)
-    for index, payload in enumerate(items(messages)):
+    for index, payload in enumerate(messages):
         try:
             yield Heard(codec.decode(payload), line=index + 1)
         except (DialectError, RecursionError) as error:

@@ -105,7 +105,7 @@ class _Lifts:
 
 def _records(item: _Numbered) -> Iterator[Record]:
     """An entry as records; a boundary that only edits says nothing that a reader of messages needs."""
-    entry, line = item
+    line, entry = item
     if isinstance(entry, Said):
         yield Heard(entry.message, at=entry.at, key=entry.id, parent=entry.parent, line=line)
     elif isinstance(entry, Compacted):

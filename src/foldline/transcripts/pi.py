@@ -24,7 +24,7 @@ _ABOUT = {
 _ENVELOPE = ("type", "id", "parentId", "timestamp")
 
 
-def read_pi(stream: BinaryIO, name: str) -> Iterator[Record]:
+def read_pi(stream: BinaryIO, _name: str) -> Iterator[Record]:
     """Read a pi session along the path to its last line; messages become `anthropic` payloads.
 
     A `Heard.key` is pi's entry id; in version 1, which has none, the entry's count from the header (0) as text.

@@ -123,14 +123,15 @@ def _assistant(message: dict[str, Any]) -> Written:
 
 
 def _said(block: dict[str, Any], *, signed: bool) -> dict[str, Any] | None:
-    """A block of an assistant's. A signature of another provider's binds nothing here and is left out."""
+    """A block of an assistant's. A thought without a signature that Anthropic gave is text, as pi itself sends it."""
     kind = block.get("type")
     if kind == "thinking":
         if block.get("redacted"):
             return {"type": "redacted_thinking", "data": text_or(block.get("thinkingSignature"))}
-        signature = text_or(block.get("thinkingSignature")) if signed else ""
-        written = {"type": "thinking", "thinking": _text(block, "thinking")}
-        return {**written, "signature": signature} if signature else written
+        thought, signature = _text(block, "thinking"), text_or(block.get("thinkingSignature"))
+        if signed and signature:
+            return {"type": "thinking", "thinking": thought, "signature": signature}
+        return {"type": "text", "text": thought} if thought.strip() else None
     if kind == "toolCall":
         arguments = block.get("arguments")
         if not isinstance(arguments, dict):
@@ -167,7 +168,7 @@ def _bash(message: dict[str, Any]) -> str:
 
 
 def _usage(usage: dict[str, Any]) -> Usage | None:
-    """pi's own four, which do not overlap; None where nothing was recorded."""
+    """Return pi's own four, which do not overlap; None where nothing was recorded."""
     if not usage:
         return None
     keys = ("input", "cacheRead", "cacheWrite", "output")

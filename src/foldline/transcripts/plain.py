@@ -18,7 +18,7 @@ from foldline.transcripts.values import count_or_none, items, mapping, moment, t
 _ROLES = ("system", "user", "assistant", "tool")
 
 
-def read_plain(stream: BinaryIO, name: str) -> Iterator[Record]:
+def read_plain(stream: BinaryIO, _name: str) -> Iterator[Record]:
     """Read a plain session; messages become `openai-chat` payloads, `summary` a `Folded`."""
     yield About("format", {"format": "plain", "dialect": "openai-chat"})
     boundary: Row | None = None
