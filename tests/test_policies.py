@@ -123,6 +123,8 @@ def test_every_preset_survives_a_round_trip_through_a_table():
         ({"check_at": "append"}, r"check_at = 'append': must be a list of turn_start"),
         ({"min_messages": "ten"}, r"min_messages = 'ten': Expected `int`, got `str`"),
         ({"min_messages": -1}, r"min_messages = -1: must not be negative"),
+        ({"limits": {"gpt": -1}}, r"limits = .*: must not be negative"),
+        ({"limits": {"gpt": "1k"}}, r"limits = .*: Expected `int`"),
         ({"enabled": "no"}, r"enabled = 'no': Expected `bool`"),
         ({"hard": "lots"}, r"hard = 'lots': must be tokens \(30000\), a share"),
         ({"hard": True}, r"hard = True: must be tokens"),

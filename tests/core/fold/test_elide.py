@@ -46,7 +46,8 @@ def test_signed_thinking_and_foreign_blocks_are_not_shortened():
 
 
 def test_media_give_way_to_a_note():
-    assert elide(Media("image", data="A" * 9_999), 5, LETTERS, "e7") == Text("[image left out; recall e7]")
+    assert elide(Media("image", data="A" * 9_999), 9, LETTERS, "e7") == Text("[image left out; recall e7]")
+    assert elide(Media("image", data="A" * 9_999), 3, LETTERS, "e7") == Text("…")
 
 
 def test_the_largest_of_a_results_texts_gives_way_first():
@@ -118,6 +119,11 @@ def test_arguments_that_cannot_be_shortened_are_replaced():
     assert many.arguments == {"elided": "…"}
 
 
+def test_a_result_that_cannot_be_shortened_is_replaced():
+    pictures = ToolResult("c", tuple(Media("image", data="A") for _ in range(50)))
+    assert short(pictures, 30).content == (Text("…"),)
+
+
 def test_arguments_that_did_not_parse_are_shortened_as_text():
     made = short(ToolCall("c", "bash", '{"command": "' + LONG))
     assert isinstance(made.arguments, str)
@@ -183,6 +189,14 @@ class TestElideSaid:
         edits = elide_said(entry, 600, LETTERS)
         assert [e.part for e in edits] == [0, 1, 2]
         assert 450 <= message_tokens(self.applied(entry, edits), LETTERS) <= 600
+
+    def test_a_part_that_no_marker_makes_smaller_stays(self):
+        assert elide_said(self.said(Text("a"), Text("b")), 4, LETTERS) == ()
+
+    def test_more_room_is_made_where_markers_cost_more_than_foreseen(self):
+        entry = self.said(Text(LONG), *(result(f"c{i}", LONG) for i in range(10)))
+        after = message_tokens(self.applied(entry, elide_said(entry, 100, LETTERS)), LETTERS)
+        assert after <= 100
 
     def test_what_cannot_be_shortened_stays_and_the_rest_gives_what_it_can(self):
         entry = self.said(Thinking(LONG, "signed"), Text(LONG))

@@ -81,6 +81,14 @@ def test_both_forms_of_results_are_blanked():
     assert {edit.kind for edit in edits} == {"blanked"}
 
 
+def test_entries_that_were_never_counted_are_counted_now():
+    both = Message("user", (result("a", LONG), result("b", LONG)))
+    kept = entries([(both, 0), (tool("c", LONG), 0), (assistant("done"), 0)])
+    edits = run(kept).edits
+    assert [edit.part for edit in edits] == [0, 1, 0]
+    assert len({edit.saved for edit in edits}) == 1
+
+
 def test_results_that_no_reply_has_seen_are_kept():
     kept = entries([user(), assistant("", call("a"), call("b")), tool("a", LONG), tool("b", LONG)])
     assert run(kept) == run([])
@@ -191,6 +199,12 @@ class TestPlaceholder:
             placeholder(result("c", "one"), made, DATE)
             == f"[Old tool result cleared {DATE}: {label}, 1 line]"
         )
+
+    def test_shows_the_end_of_a_long_path(self):
+        long = call("c", "read", path="/home/somebody" + "/very/deep" * 20 + "/src/a.py")
+        made = placeholder(result("c", "one"), long, DATE)
+        assert made.startswith(f"[Old tool result cleared {DATE}: read …")
+        assert made.endswith("/very/deep/src/a.py, 1 line]")
 
     def test_is_short_whatever_the_call(self):
         made = placeholder(

@@ -14,7 +14,6 @@ from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, Tool
 from foldline.core.measure.tokens import Counter, json_text, message_tokens, part_tokens
 
 P = TypeVar("P", bound=Part)
-TRIES = 12  # budgets tried until the whole part fits: markers and escapes cost more than foreseen
 
 
 def elide(part: Part, limit_tokens: int, counter: Counter, handle: str) -> Part | None:
@@ -41,7 +40,8 @@ def elide(part: Part, limit_tokens: int, counter: Counter, handle: str) -> Part 
         return _result(part, limit_tokens, counter, handle)
     if isinstance(part, ToolCall):
         return _call(part, limit_tokens, counter, handle)
-    return _media_note(part, handle)
+    note = _media_note(part, handle)
+    return note if part_tokens(note, counter) <= limit_tokens else Text(LEAST)
 
 
 def elide_said(entry: Said, limit_tokens: int, counter: Counter) -> tuple[Edit, ...]:
@@ -56,15 +56,18 @@ def elide_said(entry: Said, limit_tokens: int, counter: Counter) -> tuple[Edit, 
     sizes = [part_tokens(part, counter) for part in parts]
     fixed = {i for i, part in enumerate(parts) if _whole_or_nothing(part)}
     budget = limit_tokens - whole + sum(size for i, size in enumerate(sizes) if i not in fixed)
-    edits: tuple[Edit, ...] = ()
-    for _ in range(TRIES):
+    while True:
         cap = level([size for i, size in enumerate(sizes) if i not in fixed], budget)
         edits = _part_edits(entry, sizes, fixed, cap, counter)
         over = whole - sum(edit.saved for edit in edits) - limit_tokens
         if over <= 0 or budget <= 0:
             return edits
-        budget -= max(over, budget // 10, 1)
-    return edits
+        budget = _less(budget, over)
+
+
+def _less(budget: int, over: int) -> int:
+    """The next budget to try: markers and escapes cost more than foreseen."""
+    return budget - max(over, budget // 10, 1)
 
 
 def _whole_or_nothing(part: Part) -> bool:
@@ -79,8 +82,7 @@ def _part_edits(
         if index in fixed or sizes[index] <= cap:
             continue
         shorter = elide(part, cap, counter, entry.id)
-        saved = sizes[index] - part_tokens(shorter, counter) if shorter is not None else 0
-        if saved > 0:
+        if shorter is not None and (saved := sizes[index] - part_tokens(shorter, counter)) > 0:
             edits.append(Edit(entry.id, index, "elided", shorter, saved=saved))
     return tuple(edits)
 
@@ -102,15 +104,14 @@ def _fitted(
     counted = count or counter.count
     sizes = [counted(text) for text in texts]
     budget = limit - (part_tokens(part, counter) - sum(sizes))
-    for _ in range(TRIES):
+    while True:
         candidate = rebuilt(part, shorten_all(texts, sizes, max(0, budget), counted, handle))
         over = part_tokens(candidate, counter) - limit
         if over <= 0:
             return candidate
         if budget <= 0:
             return None
-        budget -= max(over, budget // 10, 1)
-    return None
+        budget = _less(budget, over)
 
 
 def _of_text(_part: Text, texts: list[str]) -> Text:

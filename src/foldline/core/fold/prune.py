@@ -167,12 +167,15 @@ def _lines(text: str) -> str:
 
 
 def _label(call: ToolCall) -> str:
-    """The tool and the argument that tells most, on one line."""
+    """The tool and the argument that tells most, on one line. Of a long path the end tells most."""
     arguments = call.arguments if isinstance(call.arguments, dict) else {}
     for key in (*TELLING, *arguments):
         value = arguments.get(key)
         if isinstance(value, str) and value.strip():
-            return _one_line(f"{call.name} {value}", LABEL_CAP)
+            told = value.strip()
+            if len(told) > LABEL_CAP and len(told.split(maxsplit=1)) == 1:
+                told = f"…{told[-LABEL_CAP:]}"
+            return _one_line(f"{call.name} {told}", LABEL_CAP + len(call.name) + 2)
     return _one_line(call.name, LABEL_CAP)
 
 
