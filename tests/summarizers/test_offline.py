@@ -94,17 +94,22 @@ def test_a_line_for_display_says_what_was_done_and_what_is_open():
 
 
 def test_a_focus_and_the_goal_of_a_hand_off_pick_what_is_kept():
-    lines = [
-        f"Chapter {n} deals with the {word} of the house."
-        for n, word in enumerate(["cellar", "chimney"] * 30)
-    ]
-    folded = entries(user("\n".join(lines)), assistant("Understood, chapters noted."), tokens=400)
-    ledger = collect(folded)
-    text = write(asked("handoff", tokens=260, ledger=ledger, goal="rebuild the chimney")).text
-    other = write(asked("first", tokens=260, ledger=ledger, instructions="the cellar matters")).text
+    talk = [user("Look at the house.")]
+    for n in range(60):
+        part = ("cellar", "chimney")[n % 2]
+        talk += [
+            assistant(
+                f"I read src/{part}_{n}.py: it says how the {part} is built.",
+                call(f"c{n}", "read", path=f"src/{part}_{n}.py"),
+            ),
+            result(f"c{n}", f"def build_{part}_{n}(): ..."),
+        ]
+    folded = collect(entries(*talk, assistant("All read."), tokens=400))
 
-    assert text.count("chimney") >= text.count("cellar")
-    assert other.count("cellar") >= other.count("chimney")
+    handed = write(asked("handoff", tokens=500, ledger=folded, goal="rebuild the chimney")).text
+    focused = write(asked(tokens=500, ledger=folded, instructions="the cellar matters")).text
+    assert handed.count("src/chimney") > handed.count("src/cellar")
+    assert focused.count("src/cellar") > focused.count("src/chimney")
 
 
 SPLIT_SECRET = st.sampled_from(

@@ -1,0 +1,79 @@
+"""The Python in README.md and docs/*.md runs: the blocks of a file one after another, in an empty folder.
+
+A block opened by ```python no-run is only compiled: it needs a key, or waits for input. Blocks may await.
+"""
+
+import ast
+import asyncio
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(
+    r"^```python(?P<how>[ \t]+no-run)?[ \t]*\n(?P<code>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL
+)
+LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)")
+
+
+def blocks(page):
+    """The blocks of a page with the line each starts on, so that a failure names it."""
+    text = page.read_text(encoding="utf-8")
+    for found in BLOCK.finditer(text):
+        line = text.count("\n", 0, found.start("code"))
+        code = compile(
+            "\n" * line + found["code"],
+            str(page),
+            "exec",
+            flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT,
+            dont_inherit=True,
+        )
+        yield code, found["how"] is None
+
+
+async def run(page):
+    names = {"__name__": "__main__"}
+    for code, runs in blocks(page):
+        if runs:
+            done = eval(code, names)
+            if inspect.isawaitable(done):
+                await done
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    asyncio.run(run(page))
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name
+)
+def test_links_between_pages_lead_somewhere(page):
+    lost = [
+        link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()
+    ]
+
+    assert lost == []
+
+
+def test_a_block_of_python_is_found_where_there_is_one():
+    assert sum(1 for page in PAGES for _ in blocks(page)) >= 5
+
+
+def test_what_the_map_names_exists():
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    package, properties = ROOT / "src" / "foldline", ROOT / "tests" / "properties"
+    named = set(re.findall(r"`((?:[a-z_]+/)+|(?:[a-z_]+/)*[a-z_]+\.py)`", text))
+    places = (ROOT, package, package / "core", package / "core" / "checkpoint")
+    tests = re.findall(r"`(test_\w+\.py)::(test_\w+)`", text)
+
+    assert [name for name in sorted(named) if not any((place / name).exists() for place in places)] == []
+    assert len(tests) >= 10
+    assert [
+        name for file, name in tests if f"def {name}(" not in (properties / file).read_text(encoding="utf-8")
+    ] == []
