@@ -1,0 +1,25 @@
+"""What models can take and cost, and exact token counts. Importing reads no file."""
+
+from foldline.catalogue.exact import exact
+from foldline.catalogue.models import (
+    DEFAULT_WINDOW,
+    Catalogue,
+    Model,
+    Price,
+    catalogue_date,
+    cost,
+    price_of,
+    window_of,
+)
+
+__all__ = [
+    "DEFAULT_WINDOW",
+    "Catalogue",
+    "Model",
+    "Price",
+    "catalogue_date",
+    "cost",
+    "exact",
+    "price_of",
+    "window_of",
+]

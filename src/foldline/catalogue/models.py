@@ -1,0 +1,203 @@
+"""Windows and prices of known models: a dated file beside this one, read at the first look-up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any, Final, Literal
+
+import msgspec
+
+from foldline.catalogue.names import MAKERS, Asked, normal, take_apart
+from foldline.core.log.messages import Usage
+from foldline.core.measure.window import Window
+from foldline.errors import PolicyError
+
+# What an unknown model is taken for: the smallest window among models in common use for agents.
+DEFAULT_WINDOW: Final = Window(context=128_000, output=8_192)
+
+# After a known name only this may follow, or it is another model: `gpt-5` is not `gpt-5-6`.
+_REST: Final = re.compile(r"[-:@](?!\d{1,3}(?:\D|$))")
+
+
+class Price(msgspec.Struct, frozen=True, omit_defaults=True):
+    """USD for a million tokens. A cache price of None means that such tokens cost as much as `input`.
+
+    The base price: what some providers add above a size of context, for priority or by batch is left out.
+    """
+
+    input: float
+    output: float
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+
+class Model(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the catalogue knows of a model. `known` False: `window` is the default, so warn.
+
+    `name` is the entry that was found (`provider:model`, or the override's key), `found` by which rule.
+    """
+
+    name: str
+    window: Window
+    price: Price | None = None
+    known: bool = True
+    found: Literal["override", "exact", "same name", "longest prefix", "default"] = "exact"
+
+
+class Override(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A user's say on a model; what is not given stays as the catalogue has it."""
+
+    context: int | None = None
+    input: int | None = None
+    output: int | None = None
+    price: Price | None = None
+
+
+class _Data(msgspec.Struct):
+    date: str
+    inferred: list[str]
+    models: dict[str, dict[str, tuple[Any, ...]]]
+
+
+@cache
+def _data() -> _Data:
+    raw = (resources.files("foldline.catalogue") / "models.json").read_bytes()
+    return msgspec.json.decode(raw, type=_Data)
+
+
+@cache
+def _normal_names(provider: str) -> dict[str, str]:
+    """Map the one form of each of a provider's names to the name; of several the shortest, the undated one."""
+    names = sorted(_data().models.get(provider, ()), key=lambda name: (-len(name), name))
+    return {normal(name): name for name in names}
+
+
+def catalogue_date() -> str:
+    """Return the day on which the catalogue was made, ISO 8601."""
+    return _data().date
+
+
+def _row(provider: str, name: str, found: Literal["exact", "same name", "longest prefix"]) -> Model:
+    context, most_input, output, price, cache_read, cache_write, price_output = _data().models[provider][name]
+    window = Window(context=context, input=most_input, output=output or DEFAULT_WINDOW.output)
+    cost = None
+    if price is not None and price_output is not None:
+        cost = Price(input=price, output=price_output, cache_read=cache_read, cache_write=cache_write)
+    return Model(name=f"{provider}:{name}", window=window, price=cost, found=found)
+
+
+def _providers(asked: Asked) -> tuple[str, ...]:
+    return MAKERS if asked.provider is None else (asked.provider,)
+
+
+def _longest_prefix(name: str, known: Mapping[str, Any]) -> str | None:
+    fits = [key for key in known if name.startswith(key) and _REST.match(name[len(key) :])]
+    return max(fits, key=len, default=None)
+
+
+def _look_up(name: str) -> Model | None:
+    readings = take_apart(name)
+    for asked in readings:
+        for provider in _providers(asked):
+            if asked.model in _data().models.get(provider, ()):
+                return _row(provider, asked.model, "exact")
+    for asked in readings:
+        for provider in _providers(asked):
+            if (same := _normal_names(provider).get(normal(asked.model))) is not None:
+                return _row(provider, same, "same name")
+    for asked in readings:
+        prefixes = [
+            (_longest_prefix(normal(asked.model), _normal_names(p)) or "", p) for p in _providers(asked)
+        ]
+        best, provider = max(prefixes, key=lambda pair: len(pair[0]))
+        if best:
+            return _row(provider, _normal_names(provider)[best], "longest prefix")
+    return None
+
+
+class Catalogue:
+    """The windows and prices of models, with a user's own figures above those of the file.
+
+    `overrides` maps a model's name to any of `context`, `input`, `output` (tokens) and `price` (`input`,
+    `output`, `cache_read`, `cache_write`, USD for a million). A key holds for every name of the same model
+    with the same provider, or with any provider where the key names none. Raises PolicyError for a bad one.
+    """
+
+    def __init__(self, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+        self._overrides = {name: _override(name, given) for name, given in (overrides or {}).items()}
+
+    def look_up(self, model: str | None) -> Model:
+        """Return what is known of a model; for an unknown one (or None) the default window, `known` False."""
+        name = model or ""
+        base = (_look_up(name) if name else None) or Model(
+            name=name, window=DEFAULT_WINDOW, known=False, found="default"
+        )
+        key = self._overridden(name)
+        return base if key is None else _overlay(base, key, self._overrides[key])
+
+    def window_of(self, model: str | None) -> Window:
+        """Return a model's limits in tokens; an unknown model's are `DEFAULT_WINDOW` (`look_up` says which)."""
+        return self.look_up(model).window
+
+    def price_of(self, model: str | None) -> Price | None:
+        """Return a model's price, or None where none is known."""
+        return self.look_up(model).price
+
+    def _overridden(self, name: str) -> str | None:
+        if name in self._overrides:
+            return name
+        asked = {(provider, normal(model)) for provider, model in take_apart(name)}
+        models = {model for _, model in asked}
+        for key in self._overrides:
+            first = take_apart(key)[0]
+            if (first.provider, normal(first.model)) in asked or (
+                not first.provider and normal(first.model) in models
+            ):
+                return key
+        return None
+
+
+def _override(name: str, given: Mapping[str, Any]) -> Override:
+    try:
+        override = msgspec.convert(dict(given), Override)
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        raise PolicyError(f"models.{name}: {error}") from error
+    for field in ("context", "input", "output"):
+        value = getattr(override, field)
+        if value is not None and value < 1:
+            raise PolicyError(f"models.{name}: {field} must be at least 1 token, not {value}")
+    return override
+
+
+def _overlay(base: Model, key: str, override: Override) -> Model:
+    window = base.window
+    context = override.context or window.context
+    # A known input limit says nothing about another context.
+    kept = window.input if context == window.context else None
+    window = Window(context=context, input=override.input or kept, output=override.output or window.output)
+    known = base.known or override.context is not None
+    return Model(name=key, window=window, price=override.price or base.price, known=known, found="override")
+
+
+def cost(usage: Usage, price: Price) -> float:
+    """Return the USD that a request cost; tokens read from or written to a cache at their own prices."""
+    read = price.input if price.cache_read is None else price.cache_read
+    write = price.input if price.cache_write is None else price.cache_write
+    total = usage.input * price.input + usage.cache_read * read
+    return (total + usage.cache_write * write + usage.output * price.output) / 1_000_000
+
+
+_STANDARD: Final = Catalogue()
+
+
+def window_of(model: str | None) -> Window:
+    """Return a model's limits in tokens, without user overrides; see `Catalogue.window_of`."""
+    return _STANDARD.window_of(model)
+
+
+def price_of(model: str | None) -> Price | None:
+    """Return a model's price, without user overrides; see `Catalogue.price_of`."""
+    return _STANDARD.price_of(model)

@@ -1,0 +1,94 @@
+"""The many names of one model: how they are brought to one form.
+
+`anthropic:claude-sonnet-4-5`, `openrouter/anthropic/claude-sonnet-4.5`, `claude-sonnet-4-5-20250929` and
+`us.anthropic.claude-sonnet-4-5-20250929-v1:0` are the same model. The rules are in `docs/catalogue.md`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+# Those who make models, in the order in which a bare name is looked for.
+MAKERS: Final = (
+    "anthropic", "openai", "google", "xai", "mistral", "deepseek", "moonshotai", "zai", "minimax", "alibaba",
+    "cohere", "llama", "xiaomi", "stepfun", "perplexity", "inception", "upstage",
+)  # fmt: skip
+
+# What people, SDKs and gateways call a provider -> its name in the catalogue.
+_PROVIDERS: Final = {
+    "gemini": "google", "google-gla": "google", "google-genai": "google", "google-ai": "google",
+    "vertex": "google-vertex", "vertex_ai": "google-vertex", "vertexai": "google-vertex", "google-vertex-anthropic": "google-vertex",
+    "x-ai": "xai", "grok": "xai", "mistralai": "mistral", "moonshot": "moonshotai", "kimi": "moonshotai",
+    "z-ai": "zai", "zhipu": "zai", "zhipuai": "zai", "zai-org": "zai", "thudm": "zai", "minimaxai": "minimax",
+    "qwen": "alibaba", "dashscope": "alibaba", "deepseek-ai": "deepseek", "meta-llama": "llama", "meta": "llama",
+    "bedrock": "amazon-bedrock", "aws": "amazon-bedrock", "azure-openai": "azure", "azure_ai": "azure",
+    "together": "togetherai", "together_ai": "togetherai", "fireworks": "fireworks-ai", "fireworks_ai": "fireworks-ai",
+    "copilot": "github-copilot", "hf": "huggingface", "ollama": "ollama-cloud", "cohereai": "cohere", "xiaomimimo": "xiaomi",
+    "openai-chat": "openai", "openai-responses": "openai", "responses": "openai", "codex": "openai", "claude": "anthropic",
+}  # fmt: skip
+
+_DATE: Final = re.compile(r"-(?:20\d{6}|20\d\d-\d\d-\d\d|\d{4})$")
+_VERSION: Final = re.compile(r"-v\d+(?::\d+)?$")  # Bedrock
+_TAIL: Final = re.compile(r"-(?:latest|default)$|\[1m\]$")
+_REGION: Final = re.compile(r"^(?:us|eu|apac|jp|au|ca|global|us-gov)\.(?=[a-z])")
+_MAKER_DOT: Final = re.compile(
+    r"^(?:anthropic|meta|mistral|openai|deepseek|moonshotai?|minimax|google|qwen|zai)\.(?=[a-z])"
+)
+_ENDPOINT: Final = re.compile(r"@(?=https?://).*$")
+_ROUTE: Final = re.compile(r":(?:free|extended|beta|thinking|nitro|floor|online|exacto)$")  # OpenRouter
+
+
+class Asked(NamedTuple):
+    """A model's name taken apart: the provider as the catalogue calls it (None: not said), and the model."""
+
+    provider: str | None
+    model: str
+
+
+def provider_name(name: str) -> str:
+    """Return the catalogue's name of a provider."""
+    name = name.strip().lower()
+    return _PROVIDERS.get(name, name)
+
+
+def normal(name: str) -> str:
+    """Return the one form of a model's name: lower case, no region, date, version or route, dots as dashes.
+
+    Applying it twice changes nothing more.
+    """
+    name = name.strip().lower()
+    while True:
+        shorter = _ENDPOINT.sub("", name)
+        shorter = _REGION.sub("", shorter)
+        shorter = _MAKER_DOT.sub("", shorter)
+        for tail in (_ROUTE, _VERSION, _TAIL, _DATE):
+            shorter = tail.sub("", shorter)
+        shorter = shorter.replace("@", "-").replace(".", "-").replace("_", "-")
+        if shorter == name:
+            return name
+        name = shorter
+
+
+def take_apart(name: str) -> list[Asked]:
+    """Return the readings of a model's name, the most literal first.
+
+    `provider:model` names a provider, and so may each part before a slash; gateways put several in a row.
+    `openai-compatible:NAME@URL` names only the model.
+    """
+    name = _ENDPOINT.sub("", name.strip())
+    provider, colon, rest = name.partition(":")
+    if not colon or "/" in provider or not rest or re.fullmatch(r"\d+\w?|free|extended|beta|thinking", rest):
+        provider, rest = "", name
+    said = provider_name(provider) if provider and provider.lower() != "openai-compatible" else None
+    readings = [Asked(said, rest)]
+    while "/" in rest:
+        head, _, rest = rest.partition("/")
+        if said is None:
+            said = provider_name(head)
+            readings.append(Asked(said, rest))
+        else:
+            readings += [Asked(said, rest), Asked(provider_name(head), rest)]
+    if said is not None:
+        readings.append(Asked(None, rest))
+    return readings

