@@ -122,7 +122,7 @@ def without_a_loop(folder: Path, messages: int, size: int, turns: int) -> list[R
 
 def long_session(folder: Path, messages: int) -> Path:
     """A session of so many messages of 200 bytes; its newest boundary keeps the last 100."""
-    file = folder / "long.db"
+    file = folder / f"{messages}.db"
 
     async def fill() -> None:
         store = SqliteStore(file)
@@ -142,9 +142,29 @@ def long_session(folder: Path, messages: int) -> Path:
     return file
 
 
-def opening(folder: Path, messages: int) -> list[Row]:
+def flatness(short: Path, long: Path, messages: int) -> list[Row]:
+    """Time appends of one message to a session of 1,000 and to a long one, alternately."""
+
+    async def both() -> tuple[list[float], list[float]]:
+        sides = [(SqliteStore(file), list[float]()) for file in (short, long)]
+        for tag in range(220):
+            for store, times in sides:
+                leaf = await store.leaf("s")
+                before = await store.entry("s", leaf) if leaf else None
+                batch = turn(before, 1, 2_000, tag)
+                start = time.perf_counter()
+                await store.append("s", batch, seen=leaf)
+                times.append(time.perf_counter() - start)
+        for store, _ in sides:
+            await store.close()
+        return sides[0][1], sides[1][1]
+
+    few, many = (statistics.median(times[20:]) for times in asyncio.run(both()))
+    return [Row(f"append after {messages:,} / after 1,000 messages", many / few, "x", "<= 1.5")]
+
+
+def opening(file: Path, messages: int) -> list[Row]:
     """Time opening a long session and reading what its view needs, with the file in the system's cache."""
-    file = long_session(folder, messages)
 
     async def once() -> float:
         start = time.perf_counter()
@@ -170,7 +190,9 @@ def main(*, full: bool = False) -> list[Row]:
         for messages, size in ((1, 2_000), (4, 4_000), (20, 5_000)):
             rows += asyncio.run(append_against_raw(folder, messages, size, 400))
         rows += without_a_loop(folder, 1, 2_000, 400)
-        rows += opening(folder, 200_000 if full else 20_000)
+        many = 200_000 if full else 20_000
+        short, long = long_session(folder, 1_000), long_session(folder, many)
+        rows += opening(long, many) + flatness(short, long, many)
     return rows
 
 

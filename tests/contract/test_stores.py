@@ -248,6 +248,25 @@ async def test_active_is_what_the_boundary_keeps(store: Store) -> None:
 
 
 @over_store
+async def test_what_is_kept_twice_comes_once(store: Store) -> None:
+    log = talk(None, "one", "two", "three")
+    boundary = compact(log[-1], log[1].id, leading=(log[0].id,), quoted=(log[0].id, log[1].id, log[2].id))
+    await store.append("s", [*log, boundary], seen=None)
+    assert await store.active("s") == [*log, boundary]
+
+
+@over_store
+async def test_restoring_an_older_boundary_leaves_the_newest_in_force(store: Store) -> None:
+    log = talk(None, "one", "two", "three")
+    first = compact(log[-1], log[1].id)
+    second = compact(first, log[2].id)
+    off = lift(second, first.id)
+    back = lift(off, first.id, lifted=False)
+    await store.append("s", [*log, first, second, off, back], seen=None)
+    assert await store.active("s") == [log[2], first, second, off, back]
+
+
+@over_store
 async def test_a_boundary_may_keep_nothing(store: Store) -> None:
     log = talk(None, "one", "two")
     boundary = compact(log[-1], None, quoted=(log[0].id,))

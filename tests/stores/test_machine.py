@@ -165,5 +165,5 @@ class Histories(RuleBasedStateMachine):
             self.folder.cleanup()
 
 
-Histories.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+Histories.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
 TestHistories = Histories.TestCase

@@ -20,11 +20,12 @@ SESSION_KEYS = 2**32  # the keys of one session
 
 
 class Session(NamedTuple):
-    """The row of a session: its number, its leaf, and how many entries it has."""
+    """The row of a session: its number, its leaf and where that stands, and how many entries it has."""
 
     no: int
     leaf: str | None
     entries: int
+    place: Place | None
 
 
 class Tables:
@@ -43,12 +44,24 @@ class Tables:
         first, last = tree.times_in(entries, time.time())
         with transaction(self.database):
             known = self.session(session)
-            if known and self._stands(known, entries):
+            again = self._again(known.no, entries) if known else 0
+            if known and again == len(entries) and self._on_path(known, entries[-1].id):
                 return
             leaf = known.leaf if known else None
             if leaf != seen:
                 raise LeafMoved(f"session {session}: another writer appended first", leaf=leaf)
-            self._insert(known or self._create(session, first), entries, payloads, last)
+            known = known or self._create(session, first)
+            self._extend(known, entries, payloads, again)
+            self.database.execute(
+                "UPDATE sessions SET leaf = ?, entries = ?, updated = ?, title = coalesce(?, title) WHERE no = ?",
+                (
+                    entries[-1].id,
+                    known.entries + len(entries) - again,
+                    last,
+                    tree.title_in(entries),
+                    known.no,
+                ),
+            )
         self.unsettled += sum(map(len, payloads)) + 16_384  # about four pages of tables and indexes
 
     def move(self, session: str, leaf: str | None, seen: str | None) -> None:
@@ -69,10 +82,9 @@ class Tables:
         """Read as `Store.active` says."""
         with transaction(self.database, "DEFERRED"):
             known = self.session(session)
-            leaf = leaf or (known.leaf if known else None)
-            if known is None or leaf is None:
+            place = self._place(known, leaf)
+            if known is None or place is None:
                 return []
-            place = self.place_at(known.no, self.seq_of(known.no, leaf))
             if place.boundary is None:
                 return list(self.read(known.no, self.spans(known.no, place.seq)))
             return self._kept(known.no, place, place.boundary)
@@ -80,10 +92,8 @@ class Tables:
     def spans_of(self, session: str, leaf: str | None) -> tuple[int, Spans]:
         """Return the number of a session and the ranges of seq of its path to `leaf`."""
         known = self.session(session)
-        leaf = leaf or (known.leaf if known else None)
-        if known is None or leaf is None:
-            return 0, []
-        return known.no, self.spans(known.no, self.seq_of(known.no, leaf))
+        place = self._place(known, leaf)
+        return (known.no, self.spans(known.no, place.seq)) if known and place else (0, [])
 
     def page(self, no: int, start: int, end: int) -> list[Entry]:
         """Return the entries from seq `start` to `end`, both included."""
@@ -116,9 +126,15 @@ class Tables:
     def session(self, session: str) -> Session | None:
         """Return the row of a session; None where there is none."""
         row = self.database.execute(
-            "SELECT no, leaf, entries FROM sessions WHERE id = ?", (session,)
+            "SELECT s.no, s.leaf, s.entries, e.seq, e.segment, e.joint, e.boundary, e.messages, e.tokens,"
+            " e.compactions FROM sessions s LEFT JOIN entries e ON e.session_no = s.no AND e.id = s.leaf"
+            " WHERE s.id = ?",
+            (session,),
         ).fetchone()
-        return Session(*row) if row else None
+        if row is None:
+            return None
+        no, leaf, entries, *place = row
+        return Session(no, leaf, entries, Place(*place) if place[0] is not None else None)
 
     def known_session(self, session: str) -> Session:
         """Return the row of a session; raises SessionNotFound."""
@@ -178,16 +194,14 @@ class Tables:
             (session, now, now),
         )
         assert made.lastrowid is not None
-        return Session(made.lastrowid, None, 0)
+        return Session(made.lastrowid, None, 0, None)
 
-    def _insert(
-        self, session: Session, entries: Sequence[Entry], payloads: Sequence[bytes], now: float
+    def _extend(
+        self, session: Session, entries: Sequence[Entry], payloads: Sequence[bytes], again: int
     ) -> None:
-        no, leaf, count = session
-        place = self.place_at(no, self.seq_of(no, leaf)) if leaf else None
-        again = self._again(no, entries) if count else 0
-        if again:
-            place = self.place_at(no, self.seq_of(no, entries[again - 1].id))
+        """Insert the entries but the first `again`, which are stored."""
+        no, count = session.no, session.entries
+        place = self._place(session, entries[again - 1].id if again else None)
         for entry, payload in zip(entries[again:], payloads[again:], strict=True):
             self._check_kept(no, entry, place)
             count += 1
@@ -198,27 +212,24 @@ class Tables:
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (key(no, count), no, entry.id, entry.parent, tree.kind(entry), payload, *place),
             )
-        self.database.execute(
-            "UPDATE sessions SET leaf = ?, entries = ?, updated = ?, title = coalesce(?, title) WHERE no = ?",
-            (entries[-1].id, count, now, tree.title_in(entries), no),
-        )
 
     def _again(self, no: int, entries: Sequence[Entry]) -> int:
-        """Return how many entries at the head were said before on a branch that was left."""
-        return next(
-            (count for count, entry in enumerate(entries) if self._stored(no, entry) is None), len(entries)
-        )
+        """Return how many entries at the head are stored: a retry, or said before on a branch that was left."""
+        for count, entry in enumerate(entries):
+            seq = self._find(no, entry.id)
+            if seq is None:
+                return count
+            tree.check_same(entry, self.page(no, seq, seq)[0])
+        return len(entries)
+
+    def _on_path(self, session: Session, entry: str) -> bool:
+        leaf = self._place(session, None)
+        return leaf is not None and tree.on(self.spans(session.no, leaf.seq), self.seq_of(session.no, entry))
 
     def _check_kept(self, no: int, entry: Entry, parent: Place | None) -> None:
         if isinstance(entry, Compacted):
             path = self.spans(no, parent.seq) if parent else []
             tree.check_kept(entry, path, partial(self._find, no))
-
-    def _stands(self, session: Session, entries: Sequence[Entry]) -> bool:
-        last = self._stored(session.no, entries[-1])
-        if last is None or session.leaf is None:
-            return False
-        return tree.on(self.spans(session.no, self.seq_of(session.no, session.leaf)), last)
 
     def _kept(self, no: int, leaf: Place, boundary: str) -> list[Entry]:
         compacted = next(self.read(no, [(at := self.seq_of(no, boundary), at)]))
@@ -229,11 +240,14 @@ class Tables:
         alone = [(seq, seq) for seq in sorted(older) if seq < first]
         return list(self.read(no, [*alone, *self.spans(no, leaf.seq, first)]))
 
-    def _stored(self, no: int, entry: Entry) -> int | None:
-        seq = self._find(no, entry.id)
-        if seq is not None:
-            tree.check_same(entry, self.page(no, seq, seq)[0])
-        return seq
+    def _place(self, session: Session | None, leaf: str | None) -> Place | None:
+        if session is None:
+            return None
+        if leaf is None:
+            if session.leaf is not None and session.place is None:
+                raise StoreCorrupt(f"the leaf {session.leaf} is missing: run `foldline verify`")
+            return session.place
+        return self.place_at(session.no, self.seq_of(session.no, leaf))
 
     def _find(self, no: int, entry: str) -> int | None:
         row = self.database.execute(
