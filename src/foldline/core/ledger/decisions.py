@@ -53,7 +53,7 @@ def subject_of(text: str) -> frozenset[str]:
 
 def is_choice(sentence: str) -> bool:
     """Whether a sentence states a choice that was made."""
-    if len(sentence) > LONGEST or len(sentence) < 12 or _NOT_A_CHOICE.search(sentence):
+    if not (12 if sentence.isascii() else 5) <= len(sentence) <= LONGEST or _NOT_A_CHOICE.search(sentence):
         return False
     found = _CHOICE.search(sentence)
     return bool(found) and (not _WEAK.fullmatch(found.group()) or bool(_ACTOR.search(sentence)))

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
-
 from foldline.core.ledger.calls import Use, arguments, by_plain_key, plain, strings, uses
 from foldline.core.ledger.commands import command_of
 from foldline.core.ledger.facts import OpenFact
@@ -186,7 +184,7 @@ def _answered(entries: Sequence[Said], request: Said) -> bool:
 
 def from_uses(calls: Sequence[Use], entries: Sequence[Said]) -> tuple[OpenFact, ...]:
     """Take the open work from the calls and messages; done items of a list stay, with their state."""
-    return (*lists(calls), *_checklist(entries), *_unanswered(calls), *_next(entries))
+    return tuple(dict.fromkeys((*lists(calls), *_checklist(entries), *_unanswered(calls), *_next(entries))))
 
 
 def collect(entries: Sequence[Said]) -> tuple[OpenFact, ...]:
@@ -196,6 +194,8 @@ def collect(entries: Sequence[Said]) -> tuple[OpenFact, ...]:
 
 def merge(old: Sequence[OpenFact], new: Sequence[OpenFact]) -> tuple[OpenFact, ...]:
     """Merge the open work of two ranges: the newer list of a kind replaces the older, tasks are updated by number."""
+    if not old or not new:
+        return tuple(old or new)
     numbered = {_number(fact.text): fact for fact in old if fact.kind == "todo" and _number(fact.text)}
     plans = {fact.kind for fact in new if fact.kind in ("todo", "plan") and not _number(fact.text)}
     kept = [
@@ -204,11 +204,9 @@ def merge(old: Sequence[OpenFact], new: Sequence[OpenFact]) -> tuple[OpenFact, .
         if fact.kind == "call"
         or (fact.kind in ("todo", "plan") and fact.kind not in plans and not _number(fact.text))
     ]
-    if not new:
-        return tuple(old)
     for fact in new:
         if fact.kind == "todo" and _number(fact.text):
             _updated(numbered, fact)
     rest = [fact for fact in new if fact.kind != "todo" or not _number(fact.text)]
     merged = (*kept, *numbered.values(), *rest)
-    return tuple(dict.fromkeys(msgspec.structs.replace(fact) for fact in merged))
+    return tuple(dict.fromkeys(merged))

@@ -1,0 +1,82 @@
+"""Precision and recall of the constraint rules on sentences labelled by hand (see docs/constraints.md).
+
+The recorded sentences are not stored: the labels name a message of a recorded session and the hash of the
+sentence. Half of all sentences, by the last digit of their hash, was held out while the rules were made.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import hashlib
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from foldline.core.ledger.cues import is_constraint
+from foldline.core.ledger.origin import spans
+from foldline.core.ledger.sentences import sentences
+
+ROOT = Path(__file__).parents[3]
+LABELS = [
+    json.loads(line)
+    for line in (ROOT / "tests/data/constraint_sentences.jsonl").read_text("utf-8").splitlines()
+]
+
+
+def digest(sentence: str) -> str:
+    return hashlib.sha256(sentence.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@functools.lru_cache(maxsize=4)
+def lines_of(path: Path) -> list[str]:
+    with gzip.open(path, "rt", encoding="utf-8", errors="surrogatepass") as stream:
+        return stream.readlines()
+
+
+def sentence_of(label: dict[str, Any], sessions: Path) -> str:
+    if "text" in label:
+        return label["text"]
+    text = json.loads(lines_of(sessions / label["file"])[label["message"]])["text"]
+    return next(
+        found for span in spans(text) for found in sentences(span) if digest(found) == label["sha256"]
+    )
+
+
+def is_held_out(label: dict[str, Any]) -> bool:
+    return int((label.get("sha256") or digest(label["text"]))[-1], 16) % 2 == 1
+
+
+def score(labels: list[dict[str, Any]], sessions: Path) -> tuple[float, float]:
+    counts = Counter((is_constraint(sentence_of(label, sessions)), label["label"]) for label in labels)
+    found, wrong, missed = counts[True, True], counts[True, False], counts[False, True]
+    return found / (found + wrong), found / (found + missed)
+
+
+def test_there_are_a_hundred_of_each_kind() -> None:
+    kinds = Counter(label["source"] for label in LABELS)
+    assert kinds["written"] == 100
+    assert kinds["recorded"] >= 100
+    assert all("text" not in label for label in LABELS if label["source"] == "recorded")
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_written_sentences(held_out: bool) -> None:
+    rows = [row for row in LABELS if row["source"] == "written" and is_held_out(row) is held_out]
+    precision, recall = score(rows, ROOT)
+    assert precision >= 0.95
+    assert recall >= 0.95
+
+
+@pytest.mark.parametrize(
+    ("source", "least_precision", "least_recall"), [("recorded", 0.70, 0.85), ("", 0.85, 0.85)]
+)
+def test_held_out_sentences(recorded: Path, source: str, least_precision: float, least_recall: float) -> None:
+    rows = [row for row in LABELS if source in ("", row["source"]) and is_held_out(row)]
+    rows.sort(key=lambda row: row.get("file", ""))
+    precision, recall = score(rows, recorded / "sessions")
+    assert precision >= least_precision
+    assert recall >= least_recall
