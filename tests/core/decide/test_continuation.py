@@ -2,7 +2,7 @@ import pytest
 from tests.core.decide.builders import assistant, call, result, tool, user
 
 from foldline.core.decide.continuation import Continuation, continuation
-from foldline.core.log.messages import Message, Text
+from foldline.core.log.messages import Message, Text, ToolCall
 
 
 def state(*messages):
@@ -84,6 +84,8 @@ def test_a_tool_that_asks_the_user_waits_for_the_user():
     asking = call("c1", "AskUserQuestion", question="Which port?")
     assert state(user(), assistant("", asking)) == Continuation("waiting", "calls", ("c1",), "Which port?")
     assert state(user(), assistant("", call("c1", "ask_user", questions=[]))).question == ""
+    unparsed = Message("assistant", (ToolCall("c1", "ask_user", '{"question": "Wh'),))
+    assert state(user(), unparsed) == Continuation("waiting", "calls", ("c1",))
     answered = state(user(), assistant("", asking), tool("c1", "8080"))
     assert answered == Continuation("mid_tool", "results")
 

@@ -1,0 +1,51 @@
+import msgspec
+import pytest
+
+from foldline.core.decide.describe import amount, describe
+from foldline.core.decide.policy import Keep, Policy
+from foldline.core.decide.presets import preset
+from foldline.core.measure.window import Amount
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (Amount(), "0"),
+        (Amount(tokens=20_000), "20,000"),
+        (Amount(fraction=0.35), "35%"),
+        (Amount(tokens=20_000, fraction=0.125, of="usable"), "min(20,000, 12.5% of usable)"),
+        (Amount(output=True), "max output"),
+        (Amount(less=30_000), "input limit − 30,000"),
+    ],
+)
+def test_amounts_are_written_as_people_write_them(given, words):
+    assert amount(given) == words
+
+
+def test_a_policy_is_told_in_five_phrases():
+    assert describe(preset("foldline")) == {
+        "triggers": "soft 70% of usable; hard 90% of usable; reserve min(16,384, 15%)",
+        "checked": "turn start, after a reply, after tools, model switch",
+        "keeps": "min(20,000, 20% of usable); whole turns",
+        "prunes": "min(20,000, 10% of usable) outside min(40,000, 25% of usable)",
+        "summary": "checkpoint ≤ min(12,000, 10% of usable) as user, ledger",
+    }
+
+
+def test_limits_of_models_are_told_together():
+    policy = Policy(name="p", hard=Amount(tokens=9), limits={"a": 1_000, "b": 2_000, "c": 1_000})
+    assert describe(policy)["triggers"] == "9; 1,000 for a, c; 2,000 for b"
+
+
+def test_what_is_kept_is_told_whole():
+    keep = Keep(amount=Amount(tokens=5), messages=4, message_fraction=0.5)
+    policy = Policy(name="p", keep=keep, cut_rule="user", cross_boundary=False, quote_user_tokens=7_000)
+    assert describe(policy)["keeps"] == (
+        "min(5, 4 messages, 50% of messages); from a user message; never across a boundary; "
+        "user messages up to 7,000"
+    )
+
+
+def test_a_soft_trigger_without_background_is_not_told():
+    policy = msgspec.structs.replace(preset("foldline"), background=False)
+    assert describe(policy)["triggers"] == "90% of usable; reserve min(16,384, 15%)"
