@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -17,7 +17,7 @@ from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message
 from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.dialects import detect, get
-from foldline.transcripts.base import About, Folded, Heard, Record, Warned
+from foldline.transcripts import About, Folded, Heard, Record, Warned, load
 
 
 class Loaded(msgspec.Struct):
@@ -61,14 +61,26 @@ def from_messages(messages: Sequence[Any], counter: Counter, *, dialect: str | N
     reader = get(name)
     decoded = [reader.decode(payload) for payload in messages]
     found = recognise(decoded)
-    taken = set() if found is None else {found.index, *([found.index + 1] if found.ack else [])}
-    order = [index for index in range(len(decoded)) if index not in taken]
     if found is None:
-        return _load(decoded, order, [], counter, name)
-    lead = [i for i in order if i < found.index and i not in found.quoted]
-    rest = [i for i in order if i > found.index and i not in found.quoted]
-    order = [*lead, *found.quoted, *rest]
-    return _load(decoded, order, [_own(decoded, found, counter)], counter, name)
+        return _load(decoded, list(range(len(decoded))), [], counter, name)
+    return _recognised(decoded, found, counter, name)
+
+
+def _recognised(
+    messages: Sequence[Message],
+    found: Recognised,
+    counter: Counter,
+    dialect: str,
+    *,
+    times: Sequence[float | None] = (),
+) -> Loaded:
+    """Load a list with a checkpoint of ours at its head."""
+    taken = {found.index, *([found.index + 1] if found.ack else []), *found.quoted}
+    order = [index for index in range(len(messages)) if index not in taken]
+    lead = [index for index in order if index < found.index]
+    rest = [index for index in order if index > found.index]
+    boundary = _own(messages, found, counter)
+    return _load(messages, [*lead, *found.quoted, *rest], [boundary], counter, dialect, times=times)
 
 
 def _own(decoded: Sequence[Message], found: Recognised, counter: Counter) -> _Boundary:
@@ -83,7 +95,7 @@ def _own(decoded: Sequence[Message], found: Recognised, counter: Counter) -> _Bo
         pins=found.pins,
         tokens=message_tokens(message, counter),
     )
-    at = max([found.index, *([found.index + 1] if found.ack else []), *found.quoted]) + 1
+    at = max(found.index + int(found.ack), *found.quoted, found.index) + 1
     ledger: dict[str, Any] = msgspec.to_builtins(parse(found.summary))
     return _Boundary(at, point, quoted=found.quoted, ledger=ledger)
 
@@ -112,7 +124,11 @@ def from_records(records: Iterable[Record], counter: Counter, *, from_start: boo
     dialect = about.get("format", {}).get("dialect") or next(
         (m.native.dialect for m in messages if m.native), "openai-chat"
     )
-    loaded = _load(messages, list(range(len(messages))), boundaries, counter, dialect, times=times)
+    found = recognise(messages) if not boundaries else None
+    if found is not None:
+        loaded = _recognised(messages, found, counter, dialect, times=times)
+    else:
+        loaded = _load(messages, list(range(len(messages))), boundaries, counter, dialect, times=times)
     loaded.warnings = warnings
     loaded.format = about.get("format", {}).get("format", "")
     loaded.system = about.get("system", {}).get("system")
@@ -215,7 +231,53 @@ class _Chain:
         self._loaded.entries.append(chained(compacted, self._parent()))
 
 
-def notes(loaded: Loaded) -> list[Noted]:
-    """Return what a session's log should say about itself, as entries without ids."""
+def as_recorded(records: Iterable[Record], counter: Counter) -> list[Said]:
+    """Return the messages of a transcript in the order of the file, nothing repaired."""
+    entries: list[Said] = []
+    for record in records:
+        if isinstance(record, Heard):
+            tokens = message_tokens(record.message, counter)
+            before = entries[-1] if entries else None
+            entries.append(
+                said(
+                    record.message,
+                    parent=before.id if before else None,
+                    said_key=before.said_key if before else "",
+                    tokens=tokens,
+                    at=record.at,
+                )
+            )
+    return entries
+
+
+def from_own(stream: BinaryIO, name: str) -> Loaded:
+    """Read our own interchange form: the entries as they were written, each proved against its id."""
+    warnings: list[str] = []
+    entries = list(load(stream, name=name, warn=lambda warned: warnings.append(_warning(warned))))
+    spoken = [entry for entry in entries if isinstance(entry, Said)]
+    native = next((e.message.native for e in reversed(spoken) if e.message.native is not None), None)
+    notes = {entry.kind: entry.data for entry in entries if isinstance(entry, Noted)}
+    return Loaded(
+        entries=entries,
+        index={entry.id: index for index, entry in enumerate(spoken)},
+        dialect=native.dialect if native is not None else "openai-chat",
+        model=notes.get("model", {}).get("model"),
+        title=notes.get("title", {}).get("title"),
+        format="foldline",
+        warnings=warnings,
+    )
+
+
+def with_notes(loaded: Loaded) -> list[Entry]:
+    """Return the entries to store: those loaded, and behind them what the file says of its session.
+
+    Entries that came with their ids (our own form) stay as they are.
+    """
     known = {"title": loaded.title, "model": loaded.model}
-    return [Noted("", None, kind, {kind: value}) for kind, value in known.items() if value]
+    entries = list(loaded.entries)
+    noted = {(e.kind, str(e.data)) for e in entries if isinstance(e, Noted)}
+    for kind, value in known.items():
+        data = {kind: value}
+        if value and (kind, str(data)) not in noted:
+            entries.append(chained(Noted("", None, kind, data), entries[-1].id if entries else None))
+    return entries

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import msgspec
 
@@ -370,8 +370,12 @@ def plain(message: Any) -> bool:
 def reply_dialect(message: Any) -> str | None:
     """Return the dialect of a whole reply as an SDK or an API returns it; None for a message."""
 
-    def has(name: str) -> Any:
-        return message.get(name) if isinstance(message, dict) else getattr(message, name, None)
+    def has(name: str) -> object:
+        return (
+            cast("dict[str, object]", message).get(name)
+            if isinstance(message, dict)
+            else getattr(message, name, None)
+        )
 
     if has("choices") is not None:
         return "openai-chat"

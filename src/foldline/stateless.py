@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from foldline.catalogue import window_of
+from foldline.catalogue import Catalogue
 from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.policy import Policy, usable_of
 from foldline.core.log.entries import Compacted, Entry, Pruned, Receipt
@@ -116,7 +116,7 @@ async def acompact(
     fold = Fold(loaded.entries, counter=counter)
     size = ask.apart_tokens + fold.tokens
     if valid and size <= (ask.target or 0):
-        return _unchanged(loaded, list(messages), fold, ask, started)
+        return msgspec.structs.replace(unchanged(loaded, fold, ask, started), messages=list(messages))
     written = summarizer or OfflineSummarizer()
     return await fit(loaded, fold, ask, counter=counter, summarizer=written, started=started)
 
@@ -163,7 +163,7 @@ def _done(loaded: Loaded, boundary: Compacted | Pruned | None, fold: Fold, ask: 
         cut=cut,
         summary=boundary.checkpoint.summary if isinstance(boundary, Compacted) else None,
         ledger=boundary.ledger if isinstance(boundary, Compacted) else None,
-        system=rendered.system,
+        system=rendered.system if rendered.system is not None else loaded.system,
         warnings=(*loaded.warnings, *rendered.warnings),
         boundary=boundary,
     )
@@ -174,10 +174,9 @@ def _split(fold: Fold) -> bool:
     return bool(before) and not before[0].message.is_prompt
 
 
-def _unchanged(loaded: Loaded, messages: list[Any], fold: Fold, ask: Ask, started: float) -> Done:
-    receipt = msgspec.structs.replace(_idle_receipt(fold, ask), duration_ms=_ms(started))
-    tokens = ask.apart_tokens + fold.tokens
-    return Done(messages, loaded.dialect, tokens, receipt, system=loaded.system)
+def unchanged(loaded: Loaded, fold: Fold, ask: Ask, started: float) -> Done:
+    """Return loaded messages that fit as they are."""
+    return _done(loaded, None, fold, ask, started)
 
 
 def _idle_receipt(fold: Fold, ask: Ask) -> Receipt:
@@ -202,11 +201,11 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def window_for(model: str | None, window: int | Window | None) -> Window:
-    """Return the limits to work with: those given, or the model's."""
+def window_for(model: str | None, window: int | Window | None, catalogue: Catalogue | None = None) -> Window:
+    """Return the limits to work with: those given, or the model's in the catalogue."""
     if isinstance(window, Window):
         return window
-    known = window_of(model) if model else Window(context=200_000)
+    known = (catalogue or Catalogue()).window_of(model) if model else Window(context=200_000)
     return msgspec.structs.replace(known, context=window, input=None) if window else known
 
 

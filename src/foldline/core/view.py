@@ -220,17 +220,21 @@ class Fold:
             self._release()
         strange = [part for at, part in self.pairing.late[late:] if at == index]
         twice = [part for at, part in self.pairing.doubled[doubled:] if at == index]
-        self._keep_but(entry, strange, twice)
+        blank = [i for i, p in enumerate(message.parts) if isinstance(p, Text) and not p.text.strip()]
+        self._keep_but(entry, strange, [*twice, *blank])
         if not self.open_calls:
             self._release()
 
-    def _keep_but(self, entry: Said, strange: list[int], twice: list[int]) -> None:
-        """Keep a message without the parts that pair with nothing; late results become notes behind it."""
-        if not strange and not twice:
-            if any(not isinstance(p, Text) or p.text.strip() for p in entry.message.parts):
+    def _keep_but(self, entry: Said, strange: list[int], useless: list[int]) -> None:
+        """Keep a message without late results, which become notes behind it, and what no provider takes.
+
+        Useless are blank texts and calls whose id stands twice in one batch.
+        """
+        if not strange and not useless:
+            if entry.message.parts:
                 self._keep(entry)
             return
-        out = tuple(Edit(entry.id, part, "repaired") for part in (*twice, *strange))
+        out = tuple(Edit(entry.id, part, "repaired") for part in (*useless, *strange))
         self.edits[entry.id] = (
             *(e for e in self.edits.get(entry.id, ()) if e.part not in {o.part for o in out}),
             *out,

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,6 +18,7 @@ APPLICATION = (
 )
 # A safety net for one huge append: the store itself checkpoints between appends.
 _AUTOCHECKPOINT_PAGES = 16_000
+_CACHE_KB = 16_000  # holds what one step of the index changes; SQLite's own 2 MB spill to the disk
 
 T = TypeVar("T")
 
@@ -74,6 +74,7 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = FULL")
     database.execute("PRAGMA foreign_keys = ON")
+    database.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
     database.execute(f"PRAGMA wal_autocheckpoint = {_AUTOCHECKPOINT_PAGES}")
     if version < len(migrations()):
         _migrate(database, path)
@@ -108,11 +109,8 @@ def _migrate(database: sqlite3.Connection, path: Path) -> None:
 @cache
 def migrations() -> list[str]:
     """Return the migration scripts, the first one first; a database of version n has had n of them."""
-    folder = resources.files("foldline.stores") / "sql"
     return [
-        script.read_text(encoding="utf-8")
-        for script in sorted(folder.iterdir(), key=lambda script: script.name)
-        if script.name.endswith(".sql")
+        script.read_text(encoding="utf-8") for script in sorted((Path(__file__).parent / "sql").glob("*.sql"))
     ]
 
 

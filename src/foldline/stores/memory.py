@@ -29,7 +29,7 @@ class _Session:
         self.updated = 0.0
 
     def place(self, entry: str | None) -> Place | None:
-        return self.places[self.seq(entry) - 1] if entry else None
+        return None if entry is None else self.places[self.seq(entry) - 1]
 
     def seq(self, entry: str) -> int:
         seq = self.seqs.get(entry)
@@ -116,7 +116,7 @@ class MemoryStore:
     async def active(self, session: str, leaf: str | None = None) -> list[Entry]:
         """Return what a view needs: see `Store.active`."""
         known = self._open().get(session) or _Session()
-        place = known.place(leaf or known.leaf)
+        place = known.place(known.leaf if leaf is None else leaf)
         if place is None or place.boundary is None:
             return known.read(known.spans(place))
         at = known.seq(place.boundary)
@@ -130,7 +130,7 @@ class MemoryStore:
     async def path(self, session: str, leaf: str | None = None) -> AsyncIterator[Entry]:
         """Yield the entries of the path, root first."""
         known = self._open().get(session) or _Session()
-        for entry in known.read(known.spans(known.place(leaf or known.leaf))):
+        for entry in known.read(known.spans(known.place(known.leaf if leaf is None else leaf))):
             yield entry
 
     async def entry(self, session: str, entry: str) -> Entry | None:

@@ -99,7 +99,8 @@ def _dialect_of_lines(stream: BinaryIO, name: str) -> str:
             if named := _named(item.value):
                 return named
             continue
-        samples.setdefault(_shape(item.value), item.value)
+        if isinstance(item.value["role"], str):
+            samples.setdefault(_shape(item.value), item.value)
         if len(samples) >= _SHAPES:
             break
     return _detect(list(samples.values()), name)

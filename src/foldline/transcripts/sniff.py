@@ -6,6 +6,7 @@ from typing import Any
 
 from foldline.errors import FormatError
 from foldline.transcripts.lines import Unreadable, parse
+from foldline.transcripts.values import text_or
 
 FORMATS = ("json", "jsonl", "foldline", "plain", "pi", "claude-code")
 """The formats that `read` knows: a JSON list or object of messages, JSON lines of messages, Foldline's own, ..."""
@@ -95,34 +96,34 @@ def _kind_of_line(line: bytes) -> str:
 
 def _kind_of(value: dict[str, Any]) -> str:
     """The format of one JSON object."""
-    kind, role = value.get("type"), value.get("role")
+    kind, role = text_or(value.get("type")), text_or(value.get("role"))
     if value.get("format") == "foldline":
         return "foldline"
     if isinstance(value.get("messages"), list):
         return "json"
-    if isinstance(value.get("meta"), dict) and role is None:
+    if isinstance(value.get("meta"), dict) and not role:
         return "meta"
     if kind == "session" and ("cwd" in value or "version" in value or "id" in value):
         return "pi"
     if kind in _LATER and "payload" in value:
-        return str(kind)
-    if role is None and (_claude(value, kind) or _pi(value, kind)):
+        return kind
+    if not role and (_claude(value, kind) or _pi(value, kind)):
         return "claude-code" if _claude(value, kind) else "pi"
     if role in _PLAIN_ROLES and "content" not in value and ("text" in value or "calls" in value):
         return "plain"
-    if isinstance(role, str):
+    if role:
         return "jsonl"
     return "header" if "system" in value or "tools" in value or "dialect" in value else "unknown"
 
 
-def _claude(value: dict[str, Any], kind: Any) -> bool:
+def _claude(value: dict[str, Any], kind: str) -> bool:
     """Whether a line is Claude Code's."""
     return kind in _CLAUDE_TYPES and bool(
         {"uuid", "parentUuid", "sessionId", "leafUuid", "messageId", "snapshot"} & value.keys()
     )
 
 
-def _pi(value: dict[str, Any], kind: Any) -> bool:
+def _pi(value: dict[str, Any], kind: str) -> bool:
     """Whether a line is pi's: a file whose header was lost still reads."""
     return (kind == "message" and isinstance(value.get("message"), dict)) or (
         kind == "compaction" and "summary" in value

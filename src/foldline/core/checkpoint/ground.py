@@ -233,14 +233,14 @@ class _Superseded:
     def _judged(self, found: re.Match[str], row: str) -> str:
         newest = self._newest[found["name"].casefold()].value
         value = found["value"].strip("`'\"").rstrip(".:")
-        if newest in row or not _same_shape(value, newest):
+        given = re.search(rf"(?<![\w.]){re.escape(newest)}(?!\w)", row)
+        if given or not _same_shape(value, newest):
             return found[0]
         return f"{found[0]} (superseded: now {newest})"
 
 
 def _same_shape(one: str, other: str) -> bool:
-    if one == other:
-        return False
+    """Whether two values could be one and the other of the same thing."""
     if one.isdigit() or other.isdigit():
         return one.isdigit() and other.isdigit()
     return ("://" in one) == ("://" in other) and ("/" in one) == ("/" in other)

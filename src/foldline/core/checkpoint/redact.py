@@ -248,7 +248,7 @@ def _kind(name: str) -> str:
 def _is_named_secret(text: str, start: int, end: int, match: re.Match[str]) -> bool:
     """Whether the value after a secret's name is one: the less its place says, the more its form must."""
     name, quoted = text[start:end], match["quoted"]
-    value: str = match["bare"] if quoted is None else quoted
+    value: str = (match["bare"] if quoted is None else quoted).rstrip(".…")  # clipped, not masked
     if len(value) < 6 or _PAGING.search(text[max(0, start - 14) : start]):
         return False
     mixed = bool(_DIGIT.search(value) and _LETTER.search(value))

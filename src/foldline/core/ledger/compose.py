@@ -105,15 +105,19 @@ def compose(
     A budget that not even the constraints fit keeps the headings and as many constraints as do fit.
     """
     del previous
-    room = budget
-    for _ in range(6):
+    room, best = budget, None
+    for _ in range(5):
         sheet, picked = _fill(ledger, room, count, instructions)
         text = sheet.text()
-        over = count(text) - budget
-        if over <= 0:
-            return Composed(text, _reduced(ledger, picked))
-        room -= over + 8
-    return Composed(_smallest(ledger, budget, count), _reduced(ledger, ()))
+        left = budget - count(text)
+        if left >= 0 and (best is None or len(text) > len(best[0])):
+            best = (text, picked)
+        if 0 <= left <= budget // 50 + 8:
+            break
+        room += left - (8 if left < 0 else 0)
+    if best is None:
+        return Composed(_smallest(ledger, budget, count), _reduced(ledger, ()))
+    return Composed(best[0], _reduced(ledger, best[1]))
 
 
 def _smallest(ledger: Ledger, budget: int, count: Count) -> str:

@@ -17,7 +17,7 @@ from foldline.core.log.entries import Said
 
 PER_NAME = 4  # passages kept for one name
 MOST = 1_200  # excerpts of one range
-LEAST_WORTH = 0.004  # names below are not worth a passage
+LEAST_WORTH = 0.004
 
 _WORD = re.compile(r"(?<![\w/.#-])[A-Za-z][a-z]{3,}(?![\w/-])", re.ASCII)
 # Words that agents say about anything: they tie a name to nothing.
@@ -32,10 +32,8 @@ _EMPTY_WORDS = (
 )
 _EMPTY = frozenset(_EMPTY_WORDS.split())
 # How well each kind of passage tells a reader what a name is: a sentence better than a line of code.
-_TELLING = {
-    "asked": 1.0, "told": 1.0, "said": 1.0, "outline": 0.95, "opened": 0.9, "changed": 0.95, "ran": 0.8,
-    "searched": 0.85, "hit": 0.7, "line": 0.6, "listing": 0.5,
-}  # fmt: skip
+_TELLING = {"hit": 0.9, "line": 0.8, "listing": 0.95}
+NAMED = 0.7  # of a name's worth, what naming it brings; the rest is for words that say what it is about
 
 
 def words(text: str) -> set[str]:
@@ -45,7 +43,7 @@ def words(text: str) -> set[str]:
 
 def telling(kind: str, text: str) -> float:
     """Rate from 0 to 1 how well a passage ties its names to what they are about: by kind and plain words."""
-    return _TELLING.get(kind, 0.7) * (0.35 + 0.65 * min(len(words(text)), 4) / 4)
+    return _TELLING.get(kind, 1.0) * (NAMED + (1 - NAMED) * min(len(words(text)), 3) / 3)
 
 
 def choose(
@@ -172,6 +170,19 @@ def merge(old: Sequence[Excerpt], new: Sequence[Excerpt], most: int = MOST) -> t
     return tuple(facts[index] for index in kept)
 
 
+# Tokens of the marks that an excerpt of a kind stands between: a list item's, or a separator in a line.
+_AROUND = {
+    "outline": 1,
+    "listing": 2,
+    "ran": 1,
+    "searched": 1,
+    "opened": 1,
+    "changed": 1,
+    "hit": 4,
+    "line": 4,
+}
+
+
 class _Picking:
     """What has been picked so far: names carried, topics opened, quotes under each."""
 
@@ -184,7 +195,7 @@ class _Picking:
     ) -> None:
         self.excerpts = excerpts
         self.covered = covered
-        self.costs = [count(excerpt.text) + 4 for excerpt in excerpts]
+        self.costs = [count(excerpt.text) + _AROUND.get(excerpt.kind, 3) for excerpt in excerpts]
         self.openings: dict[str, int] = {}
         self.quality = [telling(excerpt.kind, excerpt.text) for excerpt in excerpts]
         self.boosts = [boost(excerpt.text) if boost else 1.0 for excerpt in excerpts]

@@ -19,41 +19,13 @@ FEATURES = (
     "addressed", "addressed_near", "addressed_far", "messages", "near", "middle", "user", "prompt", "said",
     "body", "results", "only_results", "defined", "directory_use", "unopened_user", "test", "modified", "crowd",
     "once", "length", "file_unopened", "identifier_addressed", "user_file", "asked_words", "recent_words",
-    "home_near", "home_modified", "home_used", "pair", "sibling_near", "count", "again",
+    "home_near", "home_modified", "home_used", "pair", "sibling_near", "count", "again", "told",
 )  # fmt: skip
 WEIGHTS: tuple[float, ...] = (
-    -2.42,
-    0.31,
-    0.1,
-    -0.16,
-    -0.02,
-    -0.59,
-    -1.25,
-    -0.81,
-    0.93,
-    -0.34,
-    1.01,
-    0.36,
-    1.5,
-    -1.13,
-    0.43,
-    0.7,
-    -0.28,
-    -0.37,
-    -0.71,
-    -1.03,
-    -0.18,
-    -0.04,
-    -0.69,
-    0.45,
-    -0.33,
-    -0.29,
-    -0.73,
-    0.64,
-    0.41,
-    -0.41,
-    0.27,
-)
+    -1.89, 0.15, -0.13, -0.47, -0.21, -0.46, -0.36, -0.42, 1.15, 0.19, 0.40, -0.37, 0.79, -0.52, 0.01,
+    0.34, -0.17, -0.21, -0.57, -0.48, -0.20, -0.05, -0.04, 0.48, -0.19, -0.44, -0.79, 0.39, 0.42, -0.09,
+    0.56, 0.43, 0.22, 0.06, 0.17, -0.24, -0.55, -0.14, 0.37, -0.19, -0.08,
+)  # fmt: skip
 
 
 def features(seen: Seen, survey: Survey) -> tuple[float, ...]:
@@ -116,6 +88,7 @@ def features(seen: Seen, survey: Survey) -> tuple[float, ...]:
         math.exp(-(size - directory_at) / size / 0.15),
         log(seen.count),
         float(seen.addressed > 1),
+        float(seen.told > 0),
     )
 
 

@@ -1,0 +1,5 @@
+"""`python -m foldline`."""
+
+from foldline.cli.app import main
+
+main()

@@ -1,0 +1,5 @@
+"""The command line: one file a command, loaded when it is called."""
+
+from foldline.cli.app import main
+
+__all__ = ["main"]

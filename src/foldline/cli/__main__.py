@@ -1,0 +1,5 @@
+"""`python -m foldline.cli`."""
+
+from foldline.cli.app import main
+
+main()

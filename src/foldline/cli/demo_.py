@@ -1,0 +1,89 @@
+"""`foldline demo`: fold an example session and show every step."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+from rich.rule import Rule
+
+from foldline.cli.common import escape, find_policy, json_option, out, print_json, read_session, share, table
+from foldline.cli.report import bar, print_checkpoint, print_receipt, print_view
+from foldline.core.decide.ask import Ask
+from foldline.core.decide.triggers import decide, thresholds
+from foldline.core.log.entries import Said
+from foldline.core.measure.composition import composition
+from foldline.core.measure.tokens import OFFLINE
+from foldline.core.measure.window import Window
+from foldline.core.view import Fold
+from foldline.errors import InputError
+from foldline.executor import run_sync
+from foldline.stateless import as_dict, fit, now
+from foldline.summarizers.offline import OfflineSummarizer
+
+EXAMPLE = Path("examples/session.jsonl")
+WINDOW = Window(context=32_000, output=4_000)
+
+
+@click.command(epilog="\b\nExamples:\n  foldline demo\n  foldline demo --file my-session.jsonl --target 8000")
+@click.option(
+    "--file", type=click.Path(path_type=Path), default=EXAMPLE, show_default=True, help="The session to fold."
+)
+@click.option(
+    "--target", type=click.IntRange(min=1), default=9_000, show_default=True, help="The budget in tokens."
+)
+@json_option
+def command(file: Path, target: int, as_json: bool) -> None:
+    """Fold a session and show every step: what is in it, the decision, the checkpoint, the receipt, the view."""
+    if not file.exists():
+        raise InputError(f"{file} is not here: run this from a checkout of Foldline, or give --file")
+    loaded = read_session(str(file))
+    rules = find_policy("foldline", None)
+    fold = Fold(loaded.entries, counter=OFFLINE)
+    ask = Ask(policy=rules, window=WINDOW, reason="target", target=target, now=now())
+    started = time.perf_counter()
+    worked = fit(loaded, fold, ask, counter=OFFLINE, summarizer=OfflineSummarizer(), started=started)
+    done = run_sync(worked)
+    if as_json:
+        print_json(as_dict(done))
+        return
+    console = out()
+    console.print(Rule(f"1. what is in {escape(str(file))}", style="cyan"))
+    said = [entry for entry in loaded.entries if isinstance(entry, Said)]
+    found = composition(said, counter=OFFLINE)
+    console.print(f"{found.messages:,} messages, {found.tokens:,} tokens, {len(found.by_turn)} turns")
+    rows = table("", "by kind", "#tokens", "#", "")
+    for one in found.by_kind[:6]:
+        rows.add_row(
+            one.name, f"{one.tokens:,}", share(one.tokens, found.tokens), bar(one.tokens, found.tokens)
+        )
+    console.print(rows)
+    for problem in found.problems[:3]:
+        console.print(f"[yellow]{problem.kind} call[/] at message {problem.index}: {escape(problem.tool)}")
+    console.print(Rule("2. the policy's decision", style="cyan"))
+    at = thresholds(rules, WINDOW)
+    decision = decide(fold.tokens, WINDOW, rules, "turn_start", messages=fold.messages)
+    console.print(
+        f"policy {rules.name}, window {WINDOW.context:,}: usable {at.usable:,}, drafts above {at.soft:,}, "
+        f"compacts above {at.hard:,}; the session has {fold.tokens:,}: [bold]{type(decision).__name__.lower()}[/]"
+    )
+    console.print(f"here: folded into {target:,} tokens, without a model, a key or a network")
+    if done.summary is not None:
+        console.print(Rule("3. the checkpoint that stands for what was folded", style="cyan"))
+        print_checkpoint(done.summary, console)
+    console.print(Rule("4. what it did", style="cyan"))
+    print_receipt(done.receipt, console)
+    console.print(Rule("5. the head of the view: what the model is sent", style="cyan"))
+    if done.boundary is not None:
+        placed = [*loaded.entries, done.boundary]
+        print_view(Fold(placed, counter=OFFLINE).view(), console)
+    console.print(Rule("where to go next", style="cyan"))
+    console.print(NEXT, markup=False)
+
+
+NEXT = """\
+foldline compact YOUR-SESSION.jsonl --target 32000 -o folded.jsonl    your own session (Claude Code, pi, message lists)
+foldline inspect YOUR-SESSION.jsonl                                   where its tokens are
+foldline policies --window 200000                                     ten systems as rows of one table
+README.md, docs/library.md                                            three lines in your own agent"""

@@ -1,0 +1,87 @@
+"""`foldline policies`: every system is a row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from foldline.cli.common import escape, find_window, json_option, out, print_json, table
+from foldline.config import settings
+from foldline.core.decide.policy import Policy, usable_of
+from foldline.core.decide.presets import PRESETS
+from foldline.core.decide.triggers import thresholds
+from foldline.core.measure.window import Window
+from foldline.errors import PolicyError
+from foldline.policies import load
+
+EPILOG = """
+\b
+Examples:
+  foldline policies --window 200000
+  foldline policies pi --json
+  foldline policies --policies mine.toml
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option(
+    "--window", type=click.IntRange(min=1), metavar="N", help="Show the thresholds for this context window."
+)
+@click.option("--model", metavar="NAME", help="Show the thresholds for this model.")
+@click.option(
+    "--policies",
+    "policy_file",
+    type=click.Path(path_type=Path),
+    help="A TOML file with policies of your own.",
+)
+@json_option
+def command(
+    names: tuple[str, ...], window: int | None, model: str | None, policy_file: Path | None, as_json: bool
+) -> None:
+    """Show the presets, and your own policies, with what they mean for a window."""
+    known: dict[str, Policy] = {
+        **PRESETS,
+        **settings().user_policies(),
+        **(load(policy_file) if policy_file else {}),
+    }
+    if missing := [name for name in names if name not in known]:
+        raise PolicyError(f"no policy {missing[0]!r}; there are {', '.join(known)}")
+    chosen = {name: rules for name, rules in known.items() if not names or name in names}
+    if as_json:
+        print_json(msgspec.to_builtins({name: _full(rules) for name, rules in chosen.items()}))
+        return
+    limits = find_window(model, window)
+    rows = table(
+        f"window {limits.context:,}, output {limits.output:,} tokens",
+        "policy",
+        "#usable",
+        "#soft",
+        "#hard",
+        "keeps",
+        "what it does",
+    )
+    for name, rules in chosen.items():
+        at = thresholds(rules, limits)
+        soft, hard = (f"{n:,}" if n is not None else "-" for n in (at.soft, at.hard))
+        rows.add_row(
+            name, f"{usable_of(rules, limits):,}", soft, hard, _keeps(rules, limits), escape(rules.summary)
+        )
+    out().print(rows)
+
+
+def _full(rules: Policy) -> dict[str, object]:
+    return {name: getattr(rules, name) for name in rules.__struct_fields__}
+
+
+def _keeps(rules: Policy, limits: Window) -> str:
+    keep = rules.keep
+    parts = [
+        *([f"{keep.messages} messages"] if keep.messages else []),
+        *([f"{keep.message_fraction:.0%} of messages"] if keep.message_fraction else []),
+        *([f"{keep.amount.resolve(limits, usable_of(rules, limits)):,} tokens"] if keep.amount else []),
+        *([f"{rules.quote_user_tokens:,} of the user's"] if rules.quote_user_tokens else []),
+    ]
+    return "at most " + ", ".join(parts) if parts else "nothing"

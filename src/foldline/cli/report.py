@@ -1,0 +1,142 @@
+"""What a person reads about a fold: composition, checkpoint, receipt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.text import Text
+
+from foldline.cli.common import escape, share, table
+from foldline.core.log.entries import Compacted, Receipt, Said
+from foldline.core.view import Item, Kept, Made, item_tokens
+from foldline.errors import FloorExceeded
+from foldline.loading import Loaded
+from foldline.stateless import Done
+
+BAR = 24  # characters of a full bar
+
+
+def print_done(done: Done, console: Console) -> None:
+    """Print the checkpoint and the receipt of a fold."""
+    if done.boundary is None:
+        console.print(f"Nothing to fold: {done.view_tokens:,} tokens fit as they are.")
+        print_receipt(done.receipt, console)
+        return
+    if done.summary is not None:
+        print_checkpoint(done.summary, console)
+    print_receipt(done.receipt, console)
+
+
+def print_checkpoint(summary: str, console: Console) -> None:
+    """Print the text that stands for what was folded."""
+    console.print(Rule("checkpoint", style="cyan"))
+    console.print(Text(summary))
+
+
+def print_receipt(receipt: Receipt, console: Console) -> None:
+    """Print what a boundary did."""
+    console.print(Rule("receipt", style="cyan"))
+    saved = receipt.tokens_before - receipt.tokens_after
+    console.print(
+        f"[bold]{receipt.tokens_before:,}[/] tokens in {receipt.messages_before:,} messages -> "
+        f"[bold green]{receipt.tokens_after:,}[/] in {receipt.messages_after:,} "
+        f"({share(saved, receipt.tokens_before)} less)"
+    )
+    written = f", written by {receipt.summarizer}" if receipt.summarizer else ""
+    console.print(f"policy {receipt.policy}, reason {receipt.reason}{written}, {receipt.duration_ms:,.0f} ms")
+    if receipt.by_category:
+        rows = table("", "what", "#before", "#after", "")
+        for name, (before, after) in sorted(receipt.by_category.items(), key=lambda item: -item[1][0]):
+            rows.add_row(name, f"{before:,}", f"{after:,}", bar(after, max(receipt.tokens_before, 1)))
+        console.print(rows)
+    for name, value in receipt.dropped.items():
+        console.print(f"dropped {name}: {escape(_short(value))}")
+    texts: Sequence[str] = receipt.constraints.get("texts", ())
+    if texts:
+        console.print(f"standing constraints kept word for word: {len(texts)}")
+        for text in texts[:8]:
+            console.print(Padding(Text(f"- {text}"), (0, 0, 0, 2)))
+    if excess := receipt.constraints.get("excess"):
+        console.print(f"[yellow]constraints over a tenth of the budget, left out:[/] {len(excess)}")
+    for note in receipt.notes:
+        console.print(f"[dim]note: {escape(note)}[/]")
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        items: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
+        shown = [f"{key} {number}" for key, number in list(items.items())[:6]]
+        return ", ".join(shown) + (f", and {len(items) - 6} more" if len(items) > 6 else "")
+    if isinstance(value, list):
+        return f"{len(value)}"  # pyright: ignore[reportUnknownArgumentType]
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def print_preview(done: Done, loaded: Loaded, console: Console) -> None:
+    """Print what would be folded, kept and edited."""
+    if done.boundary is None:
+        console.print(f"Nothing would be folded: {done.view_tokens:,} tokens fit as they are.")
+        return
+    console.print("[bold]Preview[/]: nothing was changed.")
+    first = done.cut["first_kept"] if done.cut else None
+    if isinstance(done.boundary, Compacted):
+        where = (
+            "nothing would be kept word for word"
+            if first is None
+            else f"messages from {first} on would be kept"
+        )
+        split = ", in the middle of a turn" if done.cut and done.cut["split"] else ""
+        folded = done.receipt.dropped.get("messages", 0)
+        console.print(f"{folded:,} messages would be folded; {where}{split}.")
+    said = {entry.id: entry for entry in loaded.entries if isinstance(entry, Said)}
+    edits = table("", "message", "edit", "#tokens freed")
+    for edit in done.boundary.edits:
+        edits.add_row(
+            f"{loaded.index.get(edit.entry, '?')} {said[edit.entry].message.role}",
+            edit.kind,
+            f"{edit.saved:,}",
+        )
+    if edits.row_count:
+        console.print(edits)
+    print_done(done, console)
+
+
+def print_floor(error: FloorExceeded, console: Console) -> None:
+    """Print why a budget cannot be met, part by part."""
+    console.print(f"[red]error:[/] {escape(str(error))}")
+    rows = table("what cannot be removed", "part", "#tokens")
+    for name, tokens in error.breakdown.items():
+        rows.add_row(name, f"{tokens:,}")
+    rows.add_row("in all", f"{error.floor:,}", style="bold")
+    console.print(rows)
+
+
+def print_view(items: Sequence[Item], console: Console, most: int = 8) -> None:
+    """Print the head of a view: who says what, one line each."""
+    for item in items[:most]:
+        message = item.entry.message if isinstance(item, Kept) else item.message
+        kind = f"made: {item.kind}" if isinstance(item, Made) else "kept, edited" if item.edits else "kept"
+        line = f"[cyan]{message.role:9}[/] [dim]{kind:16} {item_tokens(item):>7,}[/]  {escape(gist(message, 70))}"
+        console.print(line, no_wrap=True, overflow="ellipsis")
+    if len(items) > most:
+        console.print(f"[dim]... and {len(items) - most} more[/]")
+
+
+def gist(message: Any, most: int = 80) -> str:
+    """Return one line that says what a message is."""
+    text = " ".join(message.text.split())
+    if not text and message.calls:
+        text = "calls " + ", ".join(call.name for call in message.calls)
+    elif not text and message.results:
+        text = "result: " + " ".join(message.results[0].text.split())
+    return text[: most - 1] + "…" if len(text) > most else text
+
+
+def bar(part: int, whole: int) -> str:
+    """Return a bar as long as the share of the whole."""
+    full = round(BAR * part / whole) if whole else 0
+    return "█" * full

@@ -1,0 +1,39 @@
+"""`foldline sessions`: what is in the store."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import click
+import msgspec
+
+from foldline.cli.common import escape, json_option, out, print_json, store_option, table
+from foldline.cli.stored import with_store
+
+
+@click.command(
+    epilog="\b\nExamples:\n  foldline sessions\n  foldline sessions --store sqlite:///team.db --json"
+)
+@store_option
+@json_option
+def command(store_url: str | None, as_json: bool) -> None:
+    """List the stored sessions, the last updated first."""
+    found = with_store(store_url, lambda store: store.sessions())
+    if as_json:
+        print_json(msgspec.to_builtins(found))
+        return
+    if not found:
+        out().print("No session is stored yet: `foldline import FILE` puts one in.")
+        return
+    rows = table("", "id", "title", "#messages", "#tokens", "#compactions", "updated")
+    for info in found:
+        when = datetime.fromtimestamp(info.updated, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+        rows.add_row(
+            escape(info.id),
+            escape(info.title),
+            f"{info.messages:,}",
+            f"{info.tokens:,}",
+            f"{info.compactions:,}",
+            when,
+        )
+    out().print(rows)

@@ -1,0 +1,33 @@
+"""`foldline verify`: proves that everything stored is still there, as it was."""
+
+from __future__ import annotations
+
+import click
+
+from foldline.cli.common import err, escape, json_option, out, print_json, progress, store_option
+from foldline.cli.stored import known, with_store
+from foldline.stores import Store
+
+
+@click.command(
+    epilog="\b\nExamples:\n  foldline verify\n  foldline verify --session login-bug --store sqlite:///team.db"
+)
+@click.option("--session", metavar="ID", help="Only this session.")
+@store_option
+@json_option
+def command(session: str | None, store_url: str | None, as_json: bool) -> None:
+    """Hash every stored entry again and compare; exit 1 where something is not as it was appended."""
+    with progress("verifying"):
+        problems = with_store(store_url, lambda store: _verify(store, session))
+    if as_json:
+        print_json({"ok": not problems, "problems": problems})
+    for problem in problems if not as_json else ():
+        err().print(f"[red]problem:[/] {escape(problem)}")
+    if problems:
+        raise SystemExit(1)
+    if not as_json:
+        out().print("[green]whole:[/] every entry is as it was appended")
+
+
+async def _verify(store: Store, session: str | None) -> list[str]:
+    return await store.verify(await known(store, session) if session else None)

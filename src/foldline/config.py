@@ -1,0 +1,88 @@
+"""Settings without code: defaults < ~/.foldline/settings.toml < .foldline/settings.toml < FOLDLINE_* < flags.
+
+store = "sqlite:///team.db"
+policy = "pi"
+window = 200_000
+
+[policies.mine]
+base = "foldline"
+keep = 30_000
+
+[models."openai:my-finetune"]
+context = 64_000
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from foldline.catalogue import Catalogue
+from foldline.core.decide.policy import Policy
+from foldline.errors import InputError
+from foldline.policies import load
+
+FILE = Path(".foldline") / "settings.toml"
+FROM_ENVIRONMENT = ("store", "policy", "window", "model")
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What can be set. `policies` are tables as `docs/policies.md` describes them, `models` the user's own limits and prices."""
+
+    store: str | None = None
+    policy: str = "foldline"
+    window: int | None = None
+    model: str | None = None
+    policies: dict[str, dict[str, Any]] = {}
+    models: dict[str, dict[str, Any]] = {}
+
+    def user_policies(self) -> dict[str, Policy]:
+        """Return the policies of the settings files."""
+        return load({"policies": self.policies}) if self.policies else {}
+
+    def catalogue(self) -> Catalogue:
+        """Return the catalogue with the user's own models."""
+        return Catalogue(overrides=self.models)
+
+
+def settings(
+    *, home: Path | None = None, here: Path | None = None, environment: Mapping[str, str] | None = None
+) -> Settings:
+    """Read the settings; tables of both files are merged, the nearer file wins.
+
+    Raises InputError naming the file or the variable and what is allowed.
+    """
+    merged: dict[str, Any] = {}
+    for folder in (home or Path.home(), here or Path.cwd()):
+        file = folder / FILE
+        for key, value in _read(file).items():
+            merged[key] = {**merged.get(key, {}), **value} if isinstance(value, dict) else value
+    variables = os.environ if environment is None else environment
+    for key in FROM_ENVIRONMENT:
+        if value := variables.get(f"FOLDLINE_{key.upper()}"):
+            merged[key] = value
+    try:
+        return msgspec.convert(merged, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise InputError(f"settings: {error}. Allowed: {', '.join(Settings.__struct_fields__)}") from error
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        found = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{file}: {error}") from error
+    try:
+        msgspec.convert(found, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{file}: {error}. Allowed: {', '.join(Settings.__struct_fields__)}") from error
+    return found
