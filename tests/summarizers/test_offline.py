@@ -112,6 +112,17 @@ def test_a_focus_and_the_goal_of_a_hand_off_pick_what_is_kept():
     assert focused.count("src/cellar") > focused.count("src/chimney")
 
 
+@pytest.mark.parametrize("tokens", [*range(15, 70, 4), 120, 400])
+def test_a_secret_that_only_the_written_text_spells_is_taken_out_within_the_budget(tokens):
+    ledger = Ledger(
+        requests=(RequestFact("Log in.\n" + "password:\nhunter2\n" * 12, "e"),)
+    )  # clipped to one line
+    reply = write(asked(ledger=ledger, tokens=tokens))
+
+    assert "hunter2" not in reply.text
+    assert OFFLINE.count(reply.text) <= tokens
+
+
 SPLIT_SECRET = st.sampled_from(
     ["password:", "token =", "hunter2-is-it", KEY, KEY[:20], KEY[20:], "AUTH_TOKEN=", "x y"]
 )

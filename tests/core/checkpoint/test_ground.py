@@ -185,10 +185,17 @@ docs/port.md (created)
         ("port: 9090", "port: 9090"),
         ("report 8080 done", "report 8080 done"),
         ("limit: 100", "limit: 100"),
+        ("port 8080, not 90900", "port 8080 (superseded: now 9090), not 90900"),
+        ("port /dev/tty0", "port /dev/tty0"),
+        ("url https://a.test/v1", "url https://a.test/v1 (superseded: now https://b.test/v2)"),
+        ("url v1/a", "url v1/a"),
     ],
 )
 def test_a_value_that_was_replaced_does_not_come_back_as_current(line, marked):
-    assert marked in ground(f"## Critical Context\n{line}", LEDGER, ["8080"]).text.split("\n")
+    ledger = Ledger(values=(*LEDGER.values, ValueFact("https://b.test/v2", "url", "", "url")))
+    said = ["8080 90900 /dev/tty0 https://a.test/v1 v1/a"]
+
+    assert marked in ground(f"## Critical Context\n{line}", ledger, said).text.split("\n")
 
 
 @pytest.mark.parametrize(
@@ -247,6 +254,7 @@ KNOWN = (
         "https://x.test/a?b=1",
         "src/raw.ts",
         "prev/file.go",
+        "/deep/prev/file.go",
         "read/write",
         "src/**/x.py",
         "1234",
@@ -269,6 +277,16 @@ def test_a_name_that_stands_in_some_spelling_is_not_marked(name):
 )
 def test_a_name_that_stands_nowhere_is_marked_and_kept(line, marked):
     assert ground(line, Ledger(), KNOWN).text == marked
+
+
+def test_arguments_that_nest_too_deeply_bear_nothing_out():
+    deep = []
+    for _ in range(5_000):
+        deep = [deep]
+
+    assert ground("see a/b/c.py", Ledger(), [assistant("", call("a", "x", v=deep))]).unverified == (
+        "a/b/c.py",
+    )
 
 
 def test_secrets_in_a_ledger_are_not_put_back():

@@ -16,7 +16,7 @@ def written(*messages, result_cap=2_000, thinking=True, **more):
 
 
 def labels(text):
-    return re.findall(r"^\[([^\]\n]+)\]: ", text, re.MULTILINE)
+    return re.findall(r"^\[([A-Za-z ]+)\]: ", text, re.MULTILINE)
 
 
 def test_a_turn_is_written_block_by_block():
