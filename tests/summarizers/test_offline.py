@@ -112,15 +112,24 @@ def test_a_focus_and_the_goal_of_a_hand_off_pick_what_is_kept():
     assert focused.count("src/cellar") > focused.count("src/chimney")
 
 
-@pytest.mark.parametrize("tokens", [*range(15, 70, 4), 120, 400])
-def test_a_secret_that_only_the_written_text_spells_is_taken_out_within_the_budget(tokens):
+class Letters:
+    name = "letters"
+
+    def count(self, text):
+        return len(text)
+
+
+@pytest.mark.parametrize(
+    ("counter", "budgets"), [(OFFLINE, range(15, 70, 4)), (Letters(), range(60, 400, 17))]
+)
+def test_a_secret_that_only_the_written_text_spells_is_taken_out_within_the_budget(counter, budgets):
     ledger = Ledger(
         requests=(RequestFact("Log in.\n" + "password:\nhunter2\n" * 12, "e"),)
     )  # clipped to one line
-    reply = write(asked(ledger=ledger, tokens=tokens))
-
-    assert "hunter2" not in reply.text
-    assert OFFLINE.count(reply.text) <= tokens
+    for tokens in budgets:
+        reply = OfflineSummarizer(counter).write(asked(ledger=ledger, tokens=tokens))
+        assert "hunter2" not in reply.text
+        assert counter.count(reply.text) <= tokens
 
 
 SPLIT_SECRET = st.sampled_from(
