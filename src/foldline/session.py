@@ -360,11 +360,8 @@ def moment_of(message: Message) -> Moment | None:
 
 def plain(message: Any) -> bool:
     """Whether a message is a role and a text and nothing else, so that every dialect could have written it."""
-    return (
-        isinstance(message, dict)
-        and set(message) == {"role", "content"}
-        and isinstance(message["content"], str)
-    )
+    body = cast("dict[str, object]", message) if isinstance(message, dict) else {}
+    return set(body) == {"role", "content"} and isinstance(body["content"], str)
 
 
 def reply_dialect(message: Any) -> str | None:

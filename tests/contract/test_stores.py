@@ -320,8 +320,9 @@ async def test_entries_come_in_the_order_asked(store: Store) -> None:
     assert await store.entries("s", []) == []
     with pytest.raises(StoreError, match="nowhere"):
         await store.entries("s", [log[0].id, "nowhere"])
-    with pytest.raises(StoreError, match="no entry"):
-        await store.active("s", "nowhere")
+    for leaf in ("nowhere", ""):
+        with pytest.raises(StoreError, match="no entry"):
+            await store.active("s", leaf)
     with pytest.raises(StoreError, match="no entry"):
         await path_of(store, leaf="nowhere")
 

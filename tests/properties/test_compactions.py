@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.support.logs import any_list, ask_for, chain, compact_log, decode, fold_of, logs, say
 
 from foldline.core.checkpoint.request import SummaryReply
 from foldline.core.decide.ask import Nothing
@@ -24,7 +25,6 @@ from foldline.core.plan import plan
 from foldline.core.view import Kept
 from foldline.errors import FloorExceeded
 from foldline.executor import execute
-from tests.support.logs import any_list, ask_for, chain, compact_log, decode, fold_of, logs, say
 
 policies = st.sampled_from([*PRESETS])
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.logs import CONSTRAINTS, any_list, write
 
 import foldline
 from foldline.core.decide.presets import PRESETS
 from foldline.dialects import get
-from tests.support.logs import CONSTRAINTS, any_list, write
 
 policies = st.sampled_from([*PRESETS])
 

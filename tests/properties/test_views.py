@@ -6,15 +6,6 @@ import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-
-from foldline.core.decide.presets import PRESETS
-from foldline.core.ledger.facts import Ledger
-from foldline.core.log.codec import decode as decode_json
-from foldline.core.log.entries import Compacted, Lifted, Pinned, Pruned, Said
-from foldline.core.log.log import Log
-from foldline.core.log.messages import Message, Text
-from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Fold, Kept, Made
 from tests.support.logs import (
     CONSTRAINTS,
     DIALECTS,
@@ -29,6 +20,15 @@ from tests.support.logs import (
     rendered,
     say,
 )
+
+from foldline.core.decide.presets import PRESETS
+from foldline.core.ledger.facts import Ledger
+from foldline.core.log.codec import decode as decode_json
+from foldline.core.log.entries import Compacted, Lifted, Pinned, Pruned, Said
+from foldline.core.log.log import Log
+from foldline.core.log.messages import Message, Text
+from foldline.core.measure.tokens import OFFLINE
+from foldline.core.view import Fold, Kept, Made
 
 
 @given(logs())

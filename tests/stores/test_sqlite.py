@@ -86,6 +86,19 @@ def test_the_settings_are_those_of_a_durable_log(file: Path) -> None:
     database.close()
 
 
+def test_the_write_ahead_log_is_moved_into_the_file_between_appends(file: Path) -> None:
+    async def size_of_log(store: SqliteStore) -> int:
+        leaf = None
+        for turn in range(40):
+            batch = talk(leaf, f"{turn} " + "z" * 500_000)
+            await store.append("s", batch, seen=leaf.id if leaf else None)
+            leaf = batch[-1]
+        return os.stat(f"{file}-wal").st_size
+
+    assert use(file, size_of_log) < 10_000_000
+    assert file.stat().st_size > 40_000_000
+
+
 def test_what_was_appended_is_there_after_reopening(file: Path) -> None:
     log = filled(file)
     assert use(file, path_of) == log

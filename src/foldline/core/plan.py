@@ -191,7 +191,7 @@ def _suffices(job: Job, edits: Edits) -> bool:
     if not ask.automatic:
         return False
     soft = thresholds(ask.policy, ask.window).soft or thresholds(ask.policy, ask.window).hard or ask.usable
-    return after < soft and job.size - after >= ask.policy.min_gain.resolve(ask.window, ask.usable)
+    return after < soft and job.size - after >= max(ask.policy.min_gain.resolve(ask.window, ask.usable), 1)
 
 
 def _only_pruned(job: Job, edits: Edits) -> Outcome:
@@ -331,7 +331,7 @@ def _judged(
     fold, ask, size = job.fold, job.ask, job.size
     after = Fold([*fold.entries(), boundary], counter=job.counter)
     total = ask.apart_tokens + after.tokens
-    least = ask.policy.min_gain.resolve(ask.window, ask.usable) if ask.automatic else 1
+    least = max(ask.policy.min_gain.resolve(ask.window, ask.usable), 1) if ask.automatic else 1
     if size - total < least:
         return Nothing("no_gain", f"{size - total:,} tokens of the {least:,} that it has to gain")
     receipt = _receipt(job, total, after=after, folded=choice.folded, edits=boundary.edits)

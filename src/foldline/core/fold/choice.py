@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from foldline.core.decide.estimate import message_estimate
 from foldline.core.decide.policy import Policy
 from foldline.core.fold.cut import Cut, choose_cut, keep_index
 from foldline.core.fold.legal import legal_cuts
@@ -79,7 +80,11 @@ def choose(material: Material, policy: Policy, limits: Limits, counter: Counter)
     share = min(max(limits.summary_cap, least), free // 2) if limits.target else limits.summary_cap
     budget = max(free - max(share, least), 0)
     first = 1 if policy.cross_boundary else max(1, material.fresh_from)
-    at = keep_index(material.kept, policy.keep, budget, limits.window, limits.usable)
+    own = policy.estimator == "foldline"
+    weights = None if own else [message_estimate(e.message, policy.estimator, counter) for e in material.kept]
+    at = keep_index(
+        material.kept, policy.keep, budget, window=limits.window, usable=limits.usable, weights=weights
+    )
     cut = choose_cut(material.kept, at, policy.cut_rule, pairing=material.pairing, first=first)
     if cut is None and first > 1:
         cut = choose_cut(material.kept, at, policy.cut_rule, pairing=material.pairing)

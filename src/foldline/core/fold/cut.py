@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 
 import msgspec
 
@@ -26,12 +27,21 @@ class Cut(msgspec.Struct, frozen=True):
     by_rule: bool
 
 
-def keep_index(kept: Sequence[Said], keep: Keep, budget: int, window: Window, usable: int) -> int:
+def keep_index(
+    kept: Sequence[Said],
+    keep: Keep,
+    budget: int,
+    *,
+    window: Window,
+    usable: int,
+    weights: Sequence[int] | None = None,
+) -> int:
     """Return the index at which walking back from the end reaches the amount to keep.
 
-    `budget` caps the amount in tokens. The message that reaches it is included, as in every seed.
+    `budget` caps the amount in tokens; `weights` are the tokens of each message as the policy estimates
+    them (default: Foldline's own count). The message that reaches the amount is included, as in every seed.
     """
-    sums = prefix_tokens(kept)
+    sums = prefix_tokens(kept) if weights is None else [0, *accumulate(weights)]
     total = sums[-1]
     amount = min(budget, keep.amount.resolve(window, usable)) if keep.amount else budget
     counts = [

@@ -61,7 +61,9 @@ def shrink(
         if one.tokens <= limit:
             continue
         shorter = elide(one.part, limit, counter, one.entry)
-        made.append(Edit(one.entry, one.index, "elided", shorter, one.tokens - part_tokens(shorter, counter)))
+        if shorter is not None:
+            saved = one.tokens - part_tokens(shorter, counter)
+            made.append(Edit(one.entry, one.index, "elided", shorter, saved))
     return tuple(made)
 
 

@@ -21,10 +21,16 @@ _TAIL = 5_000
 """Characters at the two ends of one message that are read for constraints: the middle of a paste is data."""
 
 SAME = 0.75
-"""Share of common content words (of all of both) from which two constraints are about the same thing."""
-TURNED = 0.5
-"""The same for a sentence that says it changes something: of the shorter one's words."""
+"""Share of all their content words that two constraints have in common from which one restates the other."""
+TURNED = 0.6
+"""Share of the shorter one's words from which a sentence that says it changes something changes the other."""
 
+_NUMBERED = re.compile(
+    r"\b(order|item|step|rule|section|chapter|issue|pr|ticket|case|task|number|no|page|row|user|customer|part|phase|room|layer)"
+    r"[ #]+(\d+)\b",
+    re.IGNORECASE,
+)
+"""Nouns whose number names one of many; any other bare number is a value that a newer sentence may change."""
 _WORD = re.compile(r"[A-Za-zÀ-ÿ_$@][\w./@-]*[\w]|[Ѐ-ӿ]{3,}|[\u3040-\u30ff\u4e00-\u9fff]|[\uac00-\ud7af]{2,}")
 _EMPTY = word_set(
     "a an the and or but so if then than as at by for from in into of on onto to with without within under over "
@@ -63,10 +69,11 @@ _ALTERNATIVES = tuple(
     )
 )
 _TURNS = re.compile(
-    r"\b(?:actually|instead|on second thoughts?|changed my mind|scratch that|switch (?:back )?to|from now on|after all|"
-    r"no longer|any ?more|let['’]?s (?:use|go with)|doch|stattdessen|ab jetzt|finalement|désormais|mejor|ahora)\b|改用|改成|改为|やっぱり",
+    r"\b(?:actually|instead|on second thoughts?|changed my mind|scratch that|switch (?:back )?to|after all|no longer|"
+    r"any ?more|let['’]?s (?:use|go with)|doch|stattdessen|finalement|mejor|ahora)\b|改用|改成|改为|やっぱり",
     re.IGNORECASE,
 )
+_ADDS = re.compile(r"\b(?:also|either|too|as well|additionally|auch|aussi|también)\b|也", re.IGNORECASE)
 _LIFTS = re.compile(
     r"\b(?:forget(?: about| what i said about)?|ignore|drop|lift|disregard|never ?mind)\b.{0,60}\b(?:rule|constraint|requirement|"
     r"restriction|ban|limit|instruction|convention|thing)\b|\bforget (?:about|what i said)\b|"
@@ -100,6 +107,7 @@ def _stem(word: str) -> str:
 
 def content(text: str) -> frozenset[str]:
     """Return the content words of a sentence, lower case: no polarity, no function words, no bare numbers."""
+    text = _NUMBERED.sub(r"\1_\2", text)
     found = (word.lower().strip(".-") for word in _WORD.findall(text))
     return frozenset(_stem(word) for word in found if word not in _EMPTY)
 
@@ -121,15 +129,26 @@ def _alternative(old: frozenset[str], new: frozenset[str]) -> bool:
 
 
 def supersedes(new: str, old: str) -> bool:
-    """Whether the newer of two sentences takes the older one's place."""
+    """Whether the newer of two sentences takes the older one's place.
+
+    It does where it names another member of one set of alternatives, where one restates the other (all
+    content words of one are the other's, and most of all are common), or where it says that it changes
+    something and shares most of the shorter one's words. In doubt both stay.
+    """
     first, second = content(old), content(new)
     if not first or not second:
         return old == new
     common = len(first & second)
-    if common / len(first | second) >= SAME or _alternative(first, second):
+    least = min(len(first), len(second))
+    if common == least and common / len(first | second) >= SAME:
         return True
-    turned = bool(_TURNS.search(new) or _LIFTS.search(new))
-    return turned and common / min(len(first), len(second)) >= TURNED
+    if _ADDS.search(new):
+        return False
+    if _alternative(first, second):
+        return True
+    if _LIFTS.search(new):
+        return common / least >= TURNED and (least > 1 or len(first) <= 2)
+    return bool(_TURNS.search(new)) and common > 1 and common / least >= TURNED
 
 
 def applied(current: Sequence[ConstraintFact], sentence: str, entry: str) -> list[ConstraintFact]:
