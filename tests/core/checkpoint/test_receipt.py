@@ -1,0 +1,52 @@
+from tests.core.checkpoint.talk import assistant, call, entries, result, results, user
+
+from foldline.core.checkpoint.receipt import by_category, category, dropped
+from foldline.core.log.entries import Edit
+from foldline.core.log.messages import Message, Text
+
+
+def test_a_message_counts_as_what_it_brings():
+    kinds = entries(
+        Message("system", (Text("s"),)),
+        Message("developer", (Text("d"),)),
+        user("u"),
+        assistant("a"),
+        result("c", "r"),
+        results(("c", "r"), text="and a word"),
+    )
+
+    assert [category(entry) for entry in kinds] == [
+        "system",
+        "system",
+        "user",
+        "assistant",
+        "tool results",
+        "tool results",
+    ]
+
+
+def test_categories_are_summed_before_and_after():
+    before = [("user", 5), ("assistant", 7), ("user", 1)]
+    after = [("checkpoint", 4), ("user", 1)]
+
+    assert by_category(before, after) == {"user": (6, 1), "assistant": (7, 0), "checkpoint": (0, 4)}
+    assert by_category([], [], apart=9) == {"system prompt and tools": (9, 9)}
+    assert by_category([], []) == {}
+
+
+def test_what_left_the_view_is_counted_most_used_tools_first():
+    folded = entries(
+        user("go"),
+        assistant("", call("a", "read"), call("b", "bash"), call("c", "read")),
+        results(("a", "1"), ("b", "2"), ("c", "3")),
+    )
+    edits = [Edit("e", 0, "blanked"), Edit("f", 0, "blanked"), Edit("g", 1, "elided")]
+
+    assert dropped(folded, edits) == {
+        "messages": 3,
+        "user_messages": 1,
+        "calls": {"read": 2, "bash": 1},
+        "edits": {"blanked": 2, "elided": 1},
+    }
+    assert list(dropped(folded, [])["calls"]) == ["read", "bash"]
+    assert dropped([], []) == {}
