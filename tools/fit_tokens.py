@@ -34,7 +34,16 @@ RIDGE = 1e-4
 ROUNDS = 5
 SWEEPS = 400
 PER_KIND = (500, 150)  # chunks fitted, chunks held out
-FAVOURED = {"sessions": 3.0, "english": 2.0, "code": 1.5}  # what agents' sessions are made of
+# What agents' sessions are made of weighs more, what is seldom met in them less.
+FAVOURED = {
+    "sessions": 3.0,
+    "english": 2.0,
+    "code": 1.5,
+    "chinese_tw": 0.3,
+    "lines_chinese": 0.3,
+    "indic": 0.5,
+}
+SCARCE = 3.0  # a kind with few chunks weighs at most this much more a chunk
 
 
 class Chunk(NamedTuple):
@@ -151,7 +160,10 @@ def fit(chunks: list[Chunk]) -> list[float]:
     """Fit the weights to the chunks that are not held out."""
     chunks = [chunk for chunk in chunks if not chunk.held]
     sizes = Counter(chunk.kind for chunk in chunks)
-    base = [(FAVOURED.get(c.kind, 1.0) * PER_KIND[0] / sizes[c.kind]) ** 0.5 / c.tokens for c in chunks]
+    base = [
+        (FAVOURED.get(c.kind, 1.0) * min(PER_KIND[0] / sizes[c.kind], SCARCE)) ** 0.5 / c.tokens
+        for c in chunks
+    ]
     weights, x = base, [PRIOR] * SIZE
     for number in range(ROUNDS):
         x = solve(*gram(chunks, weights), x)
