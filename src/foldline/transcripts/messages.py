@@ -29,7 +29,7 @@ def read_json(stream: BinaryIO, name: str) -> Iterator[Record]:
     dialect = _named(holder) or _detect(messages, name)
     yield About("format", {"format": "json", "dialect": dialect})
     yield from _around(holder, 1)
-    codec = dialects.get(dialect)
+    codec = _codec(dialect, name)
     for index, payload in enumerate(messages):
         try:
             yield Heard(codec.decode(payload), line=index + 1)
@@ -43,7 +43,7 @@ def read_jsonl(stream: BinaryIO, name: str) -> Iterator[Record]:
     dialect = _dialect_of_lines(stream, name)
     stream.seek(start)
     yield About("format", {"format": "jsonl", "dialect": dialect})
-    codec = dialects.get(dialect)
+    codec = _codec(dialect, name)
     for item in rows(stream):
         if isinstance(item, Warned):
             yield item
@@ -79,6 +79,14 @@ def _around(holder: dict[str, Any], line: int) -> Iterator[About]:
 
 def _named(holder: dict[str, Any]) -> str:
     return text_or(holder.get("dialect"))
+
+
+def _codec(dialect: str, name: str) -> dialects.Dialect:
+    """Find the dialect that a file names or shows."""
+    try:
+        return dialects.get(dialect)
+    except DialectError as error:
+        raise FormatError(str(error), where=name) from error
 
 
 def _detect(messages: list[Any], name: str) -> str:

@@ -78,11 +78,13 @@ def _head(stream: BinaryIO, name: str) -> bytes:
     """Read enough to know the format by: 64 KiB, and a few whole lines where lines are long."""
     try:
         head = stream.read(_HEAD)
-        while head.lstrip()[:1] == b"{" and head.count(b"\n") < _HEAD_LINES and len(head) < MAX_LINE:
+        pieces, size, breaks = [head], len(head), head.count(b"\n")
+        while head.lstrip()[:1] == b"{" and breaks < _HEAD_LINES and size < MAX_LINE:
             piece = stream.read(_MEBIBYTE)
             if not piece:
                 break
-            head += piece
+            pieces.append(piece)
+            size, breaks = size + len(piece), breaks + piece.count(b"\n")
     except OSError as error:
         raise FormatError(f"cannot be read: {error.strerror or error}", where=name) from error
-    return head
+    return b"".join(pieces)

@@ -1,0 +1,49 @@
+"""Write session files for tests, and read them back."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+from foldline.transcripts import About, Folded, Heard, Record, Warned, read
+
+
+def lines(*rows: Any) -> bytes:
+    """JSON lines; bytes and strings stand as they are."""
+    raw = [
+        row if isinstance(row, bytes) else row.encode() if isinstance(row, str) else json.dumps(row).encode()
+        for row in rows
+    ]
+    return b"".join(row + b"\n" for row in raw)
+
+
+def records(raw: bytes) -> list[Record]:
+    return list(read(io.BytesIO(raw), name="session"))
+
+
+def heard(found: list[Record]) -> list[Heard]:
+    return [record for record in found if isinstance(record, Heard)]
+
+
+def warned(found: list[Record]) -> list[Warned]:
+    return [record for record in found if isinstance(record, Warned)]
+
+
+def folded(found: list[Record]) -> list[Folded]:
+    return [record for record in found if isinstance(record, Folded)]
+
+
+def about(found: list[Record], kind: str) -> list[dict[str, Any]]:
+    return [record.data for record in found if isinstance(record, About) and record.kind == kind]
+
+
+def said(found: list[Record]) -> list[str]:
+    """Role and text of each message, results and calls named."""
+    told: list[str] = []
+    for record in heard(found):
+        message = record.message
+        pieces = [message.text, *(f"call {call.id}" for call in message.calls)]
+        pieces += [f"result {result.call_id}: {result.text}" for result in message.results]
+        told.append(f"{message.role}: " + " | ".join(piece for piece in pieces if piece))
+    return told

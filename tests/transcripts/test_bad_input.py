@@ -1,0 +1,365 @@
+"""What no reader may choke on: each of these ends in a clear error with file and line, or in a warning."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foldline.errors import FormatError
+from foldline.transcripts import Warned, read, sniff
+from foldline.transcripts import base as limits
+from foldline.transcripts import lines as reading
+from tests.transcripts.reading import heard, lines, records, said, warned
+
+USER = {"role": "user", "content": "hello"}
+ANSWER = {"role": "assistant", "content": "hi"}
+
+
+def test_a_cut_off_last_line_is_a_warning_that_names_it():
+    found = records(lines(USER, ANSWER)[:-1] + b'\n{"role": "user", "content": "unfini')
+    assert said(found) == ["user: hello", "assistant: hi"]
+    assert [warning.line for warning in warned(found)] == [3]
+    assert "the file ends inside this line" in warned(found)[0].text
+
+
+def test_a_last_line_without_a_line_break_is_whole():
+    found = records(lines(USER, ANSWER)[:-1])
+    assert len(heard(found)) == 2
+    assert not warned(found)
+
+
+def test_a_broken_line_in_the_middle_is_left_out_with_a_warning():
+    found = records(lines(USER, '{"role": "user", "content"', ANSWER))
+    assert said(found) == ["user: hello", "assistant: hi"]
+    assert warned(found)[0].line == 2
+    assert "left out" in warned(found)[0].text
+
+
+@pytest.mark.parametrize("row", ["3", '"text"', "null", "[1]", "true"])
+def test_a_line_that_is_no_object_is_a_warning(row):
+    found = records(lines(USER, row))
+    assert len(heard(found)) == 1
+    assert "not an object" in warned(found)[0].text
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"role": 5, "content": "x"},
+        {"role": "user", "content": 7},
+        {"role": "user"},
+        {"role": "martian", "content": "x"},
+        {"role": "assistant", "content": [3]},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": [], "name": {}, "input": 1}]},
+        {"nothing": "known"},
+    ],
+)
+def test_a_message_of_wrong_types_is_a_warning_with_its_line(row):
+    found = records(
+        lines(USER, {"role": "assistant", "content": [{"type": "text", "text": "hi"}]}, row, USER)
+    )
+    assert len(heard(found)) >= 3
+    assert [warning.line for warning in warned(found)] in ([3], [])
+    assert len(heard(found)) + len(warned(found)) == 4
+
+
+def test_in_a_json_list_a_wrong_message_is_an_error_with_its_index():
+    with pytest.raises(FormatError, match="session: message 1: "):
+        records(json.dumps([USER, {"role": "user", "content": 7}]).encode())
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (b"", "is empty"),
+        (b" \n\t\n", "is empty"),
+        (b"\xef\xbb\xbf", "is empty"),
+        (b"\0" * 100, "nothing but NUL"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "PNG"),
+        (b"SQLite format 3\0" + b"\0" * 100, "SQLite"),
+        (b"\x7fELF\x02\x01", "a program"),
+        (bytes(range(256)) * 10, "binary"),
+        ("hello".encode("utf-16"), "UTF-16"),
+        (b"just some notes\nof mine\n", "no session file"),
+        (b'{"a": 1}\n{"b": 2}\n', "no messages"),
+        (b"[1, 2", "not JSON"),
+        (b'{"messages": [', "not JSON"),
+        (b'{"messages": 3}', "no messages"),
+        (b'{\n "messages": {}\n}', "list of messages"),
+        (b'{"type": "session_meta", "payload": {}}\n', "Codex"),
+    ],
+)
+def test_what_is_no_session_says_what_it_is(raw, text):
+    with pytest.raises(FormatError, match=text) as caught:
+        records(raw)
+    assert str(caught.value).startswith("session")
+    assert caught.value.exit_code == 2
+
+
+def test_a_broken_json_list_names_its_line():
+    with pytest.raises(FormatError) as caught:
+        records(b'[\n {"role": "user", "content": "a"},\n {"role": "user" "content"}\n]')
+    assert caught.value.line == 3
+
+
+def test_several_conversations_in_one_file_are_refused():
+    with pytest.raises(FormatError, match="not JSON"):
+        records(lines({"messages": [USER]}, {"messages": [USER]}))
+
+
+def test_nothing_readable_is_an_error_with_the_first_line():
+    with pytest.raises(FormatError, match="nothing in it can be read") as caught:
+        records(lines({"role": "user", "content": 7}, {"role": "user", "content": 8}))
+    assert caught.value.line == 1
+
+
+def test_a_byte_order_mark_and_windows_line_ends():
+    raw = b"\xef\xbb\xbf" + lines(USER, ANSWER).replace(b"\n", b"\r\n")
+    assert said(records(raw)) == ["user: hello", "assistant: hi"]
+    assert said(records(b"\xef\xbb\xbf" + json.dumps([USER]).encode())) == ["user: hello"]
+
+
+def test_not_a_number_is_read_as_null_with_a_warning():
+    found = records(lines(USER, '{"role": "user", "content": "x", "score": NaN, "other": 1e999}'))
+    assert len(heard(found)) == 2
+    assert "NaN" in warned(found)[0].text
+    assert b"NaN" not in heard(found)[1].message.native.raw
+
+
+def test_nul_bytes_around_a_line_are_passed_over():
+    found = records(lines(USER, b"\0\0\0" + json.dumps(ANSWER).encode(), b"\0" * 40))
+    assert said(found) == ["user: hello", "assistant: hi"]
+    assert [warning.line for warning in warned(found)] == [2, 3]
+
+
+def test_bytes_that_are_no_utf8_are_replaced_with_a_warning():
+    found = records(lines(USER, b'{"role": "user", "content": "caf\xe9"}'))
+    assert heard(found)[1].message.text == "caf\ufffd"
+    assert "UTF-8" in warned(found)[0].text
+
+
+def test_lone_surrogates_survive():
+    found = records(lines('{"role": "user", "content": "half \\ud83d of it"}'))
+    assert heard(found)[0].message.text == "half \ud83d of it"
+    assert not warned(found)
+
+
+@pytest.mark.parametrize("depth", [300, 100_000])
+def test_deep_nesting_is_a_warning_or_an_error_with_its_line(depth):
+    deep = '{"role": "user", "content": ' + "[" * depth + "]" * depth + "}"
+    found = records(lines(USER, deep, ANSWER))
+    assert said(found) == ["user: hello", "assistant: hi"]
+    assert warned(found)[0].line == 2
+    assert "nested" in warned(found)[0].text
+    with pytest.raises(FormatError, match="nested|not JSON"):
+        records(b"[" * depth)
+    with pytest.raises(FormatError, match="nested"):
+        records(b"[" * depth + b"]" * depth)
+
+
+def test_a_line_of_fifty_megabytes_is_read():
+    big = {"role": "user", "content": "x" * 50_000_000}
+    found = records(lines(USER, big, ANSWER))
+    assert [len(record.message.text) for record in heard(found)] == [5, 50_000_000, 2]
+
+
+def test_a_line_over_the_limit_is_passed_over_with_its_size(monkeypatch):
+    raw = lines(USER, {"role": "user", "content": "y" * 5000}, ANSWER)
+    found = list(reading.lines(io.BytesIO(raw), limit=1000))
+    assert [item.number for item in found if isinstance(item, reading.Line)] == [1, 3]
+    warning = next(item for item in found if isinstance(item, Warned))
+    assert warning.line == 2
+    assert "5,0" in warning.text
+
+
+def test_a_json_document_over_the_limit_says_so(monkeypatch):
+    monkeypatch.setattr(reading, "MAX_WHOLE", 100)
+    with pytest.raises(FormatError, match="JSON lines"):
+        records(json.dumps([USER] * 20).encode())
+    assert limits.MAX_WHOLE == 256 * 1024 * 1024
+
+
+def test_a_directory_a_missing_and_an_unreadable_file(tmp_path: Path):
+    with pytest.raises(FormatError, match="is a directory"):
+        read(tmp_path)
+    with pytest.raises(FormatError, match="no such file"):
+        read(tmp_path / "missing.jsonl")
+    closed = tmp_path / "closed.jsonl"
+    closed.write_bytes(lines(USER))
+    closed.chmod(0)
+    if os.geteuid() != 0:
+        with pytest.raises(FormatError, match="cannot be opened"):
+            read(closed)
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    with pytest.raises(FormatError, match="cannot be opened"):
+        read(loop)
+
+
+def test_gzip_is_seen_through_also_cut_off_and_broken(tmp_path: Path):
+    packed = gzip.compress(
+        lines(USER, ANSWER, *[{"role": "user", "content": os.urandom(400).hex()} for _ in range(50)])
+    )
+    path = tmp_path / "session.jsonl.gz"
+    path.write_bytes(packed)
+    assert len(heard(list(read(path)))) == 52
+    path.write_bytes(packed[: len(packed) // 2])
+    found = list(read(path))
+    assert 2 <= len(heard(found)) < 52
+    path.write_bytes(packed[:20] + b"\xff" * 200 + packed[220:])
+    with pytest.raises(FormatError, match="gzip"):
+        list(read(path))
+
+
+def test_standard_input_is_read(tmp_path: Path):
+    code = (
+        "from foldline.transcripts import read, Heard\n"
+        "print([r.message.text for r in read('-') if isinstance(r, Heard)])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=lines(USER, ANSWER), capture_output=True, check=True
+    )
+    assert done.stdout.decode().strip() == "['hello', 'hi']"
+
+
+def test_an_open_stream_stays_open():
+    stream = io.BytesIO(lines(USER))
+    assert len(heard(list(read(stream)))) == 1
+    assert not stream.closed
+
+
+def test_memory_stays_small_on_a_long_file(tmp_path: Path):
+    path = tmp_path / "long.jsonl"
+    row = lines({"role": "user", "content": "x" * 10_000})
+    with path.open("wb") as stream:
+        for _ in range(8_000):  # 80 MB
+            stream.write(row)
+    code = (
+        "import resource, sys\nfrom foldline.transcripts import read\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        f"n = sum(1 for _ in read({str(path)!r}))\n"
+        "print(n, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    number, kibibytes = map(int, done.stdout.split())
+    assert number == 8_001
+    assert kibibytes < 20_000
+
+
+@given(st.binary(max_size=400))
+def test_no_bytes_raise_anything_but_a_format_error(raw):
+    try:
+        list(read(io.BytesIO(raw), name="session"))
+    except FormatError as error:
+        assert "session" in str(error)
+
+
+KEYS = (
+    "role content type id parentId uuid parentUuid message text calls call_id tool_calls tool_call_id meta messages summary "
+    "isSidechain isMeta isCompactSummary sessionId attachment timestamp subtype compactMetadata firstKeptEntryId "
+    "firstKeptEntryIndex tokensBefore usage api stopReason toolCallId arguments input name args thinking signature "
+    "source data mimeType tool_use_id is_error prompt commandMode version cwd leaf parent said_key native raw"
+).split()
+WORDS = (
+    "user assistant tool system developer tool_use tool_result toolCall toolResult text thinking image session message "
+    "compaction branch_summary custom_message bashExecution attachment queued_command compact_boundary summary boundary "
+    "anthropic-messages a b said compacted"
+).split()
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 10**20) | st.floats() | st.sampled_from(["", "text", *WORDS]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=7),
+    max_leaves=25,
+)
+ROWS = st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=8) | VALUES
+FIRST = st.sampled_from(
+    [
+        USER,
+        {"meta": {"agent": "x"}},
+        {"type": "session", "version": 3, "cwd": "/"},
+        {"type": "summary", "summary": "x", "leafUuid": "y"},
+        {"format": "foldline", "version": 1},
+        {"dialect": "anthropic", "system": "x"},
+    ]
+)
+
+
+@given(FIRST, st.lists(ROWS, max_size=8))
+def test_no_json_lines_raise_anything_but_a_format_error(first, rows):
+    raw = b"".join(json.dumps(row).encode() + b"\n" for row in [first, *rows])
+    try:
+        list(read(io.BytesIO(raw), name="session"))
+    except FormatError as error:
+        assert "session" in str(error)
+
+
+@given(st.lists(ROWS, max_size=5))
+def test_no_json_list_raises_anything_but_a_format_error(rows):
+    try:
+        list(read(io.BytesIO(json.dumps(rows).encode()), name="session"))
+    except FormatError as error:
+        assert "session" in str(error)
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries(
+            {"type": st.sampled_from(["user", "assistant", "system", "progress", "attachment"])},
+            optional={
+                "uuid": st.sampled_from("abcdefgh"),
+                "parentUuid": st.sampled_from("abcdefgh") | st.none(),
+                "isSidechain": st.booleans(),
+                "isCompactSummary": st.booleans(),
+                "message": st.fixed_dictionaries(
+                    {
+                        "content": st.sampled_from(
+                            [
+                                "hi",
+                                [{"type": "tool_use", "id": "t1", "name": "Read", "input": {}}],
+                                [{"type": "tool_result", "tool_use_id": "t1", "content": "x"}],
+                                [{"type": "text", "text": " "}],
+                            ]
+                        )
+                    },
+                    optional={"id": st.sampled_from(["m1", "m2"])},
+                ),
+                "subtype": st.sampled_from(["compact_boundary", "other"]),
+            },
+        ),
+        max_size=14,
+    )
+)
+def test_no_tree_of_claude_code_loops_or_loses_its_last_message(rows):
+    raw = lines(
+        {"type": "summary", "summary": "x", "leafUuid": "y"}, *[{"sessionId": "s", **row} for row in rows]
+    )
+    try:
+        found = records(raw)
+    except FormatError:
+        return
+    told = {record.line for record in heard(found)}
+    assert len(told) == len(heard(found))
+
+
+def test_sniff_names_each_format():
+    assert sniff(b'[{"role": "user"}]') == "json"
+    assert sniff(b'{"messages": [], "system": "x"}') == "json"
+    assert sniff(b'{\n  "messages": [\n    {"role": "user", "content": "x"}\n  ]\n}') == "json"
+    assert sniff(lines(USER)) == "jsonl"
+    assert sniff(lines({"system": "Be brief."}, USER)) == "jsonl"
+    assert sniff(lines({"format": "foldline", "version": 1})) == "foldline"
+    assert sniff(lines({"meta": {"agent": "pi"}}, {"role": "user", "text": "x"})) == "plain"
+    assert sniff(lines({"role": "user", "text": "x"})) == "plain"
+    assert sniff(lines({"type": "session", "id": "x", "cwd": "/"})) == "pi"
+    assert sniff(lines('{"broken', {"type": "message", "message": {"role": "user", "content": "x"}})) == "pi"
+    assert sniff(lines({"type": "file-history-snapshot", "messageId": "x", "snapshot": {}})) == "claude-code"
+    assert sniff(lines({"type": "summary", "summary": "x", "leafUuid": "y"})) == "claude-code"
+    assert set(limits.__dict__) >= {"MAX_LINE", "MAX_WHOLE"}

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from foldline.errors import FormatError
+from tests.transcripts.reading import about, heard, lines, records, said, warned
+
+CALL = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [
+        {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"path": "a.py"}'}}
+    ],
+}
+RESULT = {"role": "tool", "tool_call_id": "c1", "content": "print(1)"}
+USE = {
+    "role": "assistant",
+    "content": [{"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "a.py"}}],
+}
+USED = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "print(1)"}]}
+USER = {"role": "user", "content": "Read a.py"}
+
+
+def test_a_json_list_of_openai_messages():
+    found = records(json.dumps([USER, CALL, RESULT]).encode())
+    assert about(found, "format") == [{"format": "json", "dialect": "openai-chat"}]
+    assert said(found) == ["user: Read a.py", "assistant: call c1", "tool: result c1: print(1)"]
+    assert [record.line for record in heard(found)] == [1, 2, 3]
+
+
+def test_an_object_around_a_list_gives_system_tools_and_model():
+    tools = [{"name": "read", "input_schema": {"type": "object"}}]
+    raw = json.dumps(
+        {"model": "m-1", "system": "Be brief.", "tools": tools, "messages": [USER, USE, USED]}, indent=2
+    )
+    found = records(raw.encode())
+    assert about(found, "format")[0]["dialect"] == "anthropic"
+    assert about(found, "system") == [{"system": "Be brief."}]
+    assert about(found, "tools") == [{"tools": tools}]
+    assert about(found, "model") == [{"model": "m-1"}]
+    assert said(found)[1:] == ["assistant: call t1", "user: result t1: print(1)"]
+
+
+def test_an_empty_list_is_read_as_no_messages():
+    assert heard(records(b"[]")) == []
+
+
+def test_json_lines_with_a_header():
+    found = records(lines({"system": "Be brief.", "title": "A try"}, USER, USE, USED))
+    assert about(found, "system") == [{"system": "Be brief."}]
+    assert about(found, "title") == [{"title": "A try"}]
+    assert [record.line for record in heard(found)] == [2, 3, 4]
+
+
+def test_the_dialect_is_found_however_late_it_shows():
+    plain = [{"role": "user", "content": f"message {number}"} for number in range(500)]
+    assert about(records(lines(*plain, USE, USED)), "format")[0]["dialect"] == "anthropic"
+    assert about(records(lines(*plain, CALL, RESULT)), "format")[0]["dialect"] == "openai-chat"
+    assert about(records(lines(*plain)), "format")[0]["dialect"] == "openai-chat"
+
+
+def test_a_header_may_name_the_dialect():
+    assert about(records(lines({"dialect": "anthropic"}, USER)), "format")[0]["dialect"] == "anthropic"
+
+
+def test_an_unknown_dialect_is_an_error():
+    with pytest.raises(FormatError, match="klingon"):
+        records(lines({"dialect": "klingon"}, USER))
+
+
+def test_native_payloads_are_kept():
+    found = records(lines({"dialect": "openai-chat"}, {**CALL, "x_own": 1}))
+    assert json.loads(heard(found)[0].message.native.raw) == {**CALL, "x_own": 1}
+    assert not warned(found)
