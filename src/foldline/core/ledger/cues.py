@@ -122,7 +122,7 @@ _VETOES = {
     "request": r"^\W*(?:\w+[, ]+){0,3}(?:can|could|would|will) (?:you|we|i)\b(?!.*\b(?:stick to|always|never|from now on|in (?:the )?future)\b)",
     "not for good": r"\b(?:yet|for now|right now|this time|at the moment|for the moment|just this once|for today|so far|until (?:i|we)|for the time being)\b|"
     r"\bjetzt noch nicht\b|\bnoch nicht\b|\bpas encore\b|\btodavía no\b|先不要|先别|暂时",
-    "log or code": r"^\s*(?:[\w./-]+\.\w{1,5}:\d+|\d+\s*[:+|→-]|[>+|│╰─✓✗•]|\[\w+\]|at \S+\(|\{\"|<\w|INFO\b|WARN|ERROR|DEBUG|Messages?:|--- |=== |\$ |//|/\*|#!)|"
+    "log or code": r"^\s*(?:[\w./-]+\.\w{1,5}:\d+|\d+\s*[:+|→-]|[>+|│╰─✓✗•]|\[\w+\]|at \S+\(|\{\"|<\w|(?-i:INFO|WARN|WARNING|ERROR|DEBUG)\b|Messages?:|--- |=== |\$ |//|/\*|#!)|"
     r"[{};]\s*$|\"\s*:\s*[\"{\[]|=>\s|\(\d+\.\d+s\)|\\n\\n",
     "describes": r"\b(?:is|are|was|were|been|be|but|has|have|had|get|gets)\s+never\b|\bnever\s+(?:said|called|asserted|worked|works|shown|displayed|loads?|"
     r"finish(?:ed|es)|reached|committed|happened|used|set|got|ran|saw|seen|gets?|comes?|captured|accumulated)\b|"

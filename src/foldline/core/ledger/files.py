@@ -19,7 +19,9 @@ from foldline.core.log.entries import Said
 NOTES = 3
 NOTE = 120
 CITED = 12
-"""The newest entries that a fact goes on citing."""
+"""The newest entries that a fact cites, beside those of its notes."""
+MERGED = 200
+"""The most entries that a fact cites after many folds."""
 
 _PATH_KEYS = (
     "filepath", "path", "file", "filename", "targetfile", "notebookpath", "absolutepath", "relativepath",
@@ -222,38 +224,38 @@ def _joined(old: FileFact | None, new: FileFact) -> FileFact:
         status=after(old.status, new.status),
         uses=old.uses + new.uses,
         notes=tuple(notes)[-NOTES:],
-        entries=tuple(dict.fromkeys((*old.entries, *new.entries)))[-CITED:],
+        entries=tuple(dict.fromkeys((*old.entries, *new.entries)))[-MERGED:],
     )
 
 
 def from_uses(calls: Iterable[Use]) -> tuple[FileFact, ...]:
     """Take the files from calls that worked, in the order of their last use."""
     files: dict[str, FileFact] = {}
+    said_in: dict[str, tuple[str, ...]] = {}
     for use in calls:
         if use.result is None or use.passed is False or rejected(use.result):
             continue
-        seen: set[tuple[str, str]] = set()
-        for touch in touches(use):
-            if (touch.path, touch.status) in seen:
-                continue
-            seen.add((touch.path, touch.status))
+        for touch in dict.fromkeys(touches(use)):
             note = _note(use, touch)
             cites = use.cites if note and use.why else (use.entry,)
-            fact = FileFact(touch.path, touch.status, 1, (note,) if note else (), cites)
+            said_in[note] = cites
             known = files.pop(touch.path, None)
-            if known and use.entry in known.entries and known.entries[-1] == use.entry:
-                fact = msgspec.structs.replace(fact, uses=0)
-            files[touch.path] = _step(known, fact)
-    return unified(files.values())
+            again = known is not None and known.entries[-1] == use.entry
+            fact = FileFact(touch.path, touch.status, 0 if again else 1, (note,) if note else (), cites)
+            files[touch.path] = _touched(known, fact)
+    return unified(_cited(fact, said_in) for fact in files.values())
 
 
-def _step(old: FileFact | None, new: FileFact) -> FileFact:
-    """Add one more touch to a file; a call that touches it twice counts once."""
-    if old is None:
-        return new
-    status = after(old.status, new.status)
+def _touched(old: FileFact | None, new: FileFact) -> FileFact:
+    """Add one more touch to a file, however often the same call touched it before."""
     joined = _joined(old, new)
-    return msgspec.structs.replace(joined, status=status)
+    return joined if old is None else msgspec.structs.replace(joined, status=after(old.status, new.status))
+
+
+def _cited(fact: FileFact, said_in: dict[str, tuple[str, ...]]) -> FileFact:
+    """Trim what a fact cites to its newest entries and those in which its notes stand."""
+    wanted = {*fact.entries[-CITED:], *(id_ for note in fact.notes for id_ in said_in[note])}
+    return msgspec.structs.replace(fact, entries=tuple(id_ for id_ in fact.entries if id_ in wanted))
 
 
 def unified(facts: Iterable[FileFact]) -> tuple[FileFact, ...]:
