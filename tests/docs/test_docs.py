@@ -34,20 +34,20 @@ def blocks(page):
         yield code, found["how"] is None
 
 
-async def run(page):
+def run(page):
     names = {"__name__": "__main__"}
-    for code, runs in blocks(page):
-        if runs:
-            done = eval(code, names)
-            if inspect.isawaitable(done):
-                await done
+    with asyncio.Runner() as runner:
+        for code, runs in blocks(page):
+            done = eval(code, names) if runs else None
+            if inspect.iscoroutine(done):
+                runner.run(done)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_python_of_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    asyncio.run(run(page))
+    run(page)
 
 
 @pytest.mark.parametrize(
