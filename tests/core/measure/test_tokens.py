@@ -63,7 +63,7 @@ def test_the_errors_over_all_kinds_of_text():
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_errors_of_each_kind(kind):
     found = errors(KINDS[kind])
-    assert len(found) >= 4
+    assert len(found) >= 3
     assert statistics.median(map(abs, found)) <= 0.1
     assert abs(statistics.median(found)) <= 0.08
     assert sum(error < -0.2 for error in found) <= 0.05 * len(found)
@@ -110,10 +110,9 @@ def test_counts_are_never_negative_and_never_above_the_bytes(text):
     assert count <= len(text.encode("utf-8", "surrogatepass"))
 
 
-@given(st.text(max_size=50), st.integers(0, 12))
-def test_a_long_text_counts_as_its_parts(text, doublings):
-    whole = text * 2**doublings
-    assert OFFLINE.count(whole) <= OFFLINE.count(text) * 2**doublings * 1.6 + 16
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_two_texts_count_as_much_together_as_apart(one, two):
+    assert abs(OFFLINE.count(one + two) - OFFLINE.count(one) - OFFLINE.count(two)) <= 20
 
 
 def test_pairs_across_the_pieces_of_a_large_text_are_counted_once():
