@@ -93,8 +93,9 @@ def test_the_write_ahead_log_is_moved_into_the_file_between_appends(file: Path) 
             batch = talk(leaf, f"{turn} " + "z" * 500_000)
             await store.append("s", batch, seen=leaf.id if leaf else None)
             leaf = batch[-1]
-        return os.stat(f"{file}-wal").st_size
+        return log.stat().st_size
 
+    log = file.with_name("s.db-wal")
     assert use(file, size_of_log) < 10_000_000
     assert file.stat().st_size > 40_000_000
 
