@@ -13,15 +13,24 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.transcripts.reading import heard, lines, records, said, warned
 
 from foldline.errors import FormatError
 from foldline.transcripts import Warned, read, sniff
 from foldline.transcripts import base as limits
 from foldline.transcripts import lines as reading
-from tests.transcripts.reading import heard, lines, records, said, warned
 
 USER = {"role": "user", "content": "hello"}
 ANSWER = {"role": "assistant", "content": "hi"}
+
+
+def outcome(raw: bytes) -> str:
+    """Whether bytes were read, or refused in the way that they may be; anything else raises."""
+    try:
+        records(raw)
+    except FormatError as error:
+        return "read" if str(error).startswith("session") else f"an error without a place: {error}"
+    return "read"
 
 
 def test_a_cut_off_last_line_is_a_warning_that_names_it():
@@ -160,7 +169,7 @@ def test_deep_nesting_is_a_warning_or_an_error_with_its_line(depth):
     assert said(found) == ["user: hello", "assistant: hi"]
     assert warned(found)[0].line == 2
     assert "nested" in warned(found)[0].text
-    with pytest.raises(FormatError, match="nested|not JSON"):
+    with pytest.raises(FormatError, match=r"nested|not JSON"):
         records(b"[" * depth)
     with pytest.raises(FormatError, match="nested"):
         records(b"[" * depth + b"]" * depth)
@@ -257,10 +266,7 @@ def test_memory_stays_small_on_a_long_file(tmp_path: Path):
 
 @given(st.binary(max_size=400))
 def test_no_bytes_raise_anything_but_a_format_error(raw):
-    try:
-        list(read(io.BytesIO(raw), name="session"))
-    except FormatError as error:
-        assert "session" in str(error)
+    assert outcome(raw) == "read"
 
 
 KEYS = (
@@ -295,18 +301,12 @@ FIRST = st.sampled_from(
 @given(FIRST, st.lists(ROWS, max_size=8))
 def test_no_json_lines_raise_anything_but_a_format_error(first, rows):
     raw = b"".join(json.dumps(row).encode() + b"\n" for row in [first, *rows])
-    try:
-        list(read(io.BytesIO(raw), name="session"))
-    except FormatError as error:
-        assert "session" in str(error)
+    assert outcome(raw) == "read"
 
 
 @given(st.lists(ROWS, max_size=5))
 def test_no_json_list_raises_anything_but_a_format_error(rows):
-    try:
-        list(read(io.BytesIO(json.dumps(rows).encode()), name="session"))
-    except FormatError as error:
-        assert "session" in str(error)
+    assert outcome(json.dumps(rows).encode()) == "read"
 
 
 @given(

@@ -3,10 +3,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests.transcripts.reading import about, folded, heard, lines, records, said, warned
+
 from foldline import dialects
 from foldline.core.log.messages import Usage
 from foldline.transcripts import read
-from tests.transcripts.reading import about, folded, heard, lines, records, said, warned
 
 
 class File:

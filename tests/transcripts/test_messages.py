@@ -3,9 +3,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.transcripts.reading import about, heard, lines, records, said, warned
 
 from foldline.errors import FormatError
-from tests.transcripts.reading import about, heard, lines, records, said, warned
 
 CALL = {
     "role": "assistant",

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.transcripts.reading import about, folded, heard, lines, records, said, warned
 
 from foldline import dialects
 from foldline.transcripts import read
-from tests.transcripts.reading import about, folded, heard, lines, records, said, warned
 
 META = {"meta": {"agent": "codex", "id": "x", "model": "m"}}
 

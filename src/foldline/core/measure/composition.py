@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from heapq import nlargest
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -252,7 +253,7 @@ def _turns(said: Sequence[Said], sizes: Sequence[int]) -> Iterator[Turn]:
         for index, entry in enumerate(said)
         if index == 0 or (entry.message.is_prompt and not said[index - 1].message.is_prompt)
     ]
-    for start, end in zip(starts, [*starts[1:], len(said)], strict=True):
+    for start, end in pairwise([*starts, len(said)]):
         calls = sum(len(entry.message.calls) for entry in said[start:end])
         request = _opening(said[start].message.text) if said[start].message.is_prompt else ""
         yield Turn(said[start].id, start, request, sum(sizes[start:end]), end - start, calls)

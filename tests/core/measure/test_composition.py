@@ -1,0 +1,266 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from foldline.core.log.entries import Checkpoint, Compacted, Lifted, Pruned, Receipt
+from foldline.core.log.log import chained, said
+from foldline.core.log.messages import Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from foldline.core.measure.composition import composition, paths
+from foldline.core.measure.pairing import pairs
+from foldline.core.measure.tokens import OFFLINE, Characters, message_tokens
+
+
+def history(*messages):
+    entries, parent, key = [], None, ""
+    for message in messages:
+        entries.append(said(message, parent=parent, said_key=key))
+        parent, key = entries[-1].id, entries[-1].said_key
+    return entries
+
+
+def user(text):
+    return Message("user", (Text(text),))
+
+
+def asks(*calls, text=""):
+    parts = [Text(text)] if text else []
+    return Message("assistant", (*parts, *(ToolCall(key, name, arguments) for key, name, arguments in calls)))
+
+
+def answers(*results, role="tool"):
+    return Message(role, tuple(ToolResult(key, (Text(text),)) for key, text in results))
+
+
+READ = {"path": "src/a.py"}
+
+
+def shares(found):
+    return {share.name: (share.tokens, share.count) for share in found}
+
+
+def test_where_the_tokens_are():
+    count = Characters(1)
+    found = composition(
+        history(
+            Message("system", (Text("Be brief."),)),
+            user("Read it"),
+            asks(("1", "read", READ), text="Sure."),
+            answers(("1", "x" * 100), role="user"),
+            Message("assistant", (Thinking("Hm."), Text("Done"))),
+        ),
+        counter=count,
+    )
+    call = 8 + 4 + len('{"path":"src/a.py"}')
+    assert shares(found.by_role) == {
+        "tool": (112, 1),
+        "assistant": (5 + call + 3 + 4 + 8, 2),
+        "system": (13, 1),
+        "user": (11, 1),
+    }
+    assert shares(found.by_kind) == {
+        "results": (108, 1),
+        "calls": (call, 1),
+        "text": (9 + 7 + 5 + 4, 4),
+        "framing": (20, 5),
+        "thinking": (3, 1),
+    }
+    assert shares(found.by_tool) == {"read": (108 + call, 1)}
+    assert shares(found.by_file) == {"src/a.py": (108 + call, 1)}
+    assert found.messages == 5
+    assert found.problems == ()
+
+
+def test_turns_begin_with_the_users_words():
+    found = composition(
+        history(
+            Message("system", (Text("x"),)),
+            user("First\n  thing"),
+            user("and this"),
+            asks(("1", "read", READ)),
+            answers(("1", "y"), role="user"),
+            Message("user", (Text("a reminder"),), injected=True),
+            asks(text="ok"),
+            user("Second"),
+        ),
+        counter=OFFLINE,
+    )
+    assert [(turn.index, turn.request, turn.messages, turn.calls) for turn in found.by_turn] == [
+        (0, "", 1, 0),
+        (1, "First thing", 6, 1),
+        (7, "Second", 1, 0),
+    ]
+    assert sum(turn.tokens for turn in found.by_turn) == found.tokens
+
+
+def test_the_largest_are_named():
+    found = composition(
+        history(
+            user("short"),
+            asks(("1", "bash", {"command": "ls -R"}), ("2", "read", READ)),
+            answers(("1", "a " * 500), ("2", "b"), role="user"),
+            Message("user", (Media("image", "image/png", "aGk="),)),
+            asks(text="z " * 300),
+        ),
+        counter=OFFLINE,
+        largest=3,
+    )
+    assert [(one.index, one.what[:40]) for one in found.largest] == [
+        (3, "user: "),
+        (2, "tool result: bash ls -R, read src/a.py"),
+        (4, "assistant: " + "z " * 14 + "z"),
+    ]
+    assert [one.tokens for one in found.largest] == sorted(
+        (one.tokens for one in found.largest), reverse=True
+    )
+    assert len(found.largest[2].what) <= 100
+
+
+def test_repeated_reads_cost_what_the_older_ones_take():
+    found = composition(
+        history(
+            user("go"),
+            asks(
+                ("1", "read", READ), ("2", "read", {"path": "src/b.py"}), ("3", "bash", {"command": "make"})
+            ),
+            answers(("1", "x" * 50), ("2", "y"), ("3", "z")),
+            asks(
+                ("4", "read", READ), ("5", "bash", {"command": "make"}), ("6", "read", {**READ, "offset": 5})
+            ),
+            answers(("4", "x" * 60), ("5", "z"), ("6", "w")),
+            asks(("7", "write", {**READ, "content": "c" * 900})),
+            answers(("7", "ok")),
+            asks(("8", "write", {**READ, "content": "c" * 900})),
+            answers(("8", "ok")),
+        ),
+        counter=Characters(1),
+    )
+    assert [(one.tool, one.what, one.times, one.tokens) for one in found.repeated] == [
+        ("read", "read src/a.py", 2, 58)
+    ]
+
+
+def test_files_are_found_by_the_names_of_arguments_and_in_patches():
+    def of(arguments):
+        return list(paths(ToolCall("1", "t", arguments)))
+
+    assert of({"file_path": "./a.py", "old_string": "x"}) == ["a.py"]
+    assert of({"filePath": "file:///a.py", "notebook-path": "b.ipynb"}) == ["/a.py", "b.ipynb"]
+    assert of({"paths": ["a", "b", 3, "a"], "path": "."}) == ["a", "b"]
+    assert of({"input": "*** Begin Patch\n*** Update File: x.py\n+1\n*** Add File: y.py\n*** End Patch"}) == [
+        "x.py",
+        "y.py",
+    ]
+    assert of("*** Begin Patch\n*** Delete File: z.py") == ["z.py"]
+    assert of({"command": ["apply_patch", "*** Begin Patch\n*** Update File: q.py"]}) == ["q.py"]
+    assert of({"query": "a/b.py"}) == []
+    assert of("not json") == []
+
+
+def test_boundaries_are_shown_with_what_they_kept():
+    entries = history(user("a"), asks(text="b"), user("c"))
+    receipt = Receipt("manual", tokens_before=100, tokens_after=40)
+    compacted = chained(
+        Compacted("", None, Checkpoint("t", "s"), receipt, first_kept=entries[2].id), entries[-1].id
+    )
+    pruned = chained(Pruned("", None, receipt), compacted.id)
+    lifted = chained(Lifted("", None, compacted.id, lifted=True), pruned.id)
+    shown = composition(entries, counter=OFFLINE, boundaries=[compacted, pruned, lifted]).boundaries
+    assert [(one.kind, one.reason, one.tokens_before, one.tokens_after, one.first_kept) for one in shown] == [
+        ("compacted", "manual", 100, 40, 2),
+        ("pruned", "manual", 100, 40, None),
+        ("undone", "", 0, 0, None),
+    ]
+
+
+def test_nothing_said():
+    found = composition([], counter=OFFLINE)
+    assert (found.tokens, found.messages, found.by_turn, found.largest) == (0, 0, (), ())
+
+
+def kinds(*messages):
+    return [(problem.kind, problem.call_id, problem.index) for problem in pairs(history(*messages)).problems]
+
+
+def test_calls_that_pair_have_no_problems():
+    assert (
+        kinds(
+            user("a"),
+            asks(("1", "t", {}), ("2", "t", {})),
+            answers(("1", "x")),
+            answers(("2", "y")),
+            asks(text="b"),
+        )
+        == []
+    )
+    assert (
+        kinds(user("a"), asks(("1", "t", {})), asks(("2", "t", {})), answers(("1", "x")), answers(("2", "y")))
+        == []
+    )
+    assert (
+        kinds(user("a"), asks(("0", "t", {})), answers(("0", "x")), asks(("0", "t", {})), answers(("0", "x")))
+        == []
+    )
+
+
+def test_each_pairing_problem_has_its_kind():
+    assert kinds(user("a"), asks(("1", "t", {})), user("stop")) == [("unanswered", "1", 1)]
+    assert kinds(user("a"), asks(("1", "t", {}), ("2", "t", {})), answers(("2", "x"))) == [("open", "1", 1)]
+    assert kinds(user("a"), answers(("9", "x"))) == [("orphan", "9", 1)]
+    assert kinds(user("a"), asks(("1", "t", {})), user("b"), answers(("1", "x"))) == [("late", "1", 3)]
+    assert kinds(user("a"), asks(("1", "t", {})), answers(("1", "x")), answers(("1", "x"))) == [
+        ("answered_twice", "1", 3)
+    ]
+    assert kinds(user("a"), asks(("1", "t", {}), ("1", "t", {})), answers(("1", "x"))) == [
+        ("duplicate_id", "1", 1),
+        ("open", "1", 1),
+    ]
+
+
+def test_a_result_beside_the_users_words_is_not_late():
+    both = Message("user", (ToolResult("1", (Text("x"),)), Text("and go on")))
+    assert kinds(user("a"), asks(("1", "t", {})), both, asks(text="ok")) == []
+
+
+PARTS = st.one_of(
+    st.builds(Text, st.text(max_size=20)),
+    st.builds(Thinking, st.text(max_size=20)),
+    st.builds(
+        ToolCall,
+        st.sampled_from("123"),
+        st.sampled_from(["read", "bash"]),
+        st.sampled_from([READ, {"command": "ls"}, "raw", {}]),
+    ),
+    st.builds(
+        lambda key, text: ToolResult(key, (Text(text),)), st.sampled_from("1234"), st.text(max_size=20)
+    ),
+    st.builds(Media, st.just("image"), st.just("image/png"), st.just("aGk=")),
+    st.builds(
+        Opaque, st.just("anthropic"), st.just("x"), st.dictionaries(st.text(max_size=3), st.integers())
+    ),
+)
+MESSAGES = st.lists(
+    st.builds(
+        Message,
+        st.sampled_from(["system", "developer", "user", "assistant", "tool"]),
+        st.lists(PARTS, max_size=4).map(tuple),
+        injected=st.booleans(),
+    ),
+    max_size=12,
+)
+
+
+@given(MESSAGES)
+def test_every_division_adds_up(messages):
+    found = composition(history(*messages), counter=OFFLINE)
+    total = sum(message_tokens(message) for message in messages)
+    assert found.tokens == total
+    assert sum(share.tokens for share in found.by_role) == total
+    assert sum(share.tokens for share in found.by_kind) == total
+    assert sum(turn.tokens for turn in found.by_turn) == total
+    assert sum(turn.messages for turn in found.by_turn) == len(messages)
+    assert len(found.largest) == min(10, len(messages))
+    calls = sum(len(message.calls) for message in messages)
+    asked = [problem for problem in found.problems if problem.kind in ("open", "unanswered")]
+    paired = len(pairs(history(*messages)).calls)
+    assert len(asked) + paired >= calls - sum(problem.kind == "answered_twice" for problem in found.problems)

@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import io
+import json
+
+import msgspec
+import pytest
+from tests.transcripts.reading import about, folded, heard, records, warned
+
+from foldline import dialects
+from foldline.core.log.codec import encode
+from foldline.core.log.entries import (
+    Checkpoint,
+    Compacted,
+    Edit,
+    Lifted,
+    Noted,
+    Pinned,
+    Pruned,
+    Receipt,
+    Said,
+)
+from foldline.core.log.log import Log, chained, said
+from foldline.core.log.messages import Text
+from foldline.errors import FormatError
+from foldline.transcripts import Warned, dump, load
+
+MESSAGES = [
+    {"role": "user", "content": "half \ud83d of it"},
+    {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "ä.py"}}],
+    },
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "x\u2028y"}]},
+    {"role": "assistant", "content": [{"type": "text", "text": "Done."}]},
+]
+
+
+def chain(entries):
+    """Place entries one after the other."""
+    parent, placed = None, []
+    for entry in entries:
+        placed.append(chained(entry, parent))
+        parent = placed[-1].id
+    return placed
+
+
+@pytest.fixture
+def history():
+    codec = dialects.get("anthropic")
+    entries, parent, key = [], None, ""
+    for number, payload in enumerate(MESSAGES):
+        entry = said(codec.decode(payload), parent=parent, said_key=key, tokens=number, at=1000.5 + number)
+        entries.append(entry)
+        parent, key = entry.id, entry.said_key
+    receipt = Receipt(
+        "manual", created_at="2026-01-02T03:04:05Z", tokens_before=9, by_category={"text": (9, 3)}
+    )
+    others = [
+        Compacted(
+            "",
+            None,
+            Checkpoint("marker Summary.", "Summary.", tokens=3),
+            receipt,
+            first_kept=entries[2].id,
+            ledger={"turns": 1},
+        ),
+        Pruned("", None, receipt, (Edit(entries[2].id, 0, "blanked", Text("[old]")),)),
+        Pinned("", None, entries[0].id, on=True, text="half \ud83d"),
+        Noted("", None, "title", {"title": "T"}, at=3.0),
+    ]
+    for other in others:
+        entries.append(chained(other, entries[-1].id))
+    return entries
+
+
+def written(entries, **header) -> bytes:
+    stream = io.BytesIO()
+    assert dump(entries, stream, **header) == len(list(entries))
+    return stream.getvalue()
+
+
+def test_every_entry_comes_back_as_it_was(history):
+    raw = written(history, session="s")
+    assert json.loads(raw.split(b"\n")[0]) == {"format": "foldline", "version": 1, "session": "s"}
+    back = list(load(io.BytesIO(raw)))
+    assert back == history
+    assert Log(back).verify() == []
+    assert [entry.message.native.raw for entry in back[:4]] == [encode(payload) for payload in MESSAGES]
+
+
+def test_written_twice_is_the_same(history):
+    raw = written(history)
+    assert written(list(load(io.BytesIO(raw)))) == raw
+
+
+def test_read_gives_messages_boundaries_and_notes(history):
+    found = records(written(history, session="s"))
+    assert [record.key for record in heard(found)] == [entry.id for entry in history[:4]]
+    assert heard(found)[0].message.text == "half \ud83d of it"
+    assert [(one.summary, one.first_kept, one.tokens_before) for one in folded(found)] == [
+        ("Summary.", history[2].id, 9)
+    ]
+    assert about(found, "title") == [{"title": "T"}]
+    assert about(found, "pinned")[0]["entry"] == history[0].id
+
+
+def test_an_undone_compaction_is_left_out_unless_it_was_redone(history):
+    undone = [*history, chained(Lifted("", None, history[4].id, lifted=True), history[-1].id)]
+    assert folded(records(written(undone))) == []
+    redone = [*undone, chained(Lifted("", None, history[4].id, lifted=False), undone[-1].id)]
+    assert len(folded(records(written(redone)))) == 1
+
+
+def test_the_header_names_the_leaf_of_a_branched_log(history):
+    codec = dialects.get("anthropic")
+    side = said(
+        codec.decode({"role": "user", "content": "other"}), parent=history[3].id, said_key=history[3].said_key
+    )
+    raw = written([*history, side])
+    assert heard(records(raw))[-1].message.text == "other"
+    assert folded(records(raw)) == []
+    chosen = records(written([*history, side], leaf=history[-1].id))
+    assert len(folded(chosen)) == 1
+    assert about(chosen, "branches")[0]["branches"] == 1
+
+
+def test_a_cut_off_last_line_loses_that_line_alone(history):
+    raw = written(history)[:-20]
+    told: list[Warned] = []
+    assert list(load(io.BytesIO(raw), warn=told.append)) == history[:-1]
+    assert [warning.line for warning in told] == [9]
+    with pytest.raises(FormatError, match="file ends inside") as caught:
+        list(load(io.BytesIO(raw), name="f"))
+    assert caught.value.line == 9
+
+
+def test_a_changed_entry_and_what_follows_it_are_refused(history):
+    rows = written(history).split(b"\n")
+    rows[2] = rows[2].replace(b'"t1"', b'"t2"')
+    told: list[Warned] = []
+    back = list(load(io.BytesIO(b"\n".join(rows)), warn=told.append))
+    assert back == history[:1]
+    assert "does not match its id" in told[0].text
+    assert told[0].line == 3
+    with pytest.raises(FormatError, match="does not match its id"):
+        list(load(io.BytesIO(b"\n".join(rows))))
+
+
+def test_a_wrong_said_key_is_found(history):
+    wrong = msgspec.structs.replace(history[0], said_key="0" * 32)
+    with pytest.raises(FormatError, match="said-key"):
+        list(load(io.BytesIO(written([wrong]))))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        b"{}",
+        b'{"type":"said"}',
+        b'{"type":"unknown","id":"x"}',
+        b"[]",
+        b"nonsense",
+        b'{"type":"noted","id":"x","parent":null,"kind":"\\ud83d","data":{"a":NaN}}',
+    ],
+)
+def test_a_line_that_is_no_entry_is_named(history, row):
+    told: list[Warned] = []
+    raw = written(history) + row + b"\n"
+    assert list(load(io.BytesIO(raw), warn=told.append)) == history
+    assert [warning.line for warning in told] == [10]
+
+
+def test_an_entry_written_twice_counts_once(history):
+    told: list[Warned] = []
+    assert list(load(io.BytesIO(written([*history, history[0]])), warn=told.append)) == history
+    assert "twice" in told[0].text
+
+
+def test_a_newer_version_is_refused(history):
+    raw = written(history).replace(b'"version":1', b'"version":2')
+    with pytest.raises(FormatError, match="newer Foldline"):
+        list(load(io.BytesIO(raw)))
+    with pytest.raises(FormatError, match="newer Foldline"):
+        records(raw)
+
+
+def test_a_file_of_another_form_is_refused():
+    with pytest.raises(FormatError, match="header"):
+        list(load(io.BytesIO(b'{"role": "user"}\n')))
+
+
+def test_a_header_alone_holds_no_messages():
+    found = records(written([]))
+    assert heard(found) == []
+    assert not warned(found)
+
+
+def test_said_entries_are_typed(history):
+    assert all(isinstance(entry, Said) for entry in list(load(io.BytesIO(written(history[:4])))))
+    assert chain([history[-1]])[0].parent is None
