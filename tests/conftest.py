@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item for item in items if {mark.name for mark in item.iter_markers()} & (LONG - set(asked.split()))
     ]
     if out:
-        config.hook.pytest_deselected(out)
+        config.hook.pytest_deselected(items=out)
         items[:] = [item for item in items if item not in out]
 
 

@@ -175,6 +175,20 @@ async def test_move_makes_branches(store: Store) -> None:
 
 
 @over_store
+async def test_all_branches_come_in_the_order_of_appending(store: Store) -> None:
+    assert [entry async for entry in store.all("s")] == []
+    log = talk(None, *[f"message {n}" for n in range(300)])
+    await store.append("s", log, seen=None)
+    await store.move("s", log[0].id, seen=log[-1].id)
+    branch = talk(log[0], "else", "more")
+    await store.append("s", branch, seen=log[0].id)
+    await store.append("t", talk(None, "other"), seen=None)
+    assert [entry async for entry in store.all("s")] == [*log, *branch]
+    await store.move("s", None, seen=branch[-1].id)
+    assert [entry async for entry in store.all("s")] == [*log, *branch]
+
+
+@over_store
 async def test_move_needs_the_leaf_that_was_seen(store: Store) -> None:
     log = talk(None, "one", "two")
     await store.append("s", log, seen=None)

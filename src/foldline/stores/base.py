@@ -78,6 +78,10 @@ class Store(Protocol):
         """Yield the entries from the root to `leaf` (default: the session's leaf), read page by page."""
         ...
 
+    def all(self, session: str) -> AsyncIterator[Entry]:
+        """Yield every entry of the session, all branches, in the order of appending; nothing for no such session."""
+        ...
+
     async def entry(self, session: str, entry: str) -> Entry | None:
         """Return one entry of the session, of any branch; None where there is none."""
         ...

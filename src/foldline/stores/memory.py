@@ -133,6 +133,12 @@ class MemoryStore:
         for entry in known.read(known.spans(known.place(known.leaf if leaf is None else leaf))):
             yield entry
 
+    async def all(self, session: str) -> AsyncIterator[Entry]:
+        """Yield every entry in the order of appending."""
+        known = self._open().get(session) or _Session()
+        for entry in list(known.entries):
+            yield entry
+
     async def entry(self, session: str, entry: str) -> Entry | None:
         """Return one entry; None where there is none."""
         known = self._open().get(session)

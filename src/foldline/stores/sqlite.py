@@ -18,6 +18,7 @@ from foldline.stores.audit import audit
 from foldline.stores.base import Hit, SessionInfo, Store
 from foldline.stores.connection import connect, patiently, transaction, translated
 from foldline.stores.tables import Tables
+from foldline.stores.tree import Spans
 
 _PAGE = 256  # entries read in one step
 _CHECKPOINT = 4 * 2**20  # bytes in the write-ahead log after which they are moved into the file
@@ -59,6 +60,17 @@ class SqliteStore:
     async def path(self, session: str, leaf: str | None = None) -> AsyncIterator[Entry]:
         """Yield the entries of the path, root first."""
         no, spans = await self._run(lambda tables: tables.spans_of(session, leaf))
+        async for entry in self._pages(no, spans):
+            yield entry
+
+    async def all(self, session: str) -> AsyncIterator[Entry]:
+        """Yield every entry in the order of appending."""
+        known = await self._run(lambda tables: tables.session(session))
+        if known is not None and known.entries:
+            async for entry in self._pages(known.no, [(1, known.entries)]):
+                yield entry
+
+    async def _pages(self, no: int, spans: Spans) -> AsyncIterator[Entry]:
         for first, last in spans:
             for start in range(first, last + 1, _PAGE):
                 end = min(last, start + _PAGE - 1)
