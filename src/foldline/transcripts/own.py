@@ -42,11 +42,15 @@ def dump(entries: Iterable[Entry], stream: BinaryIO, **header: Any) -> int:
 
 
 def load(
-    stream: BinaryIO, *, name: str = "", warn: Callable[[Warned], None] | None = None
+    stream: BinaryIO,
+    *,
+    name: str = "",
+    warn: Callable[[Warned], None] | None = None,
+    about: Callable[[dict[str, Any]], None] | None = None,
 ) -> Iterator[Entry]:
     """Yield the entries that `dump` wrote, each proved against its id, its parent and its said-key.
 
-    What is wrong goes to `warn` and is left out, with all that follows from it; without `warn` it raises
+    The header goes to `about`. What is wrong goes to `warn` and is left out, with all that follows from it; without `warn` it raises
     FormatError with its line. A newer version raises FormatError always.
     """
     for item in _proved(stream, name):
@@ -56,6 +60,8 @@ def load(
             if warn is None:
                 raise FormatError(item.text, where=name, line=item.line)
             warn(item)
+        elif about is not None:
+            about(item)
 
 
 def read_own(stream: BinaryIO, name: str) -> Iterator[Record]:

@@ -33,6 +33,7 @@ _LATER = {
     "session_meta": "a Codex rollout",
     "response_item": "a Codex rollout",
     "event_msg": "a Codex rollout",
+    "session.start": "a Copilot CLI session",
 }
 
 
@@ -105,7 +106,7 @@ def _kind_of(value: dict[str, Any]) -> str:
         return "meta"
     if kind == "session" and ("cwd" in value or "version" in value or "id" in value):
         return "pi"
-    if kind in _LATER and "payload" in value:
+    if kind in _LATER and ("payload" in value or "data" in value):
         return kind
     if not role and (_claude(value, kind) or _pi(value, kind)):
         return "claude-code" if _claude(value, kind) else "pi"
