@@ -48,7 +48,7 @@ def test_a_small_session_gives_every_kind_of_fact() -> None:
     assert [(fact.command, fact.passed, fact.uses) for fact in ledger.commands] == [
         ("pytest tests/test_login.py", True, 2)
     ]
-    assert [(fact.text, fact.fixed) for fact in ledger.errors] == [("E KeyError: 'user'", True)]
+    assert [(fact.text, fact.fixed) for fact in ledger.errors] == [("E   KeyError: 'user'", True)]
     assert [fact.text for fact in ledger.open] == ["Next I'll update the docs."]
     assert {fact.name: fact.uses for fact in ledger.tools} == {"Read": 1, "Bash": 2, "Edit": 1}
     assert (ledger.turns, ledger.messages) == (1, 10)
@@ -63,7 +63,7 @@ def test_merging_the_same_range_twice_changes_nothing() -> None:
 
 def test_an_error_is_fixed_by_a_later_range() -> None:
     merged = merge(collect(SESSION[:5]), collect(SESSION[5:]))
-    assert [(fact.text, fact.fixed) for fact in merged.errors] == [("E KeyError: 'user'", True)]
+    assert [(fact.text, fact.fixed) for fact in merged.errors] == [("E   KeyError: 'user'", True)]
     assert [(fact.path, fact.status, fact.uses) for fact in merged.files] == [
         ("/app/login.py", "modified", 2)
     ]

@@ -181,3 +181,22 @@ def test_errors_of_two_ranges() -> None:
         ("error: bang", False, 2),
     ]
     assert errors.merge(merged, new) == merged
+
+
+def test_commands_that_only_set_the_scene() -> None:
+    assert not commands.is_notable("FOO=1")
+    assert errors.runner("cd x && export A=1") == ("", frozenset())
+    assert errors.runner("cd x && npm run test -- --fast") == ("npm run test", frozenset({"--", "--fast"}))
+    assert errors.runner("pytest -q tests/a.py") == ("pytest", frozenset({"-q", "tests/a.py"}))
+
+
+def test_a_command_without_an_answer_is_not_run_yet() -> None:
+    entries = run(("make", "done"))[:1]
+    assert commands.collect(entries) == ()
+    assert errors.collect(entries) == ()
+    assert commands.judge(commands.uses(entries)[0]) == (None, "")
+
+
+def test_a_failed_call_without_words_is_no_error() -> None:
+    assert errors.collect(run(("make", "", True))) == ()
+    assert errors.collect(run(({"query": "x"}, "Error: no index", True), name="Search"))[0].source == "Search"

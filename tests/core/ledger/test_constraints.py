@@ -108,3 +108,26 @@ def test_words_beside_a_reminder_bind_and_cite_their_entry() -> None:
     text = f"Please fix the tests. {RULE}\n<system-reminder>Always be brief.</system-reminder>\nUse tabs, not spaces."
     facts = constraints.collect([Said("e7", None, Message("user", (Text(text),)), "e7")])
     assert [(fact.text, fact.entry) for fact in facts] == [(RULE, "e7"), ("Use tabs, not spaces.", "e7")]
+
+
+def test_only_the_ends_of_a_long_paste_are_read() -> None:
+    filler = "word " * 20_000
+    text = (
+        f"Never push to main.\n{filler}\nNever log passwords in the middle.\n{filler}\nUse tabs, not spaces."
+    )
+    assert held(text) == ["Never push to main.", "Use tabs, not spaces."]
+
+
+def test_sentences_without_content_words_and_additions_replace_nothing() -> None:
+    assert not constraints.supersedes("Always do it.", "Never do it.")
+    assert constraints.supersedes("Always do it.", "Always do it.")
+    assert held("Never push to main.", "Never push to main or staging either.") == [
+        "Never push to main.",
+        "Never push to main or staging either.",
+    ]
+
+
+def test_a_constraint_that_came_without_its_request_is_merged_too() -> None:
+    old = constraints.collect(user("Use spaces for indentation."))
+    new = constraints.collect(user("Use tabs for indentation."))
+    assert [fact.text for fact in constraints.merge(old, new)] == ["Use tabs for indentation."]

@@ -178,3 +178,21 @@ def test_at_most_three_notes_the_newest_last() -> None:
         entries.append(Said(f"w{i}", None, Message("assistant", (Text(f"Reason number {i} for this."),)), ""))
         entries.extend(ran(("read", {"path": "c.toml"})))
     assert files.collect(entries)[0].notes == tuple(f"Reason number {i} for this." for i in (2, 3, 4))
+
+
+def test_patches_with_stray_headers() -> None:
+    stray = "*** Begin Patch\n*** Move to: b.py\n+x\n*** End Patch"
+    assert touched(("apply_patch", stray)) == {}
+    assert touched(("git_apply", {"text": "--- a/x.py\t2024\n+++ b/x.py\t2024\n+new = 1\n"})) == {
+        "x.py": "modified"
+    }
+
+
+def test_what_a_patch_adds_is_its_note() -> None:
+    fact = files.collect(ran(("apply_patch", PATCH)))[1]
+    assert (fact.path, fact.notes) == ("src/app.py", ("a = 2",))
+
+
+def test_merging_the_same_file_again_changes_nothing() -> None:
+    facts = files.collect(ran(("Read", {"file_path": "/p/a.py"}), ("Read", {"file_path": "/p/b.py"})))
+    assert files.merge(facts, facts) == facts

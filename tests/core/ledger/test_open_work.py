@@ -137,3 +137,24 @@ def test_next_steps_give_way_to_those_of_a_newer_range() -> None:
     new = open_work.collect([says("user", "Go on."), says("assistant", "Next I'll write the docs.", "z")])
     assert rows(open_work.merge(old, new)) == [("Next I'll write the docs.", "next", "")]
     assert open_work.merge(old, ()) == old
+
+
+def test_tasks_that_cannot_be_told_apart_are_left_out() -> None:
+    entries = [
+        *call("1", "TaskCreate", {"subject": "Write it"}, "created"),
+        *call("2", "TaskUpdate", {"taskId": "1"}),
+        *call("3", "TaskUpdate", {"taskId": "x" * 40, "status": "completed"}),
+        *call("4", "TaskList", {}),
+    ]
+    assert open_work.collect(entries) == ()
+
+
+def test_a_checklist_replaces_the_todos_of_an_older_range() -> None:
+    old = open_work.collect(
+        [
+            *call("1", "TodoWrite", {"todos": [{"content": "A", "status": "pending"}]}),
+            *call("2", "Bash", {"command": "make"}, None),
+        ]
+    )
+    new = open_work.collect([says("assistant", "- [ ] B")])
+    assert rows(open_work.merge(old, new)) == [("Bash: make", "call", "unanswered"), ("B", "todo", "pending")]

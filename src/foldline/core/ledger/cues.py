@@ -31,7 +31,7 @@ _MODAL = r"(?:should|must|has to|have to|needs to|need to|may|can|shall|ought to
 _LANGUAGE = r"(?:english|german|french|spanish|italian|portuguese|chinese|japanese|korean|russian|dutch|polish|turkish)"
 
 _ENGLISH = {
-    "never": rf"{_CLAUSE}never\s+(?!mind\b|been\b|had\b|\w+(?:ed|s)\b){_VERB}|\b{_MODAL}\s+never\b|"
+    "never": rf"{_CLAUSE}never,? (?:ever,? )?\s*(?!mind\b|been\b|had\b|\w+(?:ed|s)\b){_VERB}|\b{_MODAL}\s+never\b|"
     r"\b(?:i|we)\s+never\s+(?:want|use|do|allow|write|commit|push|log|store|import|mock)\b",
     "always": rf"{_CLAUSE}always\s+(?!\w+(?:ed|s)\b)\w+|\b(?:{_MODAL}|will|(?:want|sure|remember|like)(?: you)? to|are|we)\s+always\s+(?!been\b)\w+|"
     rf"{_CLAUSE}{_DO}\b[^,.;]{{0,60}}\balways\b",
@@ -39,7 +39,8 @@ _ENGLISH = {
     "our custom": r"\bwe\s+(?:don['’]?t|do not)\s+(?:want|use|do|write|allow|add|ship|mock|import|log|accept|commit|support)\b|"
     r"\bwe\s+(?:want to|try to|like to)\s+(?:avoid|keep|always|never|ensure|make sure)\b|\bwe\s+(?:only|exclusively)\s+(?:use|want|support|allow|accept|ship|write)\b|"
     r"\bwe\s+use\b.{1,60}(?:, not\b|\bnot\b|\beverywhere\b|\bin this (?:repo|project|codebase)\b)",
-    "i do not want": r"\bi\s+(?:don['’]?t|do not|never)\s+(?:ever\s+)?want\s+(?!it\b|that\b|this\b)|\bi want\b.{1,80}\b(?:only|never|always)\b",
+    "i do not want": r"\bi\s+(?:don['’]?t|do not|never)\s+(?:ever\s+)?want\s+(?!it\b|that\b|this\b)|\bi want\b.{1,80}\b(?:only|never|always)\b|"
+    r"^\W*i want (?:all|every|each)\b|^\W*only (?:i|we)\s+(?!have\b|had\b|see\b|know\b|need\b|did\b)\w+",
     "must": r"\b(?:must not|mustn['’]?t|must (?:only|never|always|remain|stay|keep))\b|"
     r"\bmust\s+(?!have\s+(?:been\b|\w+ed\b)|be\s+(?:the|a|an|some\w*|something|because|due|wrong|right|kidding)\b|say\b|admit\b|i\b|"
     r"we\b)(?!.*\bgot\b)\w+",
@@ -68,12 +69,12 @@ _ENGLISH = {
     r"rules|pattern|standards?|guidelines)\b|\bleave\b.{1,40}\b(?:alone|untouched|as (?:it is|is|they are))\b|"
     r"\bhands off\b|\b(?:is|are) frozen\b",
     "standing": r"\b(?:from (?:now|here|this point) on(?:wards?)?|going forward|at all times|no matter what|under (?:no|any) "
-    r"circumstances?|without exception|as a (?:general )?rule|the rule (?:is|here)|for the rest of)\b|"
+    r"circumstances?|without exceptions?|no exceptions|as a (?:general )?rule|the rule (?:is|here)|for the rest of)\b|"
     r"^\W*in general,|^\W*in (?:the )?future,|\bthe (?:overriding|general|golden|main|most important) (?:directive|rule|principle|constraint|goal) is\b|"
     r"\bit(?:['’]s| is) (?:very |really )?(?:important|essential|crucial|critical|vital) (?:that|to)\b",
     "remember": r"^\W*(?:please )?remember(?::| that| to| we| not)\s|\bkeep (?:that|this) in mind\b",
     "permission": rf"\bwithout (?:my |our )?(?:explicit )?(?:permission|approval|consent|asking|confirmation|telling me|ok\b)|"
-    rf"{_CLAUSE}(?:always )?(?:ask|check with|confirm with|tell) (?:me )?(?:first )?before\b|\bask me (?:first|before)\b",
+    rf"{_CLAUSE}(?:always )?(?:ask|check with|confirm with|tell|warn|notify) (?:me )?(?:first )?before\b|\bask me (?:first|before)\b",
     "whenever": r"^\W*(?:whenever|every time|each time|any time) you\b.{1,80},\s*(?!i\b|it\b|we\b|the\b)\w+|"
     rf"^\W*(?:when|if) you\b.{{1,80}},\s*(?:(?:please|also|then)\s+)*(?:{_DO}|always|never|make sure)\b|"
     r"^\W*before (?:you )?(?:commit|push|submit|releas|merg)\w*\b.{0,60},\s*\w+",
@@ -82,8 +83,6 @@ _ENGLISH = {
     r"\b(?:for|in|across) the (?:whole|entire) (?:project|codebase|repo|repository)\b",
     "nothing": r"\b(?:nothing|nobody|no one|none of)\b[^.]{0,40}\b(?:talks?|imports?|calls?|touch(?:es)?|writes?|depends?|reads?|uses?|may|should|must|"
     r"goes|gets|leaves)\b",
-    "limit": r"\b(?:at most|no more than|no longer than|not exceed|less than|fewer than|under|within|up to)\s+\d+\s*(?:\w+\b)?"
-    r"(?=.*\b(?:lines?|characters?|chars|columns?|words?|seconds?|ms|kb|mb|tokens|minutes|files?)\b)(?<=\w)(?=.{0,40}$)",
 }  # fmt: skip
 
 _GERMAN = {
@@ -140,9 +139,7 @@ def _compiled(tables: tuple[dict[str, str], ...]) -> tuple[tuple[str, re.Pattern
     return tuple((name, re.compile(text, re.IGNORECASE)) for table in tables for name, text in table.items())
 
 
-_WEAK = frozenset(
-    ["make sure", "keep", "every", "must", "should not", "not that but this", "nothing", "limit"]
-)
+_WEAK = frozenset(["make sure", "keep", "every", "must", "should not", "not that but this", "nothing"])
 """Rules whose words also stand in single tasks and in descriptions: these need a short, plain sentence."""
 _WEAK_LONGEST = 220
 _SINGLE_TASK = re.compile(

@@ -49,7 +49,7 @@ def runner(command: str) -> tuple[str, frozenset[str]]:
         if words and words[0] not in ("cd", "export", "source", "set", "echo", "mkdir"):
             plain_words = [word for word in words if not word.startswith("-")]
             head = 2 if len(plain_words) > 1 and re.fullmatch(r"[a-z][\w:-]*", plain_words[1]) else 1
-            if len(plain_words) > 2 and plain_words[1] in ("run", "exec", "-m"):
+            if len(plain_words) > 2 and plain_words[1] in ("run", "exec"):
                 head = 3
             return " ".join(plain_words[:head]), frozenset(words) - set(plain_words[:head])
     return "", frozenset()
@@ -58,7 +58,7 @@ def runner(command: str) -> tuple[str, frozenset[str]]:
 def _failure(use: Use) -> Failure | None:
     """Read a failed call."""
     assert use.result is not None
-    text = _TAGS.sub("", use.result.text)
+    text = _TAGS.sub("\n", use.result.text)
     line = telling(ends(text), failed=True)
     if not line or _NO_ERROR.search(line):
         return None

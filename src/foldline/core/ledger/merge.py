@@ -24,10 +24,17 @@ def cited(ledger: Ledger) -> frozenset[str]:
     return frozenset((*(fact.entry for fact in single), *(id_ for fact in several for id_ in fact.entries)))
 
 
+def _range(ledger: Ledger) -> frozenset[str]:
+    """Return the ids cited by the kinds that a merge never thins out: by these a range is known again."""
+    single = (*ledger.requests, *ledger.constraints, *ledger.decisions)
+    several = (*ledger.files, *ledger.commands, *ledger.errors)
+    return frozenset((*(fact.entry for fact in single), *(id_ for fact in several for id_ in fact.entries)))
+
+
 def merge(old: Ledger, new: Ledger) -> Ledger:
     """Merge two ledgers: repeats are counted, newer states win; a range that `old` holds already changes nothing."""
-    ids = cited(new)
-    if new == old or (ids and ids <= cited(old) and new.messages <= old.messages):
+    ids = _range(new)
+    if ids and ids <= _range(old) and new.messages <= old.messages:
         return old
     passed = [fact.command for fact in new.commands if fact.passed]
     changed = [fact.path for fact in new.files if fact.status in ("created", "modified")]

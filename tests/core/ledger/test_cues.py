@@ -1,0 +1,90 @@
+"""Each rule and each veto by an example of its own; the labelled set is in test_constraint_sentences.py."""
+
+from __future__ import annotations
+
+import pytest
+
+from foldline.core.ledger.cues import RULES, VETOES, rule_of
+
+FOUND = {
+    "never": "Never push to main directly.",
+    "always": "Always run the tests before you push.",
+    "prohibition": "Fix the login test, but do not change the schema.",
+    "our custom": "We don't use default exports here.",
+    "i do not want": "I don't want any generated code in the repository.",
+    "must": "The API must stay backwards compatible.",
+    "may not": "Tabs are forbidden.",
+    "should not": "Error messages shouldn't contain stack traces.",
+    "every": "All public functions need type hints.",
+    "only": "Only use the standard library.",
+    "not that but this": "Use pnpm, not npm.",
+    "use for": "Use single quotes for strings.",
+    "make sure": "Make sure that no test depends on the network.",
+    "no such thing": "No network access in tests.",
+    "keep": "Keep functions under 40 lines.",
+    "avoid": "Avoid mocking the database.",
+    "prefer": "I prefer composition over inheritance.",
+    "stick to": "Leave the legacy folder alone.",
+    "standing": "Under no circumstances change the schema.",
+    "remember": "Remember that we support Python 3.9.",
+    "permission": "Ask me before deleting anything.",
+    "whenever": "Whenever you add a flag, document it in the README.",
+    "manner": "Answer me in German.",
+    "nothing": "Everything goes through the queue and nothing talks to the database directly.",
+    "de never": "Schreib niemals in die Datenbank.",
+    "de always": "Bitte immer auf Deutsch antworten.",
+    "de must not": "Die Schnittstelle darf sich nicht ändern.",
+    "de only": "Verwende ausschließlich die vorhandenen Funktionen.",
+    "de from now on": "Ab jetzt schreibst du die Kommentare auf Deutsch.",
+    "fr never": "Ne modifie jamais ce dossier.",
+    "fr always": "Réponds toujours en français.",
+    "es never": "Nunca borres los archivos.",
+    "es always": "Usa siempre comillas simples.",
+    "zh": "不要修改这个目录下的文件。",
+    "ja": "変数名は必ず英語にしてください。",
+    "ko": "이 파일은 절대 수정하지 마세요.",
+    "ru": "Никогда не меняй эту схему.",
+    "pt, it": "Nunca apague os arquivos, sempre pergunte antes.",
+}
+
+VETOED = {
+    "question": "Should we always use UTC here?",
+    "request": "Can you make sure that no test fails",
+    "not for good": "Don't commit yet.",
+    "log or code": "main.go:12: must not be nil",
+    "describes": "It always crashes when I never expected it.",
+    "opinion": "I guess we only use tabs there.",
+    "settled": "never mind, keep the flag",
+}
+
+
+@pytest.mark.parametrize(("rule", "sentence"), FOUND.items())
+def test_rules(rule: str, sentence: str) -> None:
+    assert rule_of(sentence) is not None
+    assert dict(RULES)[rule].search(sentence)
+
+
+@pytest.mark.parametrize(("veto", "sentence"), VETOED.items())
+def test_vetoes(veto: str, sentence: str) -> None:
+    assert rule_of(sentence) is None
+    assert dict(VETOES)[veto].search(sentence)
+
+
+def test_every_rule_and_veto_has_an_example() -> None:
+    assert FOUND.keys() == dict(RULES).keys()
+    assert VETOED.keys() == dict(VETOES).keys()
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The log says `never` somewhere in it.",
+        'It prints "always use tabs" on start.',
+        "Update the docs and make sure they are not empty.",
+        "Never " + "x" * 500,
+        "Never",
+        "",
+    ],
+)
+def test_mentioned_words_single_tasks_and_data_are_no_constraints(sentence: str) -> None:
+    assert rule_of(sentence) is None
