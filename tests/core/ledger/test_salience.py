@@ -5,17 +5,17 @@ from __future__ import annotations
 from hypothesis import given, settings
 from tests.core.ledger.session_samples import SESSION, answer, assistant, said, sessions, user
 
-from foldline.core.ledger import salience
+from foldline.core.ledger import salience, survey
 from foldline.core.log.messages import ToolCall
 
 
 def test_channels_are_counted_apart() -> None:
-    met = salience.survey(SESSION)
+    met = survey.survey(SESSION)
     importer = met.names["ledger/importer.py"]
     assert (importer.user, importer.addressed, importer.modified, importer.results) == (1, 2, 1, 1)
     assert met.names["keep_row"].defined == 1
     assert met.names["DEFAULT_CURRENCY"].body == 1
-    assert salience.root(met) == "/home/ann/shop/"
+    assert survey.root(met) == "/home/ann/shop/"
 
 
 def test_a_file_in_use_is_worth_more_than_one_that_was_listed() -> None:
@@ -26,7 +26,7 @@ def test_a_file_in_use_is_worth_more_than_one_that_was_listed() -> None:
         assistant("Reading it.", ToolCall("b", "read", {"path": "src/app/parser.py"})),
         answer("b", "def parse_it(): ..."),
     )
-    met = salience.survey(session)
+    met = survey.survey(session)
     worth = {key: salience.worth(seen, met) for key, seen in met.names.items()}
     assert worth["app/parser.py"] > 5 * worth["app/other_7.py"]
 
@@ -39,10 +39,10 @@ def test_bodies_are_told_from_what_addresses() -> None:
         "flag": True,
         "items": ["b", {"content": "c"}],
     }
-    assert list(salience.argument_texts(given_arguments)) == [
+    assert list(survey.argument_texts(given_arguments)) == [
         (False, "a.py"), (True, "x"), (False, "5"), (False, "b"), (True, "c"),
     ]  # fmt: skip
-    assert list(salience.argument_texts("y" * 500)) == [(True, "y" * 500)]
+    assert list(survey.argument_texts("y" * 500)) == [(True, "y" * 500)]
 
 
 def test_there_is_a_weight_for_every_feature() -> None:
@@ -52,7 +52,7 @@ def test_there_is_a_weight_for_every_feature() -> None:
 @settings(max_examples=60, deadline=None)
 @given(sessions())
 def test_worth_is_a_probability(session) -> None:
-    met = salience.survey(session)
+    met = survey.survey(session)
     for seen in met.names.values():
         assert 0.0 <= salience.worth(seen, met) <= 1.0
         assert len(salience.features(seen, met)) == len(salience.FEATURES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -13,32 +12,16 @@ from foldline.core.ledger.facts import Excerpt
 from foldline.core.ledger.passages import Passage, Reader
 from foldline.core.ledger.salience import WEIGHTS, worth
 from foldline.core.ledger.survey import Survey, root, survey
+from foldline.core.ledger.words import words
 from foldline.core.log.entries import Said
 
 PER_NAME = 4  # passages kept for one name
 MOST = 1_200  # excerpts of one range
 LEAST_WORTH = 0.004
 
-_WORD = re.compile(r"(?<![\w/.#-])[A-Za-z][a-z]{3,}(?![\w/-])", re.ASCII)
-# Words that agents say about anything: they tie a name to nothing.
-_EMPTY_WORDS = (
-    "about after again against also already another because been before being both check code content "
-    "could current does done each else error every everything false file files find first following from "
-    "have here import into just know left let like line lines look looking main make more most much name "
-    "need needs next none null other output over path read reading return same should show since some "
-    "start string such sure than that their them then there these they this those through true type "
-    "understand update using value want well were what when where which while will with work would your "
-    "const public static self void"
-)
-_EMPTY = frozenset(_EMPTY_WORDS.split())
 # How well each kind of passage tells a reader what a name is: a sentence better than a line of code.
 _TELLING = {"hit": 0.9, "line": 0.8, "listing": 0.95}
 NAMED = 0.7  # of a name's worth, what naming it brings; the rest is for words that say what it is about
-
-
-def words(text: str) -> set[str]:
-    """Return the plain words of a text that say something, in lower case."""
-    return {word for word in map(str.lower, _WORD.findall(text)) if word not in _EMPTY}
 
 
 def telling(kind: str, text: str) -> float:

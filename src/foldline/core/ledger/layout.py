@@ -10,7 +10,7 @@ from foldline.core.ledger.sentences import clip
 
 LINE = 420  # characters at which a joined line is broken
 
-_LABELS = {"hit": "shows: ", "line": "shows: ", "told": "noted earlier: "}
+_LABELS = {"hit": "shows: ", "line": "shows: "}
 
 
 def by_topic(excerpts: Iterable[Excerpt]) -> dict[str, list[Excerpt]]:
@@ -50,7 +50,7 @@ def item(excerpt: Excerpt) -> str:
 def uses_of_tools(reason: str, group: Sequence[Excerpt]) -> list[str]:
     """Write what was run or searched for one reason, the reason first."""
     lines = joined(list(dict.fromkeys(excerpt.text for excerpt in group)))
-    return ["- " + (f"{reason.rstrip(' .:')}: " if reason else "ran ") + line for line in lines]
+    return ["- " + (f"{reason.rstrip(' .:')}: " if reason else "") + line for line in lines]
 
 
 def joined(pieces: Sequence[str], separator: str = "; ") -> list[str]:

@@ -25,14 +25,17 @@ FADING = 0.985  # from one line to the next
 LEAST_WORTH = 0.05
 
 _REQUEST = re.compile(r"(First request|Newest request|- Also asked): (.+)")
-_UNDER = re.compile(r'- Asked under "(.*)":$')
+_UNDER = re.compile(r'- (Asked|Noted earlier) under "(.*)":$')
+_ALONE = re.compile(r"- (Asked|Noted earlier): (.*)$")
 _COMMAND = re.compile(r"- `(.+)` (passed|failed|ran)(?:: (.*))?$")
 _FILE = re.compile(r"- `([^`]+)`(?: \((read|modified|created|deleted)(?:, used (\d+) times)?\))?(?:: (.*))?$")
 _VALUE = re.compile(r"- ([^`=]{1,60}) = `([^`]*)`(?: \((.*)\))?$")
 _LISTING = re.compile(r"- seen (?:when looking for `(.*?)`|in a listing): (`.*)$")
-_USES = re.compile(r"- (.*?)(?:: |^ran )((?:searched )?`.*)$")
+_USES = re.compile(r"- (?:(.*?): )?(?:ran )?([\w.:-]+ (?:pattern )?`.*)$")
+_NEXT_USE = re.compile(r"; (?=[\w.:-]+ (?:pattern )?`)")
 _ERROR_SOURCE = re.compile(r" \(from `(.*)`\)$")
 _BLOCK = re.compile(r"^<(read|modified)-files>\n(.*?)^</\1-files>$", re.MULTILINE | re.DOTALL)
+_ASKED = {"Asked": "asked", "Noted earlier": "told"}
 _VERDICTS = {"passed": True, "failed": False, "ran": None}
 
 
@@ -193,13 +196,12 @@ def _excerpt(text: str, kind: str, topic: str, rank: int) -> Excerpt:
 
 def _asked(goal: list[list[str]]) -> Iterator[Excerpt]:
     for rank, item in enumerate(goal):
-        under = _UNDER.match(item[0])
+        under, alone = _UNDER.match(item[0]), _ALONE.match(item[0])
         if under:
             for text in item[1:]:
-                kind = "told" if text.startswith("noted earlier: ") else "asked"
-                yield _excerpt(text.removeprefix("noted earlier: "), kind, under.group(1), rank)
-        elif item[0].startswith("- Asked: "):
-            yield _excerpt(item[0].removeprefix("- Asked: "), "asked", "", rank)
+                yield _excerpt(text, _ASKED[under.group(1)], under.group(2), rank)
+        elif alone:
+            yield _excerpt(alone.group(2), _ASKED[alone.group(1)], "", rank)
 
 
 def _excerpts(items: list[list[str]]) -> Iterator[Excerpt]:

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import msgspec
 
 from foldline.core.ledger import names
-from foldline.core.ledger.calls import strings
+from foldline.core.ledger.about import describe
 from foldline.core.ledger.names import Name
 from foldline.core.ledger.origin import spans
 from foldline.core.ledger.sentences import clip, last_sentence, sentences
-from foldline.core.ledger.survey import DEFINES, NUMBERED, argument_texts
+from foldline.core.ledger.survey import DEFINES, NUMBERED
+from foldline.core.ledger.words import words
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Text, ToolCall, ToolResult
 
 LONGEST = 240  # characters of one passage
+ENOUGH_WORDS = 3  # plain words that let a line of a request stand alone
+REASON_LASTS = 4  # calls that one sentence before them explains
 RESULT_LINES = 4_000  # lines of one result that are read
 
 _HIT = re.compile(r"^([^\s:]{3,200}?)[:-](\d{1,6})[:-](.*)$")
@@ -32,13 +34,6 @@ _VARIABLE = re.compile(r"\s*(?:const|let|var|val)\b")  # a local one, where it i
 _COMMENT = re.compile(r"^\s*(?://+|#+|\*+|--|;+|/\*+|\"\"\"|''')\s?(.*?)(?:\*/|\"\"\")?\s*$")
 _HEADING = re.compile(r"^\s{0,3}(#{1,6}\s+|\*\*)(.{2,120}?)(?:\*\*)?:?\s*$")
 _MARKS = re.compile(r"^(?:\s*(?:[-*+•]|\d{1,3}[.)]|#{1,6}|>|\[[ xX]\]|\|))+\s*|\s*\|\s*$")
-_SEARCHES = re.compile(r"(?:^|[|;&]\s*|\s)(?:rg|grep|egrep|ag|ack|git grep|find|fd)\s")
-_SEARCH_KEYS = frozenset(("pattern", "query", "regex", "search", "glob", "regexp", "q", "keyword"))
-_PATH_KEYS = frozenset(
-    ("path", "filepath", "file", "filename", "notebookpath", "targetfile", "absolutepath", "paths")
-)
-_COMMAND_KEYS = frozenset(("command", "cmd", "script", "shellcommand"))
-_REASON_KEYS = frozenset(("description", "explanation", "reason", "purpose", "why", "justification"))
 
 
 class Passage(msgspec.Struct, frozen=True):
@@ -78,6 +73,7 @@ class Reader:
         self._calls: dict[str, _Call] = {}
         self._lines: set[tuple[str, str]] = set()
         self._reason = ""
+        self._said_for = 0
         self._order = 0
         self._entry = ""
 
@@ -115,19 +111,29 @@ class Reader:
 
     def _asked(self, text: str, kind: str) -> Iterator[Passage]:
         """User's words, line by line, under the heading they stand below."""
-        heading = ""
+        heading = lead = ""
         for line in text.split("\n")[:RESULT_LINES]:
             stripped = line.strip()
             if len(stripped) < 4 or stripped.startswith(("```", "---", "|--", "|:-")):
                 continue
             title = _HEADING.match(line)
-            if title and title.group(1).startswith("#"):
-                heading = clip(title.group(2).strip(" #*"), 100)
             plain = _MARKS.sub("", stripped).replace("**", "")
-            for piece in (plain,) if len(plain) <= LONGEST else sentences(plain):
-                short = clip(piece, LONGEST)
-                if short != heading and self._fresh("asked", short):
-                    yield self._make(short, kind, heading, names.find(short))
+            if title and title.group(1).startswith("#"):
+                yield from self._piece(lead, kind, heading)
+                lead, heading = "", clip(plain, 100)
+                continue
+            lead = f"{lead} {plain}" if lead else plain
+            if len(lead) < LONGEST // 2 and len(words(lead)) < ENOUGH_WORDS:
+                continue  # too little to stand alone: it introduces the next line
+            for piece in (lead,) if len(lead) <= LONGEST else sentences(lead):
+                yield from self._piece(piece, kind, heading)
+            lead = ""
+        yield from self._piece(lead, kind, heading)
+
+    def _piece(self, text: str, kind: str, heading: str) -> Iterator[Passage]:
+        short = clip(text, LONGEST)
+        if short and self._fresh("asked", short):
+            yield self._make(short, kind, heading, names.find(f"{short} {heading}"))
 
     def _said(self, text: str) -> Iterator[Passage]:
         for sentence in sentences(text):
@@ -135,21 +141,26 @@ class Reader:
             found = names.find(short)
             if found and self._fresh("said", short):
                 yield self._make(short, "said", _first_path(found), found)
-        self._reason = last_sentence(text) or self._reason
+        reason = last_sentence(text)
+        if reason:
+            self._reason, self._said_for = reason, 0
 
     def _call(self, call: ToolCall) -> Iterator[Passage]:
         """A call with its reason: what was run, searched, read or changed, and why."""
-        about = describe(call, self._reason)
+        about = describe(call, self._reason if self._said_for < REASON_LASTS else "")
+        self._said_for += 1
         self._calls[call.id] = _Call(about.reason, about.topic, about.pattern)
         if about.command:
-            text = f"`{clip(about.command, 200)}`"
+            text = f"{about.tool} `{clip(about.command, 200)}`"
             yield self._make(text, "ran", about.reason, names.find(text + " " + about.reason))
         elif about.pattern:
-            text = f"searched `{clip(about.pattern, 120)}`" + (f" in `{about.place}`" if about.place else "")
+            text = f"{about.tool} pattern `{clip(about.pattern, 120)}`"
+            text += f" in `{about.place}`" if about.place else ""
             yield self._make(text, "searched", about.reason, names.find(text + " " + about.reason))
-        elif about.topic and about.reason:
+        elif about.topic and (about.reason or about.part):
+            text = " ".join(filter(None, (about.reason, about.part and f"({about.part})")))
             found = names.find(about.place + " " + about.reason)
-            yield self._make(about.reason, "changed" if about.changes else "opened", about.topic, found)
+            yield self._make(text, "changed" if about.changes else "opened", about.topic, found)
 
     def _result(self, result: ToolResult) -> Iterator[Passage]:
         """Definitions, hits, listings and telling lines of a result."""
@@ -189,43 +200,6 @@ class Reader:
         if found[0].kind == "path" and len(found) == 1 and len(stripped) - len(found[0].text) < 12:
             return self._make(found[0].text, "listing", call.pattern or call.reason, found)
         return self._make(clip(_MARKS.sub("", stripped), 160), "line", call.topic, found, note=call.note)
-
-
-class About(msgspec.Struct):
-    """What a call is about, from the shape and the names of its arguments."""
-
-    topic: str = ""
-    place: str = ""
-    pattern: str = ""
-    command: str = ""
-    reason: str = ""
-    changes: bool = False
-
-
-def describe(call: ToolCall, reason: str) -> About:
-    """Read a call's arguments: the file it addresses, what it searches for or runs, and its stated reason."""
-    about = About(reason=clip(reason, 160))
-    given: Any = call.arguments if isinstance(call.arguments, dict) else {"input": call.arguments}
-    for key, value in given.items():
-        plain = re.sub(r"[^a-z]", "", str(key).lower())
-        if isinstance(value, list):
-            value = " ".join(strings(value))  # noqa: PLW2901  an argument vector is one command
-        if not isinstance(value, str) or not value:
-            continue
-        if plain in _COMMAND_KEYS:
-            about.command = value
-        elif plain in _SEARCH_KEYS:
-            about.pattern = value
-        elif plain in _PATH_KEYS:
-            about.place = value
-            about.topic = names.path_key(value) if "\n" not in value else ""
-        elif plain in _REASON_KEYS and len(value) < LONGEST:
-            about.reason = value
-    about.changes = any(body for body, _ in argument_texts(call.arguments))
-    if about.command and not about.topic:
-        paths = {name.key for name in names.find(about.command) if name.kind == "path" and "." in name.key}
-        about.topic = paths.pop() if len(paths) == 1 else ""
-    return about
 
 
 def _first_path(found: Sequence[Name]) -> str:
