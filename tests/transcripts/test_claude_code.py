@@ -289,6 +289,30 @@ def test_attachments_titles_and_queued_prompts():
     assert about(found, "local_command")[0]["content"].startswith("<command-name>")
 
 
+def test_a_broken_line_and_a_summary_that_is_no_text():
+    file = File()
+    file.user("a")
+    file.user(7, isCompactSummary=True)
+    file.user("b")
+    found = records(lines(*file.rows[:1], "{broken", *file.rows[1:]))
+    assert said(found) == ["user: a", "user: b"]
+    assert [warning.line for warning in warned(found)] == [2, 3]
+
+
+def test_words_beside_a_result_stay_with_it():
+    file = File()
+    file.user("a")
+    file.reply("m1", call("t1"), call("t2"))
+    file.user([{"type": "tool_result", "tool_use_id": "t1", "content": "A"}, text("and mind this")])
+    file.result("t2", "B")
+    file.add("assistant", {"id": "m2", "content": "plain text", "stop_reason": "end_turn"})
+    assert said(file.read())[2:] == [
+        "user: and mind this | result t1: A",
+        "user: result t2: B",
+        "assistant: plain text",
+    ]
+
+
 def test_content_of_a_wrong_type_is_a_warning():
     file = File()
     file.user("a")

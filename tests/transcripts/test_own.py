@@ -190,6 +190,20 @@ def test_a_file_of_another_form_is_refused():
         list(load(io.BytesIO(b'{"role": "user"}\n')))
 
 
+def test_a_line_nested_too_deep_or_too_long_is_named(history):
+    told: list[Warned] = []
+    deep = (
+        b'{"type":"noted","id":"x","parent":null,"kind":"k","data":{"a":' + b"[" * 5000 + b"]" * 5000 + b"}}"
+    )
+    assert list(load(io.BytesIO(written(history) + deep + b"\n"), warn=told.append)) == history
+    assert "nested" in told[0].text
+
+
+def test_a_header_that_is_no_json_is_refused():
+    with pytest.raises(FormatError, match="its header is not JSON"):
+        list(load(io.BytesIO(b'{"format": "foldline"\n')))
+
+
 def test_a_header_alone_holds_no_messages():
     found = records(written([]))
     assert heard(found) == []

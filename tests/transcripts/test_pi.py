@@ -133,8 +133,8 @@ def test_version_3_follows_the_newest_branch():
     assert folded(found)[0].first_kept == "e2"
     assert about(found, "branches") == [{"branches": 1, "messages": 2, "leaves": [{"leaf": "e4", "line": 5}]}]
     assert about(found, "label")[0]["label"] == "here"
-    assert about(found, "model")[0]["modelId"] == "m-2"
-    assert about(found, "title")[0]["name"] == "My try"
+    assert about(found, "model") == [{"model": "m-2"}]
+    assert about(found, "title") == [{"title": "My try"}]
     assert not warned(found)
 
 

@@ -32,6 +32,7 @@ def test_messages_become_openai_payloads():
         )
     )
     assert about(found, "session") == [META["meta"]]
+    assert about(found, "model") == [{"model": "m"}]
     assert said(found)[2:5] == ["assistant: call a | call b", "tool: result a: A", "tool: result b: B"]
     payload = json.loads(heard(found)[2].message.native.raw)
     assert payload["content"] is None

@@ -15,12 +15,11 @@ from foldline.transcripts.tree import Node, Tree
 from foldline.transcripts.values import count_or_none, mapping, moment, text_or
 
 _SAID = ("message", "custom_message", "branch_summary")
-_ABOUT = {
-    "model_change": "model",
-    "thinking_level_change": "thinking",
-    "label": "label",
-    "session_info": "title",
-}
+_ABOUT = {"thinking_level_change": "thinking"}
+_NAMED = {
+    "model_change": ("modelId", "model"),
+    "session_info": ("name", "title"),
+}  # type -> its field, our name
 _ENVELOPE = ("type", "id", "parentId", "timestamp")
 
 
@@ -43,6 +42,7 @@ def read_pi(stream: BinaryIO, _name: str) -> Iterator[Record]:
             yield item
         elif item.number in index.header_lines:
             yield About("session", _without(item.value, ("type",)), item.number)
+            yield from _named(item, "modelId", "model")
         elif item.number in index.keys:
             yield from _records(item, index)
     beside = index.tree.branches(index.on)
@@ -110,8 +110,16 @@ def _records(row: Row, index: _Index) -> Iterator[Record]:
         yield from _folded(row, index)
     elif kind in _SAID:
         yield _heard(row, index)
+    elif kind in _NAMED:
+        yield from _named(row, *_NAMED[kind])
     else:
         yield About(_ABOUT.get(kind, kind or "unknown"), _without(row.value, _ENVELOPE), row.number)
+
+
+def _named(row: Row, field: str, kind: str) -> Iterator[About]:
+    """A field that other formats have too, under the name that it has everywhere."""
+    if text_or(row.value.get(field)):
+        yield About(kind, {kind: row.value[field]}, row.number)
 
 
 def _folded(row: Row, index: _Index) -> Iterator[Record]:

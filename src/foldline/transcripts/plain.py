@@ -37,6 +37,8 @@ def read_plain(stream: BinaryIO, _name: str) -> Iterator[Record]:
             boundary = None
         else:
             yield _record(item)
+            if text_or(model := mapping(item.value.get("meta")).get("model")):
+                yield About("model", {"model": model}, item.number)
     if boundary is not None:
         yield About("boundary", {"tokens_before": _tokens(boundary)}, boundary.number)
 
