@@ -42,6 +42,7 @@ _EXIT = re.compile(
     r"exit status:?|<returncode>|exited with code:?)\s*(-?\d{1,10})\b",
     re.IGNORECASE | re.MULTILINE,
 )
+_NAMES_A_CODE = re.compile(r"exit|returncode", re.IGNORECASE)
 _EXIT_WITHIN = re.compile(
     r"(?:\"exit_?code\"\s*:\s*|completed with exit code |finished with exit code |exit status |"
     r"returned non-zero exit status )(-?\d{1,10})\b",
@@ -80,9 +81,11 @@ def rejected(result: ToolResult) -> bool:
 
 def exit_code(text: str) -> int | None:
     """Return the exit code that a result names at its head or tail, as the known agents write it."""
+    parts = (text[:HEAD], text[-TAIL:]) if len(text) > HEAD else (text,)
+    parts = tuple(part for part in parts if _NAMES_A_CODE.search(part))
     for pattern in (_EXIT, _EXIT_WITHIN):
-        for end in (text[:HEAD], text[-TAIL:]) if len(text) > HEAD else (text,):
-            found = [int(match.group(1)) for match in pattern.finditer(end)]
+        for part in parts:
+            found = [int(match.group(1)) for match in pattern.finditer(part)]
             if found:
                 return next((code for code in found if code), 0)
     return None
