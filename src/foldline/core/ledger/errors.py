@@ -113,7 +113,7 @@ def from_uses(calls: Iterable[Use]) -> tuple[ErrorFact, ...]:
             failure = _failure(use)
             if failure:
                 failures.append((index, use, failure))
-        elif outcome or not command or not is_notable(command):
+        elif failures and (outcome or not command or not is_notable(command)):
             passed.add(use, index)
     found: dict[str, ErrorFact] = {}
     for index, use, failure in failures:
