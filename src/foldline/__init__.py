@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from foldline.core.log.messages import Message, Usage
     from foldline.core.measure.window import Window
     from foldline.errors import CallsOpen, FloorExceeded, FoldlineError, InputError, LeafMoved
+    from foldline.opening import open_session as open  # noqa: A004 - the name that users write is foldline.open
     from foldline.session import Session
-    from foldline.session import open_session as open  # noqa: A004 - the name that users write is foldline.open
     from foldline.stateless import Done, acompact, compact
 
 __version__ = "0.1.0"
@@ -44,7 +44,7 @@ _HOMES = {
     "Window": "core.measure.window",
     "acompact": "stateless",
     "compact": "stateless",
-    "open": "session",
+    "open": "opening",
     "preset": "core.decide.presets",
 }
 

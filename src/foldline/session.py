@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Self, cast
+from io import BytesIO
+from typing import Any, Self
 
 import msgspec
 
@@ -16,8 +17,8 @@ from foldline.core.decide.ask import Ask, Nothing, Reason
 from foldline.core.decide.breaker import breaker_state, strike_data
 from foldline.core.decide.estimate import trigger_size
 from foldline.core.decide.policy import Moment, Policy
-from foldline.core.decide.presets import resolve
 from foldline.core.decide.triggers import Compact, Decision, Refuse, decide
+from foldline.core.log.codec import encode
 from foldline.core.log.entries import (
     Boundary,
     Compacted,
@@ -33,16 +34,16 @@ from foldline.core.log.messages import Message
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Floor, Window
 from foldline.core.plan import floor_of, plan
-from foldline.core.view import Item, native_items, sized
+from foldline.core.view import Item, Kept, native_items, sized
 from foldline.dialects import detect, get
+from foldline.dialects.whose import plain, reply_dialect
 from foldline.errors import CallsOpen, CompactionFailed, FloorExceeded, InputError
 from foldline.executor import execute
-from foldline.policies import policy as find_policy
-from foldline.stateless import apart, now, window_for
-from foldline.stores import open_store
+from foldline.stateless import now
 from foldline.stores.base import Hit, Store
 from foldline.summarizers.base import Summarizer
 from foldline.summarizers.offline import OfflineSummarizer
+from foldline.transcripts import dump
 from foldline.writer import Writer
 
 RETRIES = 8  # times that an append is chained anew because only boundaries, pins or notes came between
@@ -92,7 +93,7 @@ class Session:
         self.id = session
         self.store = store
         self.setup = setup
-        self.summarizer: Summarizer = summarizer or OfflineSummarizer()
+        self.summarizer: Summarizer = summarizer or OfflineSummarizer(setup.counter)
         self._owns_store = owns_store
         self._log = Writer(store, session, setup.counter)
         self._due: Compact | Refuse | None = None
@@ -164,7 +165,29 @@ class Session:
 
     async def recall(self, query: str, limit: int = 20) -> list[Hit]:
         """Search what was said in this session, folded messages included."""
-        return await self.store.search(query, self.id, limit)
+        return await self.store.search(query, self.id, limit, on_path=True)
+
+    async def verify(self) -> list[str]:
+        """Return what is wrong with the session as it is stored; [] proves it whole."""
+        return await self.store.verify(self.id)
+
+    async def export(self, form: str = "jsonl", *, view: bool = False) -> bytes:
+        """Return the session as JSON lines: `jsonl` is every entry, lossless; a dialect's name its messages.
+
+        With `view`, what the model is sent instead of all that was said.
+        """
+        await self._log.ready()
+        if form == "jsonl" and not view:
+            stream = BytesIO()
+            dump([entry async for entry in self.store.path(self.id)], stream, session=self.id, leaf=self.leaf)
+            return stream.getvalue()
+        items = (
+            self._log.fold.view()
+            if view
+            else [Kept(e) async for e in self.store.path(self.id) if isinstance(e, Said)]
+        )
+        rendered = get(self.dialect if form == "jsonl" else form).render(native_items(items), whole=view)
+        return b"".join(encode(message) + b"\n" for message in rendered.messages)
 
     # ---- appending
 
@@ -261,7 +284,7 @@ class Session:
                 raise FloorExceeded(due.floor, due.usable, due.breakdown)
             if due is not None:
                 await self._automatic(due)
-            return get(self.dialect).render(native_items(self._log.fold.view())).messages
+            return get(self.dialect).render(native_items(self._log.fold.view()), whole=True).messages
 
     async def _automatic(self, due: Compact) -> None:
         reason: Reason = "model_switch" if due.reason == "model_switch" else "threshold"
@@ -356,58 +379,3 @@ def moment_of(message: Message) -> Moment | None:
     if message.results:
         return "after_tools"
     return "turn_start" if message.role == "user" else None
-
-
-def plain(message: Any) -> bool:
-    """Whether a message is a role and a text and nothing else, so that every dialect could have written it."""
-    body = cast("dict[str, object]", message) if isinstance(message, dict) else {}
-    return set(body) == {"role", "content"} and isinstance(body["content"], str)
-
-
-def reply_dialect(message: Any) -> str | None:
-    """Return the dialect of a whole reply as an SDK or an API returns it; None for a message."""
-
-    def has(name: str) -> object:
-        return (
-            cast("dict[str, object]", message).get(name)
-            if isinstance(message, dict)
-            else getattr(message, name, None)
-        )
-
-    if has("choices") is not None:
-        return "openai-chat"
-    return "anthropic" if has("type") == "message" and has("usage") is not None else None
-
-
-def open_session(
-    url: str | None = None,
-    session: str = "default",
-    *,
-    model: str | None = None,
-    policy: str | Policy = "foldline",
-    window: int | Window | None = None,
-    dialect: str | None = None,
-    system: Any = None,
-    tools: Any = None,
-    counter: Counter = OFFLINE,
-    summarizer: Summarizer | None = None,
-) -> Session:
-    """Open a session of a store, to be used with `async with`; it begins to exist at its first append.
-
-    `url` is a store URL (default: ~/.foldline/foldline.db); `model` gives the window and prices, without any
-    network; `window` overrides its context, in tokens. `dialect` fixes what `context` returns (default: the
-    newest message's). `system` and `tools` are what you send beside the messages: they count.
-    """
-    limits = window_for(model, window)
-    rules = policy if isinstance(policy, Policy) else find_policy(policy)
-    setup = Setup(
-        policy=resolve(rules, model, limits),
-        window=limits,
-        model=model,
-        dialect=dialect,
-        system=system,
-        tools=tools,
-        apart=apart(system, tools, counter),
-        counter=counter,
-    )
-    return Session(open_store(url), session, setup, summarizer=summarizer, owns_store=True)

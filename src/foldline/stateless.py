@@ -117,7 +117,7 @@ async def acompact(
     size = ask.apart_tokens + fold.tokens
     if valid and size <= (ask.target or 0):
         return msgspec.structs.replace(unchanged(loaded, fold, ask, started), messages=list(messages))
-    written = summarizer or OfflineSummarizer()
+    written = summarizer or OfflineSummarizer(counter)
     return await fit(loaded, fold, ask, counter=counter, summarizer=written, started=started)
 
 
@@ -138,7 +138,7 @@ async def fit(
 
 
 def _done(loaded: Loaded, boundary: Compacted | Pruned | None, fold: Fold, ask: Ask, started: float) -> Done:
-    rendered = get(loaded.dialect).render(native_items(fold.view()))
+    rendered = get(loaded.dialect).render(native_items(fold.view()), whole=True)
     tokens = ask.apart_tokens + fold.tokens
     receipt = boundary.receipt if boundary is not None else _idle_receipt(fold, ask)
     left_out = dict(receipt.dropped)
@@ -236,6 +236,7 @@ def as_dict(done: Done) -> Mapping[str, Any]:
         "summary": done.summary,
         "ledger": done.ledger,
         "receipt": receipt_dict(done.receipt),
+        **({} if done.system is None else {"system": done.system}),
     }
 
 

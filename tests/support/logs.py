@@ -318,7 +318,7 @@ def _other(log: Log, kind: str, value: Any) -> None:
 
 
 def rendered(items: Sequence[Item], dialect: str) -> tuple[list[Any], Any]:
-    done = get(dialect).render(native_items(items))
+    done = get(dialect).render(native_items(items), whole=True)
     return done.messages, done.system
 
 

@@ -14,10 +14,11 @@ import msgspec
 
 from foldline.core.checkpoint.checkpoint import make_checkpoint
 from foldline.core.checkpoint.ground import ground
-from foldline.core.checkpoint.receipt import by_category, dropped
-from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
+from foldline.core.checkpoint.redact import redact, redact_facts
+from foldline.core.checkpoint.request import RequestKind, SummaryReply, SummaryRequest
 from foldline.core.checkpoint.summary import Accepted, check, request
 from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.policy import Policy
 from foldline.core.decide.triggers import thresholds
 from foldline.core.fold.choice import (
     CHECKPOINT_LEAST,
@@ -44,7 +45,7 @@ from foldline.core.ledger.merge import merge
 from foldline.core.log.entries import Checkpoint, Compacted, Edit, Pruned, Receipt, Said
 from foldline.core.measure.tokens import Counter, part_tokens
 from foldline.core.measure.window import Floor
-from foldline.core.view import Fold, Item, Kept, sized
+from foldline.core.view import Fold, Item, Kept, made_receipt
 from foldline.errors import FloorExceeded
 
 ATTEMPTS = 2  # times that a summariser is asked before the offline checkpoint takes its place
@@ -210,7 +211,14 @@ def _prune_boundary(job: Job, edits: Edits) -> Pruned:
         for found in edits.values()
         for edit in found
     )
-    receipt = _receipt(job, job.size - _freed(edits), after=None, folded=(), edits=listed)
+    receipt = made_receipt(
+        job.ask,
+        before=job.fold.view(),
+        after=_edited(job.fold.view(), listed),
+        folded=(),
+        edits=listed,
+        sizes=(job.size, job.size - _freed(edits)),
+    )
     return Pruned(id="", parent=None, receipt=receipt, edits=listed)
 
 
@@ -226,7 +234,7 @@ def _compact(job: Job, pruned: Edits) -> Steps:
     add(choice.edits, _strip(choice.kept, 0, open_loop(choice.kept), counter))
     before = _previous(fold)
     ledger = current(merge(before, collect(choice.folded)), collect(choice.kept), kept=_ids(choice.kept))
-    ledger, excess = within(ledger, ask.usable // CONSTRAINT_SHARE, counter.count)
+    ledger, excess = within(redact_facts(ledger), ask.usable // CONSTRAINT_SHARE, counter.count)
     room = choice.room if limits.target else min(choice.room, limits.summary_cap)
     boundary: Compacted | None = None
     for left in range(PASSES, 0, -1):
@@ -251,6 +259,7 @@ def _previous(fold: Fold) -> Ledger:
 def _shortened(job: Job, edits: Edits) -> Outcome:
     """Where nothing can be folded, shorten what is there until it fits."""
     fold, ask, counter, size = job.fold, job.ask, job.counter, job.size
+    add(edits, lead_edits(_material(fold, edits), _limits(fold, ask, counter), counter))
     over = size - _freed(edits) - ask.usable
     if over > 0:
         merged = _material(fold, edits).edits
@@ -258,7 +267,10 @@ def _shortened(job: Job, edits: Edits) -> Outcome:
             fold.kept, over, usable=ask.usable, counter=counter, edits=merged, spare=frozenset(fold.pins)
         )
         add(edits, more)
-    if not edits or (ask.target is not None and size - _freed(edits) > ask.target):
+    after = size - _freed(edits)
+    if ask.target is not None and after > ask.target:
+        raise FloorExceeded(after, ask.target, floor_of(fold, ask, counter).breakdown)
+    if not edits:
         return Nothing("nothing_to_fold")
     return _prune_boundary(job, edits)
 
@@ -269,15 +281,16 @@ def _summary(
     """Ask for a summary until one holds; the offline checkpoint is the last resort."""
     fold, ask, counter = job.fold, job.ask, job.counter
     previous = fold.boundary.checkpoint.summary if fold.boundary is not None else None
+    goal = ask.goal or _next_task(ask.policy, ledger)
     wanted = request(
         ask.policy,
-        kind="update" if previous is not None else ("split_turn" if choice.cut.split else "first"),
+        kind=_kind(goal, previous, split=choice.cut.split),
         folded=choice.folded,
         previous=previous,
         ledger=ledger,
         tokens=max(room, 1),
-        instructions=ask.instructions,
-        goal=ask.goal,
+        instructions=ask.instructions or goal,
+        goal=goal,
     )
     for _ in range(ATTEMPTS):
         reply = yield wanted
@@ -290,8 +303,22 @@ def _summary(
             texts = [entry.message for entry in choice.folded]
             grounded = ground(checked.text, ledger, texts, previous)
             return msgspec.structs.replace(reply, text=grounded.text)
-    done = compose(ledger, max(room, 1), counter.count, previous=previous, instructions=ask.instructions)
-    return SummaryReply(text=done.text, summarizer=OFFLINE, ledger=done.ledger)
+    done = compose(ledger, max(room, 1), counter.count, previous=previous, instructions=wanted.instructions)
+    return SummaryReply(text=redact(done.text), summarizer=OFFLINE, ledger=done.ledger)
+
+
+def _next_task(policy: Policy, ledger: Ledger) -> str | None:
+    """Return the goal of a hand-off that names none: the newest request, where the policy only hands off."""
+    hands_off = policy.summary_prompt == "handoff" and policy.hard is None
+    return ledger.requests[-1].text if hands_off and ledger.requests else None
+
+
+def _kind(goal: str | None, previous: str | None, *, split: bool) -> RequestKind:
+    if goal is not None:
+        return "handoff"
+    if split:
+        return "split_turn"
+    return "update" if previous is not None else "first"
 
 
 def _boundary(job: Job, choice: Choice, reply: SummaryReply, ledger: Ledger) -> Compacted:
@@ -334,7 +361,14 @@ def _judged(
     least = max(ask.policy.min_gain.resolve(ask.window, ask.usable), 1) if ask.automatic else 1
     if size - total < least:
         return Nothing("no_gain", f"{size - total:,} tokens of the {least:,} that it has to gain")
-    receipt = _receipt(job, total, after=after, folded=choice.folded, edits=boundary.edits)
+    receipt = made_receipt(
+        ask,
+        before=fold.view(),
+        after=after.view(),
+        folded=choice.folded,
+        edits=boundary.edits,
+        sizes=(size, total),
+    )
     standing = msgspec.convert(boundary.ledger, Ledger).constraints
     notes = list(receipt.notes)
     if any(signed(entry.message) for entry in choice.kept[open_loop(choice.kept) :]):
@@ -355,29 +389,6 @@ def _judged(
         notes=tuple(notes),
     )
     return msgspec.structs.replace(boundary, receipt=receipt)
-
-
-def _receipt(
-    job: Job,
-    after_tokens: int,
-    *,
-    after: Fold | None,
-    folded: Sequence[Said],
-    edits: Sequence[Edit],
-) -> Receipt:
-    ask, old = job.ask, job.fold.view()
-    new = after.view() if after is not None else _edited(old, edits)
-    return Receipt(
-        reason=ask.reason,
-        created_at=ask.now,
-        tokens_before=job.size,
-        tokens_after=after_tokens,
-        messages_before=len(old),
-        messages_after=len(new),
-        dropped=dropped(folded, edits),
-        by_category=by_category(sized(old), sized(new), apart=ask.apart_tokens),
-        policy=ask.policy.name,
-    )
 
 
 def _edited(items: Sequence[Item], edits: Sequence[Edit]) -> list[Item]:

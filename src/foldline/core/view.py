@@ -10,10 +10,22 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from foldline.core.checkpoint.receipt import category
+from foldline.core.checkpoint.receipt import by_category, category, dropped
+from foldline.core.decide.ask import Ask
 from foldline.core.fold.pairing import Pairing, waits
-from foldline.core.log.entries import Compacted, Edit, Entry, Lifted, Noted, Pin, Pinned, Pruned, Said
-from foldline.core.log.messages import Message, Role, Text, ToolResult
+from foldline.core.log.entries import (
+    Compacted,
+    Edit,
+    Entry,
+    Lifted,
+    Noted,
+    Pin,
+    Pinned,
+    Pruned,
+    Receipt,
+    Said,
+)
+from foldline.core.log.messages import Message, Role, Text, ToolCall, ToolResult
 from foldline.core.measure.accounting import Size, context_size, real_usage, scaled
 from foldline.core.measure.tokens import Counter, message_tokens
 
@@ -65,6 +77,8 @@ class Fold:
         self._items: list[Item] = []
         self._tokens = 0
         self._waiting: list[Item] = []
+        self._used: dict[str, int] = {}  # call id -> how many calls of the view had it
+        self._renamed: dict[str, str] = {}  # in the newest batch
 
     # ---- reading
 
@@ -221,25 +235,47 @@ class Fold:
         strange = [part for at, part in self.pairing.late[late:] if at == index]
         twice = [part for at, part in self.pairing.doubled[doubled:] if at == index]
         blank = [i for i, p in enumerate(message.parts) if isinstance(p, Text) and not p.text.strip()]
-        self._keep_but(entry, strange, [*twice, *blank])
+        out = [Edit(entry.id, part, "repaired") for part in (*twice, *blank, *strange)]
+        self._edit(entry, [*out, *self._own_ids(entry, {edit.part for edit in out})])
+        self._keep_but(entry, strange, len(out))
         if not self.open_calls:
             self._release()
 
-    def _keep_but(self, entry: Said, strange: list[int], useless: list[int]) -> None:
-        """Keep a message without late results, which become notes behind it, and what no provider takes.
+    def _edit(self, entry: Said, repairs: list[Edit]) -> None:
+        """Put in what makes a message sendable: no late result, no blank text, no call id that is in use."""
+        if repairs:
+            parts = {edit.part for edit in repairs}
+            older = tuple(edit for edit in self.edits.get(entry.id, ()) if edit.part not in parts)
+            self.edits[entry.id] = (*older, *repairs)
 
-        Useless are blank texts and calls whose id stands twice in one batch.
-        """
-        if not strange and not useless:
-            if entry.message.parts:
-                self._keep(entry)
-            return
-        out = tuple(Edit(entry.id, part, "repaired") for part in (*useless, *strange))
-        self.edits[entry.id] = (
-            *(e for e in self.edits.get(entry.id, ()) if e.part not in {o.part for o in out}),
-            *out,
-        )
-        if len(out) < len(entry.message.parts):
+    def _own_ids(self, entry: Said, gone: set[int]) -> list[Edit]:
+        """Give calls an id of their own where one is used again and the dialect forbids that."""
+        native = entry.message.native
+        edits: list[Edit] = []
+        for index, part in enumerate(entry.message.parts):
+            if index in gone:
+                continue
+            if isinstance(part, ToolCall):
+                times = self._used[part.id] = self._used.get(part.id, 0) + 1
+                self._renamed.pop(part.id, None)
+                if times > 1 and (native is None or native.dialect == "anthropic"):
+                    self._renamed[part.id] = f"{part.id}_{times}"
+                    new = msgspec.structs.replace(part, id=self._renamed[part.id])
+                    edits.append(Edit(entry.id, index, "repaired", new))
+            elif isinstance(part, ToolResult) and part.call_id in self._renamed:
+                new_result = self._edited(entry, index, part)
+                renamed = msgspec.structs.replace(new_result, call_id=self._renamed[part.call_id])
+                edits.append(Edit(entry.id, index, "repaired", renamed))
+        return edits
+
+    def _edited(self, entry: Said, index: int, part: ToolResult) -> ToolResult:
+        """Return a result as a boundary left it."""
+        found = next((e.replacement for e in self.edits.get(entry.id, ()) if e.part == index), None)
+        return found if isinstance(found, ToolResult) else part
+
+    def _keep_but(self, entry: Said, strange: list[int], gone: int) -> None:
+        """Keep a message unless nothing of it is left; late results become notes behind it."""
+        if gone < len(entry.message.parts):
             self._keep(entry)
         for part in strange:
             result = entry.message.parts[part]
@@ -284,7 +320,8 @@ class Fold:
         return Made(kind, message, source, message_tokens(message, self._counter))
 
     def _unanswered(self, call_ids: tuple[str, ...], source: str) -> Made:
-        parts = tuple(ToolResult(call_id, (Text(UNANSWERED),), is_error=True) for call_id in call_ids)
+        own = [self._renamed.get(call_id, call_id) for call_id in call_ids]
+        parts = tuple(ToolResult(call_id, (Text(UNANSWERED),), is_error=True) for call_id in own)
         return self._made("unanswered", Message("tool", parts), source)
 
     def _late(self, result: ToolResult, source: str) -> Made:
@@ -314,6 +351,29 @@ def item_tokens(item: Item) -> int:
 def sized(items: Sequence[Item]) -> list[tuple[str, int]]:
     """Return what each item of a view counts as, and its tokens."""
     return [(i.kind if isinstance(i, Made) else category(i.entry), item_tokens(i)) for i in items]
+
+
+def made_receipt(
+    ask: Ask,
+    *,
+    before: Sequence[Item],
+    after: Sequence[Item],
+    folded: Sequence[Said],
+    edits: Sequence[Edit],
+    sizes: tuple[int, int],
+) -> Receipt:
+    """Return the receipt of a boundary from the views before and after it; `sizes` are their tokens."""
+    return Receipt(
+        reason=ask.reason,
+        created_at=ask.now,
+        tokens_before=sizes[0],
+        tokens_after=sizes[1],
+        messages_before=len(before),
+        messages_after=len(after),
+        dropped=dropped(folded, edits),
+        by_category=by_category(sized(before), sized(after), apart=ask.apart_tokens),
+        policy=ask.policy.name,
+    )
 
 
 def view(path: Iterable[Entry], *, counter: Counter) -> list[Item]:

@@ -80,12 +80,13 @@ class Anthropic:
             raise DialectError("system must hold text blocks alone")
         return Message("system", parts, native=Native(ANTHROPIC, raw))
 
-    def render(self, items: Sequence[tuple[Message, Sequence[Edit]]]) -> Rendered:
+    def render(self, items: Sequence[tuple[Message, Sequence[Edit]]], *, whole: bool = False) -> Rendered:
         """Write messages, each with its edits, as an Anthropic list.
 
         Its own messages come back as received, edited ones with just those blocks changed; all others are
         encoded, and merged into turns with results first. System messages at the head become `system`, later
-        ones and made ones user text. What could not be carried is named in `warnings`, with counts.
+        ones and made ones user text. What could not be carried is named in `warnings`, with counts. A `whole`
+        request that begins with the assistant gets a first user message, as the API wants it.
         Raises DialectError for an edit of a part that is not there.
         """
         ours = [message for message, _ in items if _is_ours(message)]
@@ -106,7 +107,7 @@ class Anthropic:
                 body = edited(cast("dict[str, Any]", body), by_part(edits), index)
             if body is not None:
                 writer.native(cast("dict[str, Any]", body), message)
-        return writer.finish()
+        return writer.finish(whole=whole)
 
     def validate(self, messages: Sequence[Any], system: Any = None) -> list[Problem]:
         """List every documented rule that a list breaks; empty when the API takes it. Never raises."""

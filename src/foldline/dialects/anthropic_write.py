@@ -179,11 +179,11 @@ class Writer:
             if block is not None:
                 (results if block["type"] == "tool_result" else blocks).append(block)
 
-    def finish(self) -> Rendered:
-        """The list, the system prompt, and what was left out."""
+    def finish(self, *, whole: bool = False) -> Rendered:
+        """The list, the system prompt, and what was left out; a `whole` request begins with a user message."""
         self._flush()
         begins = self._out[0].get("role") if self._out else None
-        if (self._encoded and begins == "assistant") or (self._foreign and begins is None):
+        if ((whole or self._encoded) and begins == "assistant") or (self._foreign and begins is None):
             self.losses.add("a first user message added")
             self._out.insert(0, {"role": "user", "content": OPENING})
         if self._ids.renamed:

@@ -34,8 +34,8 @@ class Dialect(Protocol):
         """Read a system prompt that is given apart from the messages."""
         ...
 
-    def render(self, items: Sequence[tuple[Message, Sequence[Edit]]]) -> Rendered:
-        """Write messages, each with its edits, as native ones."""
+    def render(self, items: Sequence[tuple[Message, Sequence[Edit]]], *, whole: bool = False) -> Rendered:
+        """Write messages, each with its edits, as native ones; `whole`: they are a request from its beginning."""
         ...
 
     def validate(self, messages: Sequence[Any], system: Any = None) -> list[Problem]:

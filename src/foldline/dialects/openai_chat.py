@@ -75,13 +75,14 @@ class OpenAIChat:
         """Read a system prompt that was given apart (text, or a list of text parts) as a system message."""
         return self.decode({"role": "system", "content": system})
 
-    def render(self, items: Sequence[tuple[Message, Sequence[Edit]]]) -> Rendered:
+    def render(self, items: Sequence[tuple[Message, Sequence[Edit]]], *, whole: bool = False) -> Rendered:
         """Write messages, each with its edits, as a Chat Completions list.
 
         Its own messages come back as received, edited ones with just those parts changed; all others are
         encoded. What could not be carried is named in `warnings`, with counts. `system` stays None: the
         system prompt is a message here. Raises DialectError for an edit of a part that is not there.
         """
+        del whole  # a request may begin with any role here
         writer = Writer()
         for index, (message, edits) in enumerate(items):
             native = message.native

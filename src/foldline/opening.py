@@ -1,0 +1,49 @@
+"""`foldline.open`: a session of a store, by URL and id."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foldline.core.decide.policy import Policy
+from foldline.core.decide.presets import resolve
+from foldline.core.measure.tokens import OFFLINE, Counter
+from foldline.core.measure.window import Window
+from foldline.policies import policy as find_policy
+from foldline.session import Session, Setup
+from foldline.stateless import apart, window_for
+from foldline.stores import open_store
+from foldline.summarizers.base import Summarizer
+
+
+def open_session(
+    url: str | None = None,
+    session: str = "default",
+    *,
+    model: str | None = None,
+    policy: str | Policy = "foldline",
+    window: int | Window | None = None,
+    dialect: str | None = None,
+    system: Any = None,
+    tools: Any = None,
+    counter: Counter = OFFLINE,
+    summarizer: Summarizer | None = None,
+) -> Session:
+    """Open a session of a store, to be used with `async with`; it begins to exist at its first append.
+
+    `url` is a store URL (default: ~/.foldline/foldline.db); `model` gives the window and prices, without any
+    network; `window` overrides its context, in tokens. `dialect` fixes what `context` returns (default: the
+    newest message's). `system` and `tools` are what you send beside the messages: they count.
+    """
+    limits = window_for(model, window)
+    rules = policy if isinstance(policy, Policy) else find_policy(policy)
+    setup = Setup(
+        policy=resolve(rules, model, limits),
+        window=limits,
+        model=model,
+        dialect=dialect,
+        system=system,
+        tools=tools,
+        apart=apart(system, tools, counter),
+        counter=counter,
+    )
+    return Session(open_store(url), session, setup, summarizer=summarizer, owns_store=True)
