@@ -25,6 +25,7 @@ class Loaded(msgspec.Struct):
 
     `index` maps an entry id to its place in the input (0-based among the messages); `orphans` are results
     left out because nothing called for them: (index, call id). `repaired` says that the order changed.
+    Of our own form, `log` has every branch in the order of appending, and `session` is the id it had.
     """
 
     entries: list[Entry]
@@ -38,6 +39,8 @@ class Loaded(msgspec.Struct):
     title: str | None = None
     format: str = ""
     warnings: list[str] = []
+    log: list[Entry] = []
+    session: str | None = None
 
 
 class _Boundary(msgspec.Struct):
@@ -251,12 +254,20 @@ def as_recorded(records: Iterable[Record], counter: Counter) -> list[Said]:
 
 
 def from_own(stream: BinaryIO, name: str) -> Loaded:
-    """Read our own interchange form: the entries as they were written, each proved against its id."""
+    """Read our own interchange form: the entries as they were written, each proved against its id.
+
+    `entries` are the path to the leaf that the header names; to the newest entry where that one is missing.
+    """
     warnings: list[str] = []
-    entries = list(load(stream, name=name, warn=lambda warned: warnings.append(_warning(warned))))
+    header: dict[str, Any] = {}
+    log = list(
+        load(stream, name=name, warn=lambda warned: warnings.append(_warning(warned)), about=header.update)
+    )
+    entries = _path(log, header.get("leaf"))
     spoken = [entry for entry in entries if isinstance(entry, Said)]
     native = next((e.message.native for e in reversed(spoken) if e.message.native is not None), None)
     notes = {entry.kind: entry.data for entry in entries if isinstance(entry, Noted)}
+    session = header.get("session")
     return Loaded(
         entries=entries,
         index={entry.id: index for index, entry in enumerate(spoken)},
@@ -265,14 +276,30 @@ def from_own(stream: BinaryIO, name: str) -> Loaded:
         title=notes.get("title", {}).get("title"),
         format="foldline",
         warnings=warnings,
+        log=log,
+        session=session if isinstance(session, str) and session else None,
     )
+
+
+def _path(log: Sequence[Entry], leaf: Any) -> list[Entry]:
+    """Return the entries from the root to the leaf."""
+    known = {entry.id: entry for entry in log}
+    at = known.get(leaf) if isinstance(leaf, str) else None
+    at = at or (log[-1] if log else None)
+    path: list[Entry] = []
+    while at is not None:
+        path.append(at)
+        at = known.get(at.parent) if at.parent is not None else None
+    return path[::-1]
 
 
 def with_notes(loaded: Loaded) -> list[Entry]:
     """Return the entries to store: those loaded, and behind them what the file says of its session.
 
-    Entries that came with their ids (our own form) stay as they are.
+    Our own form has its notes among its entries, and is stored with all its branches as it is.
     """
+    if loaded.log:
+        return list(loaded.log)
     known = {"title": loaded.title, "model": loaded.model}
     entries = list(loaded.entries)
     noted = {(e.kind, str(e.data)) for e in entries if isinstance(e, Noted)}

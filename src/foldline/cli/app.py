@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 the work failed, 2 the call or the input is wrong.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from importlib import import_module
@@ -23,11 +24,23 @@ COMMANDS = {
     "sessions": "List the stored sessions.",
     "show": "Show a stored session: history, view, boundaries.",
     "search": "Search what was said, folded messages included.",
-    "verify": "Prove the store, or a file of ours, whole.",
+    "verify": "Prove that all that was stored is there as it was.",
     "purge": "Delete a stored session for good.",
     "policies": "Show the policies as a table.",
     "demo": "Fold an example session and show every step.",
 }
+
+INTERRUPTED = 130  # as shells do: 128 + SIGINT
+PARTS = {
+    "where",
+    "line",
+    "index",
+    "floor",
+    "budget",
+    "breakdown",
+    "leaf",
+    "detail",
+}  # of our errors, for --json
 
 EXAMPLES = """
 \b
@@ -73,29 +86,55 @@ def cli() -> None:
 
 
 def main(args: list[str] | None = None) -> None:
-    """Run the command line and exit."""
+    """Run the command line and exit.
+
+    An error's text goes to standard error; with --json its parts also go to standard output, as
+    {"error": {"type", "message", "exit_code", ...}}.
+    """
+    words = sys.argv[1:] if args is None else args
     try:
-        code: Any = cli.main(args, prog_name="foldline", standalone_mode=False)
-    except FoldlineError as error:
-        _complain(str(error))
-        code = error.exit_code
-    except click.ClickException as error:
-        error.show()
-        code = error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+        code: Any = cli.main(words, prog_name="foldline", standalone_mode=False)
+    except Exception as error:
+        code = _failed(error, as_json="--json" in words)
+    except KeyboardInterrupt:
         _complain("interrupted; nothing that was stored is lost")
-        code = 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    except OSError as error:
-        _complain(f"{error.filename or 'input or output'}: {error.strerror or error}")
-        code = 1
-    except MemoryError:
-        _complain("out of memory: this file is too large to fold at once")
-        code = 1
+        code = INTERRUPTED
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _failed(error: Exception, *, as_json: bool) -> int:
+    """Tell what went wrong and return the exit code; what is none of our errors is a bug and is raised again."""
+    match error:
+        case BrokenPipeError():  # the reader has seen enough, as in `| head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        case click.Abort():
+            _complain("aborted; nothing was changed")
+            return INTERRUPTED
+        case FoldlineError():
+            code, text = error.exit_code, str(error)
+        case click.ClickException():
+            error.show()
+            code, text = error.exit_code, ""
+        case OSError():
+            code, text = 1, f"{error.filename or 'input or output'}: {error.strerror or error}"
+        case MemoryError():
+            code, text = 1, "out of memory: this file is too large to fold at once"
+        case _:
+            raise error
+    if text:
+        _complain(text)
+    if as_json:
+        _report(error, code)
+    return code
 
 
 def _complain(text: str) -> None:
     click.echo(click.style("error: ", fg="red") + text, err=True)
+
+
+def _report(error: Exception, code: int) -> None:
+    message = error.format_message() if isinstance(error, click.ClickException) else str(error)
+    parts = {key: value for key, value in vars(error).items() if key in PARTS and value not in (None, "")}
+    found = {"type": type(error).__name__, "message": message, "exit_code": code, **parts}
+    click.echo(json.dumps({"error": found}, indent=2))

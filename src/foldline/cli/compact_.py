@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 import msgspec
 
 from foldline.cli.common import (
-    err,
-    escape,
     file_argument,
     find_policy,
     find_window,
     json_option,
-    out,
     policy_options,
-    print_json,
-    progress,
     read_session,
-    warn,
 )
-from foldline.cli.report import print_done, print_floor, print_preview
+from foldline.cli.output import err, escape, message_lines, out, print_json, progress, warn, write_whole
+from foldline.cli.report import print_done, print_preview
 from foldline.core.decide.ask import Ask
 from foldline.core.log.codec import encode
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import Fold
-from foldline.dialects import names
-from foldline.errors import FloorExceeded
+from foldline.dialects import get, names
 from foldline.executor import run_sync
 from foldline.loading import Loaded
 from foldline.stateless import Done, apart, as_dict, budget, fit, now, unchanged
@@ -40,20 +35,17 @@ Examples:
   foldline compact session.jsonl --target 32000 -o folded.jsonl
   foldline compact session.jsonl --window 200000 --policy pi --json
   foldline compact claude.jsonl --target 20000 --preview
-  cat messages.json | foldline compact - --target 8000 -o folded.json
+  cat messages.json | foldline compact - --target 8000 -o - | jq .role
 """
+
+_tokens = click.IntRange(min=1)
 
 
 @click.command(epilog=EPILOG)
 @file_argument
+@click.option("--target", type=_tokens, metavar="N", help="The budget in tokens; never exceeded.")
 @click.option(
-    "--target", type=click.IntRange(min=1), metavar="N", help="The budget in tokens; never exceeded."
-)
-@click.option(
-    "--window",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="A context window; the policy says how much is usable.",
+    "--window", type=_tokens, metavar="N", help="A context window; the policy says how much is usable."
 )
 @click.option("--model", metavar="NAME", help="Take the window of this model (anthropic:claude-sonnet-4-5).")
 @policy_options
@@ -67,7 +59,7 @@ Examples:
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="Write the messages here (.json: a list; else JSON lines).",
+    help="Write the messages here (.json: one document; else JSON lines; -: standard output).",
 )
 @json_option
 def command(
@@ -91,8 +83,8 @@ def command(
     compactions of its own is folded from the newest of them on.
     """
     started = time.perf_counter()
-    loaded = read_session(file, from_start=from_start)
     rules = find_policy(policy_name, policy_file)
+    loaded = read_session(file, from_start=from_start)
     limits = find_window(model, window, loaded.model)
     ask = Ask(
         policy=rules,
@@ -103,58 +95,53 @@ def command(
         apart=apart(loaded.system, loaded.tools, OFFLINE),
         now=now(),
     )
-    try:
-        done = _fold(loaded, ask, started, dialect)
-    except FloorExceeded as error:
-        if as_json:
-            print_json(
-                {"error": "floor", "floor": error.floor, "budget": error.budget, "breakdown": error.breakdown}
-            )
-        else:
-            print_floor(error, err())
-        raise SystemExit(error.exit_code) from error
-    warn(done.warnings)
-    if preview:
-        if as_json:
-            print_json({key: value for key, value in as_dict(done).items() if key != "messages"})
-        else:
-            print_preview(done, loaded, out())
-        return
-    if output is not None:
-        write_messages(done, output)
-    if as_json:
-        print_json(as_dict(done))
-        return
-    print_done(done, err() if str(output) == "-" else out())
-    if output is None:
-        out().print(
-            f"\n[dim]Nothing was written: add -o FILE for the {len(done.messages)} messages, or --json.[/]"
-        )
-    else:
-        err().print(f"[green]wrote[/] {len(done.messages)} messages to {escape(str(output))}")
-
-
-def _fold(loaded: Loaded, ask: Ask, started: float, dialect: str | None) -> Done:
     with progress("folding"):
-        fold = Fold(loaded.entries, counter=OFFLINE)
-        if dialect is not None:
-            loaded = msgspec.structs.replace(loaded, dialect=dialect)
-        if not loaded.repaired and ask.apart_tokens + fold.tokens <= (ask.target or 0):
-            return unchanged(loaded, fold, ask, started)
-        return run_sync(
-            fit(loaded, fold, ask, counter=OFFLINE, summarizer=OfflineSummarizer(), started=started)
-        )
+        done = fold(msgspec.structs.replace(loaded, dialect=dialect or loaded.dialect), ask, started)
+    warn(done.warnings[len(loaded.warnings) :])
+    if output is not None and not preview:
+        write_messages(done, loaded, output)
+    _tell(done, loaded, output, preview=preview, as_json=as_json)
 
 
-def write_messages(done: Done, output: Path) -> None:
-    """Write the messages as a JSON list (.json) or as JSON lines; the file appears whole or not at all."""
-    if output.suffix == ".json":
-        raw = msgspec.json.format(encode(done.messages), indent=2) + b"\n"
+def fold(loaded: Loaded, ask: Ask, started: float) -> Done:
+    """Fold what was loaded; what fits and is valid comes back as it is."""
+    view = Fold(loaded.entries, counter=OFFLINE)
+    if not loaded.repaired and ask.apart_tokens + view.tokens <= (ask.target or 0):
+        done = unchanged(loaded, view, ask, started)
+        if not get(done.dialect).validate(done.messages, done.system):
+            return done
+    return run_sync(fit(loaded, view, ask, counter=OFFLINE, summarizer=OfflineSummarizer(), started=started))
+
+
+def _tell(done: Done, loaded: Loaded, output: Path | None, *, preview: bool, as_json: bool) -> None:
+    """Say what was done: a JSON document, or text; beside the messages where those go to standard output."""
+    console = err() if str(output) == "-" and not preview else out()
+    if as_json and (preview or str(output) != "-"):
+        shown = as_dict(done)
+        print_json({key: value for key, value in shown.items() if key != "messages"} if preview else shown)
+    elif preview:
+        print_preview(done, loaded, console)
+    elif not as_json:
+        print_done(done, console)
+    if preview or as_json:
+        return
+    count = f"{len(done.messages):,} messages"
+    if output is None:
+        console.print(f"\n[dim]Nothing was written: add -o FILE for the {count}, or --json.[/]")
     else:
-        raw = b"".join(encode(message) + b"\n" for message in done.messages)
-    part = output.with_name(output.name + ".part")
-    try:
-        part.write_bytes(raw)
-        part.replace(output)
-    finally:
-        part.unlink(missing_ok=True)
+        err().print(f"[green]wrote[/] {count} to {escape(str(output))}")
+
+
+def write_messages(done: Done, loaded: Loaded, output: Path) -> None:
+    """Write the messages, and the system prompt and tools that stand beside them, ready to be read again."""
+    around = {"system": done.system, "tools": loaded.tools}
+    around = {key: value for key, value in around.items() if value}
+
+    def write(stream: BinaryIO) -> None:
+        if output.suffix == ".json":
+            whole = {**around, "messages": done.messages} if around else done.messages
+            stream.write(msgspec.json.format(encode(whole), indent=2) + b"\n")
+        else:
+            stream.writelines(message_lines(done.messages, **around))
+
+    write_whole(output, write)

@@ -6,11 +6,13 @@ import time
 from pathlib import Path
 
 import click
-from rich.rule import Rule
+from rich.console import Console
 
-from foldline.cli.common import escape, find_policy, json_option, out, print_json, read_session, share, table
-from foldline.cli.report import bar, print_checkpoint, print_receipt, print_view
+from foldline.cli.common import find_policy, json_option, read_session
+from foldline.cli.output import escape, out, print_json, row, rule, share, table
+from foldline.cli.report import bar, print_figures, print_text, print_view
 from foldline.core.decide.ask import Ask
+from foldline.core.decide.policy import Policy
 from foldline.core.decide.triggers import decide, thresholds
 from foldline.core.log.entries import Said
 from foldline.core.measure.composition import composition
@@ -19,6 +21,7 @@ from foldline.core.measure.window import Window
 from foldline.core.view import Fold
 from foldline.errors import InputError
 from foldline.executor import run_sync
+from foldline.loading import Loaded
 from foldline.stateless import as_dict, fit, now
 from foldline.summarizers.offline import OfflineSummarizer
 
@@ -49,37 +52,45 @@ def command(file: Path, target: int, as_json: bool) -> None:
         print_json(as_dict(done))
         return
     console = out()
-    console.print(Rule(f"1. what is in {escape(str(file))}", style="cyan"))
+    rule(console, f"1. what is in {escape(str(file))}")
+    _print_composition(loaded, console)
+    rule(console, "2. the policy's decision")
+    _print_decision(fold, rules, target, console)
+    if done.summary is not None:
+        rule(console, "3. the checkpoint that stands for what was folded")
+        print_text(done.summary, console)
+    rule(console, "4. what it did")
+    print_figures(done.receipt, console)
+    if done.boundary is not None:
+        rule(console, "5. the head of the view: what the model is sent")
+        placed = [*loaded.entries, done.boundary]
+        print_view(Fold(placed, counter=OFFLINE).view(), console)
+    rule(console, "where to go next")
+    console.print(NEXT, markup=False, soft_wrap=True)
+
+
+def _print_composition(loaded: Loaded, console: Console) -> None:
     said = [entry for entry in loaded.entries if isinstance(entry, Said)]
     found = composition(said, counter=OFFLINE)
     console.print(f"{found.messages:,} messages, {found.tokens:,} tokens, {len(found.by_turn)} turns")
-    rows = table("", "by kind", "#tokens", "#", "")
+    rows = table("by kind", "#tokens", "#share", "")
     for one in found.by_kind[:6]:
-        rows.add_row(
-            one.name, f"{one.tokens:,}", share(one.tokens, found.tokens), bar(one.tokens, found.tokens)
-        )
+        part = share(one.tokens, found.tokens)
+        row(rows, one.name, f"{one.tokens:,}", part, bar(one.tokens, found.tokens))
     console.print(rows)
     for problem in found.problems[:3]:
         console.print(f"[yellow]{problem.kind} call[/] at message {problem.index}: {escape(problem.tool)}")
-    console.print(Rule("2. the policy's decision", style="cyan"))
+
+
+def _print_decision(fold: Fold, rules: Policy, target: int, console: Console) -> None:
     at = thresholds(rules, WINDOW)
     decision = decide(fold.tokens, WINDOW, rules, "turn_start", messages=fold.messages)
+    drafts = f"drafts above {at.soft:,}, " if at.soft is not None else ""
     console.print(
-        f"policy {rules.name}, window {WINDOW.context:,}: usable {at.usable:,}, drafts above {at.soft:,}, "
+        f"policy {rules.name}, window {WINDOW.context:,}: usable {at.usable:,}, {drafts}"
         f"compacts above {at.hard:,}; the session has {fold.tokens:,}: [bold]{type(decision).__name__.lower()}[/]"
     )
     console.print(f"here: folded into {target:,} tokens, without a model, a key or a network")
-    if done.summary is not None:
-        console.print(Rule("3. the checkpoint that stands for what was folded", style="cyan"))
-        print_checkpoint(done.summary, console)
-    console.print(Rule("4. what it did", style="cyan"))
-    print_receipt(done.receipt, console)
-    console.print(Rule("5. the head of the view: what the model is sent", style="cyan"))
-    if done.boundary is not None:
-        placed = [*loaded.entries, done.boundary]
-        print_view(Fold(placed, counter=OFFLINE).view(), console)
-    console.print(Rule("where to go next", style="cyan"))
-    console.print(NEXT, markup=False)
 
 
 NEXT = """\

@@ -10,23 +10,18 @@ import msgspec
 from rich.console import Console
 
 from foldline.cli.common import (
-    err,
-    escape,
+    counted,
     file_argument,
     find_policy,
     find_window,
     json_option,
-    out,
     policy_options,
-    print_json,
-    progress,
-    share,
-    table,
-    warn,
+    shown_name,
 )
+from foldline.cli.output import escape, out, print_json, progress, row, share, table, warn
 from foldline.cli.report import bar
 from foldline.core.decide.policy import usable_of
-from foldline.core.fold.prune import Pruning, prune
+from foldline.core.fold.prune import prune
 from foldline.core.log.entries import Compacted
 from foldline.core.measure.composition import Composition, Share, composition
 from foldline.core.measure.tokens import OFFLINE
@@ -64,18 +59,20 @@ def command(
     Also the largest messages, reads that were made again, the file's own compactions, calls and results
     that do not pair, and what a prune would free.
     """
-    with progress(f"reading {file}"):
-        records: list[Record] = list(read(file))
-        said = as_recorded(records, OFFLINE)
-        if not said:
-            raise InputError(f"{file}: there is no message in it")
-        loaded = from_records(records, OFFLINE)
+    name = shown_name(file)
+    with progress(f"reading {name}") as tick:
+        records: list[Record] = list(counted(read(file), tick))
+    said = as_recorded(records, OFFLINE)
+    loaded = from_records(records, OFFLINE)
+    warn(loaded.warnings)
+    if not said:
+        raise InputError(f"{name}: there is no message in it")
+    with progress("measuring"):
         boundaries = [entry for entry in loaded.entries if isinstance(entry, Compacted)]
         found = composition(said, counter=OFFLINE, boundaries=boundaries, largest=top)
         rules, limits = find_policy(policy_name, policy_file), find_window(None, window, loaded.model)
         fold = Fold(loaded.entries, counter=OFFLINE)
         freed = prune(fold.kept, rules, limits, usable_of(rules, limits), OFFLINE, date=now()[:10])
-    warn(loaded.warnings)
     if as_json:
         whole = msgspec.to_builtins(found)
         prunable = {"tokens": freed.freed, "results": len(freed.edits), "superseded": freed.superseded}
@@ -83,33 +80,44 @@ def command(
         return
     console = out()
     console.print(
-        f"[bold]{escape(file)}[/]: {loaded.format}, {found.messages:,} messages, {found.tokens:,} tokens"
+        f"[bold]{escape(name)}[/]: {loaded.format}, {found.messages:,} messages, {found.tokens:,} tokens",
+        soft_wrap=True,
     )
     if boundaries:
         console.print(f"the model's view, from the newest compaction on: {fold.tokens:,} tokens")
-    _print(found, freed, console, top)
+    _print(found, console, top)
+    console.print(
+        f"a prune would free [green]{freed.freed:,}[/] tokens in {len(freed.edits):,} results "
+        f"({freed.superseded:,} of them read again later)"
+    )
 
 
-def _print(found: Composition, freed: Pruning, console: Console, top: int) -> None:
-    _shares("by role", found.by_role, found.tokens, console, top)
-    _shares("by kind", found.by_kind, found.tokens, console, top)
-    _shares("by tool", found.by_tool, found.tokens, console, top)
-    _shares("by file", found.by_file, found.tokens, console, top)
-    rows = table("largest turns", "turn", "#tokens", "#messages", "#calls", "asked")
+def _print(found: Composition, console: Console, top: int) -> None:
+    for title, shares in (
+        ("by role", found.by_role),
+        ("by kind", found.by_kind),
+        ("by tool", found.by_tool),
+        ("by file", found.by_file),
+    ):
+        _print_shares(title, shares, found.tokens, console, top)
+    rows = table("#turn at", "#tokens", "#messages", "#calls", "largest turns")
     for turn in sorted(found.by_turn, key=lambda turn: -turn.tokens)[:top]:
-        rows.add_row(
-            str(turn.index), f"{turn.tokens:,}", f"{turn.messages:,}", f"{turn.calls:,}", escape(turn.request)
-        )
-    console.print(rows)
-    rows = table("largest messages", "message", "#tokens", "what")
+        row(rows, str(turn.index), f"{turn.tokens:,}", f"{turn.messages:,}", f"{turn.calls:,}", turn.request)
+    console.print(rows, "")
+    rows = table("#message", "#tokens", "largest messages")
     for large in found.largest:
-        rows.add_row(str(large.index), f"{large.tokens:,}", escape(large.what))
-    console.print(rows)
+        row(rows, str(large.index), f"{large.tokens:,}", large.what)
+    console.print(rows, "")
+    _print_rest(found, console, top)
+
+
+def _print_rest(found: Composition, console: Console, top: int) -> None:
+    """Print what there is only in some sessions: repeats, boundaries, pairing problems."""
     if found.repeated:
-        rows = table("read or run again", "what", "#times", "#tokens of the older ones")
+        rows = table("#times", "#older tokens", "read or run again")
         for repeat in found.repeated[:top]:
-            rows.add_row(escape(f"{repeat.tool} {repeat.what}"), f"{repeat.times:,}", f"{repeat.tokens:,}")
-        console.print(rows)
+            row(rows, f"{repeat.times:,}", f"{repeat.tokens:,}", repeat.what)
+        console.print(rows, "")
     for boundary in found.boundaries:
         size = f", {boundary.tokens_before:,} tokens before" if boundary.tokens_before else ""
         console.print(
@@ -120,24 +128,19 @@ def _print(found: Composition, freed: Pruning, console: Console, top: int) -> No
             f"[yellow]{problem.kind}[/] at message {problem.index}: {escape(problem.tool)} {escape(problem.call_id)}"
         )
     if len(found.problems) > top:
-        err().print(f"and {len(found.problems) - top} more pairing problems")
-    console.print(
-        f"a prune would free [green]{freed.freed:,}[/] tokens in {len(freed.edits):,} results "
-        f"({freed.superseded:,} of them read again later)"
-    )
+        console.print(f"[yellow]and {len(found.problems) - top} more pairing problems[/]")
 
 
-def _shares(title: str, shares: Iterable[Share], whole: int, console: Console, top: int) -> None:
+def _print_shares(title: str, shares: Iterable[Share], whole: int, console: Console, top: int) -> None:
     found = list(shares)
     if not found:
         return
-    rows = table(title, "", "#tokens", "#", "#count", "")
+    rows = table(title, "#tokens", "#share", "#count", "")
     for one in found[:top]:
         part = share(one.tokens, whole)
-        rows.add_row(escape(one.name), f"{one.tokens:,}", part, f"{one.count:,}", bar(one.tokens, whole))
+        row(rows, one.name, f"{one.tokens:,}", part, f"{one.count:,}", bar(one.tokens, whole))
     if len(found) > top:
         rest = sum(one.tokens for one in found[top:])
-        rows.add_row(
-            f"[dim]{len(found) - top} more[/]", f"{rest:,}", share(rest, whole), "", bar(rest, whole)
-        )
-    console.print(rows)
+        count = f"{sum(one.count for one in found[top:]):,}"
+        row(rows, f"{len(found) - top} more", f"{rest:,}", share(rest, whole), count, style="dim")
+    console.print(rows, "")

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import click
 import msgspec
+from rich.console import Console
 
-from foldline.cli.common import escape, find_window, json_option, out, print_json, table
+from foldline.cli.common import find_window, json_option
+from foldline.cli.output import escape, out, print_json, row, rule, table
 from foldline.config import settings
+from foldline.core.decide.describe import describe
 from foldline.core.decide.policy import Policy, usable_of
 from foldline.core.decide.presets import PRESETS
 from foldline.core.decide.triggers import thresholds
@@ -16,10 +19,13 @@ from foldline.core.measure.window import Window
 from foldline.errors import PolicyError
 from foldline.policies import load
 
+WIDE = 150  # columns from which on a row also says what its policy does
+
 EPILOG = """
 \b
 Examples:
   foldline policies --window 200000
+  foldline policies pi codex
   foldline policies pi --json
   foldline policies --policies mine.toml
 """
@@ -41,7 +47,10 @@ Examples:
 def command(
     names: tuple[str, ...], window: int | None, model: str | None, policy_file: Path | None, as_json: bool
 ) -> None:
-    """Show the presets, and your own policies, with what they mean for a window."""
+    """Show the presets, and your own policies, with what they mean for a window.
+
+    With names: what those policies do, in words; with --json every field.
+    """
     known: dict[str, Policy] = {
         **PRESETS,
         **settings().user_policies(),
@@ -53,23 +62,33 @@ def command(
     if as_json:
         print_json(msgspec.to_builtins({name: _full(rules) for name, rules in chosen.items()}))
         return
-    limits = find_window(model, window)
-    rows = table(
-        f"window {limits.context:,}, output {limits.output:,} tokens",
-        "policy",
-        "#usable",
-        "#soft",
-        "#hard",
-        "keeps",
-        "what it does",
-    )
+    console, limits = out(), find_window(model, window)
+    if names:
+        for rules in chosen.values():
+            _print_words(rules, console)
+    else:
+        _print_rows(chosen, limits, console)
+
+
+def _print_rows(chosen: dict[str, Policy], limits: Window, console: Console) -> None:
+    wide = console.width >= WIDE
+    what = ("what it does",) if wide else ()
+    title = f"window {limits.context:,}, output {limits.output:,} tokens"
+    rows = table("=policy", "#usable", "#soft", "#hard", "keeps", *what, title=title)
     for name, rules in chosen.items():
         at = thresholds(rules, limits)
         soft, hard = (f"{n:,}" if n is not None else "-" for n in (at.soft, at.hard))
-        rows.add_row(
-            name, f"{usable_of(rules, limits):,}", soft, hard, _keeps(rules, limits), escape(rules.summary)
-        )
-    out().print(rows)
+        told = (rules.summary,) if wide else ()
+        row(rows, name, f"{usable_of(rules, limits):,}", soft, hard, _keeps(rules, limits), *told)
+    console.print(rows)
+    console.print("[dim]`foldline policies NAME` says more of one.[/]")
+
+
+def _print_words(rules: Policy, console: Console) -> None:
+    rule(console, rules.name)
+    console.print(escape(rules.summary), soft_wrap=not console.is_terminal)
+    for part, words in describe(rules).items():
+        console.print(f"[cyan]{part:10}[/] {escape(words)}", soft_wrap=not console.is_terminal)
 
 
 def _full(rules: Policy) -> dict[str, object]:
@@ -84,4 +103,4 @@ def _keeps(rules: Policy, limits: Window) -> str:
         *([f"{keep.amount.resolve(limits, usable_of(rules, limits)):,} tokens"] if keep.amount else []),
         *([f"{rules.quote_user_tokens:,} of the user's"] if rules.quote_user_tokens else []),
     ]
-    return "at most " + ", ".join(parts) if parts else "nothing"
+    return "up to " + ", ".join(parts) if parts else "nothing"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from foldline.cli.common import escape, json_option, out, print_json, store_option
+from foldline.cli.common import json_option, store_option
+from foldline.cli.output import escape, out, print_json
 from foldline.cli.stored import known, with_store
 from foldline.stores import Store
 

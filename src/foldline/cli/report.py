@@ -7,13 +7,12 @@ from typing import Any
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.rule import Rule
 from rich.text import Text
 
-from foldline.cli.common import escape, share, table
+from foldline.cli.output import clean, escape, row, rule, share, table
 from foldline.core.log.entries import Compacted, Receipt, Said
+from foldline.core.log.messages import Message
 from foldline.core.view import Item, Kept, Made, item_tokens
-from foldline.errors import FloorExceeded
 from foldline.loading import Loaded
 from foldline.stateless import Done
 
@@ -33,13 +32,23 @@ def print_done(done: Done, console: Console) -> None:
 
 def print_checkpoint(summary: str, console: Console) -> None:
     """Print the text that stands for what was folded."""
-    console.print(Rule("checkpoint", style="cyan"))
-    console.print(Text(summary))
+    rule(console, "checkpoint")
+    print_text(summary, console)
+
+
+def print_text(text: str, console: Console) -> None:
+    """Print text as it is, wrapped on a terminal alone."""
+    console.print(Text(clean(text)), soft_wrap=not console.is_terminal)
 
 
 def print_receipt(receipt: Receipt, console: Console) -> None:
     """Print what a boundary did."""
-    console.print(Rule("receipt", style="cyan"))
+    rule(console, "receipt")
+    print_figures(receipt, console)
+
+
+def print_figures(receipt: Receipt, console: Console) -> None:
+    """Print the figures of a receipt, without a heading."""
     saved = receipt.tokens_before - receipt.tokens_after
     console.print(
         f"[bold]{receipt.tokens_before:,}[/] tokens in {receipt.messages_before:,} messages -> "
@@ -49,9 +58,9 @@ def print_receipt(receipt: Receipt, console: Console) -> None:
     written = f", written by {receipt.summarizer}" if receipt.summarizer else ""
     console.print(f"policy {receipt.policy}, reason {receipt.reason}{written}, {receipt.duration_ms:,.0f} ms")
     if receipt.by_category:
-        rows = table("", "what", "#before", "#after", "")
+        rows = table("=what", "#before", "#after", "")
         for name, (before, after) in sorted(receipt.by_category.items(), key=lambda item: -item[1][0]):
-            rows.add_row(name, f"{before:,}", f"{after:,}", bar(after, max(receipt.tokens_before, 1)))
+            row(rows, name, f"{before:,}", f"{after:,}", bar(after, receipt.tokens_before))
         console.print(rows)
     for name, value in receipt.dropped.items():
         console.print(f"dropped {name}: {escape(_short(value))}")
@@ -59,7 +68,7 @@ def print_receipt(receipt: Receipt, console: Console) -> None:
     if texts:
         console.print(f"standing constraints kept word for word: {len(texts)}")
         for text in texts[:8]:
-            console.print(Padding(Text(f"- {text}"), (0, 0, 0, 2)))
+            console.print(Padding(Text(f"- {clean(text)}"), (0, 0, 0, 2)), soft_wrap=not console.is_terminal)
     if excess := receipt.constraints.get("excess"):
         console.print(f"[yellow]constraints over a tenth of the budget, left out:[/] {len(excess)}")
     for note in receipt.notes:
@@ -93,26 +102,13 @@ def print_preview(done: Done, loaded: Loaded, console: Console) -> None:
         folded = done.receipt.dropped.get("messages", 0)
         console.print(f"{folded:,} messages would be folded; {where}{split}.")
     said = {entry.id: entry for entry in loaded.entries if isinstance(entry, Said)}
-    edits = table("", "message", "edit", "#tokens freed")
+    edits = table("#message", "=role", "=edit", "#tokens freed")
     for edit in done.boundary.edits:
-        edits.add_row(
-            f"{loaded.index.get(edit.entry, '?')} {said[edit.entry].message.role}",
-            edit.kind,
-            f"{edit.saved:,}",
-        )
+        place = str(loaded.index.get(edit.entry, "?"))
+        row(edits, place, said[edit.entry].message.role, edit.kind, f"{edit.saved:,}")
     if edits.row_count:
         console.print(edits)
     print_done(done, console)
-
-
-def print_floor(error: FloorExceeded, console: Console) -> None:
-    """Print why a budget cannot be met, part by part."""
-    console.print(f"[red]error:[/] {escape(str(error))}")
-    rows = table("what cannot be removed", "part", "#tokens")
-    for name, tokens in error.breakdown.items():
-        rows.add_row(name, f"{tokens:,}")
-    rows.add_row("in all", f"{error.floor:,}", style="bold")
-    console.print(rows)
 
 
 def print_view(items: Sequence[Item], console: Console, most: int = 8) -> None:
@@ -126,7 +122,7 @@ def print_view(items: Sequence[Item], console: Console, most: int = 8) -> None:
         console.print(f"[dim]... and {len(items) - most} more[/]")
 
 
-def gist(message: Any, most: int = 80) -> str:
+def gist(message: Message, most: int = 80) -> str:
     """Return one line that says what a message is."""
     text = " ".join(message.text.split())
     if not text and message.calls:

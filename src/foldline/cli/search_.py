@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 import msgspec
 
-from foldline.cli.common import escape, json_option, out, print_json, store_option
+from foldline.cli.common import json_option, store_option
+from foldline.cli.output import escape, out, print_json
 from foldline.cli.stored import known, with_store
 from foldline.stores import Hit, Store
 
@@ -32,10 +33,15 @@ def command(query: str, session: str | None, limit: int, store_url: str | None, 
     console = out()
     for hit in hits:
         console.print(
-            f"[green]{escape(hit.session)}[/] [dim]{hit.entry[:8]} {hit.role}[/]  {escape(hit.snippet)}"
+            f"[green]{escape(hit.session)}[/] [dim]{hit.entry[:8]} {hit.role}[/]  {escape(_one_line(hit.snippet))}",
+            soft_wrap=not console.is_terminal,
         )
     if not hits:
         console.print("nothing found")
+
+
+def _one_line(snippet: str) -> str:
+    return " ".join(snippet.split())
 
 
 async def _search(store: Store, query: str, session: str | None, limit: int) -> list[Hit]:

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import click
 import msgspec
 
-from foldline.cli.common import escape, json_option, out, print_json, store_option, table
+from foldline.cli.common import json_option, store_option
+from foldline.cli.output import out, print_json, row, table
 from foldline.cli.stored import with_store
 
 
@@ -25,15 +26,9 @@ def command(store_url: str | None, as_json: bool) -> None:
     if not found:
         out().print("No session is stored yet: `foldline import FILE` puts one in.")
         return
-    rows = table("", "id", "title", "#messages", "#tokens", "#compactions", "updated")
+    rows = table("=id", "title", "#messages", "#tokens", "#compactions", "=updated")
     for info in found:
         when = datetime.fromtimestamp(info.updated, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
-        rows.add_row(
-            escape(info.id),
-            escape(info.title),
-            f"{info.messages:,}",
-            f"{info.tokens:,}",
-            f"{info.compactions:,}",
-            when,
-        )
+        figures = (f"{info.messages:,}", f"{info.tokens:,}", f"{info.compactions:,}")
+        row(rows, info.id, info.title, *figures, when)
     out().print(rows)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 import msgspec
 from rich.console import Console
 
-from foldline.cli.common import escape, json_option, out, print_json, store_option
-from foldline.cli.report import gist, print_receipt, print_view
+from foldline.cli.common import json_option, store_option
+from foldline.cli.output import escape, out, print_json
+from foldline.cli.report import gist, print_figures, print_text, print_view
 from foldline.cli.stored import known, with_store
+from foldline.core.log.codec import encode
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Pruned, Said
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Fold, Made
+from foldline.core.view import Fold, Item, Made
+from foldline.errors import InputError
 from foldline.stores import Store
 
 EPILOG = """
@@ -20,6 +25,7 @@ Examples:
   foldline show login-bug               the history, one line a message
   foldline show login-bug --view        what the model is sent
   foldline show login-bug --receipts    what each boundary did
+  foldline show login-bug --entry 1f09  one entry, whole
 """
 
 
@@ -27,7 +33,7 @@ Examples:
 @click.argument("session", metavar="ID")
 @click.option("--view", is_flag=True, help="Show what the model is sent, not all that was said.")
 @click.option("--receipts", is_flag=True, help="Show what each boundary did.")
-@click.option("--entry", metavar="ENTRY", help="Show one entry whole.")
+@click.option("--entry", metavar="ENTRY", help="Show the entry whose id begins so, whole.")
 @store_option
 @json_option
 def command(
@@ -36,35 +42,38 @@ def command(
     """Show the stored session ID: its history with its boundaries, its view, or one entry."""
     entries = with_store(store_url, lambda store: _path(store, session))
     if entry is not None:
-        entries = [one for one in entries if one.id.startswith(entry)]
-    if as_json:
-        items = Fold(entries, counter=OFFLINE).view() if view else entries
-        print_json(
-            msgspec.to_builtins(items, builtin_types=(bytes,), str_keys=True) if not view else _items(items)
-        )
-        return
-    console = out()
-    if entry is not None:
-        for one in entries:
-            console.print(msgspec.json.format(msgspec.json.encode(one), indent=2).decode(), markup=False)
-        if not entries:
-            console.print("no such entry on this session's path")
+        _show_entry([one for one in entries if one.id.startswith(entry)], entry, as_json=as_json)
     elif view:
-        items = Fold(entries, counter=OFFLINE).view()
-        print_view(items, console, most=len(items))
+        _show_view(Fold(entries, counter=OFFLINE).view(), as_json=as_json)
+    elif as_json:
+        print_json([one for one in entries if not receipts or isinstance(one, Compacted | Pruned)])
     else:
-        _print_path(entries, console, receipts=receipts)
+        _print_path(entries, out(), receipts=receipts)
 
 
-def _items(items: object) -> object:
-    return msgspec.to_builtins(
-        [
-            {"kind": item.kind, "message": item.message, "tokens": item.tokens}
-            if isinstance(item, Made)
-            else {"kind": "kept", "entry": item.entry.id, "message": item.entry.message, "edits": item.edits}
-            for item in items  # pyright: ignore[reportUnknownVariableType, reportGeneralTypeIssues, reportAttributeAccessIssue]
-        ]
-    )
+def _show_entry(found: list[Entry], start: str, *, as_json: bool) -> None:
+    if not found:
+        raise InputError(f"no entry {start!r} on this session's path")
+    if len(found) > 1:
+        ids = ", ".join(one.id[:16] for one in found[:5])
+        raise InputError(f"{start!r} begins {len(found)} entries: {ids}")
+    if as_json:
+        print_json(found[0])
+    else:
+        print_text(msgspec.json.format(encode(found[0]), indent=2).decode(), out())
+
+
+def _show_view(items: list[Item], *, as_json: bool) -> None:
+    if as_json:
+        print_json([_item(item) for item in items])
+    else:
+        print_view(items, out(), most=len(items))
+
+
+def _item(item: Item) -> dict[str, Any]:
+    if isinstance(item, Made):
+        return {"kind": item.kind, "message": item.message, "tokens": item.tokens}
+    return {"kind": "kept", "entry": item.entry.id, "message": item.entry.message, "edits": item.edits}
 
 
 async def _path(store: Store, session: str) -> list[Entry]:
@@ -85,7 +94,7 @@ def _print_path(entries: list[Entry], console: Console, *, receipts: bool) -> No
                 kind = "compacted" if isinstance(entry, Compacted) else "pruned"
                 console.print(f"{short} [bold magenta]── {kind}: {entry.receipt.reason} ──[/]")
                 if receipts:
-                    print_receipt(entry.receipt, console)
+                    print_figures(entry.receipt, console)
             case Lifted():
                 console.print(
                     f"{short} [magenta]{'undone' if entry.lifted else 'redone'}:[/] {entry.target[:8]}"

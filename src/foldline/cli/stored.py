@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 @asynccontextmanager
-async def opened(url: str | None) -> AsyncIterator[Store]:
+async def opened(url: str | None) -> AsyncGenerator[Store]:
     """Open the store that a URL names, and close it."""
     store = open_store(url or settings().store)
     try:
@@ -39,7 +39,7 @@ async def known(store: Store, session: str) -> str:
     ids = [info.id for info in await store.sessions()]
     if session in ids:
         return session
-    found = [name for name in ids if name.startswith(session)]
+    found = [name for name in ids if session and name.startswith(session)]
     if len(found) == 1:
         return found[0]
     if found:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import click
 
-from foldline.cli.common import err, escape, json_option, out, print_json, progress, store_option
+from foldline.cli.common import json_option, store_option
+from foldline.cli.output import err, escape, out, print_json, progress
 from foldline.cli.stored import known, with_store
 from foldline.stores import Store
 
+EPILOG = """
+\b
+Examples:
+  foldline verify
+  foldline verify --session login-bug --store sqlite:///team.db
+"""
 
-@click.command(
-    epilog="\b\nExamples:\n  foldline verify\n  foldline verify --session login-bug --store sqlite:///team.db"
-)
+
+@click.command(epilog=EPILOG)
 @click.option("--session", metavar="ID", help="Only this session.")
 @store_option
 @json_option
@@ -22,7 +28,7 @@ def command(session: str | None, store_url: str | None, as_json: bool) -> None:
     if as_json:
         print_json({"ok": not problems, "problems": problems})
     for problem in problems if not as_json else ():
-        err().print(f"[red]problem:[/] {escape(problem)}")
+        err().print(f"[red]problem:[/] {escape(problem)}", soft_wrap=True)
     if problems:
         raise SystemExit(1)
     if not as_json:

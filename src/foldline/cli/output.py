@@ -1,0 +1,182 @@
+"""Where results go: the console, one JSON document, a file that appears whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+import msgspec
+from rich.console import Console, RenderableType
+from rich.markup import escape as markup_escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from foldline.core.log.codec import encode
+from foldline.errors import FoldlineError, InputError
+
+WIDEST = 120  # columns of a rule; wider ones are hard to read across
+PIPE = 4_000  # columns of a table that is not on a terminal: no cell is cut, one row is one line
+
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def out() -> Console:
+    """Return the console for results: coloured on a terminal, plain and unwrapped in a pipe."""
+    return _console(Console(highlight=False))
+
+
+def err() -> Console:
+    """Return the console for everything that is not a result."""
+    return _console(Console(stderr=True, highlight=False))
+
+
+def _console(console: Console) -> Console:
+    if not console.is_terminal and not os.environ.get("COLUMNS"):
+        console.width = PIPE
+    return console
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON document."""
+    click.echo(msgspec.json.format(encode(value), indent=2).decode())
+
+
+def warn(lines: Iterable[str], most: int = 10) -> None:
+    """Print warnings to standard error, the first of them."""
+    console = err()
+    rest = list(lines)
+    for line in rest[:most]:
+        console.print(f"[yellow]warning:[/] {escape(line)}", soft_wrap=True)
+    if len(rest) > most:
+        console.print(f"[yellow]warning:[/] and {len(rest) - most} more")
+
+
+def escape(text: str) -> str:
+    """Return text that rich prints as it is, without what would steer a terminal."""
+    return markup_escape(clean(text))
+
+
+def clean(text: str) -> str:
+    """Return text without control characters (a session may hold any) and halves of characters."""
+    return _STEERING.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
+def rule(console: Console, title: str) -> None:
+    """Print a heading across the terminal."""
+    width = min(console.width, WIDEST if console.is_terminal else 80)
+    console.print(Rule(title, style="cyan"), width=width)
+
+
+def table(*columns: str, title: str = "") -> Table:
+    """Return an empty table. Columns named #... are numbers; these and =... are never cut, all others at the edge."""
+    made = Table(title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for column in columns:
+        number, whole = column.startswith("#"), column[:1] in ("#", "=")
+        made.add_column(
+            column.lstrip("#="),
+            justify="right" if number else "left",
+            no_wrap=whole,
+            min_width=len(column) - 1 if whole else 4,
+            overflow="ellipsis",
+        )
+    return made
+
+
+def row(made: Table, *cells: str | Text, style: str = "") -> None:
+    """Add a row to a table; each cell stays on its line."""
+    shown: list[RenderableType] = []
+    for cell in cells:
+        text = cell if isinstance(cell, Text) else Text(clean(cell).replace("\n", " "))
+        text.no_wrap, text.overflow = True, "ellipsis"
+        shown.append(text)
+    made.add_row(*shown, style=style)
+
+
+def share(part: int, whole: int) -> str:
+    """Return a percentage, to be read."""
+    return f"{100 * part / whole:.0f}%" if whole else "-"
+
+
+@contextmanager
+def progress(what: str) -> Generator[Callable[[int], None]]:
+    """Show that something long goes on, on a terminal alone; yields a function that takes the count so far."""
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(pulse_style="cyan"),
+        TextColumn("{task.completed:,}"),
+        TimeElapsedColumn(),
+        console=err(),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+    with bar:
+        task = bar.add_task(clean(what), total=None)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def message_lines(messages: Sequence[Any], **around: Any) -> list[bytes]:
+    """Return messages as JSON lines; what belongs beside them (`system`, `tools`) goes on a line before them."""
+    header = {key: value for key, value in around.items() if value}
+    return [encode(item) + b"\n" for item in ([header] if header else []) + list(messages)]
+
+
+def write_whole(output: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file that appears whole or not at all; an old one of that name stays until then.
+
+    `-` is standard output; a device or a pipe is written to as it is. Raises InputError for a path that
+    cannot be a file, FoldlineError where writing fails (a full disk).
+    """
+    if str(output) == "-":
+        write(sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
+    target = output.resolve()
+    try:
+        if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+            _write_to_special(target, write)
+        else:
+            _replace(target, write)
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
+        raise InputError(f"{output}: cannot be written: {error.strerror}") from error
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        kept = "; the file that was there is as it was" if target.is_file() else ""
+        raise FoldlineError(f"{output}: cannot be written: {error.strerror or error}{kept}") from error
+
+
+def _write_to_special(target: Path, write: Callable[[BinaryIO], object]) -> None:
+    with target.open("wb") as stream:
+        write(stream)
+
+
+def _replace(target: Path, write: Callable[[BinaryIO], object]) -> None:
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:60]}.", suffix=".part")
+    part = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        part.chmod(stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666 & ~_umask())
+        part.replace(target)
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
