@@ -1,0 +1,308 @@
+import msgspec
+import pytest
+from tests.support.talk import assistant, call, entries, log_of, results, tool, user
+
+from foldline.core.log.entries import Checkpoint, Compacted, Lifted, Noted, Pinned, Pruned, Receipt, Said
+from foldline.core.log.log import (
+    Log,
+    chained,
+    digest,
+    entry_id,
+    next_said_key,
+    normal_form,
+    path_to,
+    prefix_tokens,
+    said,
+    verify,
+)
+from foldline.core.log.messages import Media, Message, Native, Opaque, Text, Thinking, ToolCall, Usage
+from foldline.errors import LeafMoved, StoreCorrupt, StoreError
+
+replace = msgspec.structs.replace
+
+
+def compacted(**more) -> Compacted:
+    return Compacted("", None, Checkpoint("text", "summary"), Receipt("manual", **more))
+
+
+# ---- ids
+
+
+def test_a_digest_is_128_bits_of_blake2b():
+    assert digest(b"") == "cae66941d9efbd404e4d88758ea67670"
+    assert len(digest(b"x")) == 32
+
+
+@pytest.mark.parametrize(
+    ("entry", "without"),
+    [
+        (said(user("hi"), parent=None), {"at": 5.0}),
+        (said(user("hi"), parent=None), {"tokens": 99}),
+        (said(user("hi"), parent=None), {"said_key": "other"}),
+        (compacted(), {"at": 5.0}),
+        (compacted(), {"receipt": Receipt("manual", created_at="2026-01-01", duration_ms=7.0)}),
+        (Pruned("", None, Receipt("manual")), {"receipt": Receipt("manual", created_at="x")}),
+        (Noted("", None, "title", {"title": "t"}), {"at": 5.0}),
+    ],
+)
+def test_times_durations_and_derived_figures_are_not_in_an_id(entry, without):
+    assert entry_id(replace(entry, **without)) == entry_id(entry)
+
+
+@pytest.mark.parametrize(
+    ("entry", "other"),
+    [
+        (said(user("hi"), parent=None), {"message": user("ho")}),
+        (said(user("hi"), parent=None), {"message": user("hi", injected=True)}),
+        (said(user("hi"), parent=None), {"parent": "x"}),
+        (compacted(), {"receipt": Receipt("threshold")}),
+        (compacted(), {"receipt": Receipt("manual", tokens_after=1)}),
+        (compacted(), {"first_kept": "x"}),
+        (Pruned("", None, Receipt("manual")), {"receipt": Receipt("agent")}),
+        (Noted("", None, "title", {"title": "t"}), {"kind": "model"}),
+        (Lifted("", None, "x", True), {"lifted": False}),
+        (Pinned("", None, "x", True), {"text": "y"}),
+    ],
+)
+def test_everything_else_is_in_an_id(entry, other):
+    assert entry_id(replace(entry, **other)) != entry_id(entry)
+
+
+def test_entries_of_different_kinds_with_the_same_fields_differ():
+    assert entry_id(Lifted("", None, "x", True)) != entry_id(Pinned("", None, "x", True))
+
+
+def test_chaining_places_an_entry_and_gives_it_its_id():
+    placed = chained(Noted("old", "elsewhere", "title"), "p")
+    assert placed.parent == "p"
+    assert placed.id == entry_id(placed) != "old"
+
+
+def test_the_same_words_after_another_parent_are_another_entry_with_the_same_said_key():
+    first, second = said(user("hi"), parent="a"), said(user("hi"), parent="b")
+    assert first.id != second.id
+    assert first.said_key == second.said_key == next_said_key("", user("hi"))
+    assert said(user("hi"), parent="a", said_key=first.said_key).said_key != first.said_key
+
+
+# ---- the normal form: what a client may change when it sends a history again
+
+
+def with_parts(*parts, role="assistant", **more) -> Message:
+    return Message(role, parts, **more)
+
+
+SAME = {
+    "blanks around": (user("hi"), user(" hi\n")),
+    "usage, model, stop": (assistant("x"), assistant("x", usage=Usage(input=5), model="m", stop="end")),
+    "thinking": (assistant("x"), with_parts(Thinking("hm", "sig"), Text("x"))),
+    "native payload": (user("x"), user("x", native=Native("anthropic", b"{}"))),
+    "order of arguments": (
+        assistant("", ToolCall("c", "f", {"a": 1, "b": {"d": [{"y": 1, "x": 2}], "c": 0}})),
+        assistant("", ToolCall("c", "f", {"b": {"c": 0, "d": [{"x": 2, "y": 1}]}, "a": 1})),
+    ),
+    "results as a user or as a tool": (results("c"), tool("c")),
+    "cache marks": (
+        with_parts(Opaque("anthropic", "x", {"v": 1, "cache_control": {"type": "ephemeral"}})),
+        with_parts(Opaque("anthropic", "x", {"v": 1})),
+    ),
+    "a cache block": (with_parts(Opaque("a", "cache_point", {}), Text("x")), assistant("x")),
+}
+DIFFERENT = {
+    "text": (user("hi"), user("ho")),
+    "role": (user("hi"), assistant("hi")),
+    "call id": (assistant("", call("a")), assistant("", call("b"))),
+    "call name": (assistant("", call("a", "read")), assistant("", call("a", "write"))),
+    "arguments": (assistant("", call("a", "f", x=1)), assistant("", call("a", "f", x=2))),
+    "arguments' order in a list": (
+        assistant("", ToolCall("a", "f", {"x": [1, 2]})),
+        assistant("", ToolCall("a", "f", {"x": [2, 1]})),
+    ),
+    "unparsed arguments": (assistant("", ToolCall("a", "f", "{")), assistant("", ToolCall("a", "f", {}))),
+    "result id": (tool("a"), tool("b")),
+    "result text": (tool("a", "x"), tool("a", "y")),
+    "words beside results": (results("c", text="and?"), tool("c")),
+    "media": (with_parts(Media("image", data="a")), with_parts(Media("image", data="b"))),
+    "opaque": (with_parts(Opaque("a", "x", {"v": 1})), with_parts(Opaque("a", "x", {"v": 2}))),
+}
+
+
+@pytest.mark.parametrize("case", SAME)
+def test_a_client_may_change_without_making_another_message(case):
+    one, other = SAME[case]
+    assert normal_form(one) == normal_form(other)
+    assert next_said_key("k", one) == next_said_key("k", other)
+
+
+@pytest.mark.parametrize("case", DIFFERENT)
+def test_another_message_has_another_key(case):
+    one, other = DIFFERENT[case]
+    assert next_said_key("k", one) != next_said_key("k", other)
+
+
+def test_the_key_depends_on_all_that_was_said_before():
+    assert next_said_key("a", user("hi")) != next_said_key("b", user("hi"))
+
+
+# ---- appending
+
+
+def test_a_chain_is_appended_and_moves_the_leaf():
+    log = Log()
+    chain = entries(user("a"), assistant("b"))
+    log.append(chain, seen=None)
+    assert log.leaf == chain[-1].id
+    assert log.path() == chain
+    assert len(log) == 2
+    assert chain[0].id in log
+    assert "other" not in log
+    assert log[chain[1].id] is chain[1]
+
+
+def test_appending_nothing_is_allowed_whatever_the_writer_saw():
+    log = log_of(user("a"))
+    leaf = log.leaf
+    log.append([], seen="long ago")
+    assert log.leaf == leaf
+
+
+def test_an_append_sent_again_succeeds_without_writing():
+    log = Log()
+    chain = entries(user("a"), assistant("b"), user("c"))
+    log.append(chain[:2], seen=None)
+    log.append(chain[2:], seen=chain[1].id)
+    log.append(chain[:2], seen=None)
+    log.append(chain[2:], seen=chain[1].id)
+    assert log.leaf == chain[2].id
+    assert len(log) == 3
+
+
+def test_an_entry_on_the_path_that_does_not_follow_what_the_writer_saw_is_refused():
+    log = Log()
+    chain = entries(user("a"), assistant("b"), user("c"))
+    log.append(chain, seen=None)
+    with pytest.raises(LeafMoved):
+        log.append(chain[1:2], seen=None)
+
+
+def test_an_entry_of_another_branch_is_appended_at_its_parent_again():
+    log = Log()
+    chain = entries(user("a"), assistant("b"))
+    log.append(chain, seen=None)
+    log.move(chain[0].id)
+    log.append(chain[1:], seen=chain[0].id)
+    assert log.leaf == chain[1].id
+    assert len(log) == 2
+
+
+def test_a_writer_that_saw_another_leaf_writes_nothing_and_is_told_the_new_one():
+    log = log_of(user("a"))
+    first = log.leaf
+    log.append([chained(Noted("", None, "title"), first)], seen=first)
+    with pytest.raises(LeafMoved) as moved:
+        log.append([said(user("b"), parent=first)], seen=first)
+    assert moved.value.leaf == log.leaf != first
+    assert len(log) == 2
+
+
+def test_a_chain_with_a_gap_is_refused_as_a_whole():
+    log = log_of(user("a"))
+    good = said(assistant("b"), parent=log.leaf)
+    with pytest.raises(StoreError, match="does not follow"):
+        log.append([good, said(user("c"), parent="elsewhere")], seen=log.leaf)
+    assert len(log) == 1
+    assert good.id not in log
+
+
+# ---- paths and branches
+
+
+def test_branches_share_what_came_before_and_nothing_is_removed():
+    log = log_of(user("a"), assistant("b"), user("c"))
+    old = log.path()
+    log.move(old[1].id)
+    new = said(user("other"), parent=log.leaf, said_key=old[1].said_key)
+    log.append([new], seen=log.leaf)
+    assert log.path() == [*old[:2], new]
+    assert log.path(old[2].id) == old
+    assert list(log.entries()) == [*old, new]
+    assert log.verify() == []
+
+
+def test_the_leaf_can_stand_before_the_first_entry():
+    log = log_of(user("a"))
+    log.move(None)
+    assert log.path() == []
+    with pytest.raises(StoreError, match="no entry"):
+        log.move("elsewhere")
+
+
+def test_a_log_is_rebuilt_from_its_entries_and_leaf():
+    log = log_of(user("a"), assistant("b"))
+    first = log.path()[0].id
+    again = Log(log.entries(), leaf=first)
+    assert again.leaf == first
+    assert Log(log.entries()).leaf == log.leaf
+    assert Log().leaf is None
+
+
+def test_an_entry_whose_parent_is_missing_is_refused():
+    with pytest.raises(StoreCorrupt, match="not in the log"):
+        Log(entries(user("a"), assistant("b"))[1:])
+
+
+def test_a_path_with_a_missing_parent_or_a_cycle_is_corrupt():
+    first, second = entries(user("a"), assistant("b"))
+    with pytest.raises(StoreCorrupt, match="missing"):
+        path_to({second.id: second}, second.id)
+    loop = {first.id: replace(first, parent=second.id), second.id: second}
+    with pytest.raises(StoreCorrupt, match="its own ancestor"):
+        path_to(loop, second.id)
+    assert path_to({}, None) == []
+
+
+# ---- proof
+
+
+def test_a_whole_log_proves_itself():
+    log = log_of(user("a"), assistant("b"))
+    log.append([chained(Noted("", None, "title"), log.leaf)], seen=log.leaf)
+    log.append([said(user("c"), parent=log.leaf, said_key=_key(log))], seen=log.leaf)
+    assert log.verify() == []
+
+
+def _key(log: Log) -> str:
+    return next(e.said_key for e in reversed(log.path()) if isinstance(e, Said))
+
+
+def test_a_changed_word_shows():
+    chain = entries(user("a"), assistant("b"))
+    forged = replace(chain[0], message=user("A"))
+    assert [line.split(": ", 1)[1] for line in verify([forged, chain[1]])] == [
+        "the content does not match the id",
+        "its said-key does not follow the one before",
+    ]
+
+
+def test_a_missing_parent_shows_and_so_does_one_that_comes_later():
+    chain = entries(user("a"), assistant("b"))
+    assert any("is missing or comes later" in line for line in verify(chain[1:]))
+    assert any("is missing or comes later" in line for line in verify(chain[::-1]))
+
+
+def test_a_said_key_that_skips_a_message_shows():
+    first = said(user("a"), parent=None)
+    second = said(assistant("b"), parent=first.id)
+    assert verify([first, second]) == [f"{second.id}: its said-key does not follow the one before"]
+
+
+def test_a_native_payload_that_is_not_json_shows():
+    good = said(user("a", native=Native("anthropic", b'{"role":"user"}')), parent=None)
+    bad = said(user("a", native=Native("anthropic", b"{")), parent=None)
+    assert verify([good]) == []
+    assert verify([bad]) == [f"{bad.id}: its native payload is not JSON"]
+
+
+def test_running_sums_start_at_nothing():
+    assert prefix_tokens(entries(user(), user(), user(), tokens=[1, 20, 300])) == [0, 1, 21, 321]
+    assert prefix_tokens([]) == [0]

@@ -1,0 +1,118 @@
+"""Conversations in plain words: messages, entries with a size, and logs made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from tests.support.logs import say
+
+from foldline.core.log.entries import Said
+from foldline.core.log.log import Log, said
+from foldline.core.log.messages import Media, Message, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.core.view import Item, Kept
+
+
+def user(text: str = "hello", **more) -> Message:
+    return Message("user", (Text(text),), **more)
+
+
+def assistant(text: str = "", *calls: ToolCall, **more) -> Message:
+    parts: tuple[Part, ...] = (Text(text),) if text else ()
+    return Message("assistant", (*parts, *calls), **more)
+
+
+def signed(text: str = "", *calls: ToolCall, thought: str = "Let me think.") -> Message:
+    """An assistant message whose thinking is bound to what stands before it."""
+    said_ = assistant(text, *calls)
+    return msgspec.structs.replace(said_, parts=(Thinking(thought, "c2ln"), *said_.parts))
+
+
+def system(text: str = "Be brief.") -> Message:
+    return Message("system", (Text(text),))
+
+
+def developer(text: str = "Use the tools.") -> Message:
+    return Message("developer", (Text(text),))
+
+
+def reminder(text: str = "<system-reminder>Be quick.</system-reminder>") -> Message:
+    return user(text, injected=True)
+
+
+def call(call_id: str, name: str = "read", **arguments) -> ToolCall:
+    return ToolCall(call_id, name, arguments)
+
+
+def calls(*ids: str, text: str = "") -> Message:
+    return assistant(text, *(call(i, path=f"{i}.py") for i in ids))
+
+
+def result(call_id: str, text: str = "done", *, is_error: bool = False) -> ToolResult:
+    return ToolResult(call_id, (Text(text),), is_error=is_error)
+
+
+def tool(call_id: str, text: str = "done") -> Message:
+    """A result as OpenAI has it: a message of its own."""
+    return Message("tool", (result(call_id, text),))
+
+
+def results(*ids: str, text: str = "") -> Message:
+    """Results as Anthropic has them: in one user message, with what the user said beside them."""
+    words = (Text(text),) if text else ()
+    return Message("user", (*(result(i) for i in ids), *words))
+
+
+def image(text: str = "") -> Message:
+    words = (Text(text),) if text else ()
+    return Message("user", (*words, Media("image", "image/png", data="iVBORw0KGgo=")))
+
+
+def entries(*messages: Message, tokens: int | Sequence[int] = 10) -> list[Said]:
+    """The messages as a chain; `tokens` is the size of each."""
+    sizes = [tokens] * len(messages) if isinstance(tokens, int) else tokens
+    chain: list[Said] = []
+    for message, size in zip(messages, sizes, strict=True):
+        before = chain[-1] if chain else None
+        parent, key = (before.id, before.said_key) if before else (None, "")
+        chain.append(said(message, parent=parent, said_key=key, tokens=size))
+    return chain
+
+
+def log_of(*messages: Message) -> Log:
+    log = Log()
+    for message in messages:
+        say(log, message)
+    return log
+
+
+def long(text: str, times: int = 100) -> str:
+    return " ".join([text] * times)
+
+
+def message_of(item: Item) -> Message:
+    return item.entry.message if isinstance(item, Kept) else item.message
+
+
+def sent(item: Item) -> Message:
+    """A view's message with its edits applied, as a dialect would send it."""
+    message = message_of(item)
+    if not isinstance(item, Kept):
+        return message
+    edits = {edit.part: edit.replacement for edit in item.edits}
+    parts = [edits.get(index, part) for index, part in enumerate(message.parts)]
+    return msgspec.structs.replace(message, parts=tuple(part for part in parts if part is not None))
+
+
+def outline(items: Iterable[Item]) -> list[str]:
+    """What a view holds, a word each: the kind of what was made, the role of what was kept."""
+    return [item.entry.message.role if isinstance(item, Kept) else item.kind for item in items]
+
+
+def text_of(items: Iterable[Item]) -> str:
+    """Every text that the model reads in a view."""
+    found: list[str] = []
+    for item in items:
+        for part in sent(item).parts:
+            found.append(getattr(part, "text", ""))
+    return "\n".join(found)
