@@ -26,6 +26,7 @@ def effects(command: str, cwd: str = "") -> list[tuple[str, str]]:
         ("git mv src/a.py src/b.py", [("src/a.py", "deleted"), ("src/b.py", "created")]),
         ("git rm --cached a.py", []),
         ("git -C x status", []),
+        ("git -C sub rm a.py", [("sub/a.py", "deleted")]),
         ("git checkout -- a.py b.py", [("a.py", "modified"), ("b.py", "modified")]),
         ("git restore a.py", [("a.py", "modified")]),
         ("git checkout main", []),

@@ -102,8 +102,7 @@ def is_notable(command: str) -> bool:
             continue
         name = words[0].rsplit("/", 1)[-1]
         if name == "git":
-            verb = next((word for word in words[1:] if not word.startswith("-")), "")
-            if verb not in _TRIVIAL_GIT:
+            if not _TRIVIAL_GIT.issuperset(shell.git_words(words)[:1]):
                 return True
         elif name not in _TRIVIAL or any(
             effect.status not in ("read", "created") for effect in shell.effects(step)

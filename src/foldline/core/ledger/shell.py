@@ -220,7 +220,11 @@ def _by_redirect(step: Step) -> Iterator[Effect]:
 def _by_name(words: tuple[str, ...]) -> Iterator[Effect]:
     name = words[0].rsplit("/", 1)[-1] if words else ""
     if name == "git":
-        yield from _by_git(words[1:])
+        folder = words[words.index("-C") + 1] if "-C" in words[1:-1] else ""
+        for effect in _by_git(git_words(words)):
+            yield Effect(
+                join(folder, effect.path), effect.status, effect.source and join(folder, effect.source)
+            )
     elif name in ("rm", "unlink", "trash", "Remove-Item", "del"):
         yield from (Effect(path, "deleted") for path in _operands(words))
     elif name in ("mv", "cp", "install", "ln", "Move-Item", "Copy-Item"):
@@ -234,6 +238,14 @@ def _by_name(words: tuple[str, ...]) -> Iterator[Effect]:
         yield from _stream_edits(words, name)
     elif name in _READERS:
         yield from (Effect(path, "read") for path in _operands(words, _READERS[name]))
+
+
+def git_words(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words of a git command from its verb on, the options of git itself left out."""
+    at = 1
+    while at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] in ("-C", "-c", "--git-dir", "--work-tree") else 1
+    return words[at:]
 
 
 def _by_git(words: tuple[str, ...]) -> Iterator[Effect]:
