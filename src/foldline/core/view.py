@@ -231,7 +231,8 @@ class Fold:
         left = self.pairing.say(index, message)
         if left and batch is not None:
             self._emit(self._unanswered(left, entry.id))
-            self._release()
+            if not message.results:
+                self._release()
         strange = [part for at, part in self.pairing.late[late:] if at == index]
         twice = [part for at, part in self.pairing.doubled[doubled:] if at == index]
         blank = [i for i, p in enumerate(message.parts) if isinstance(p, Text) and not p.text.strip()]
