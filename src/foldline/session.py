@@ -254,7 +254,7 @@ class Session:
                 policy,
                 fold.kept,
                 self.setup.counter,
-                fresh_from=fold.fresh_from,
+                fresh_from=fold.usage_from,
                 overhead=outside,
                 made=fold.made,
             )

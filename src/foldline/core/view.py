@@ -72,6 +72,7 @@ class Fold:
         self.pins: dict[str, Pin] = {}
         self.notes: list[Noted] = []
         self.fresh_from = 0  # index in `kept` of the first message said after the newest boundary
+        self.usage_from = 0  # index in `kept` from which usage was measured on this very view
         self.anchor: int | None = None  # index in `kept` of the newest reply whose usage counts
         self.pairing = Pairing()
         self._items: list[Item] = []
@@ -149,12 +150,15 @@ class Fold:
         ]
         start = self._start([(i, e) for i, e in boundaries if isinstance(e, Compacted)])
         newest = boundaries[-1][0] if boundaries else -1
+        lift = max((i for i, e in enumerate(self._entries) if isinstance(e, Lifted)), default=-1)
         said_at = next((i for i, e in boundaries if e is self.boundary), 0)
         self._collect_edits([e for i, e in boundaries if i >= said_at])
         for index in range(start, len(self._entries)):
             entry = self._entries[index]
             if index == newest:
                 self.fresh_from = len(self.kept)
+            if index in (newest, lift):
+                self.usage_from = len(self.kept)
                 self.anchor = None
             if isinstance(entry, Said):
                 self._say(entry)
