@@ -8,6 +8,7 @@ ready to be chained and appended, or `Nothing` and why. Nothing here knows time,
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import msgspec
@@ -156,7 +157,7 @@ def _material(fold: Fold, edits: Edits) -> Material:
 def _pruned(job: Job) -> Edits:
     """Return the edits of a prune; pinned entries are left alone."""
     fold, ask, counter = job.fold, job.ask, job.counter
-    already = {(edit.entry, edit.part) for found in fold.edits.values() for edit in found}
+    already = _edited_parts(fold.edits)
     pruning = prune(
         fold.kept,
         ask.policy,
@@ -170,15 +171,22 @@ def _pruned(job: Job) -> Edits:
     add(edits, [edit for edit in pruning.edits if edit.entry not in fold.pins])
     if edits:
         first = min(i for i, entry in enumerate(fold.kept) if entry.id in edits)
-        add(edits, _strip(fold.kept, first, open_loop(fold.kept), counter))
+        add(edits, _strip(fold.kept, first, counter, already))
     return edits
 
 
-def _strip(kept: Sequence[Said], start: int, stop: int, counter: Counter) -> list[Edit]:
+def _strip(
+    kept: Sequence[Said], start: int, counter: Counter, already: AbstractSet[tuple[str, int]]
+) -> list[Edit]:
     return [
         Edit(entry.id, index, "stripped", None, part_tokens(entry.message.parts[index], counter))
-        for entry, index in strip_thinking(kept, start, stop)
+        for entry, index in strip_thinking(kept, start, open_loop(kept))
+        if (entry.id, index) not in already
     ]
+
+
+def _edited_parts(edits: Edits) -> set[tuple[str, int]]:
+    return {(edit.entry, edit.part) for found in edits.values() for edit in found}
 
 
 def _freed(edits: Edits) -> int:
@@ -231,7 +239,7 @@ def _compact(job: Job, pruned: Edits) -> Steps:
     choice = choose(_material(fold, pruned), ask.policy, limits, counter)
     if choice is None:
         return _shortened(job, pruned)
-    add(choice.edits, _strip(choice.kept, 0, open_loop(choice.kept), counter))
+    add(choice.edits, _strip(choice.kept, 0, counter, _edited_parts(choice.edits)))
     before = _previous(fold)
     ledger = current(merge(before, collect(choice.folded)), collect(choice.kept), kept=_ids(choice.kept))
     ledger, excess = within(redact_facts(ledger), ask.usable // CONSTRAINT_SHARE, counter.count)
