@@ -17,7 +17,7 @@ _encoder = msgspec.json.Encoder()
 def encode(value: Any) -> bytes:
     """Serialise a JSON-like value once: compact, key order kept.
 
-    Raises TypeError for what JSON cannot hold (bytes, sets, arbitrary objects).
+    Bytes become base64. Raises TypeError for objects that JSON cannot hold.
     """
     try:
         return _encoder.encode(value)
