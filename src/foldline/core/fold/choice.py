@@ -65,10 +65,22 @@ def least_kept(material: Material, usable: int, counter: Counter) -> int:
     """Return the tokens of what must stay behind any cut, elided as far as it may be."""
     legal = legal_cuts(material.kept, material.pairing)
     start = legal[-1] if legal else 0
-    return sum(
-        entry.tokens if entry.id in material.pinned else least_tokens(entry, usable, counter)
-        for entry in material.kept[start:]
-    )
+    return sum(_least(material, entry, usable, counter) for entry in material.kept[start:])
+
+
+def _least(material: Material, entry: Said, usable: int, counter: Counter) -> int:
+    if entry.id in material.pinned:
+        return entry.tokens
+    return min(least_tokens(entry, usable, counter), tokens_of([entry], material.edits))
+
+
+def _fits_from(material: Material, start: int, room: int, usable: int, counter: Counter) -> int:
+    """Return the first index, `start` at least, from which the messages can be shortened to fit in `room`."""
+    for index in range(len(material.kept) - 1, start - 1, -1):
+        room -= _least(material, material.kept[index], usable, counter)
+        if room < 0:
+            return index + 1
+    return start
 
 
 def choose(material: Material, policy: Policy, limits: Limits, counter: Counter) -> Choice | None:
@@ -90,6 +102,9 @@ def choose(material: Material, policy: Policy, limits: Limits, counter: Counter)
         cut = choose_cut(material.kept, at, policy.cut_rule, pairing=material.pairing)
     if cut is None:
         return None
+    fitting = _fits_from(material, cut.index, free - least, limits.usable, counter)
+    if fitting > cut.index:
+        cut = choose_cut(material.kept, fitting, policy.cut_rule, pairing=material.pairing) or cut
     kept = list(material.kept[cut.index :])
     most = min(budget, max(free // 2, _kept_amount(policy, limits))) if limits.target else budget
     over = tokens_of(kept, edits) - most
