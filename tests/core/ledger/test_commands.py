@@ -147,6 +147,7 @@ FAILED = "Exit code 1\nE       KeyError: 'user'\n1 failed"
         ("pytest", ("pytest tests/test_a.py", "1 passed"), False),
         ("pytest tests/test_a.py", ("pytest tests/test_b.py", "1 passed"), False),
         ("pytest tests/test_a.py", ("pytest tests/test_a.py", FAILED), False),
+        ("make", ("make", "[watch] build finished"), True),
         ("go test ./a -run X", ("go test ./a", "ok  \tx/a\t0.1s"), True),
         ("go test ./a", ("go build ./a", "successfully built"), False),
     ],

@@ -38,12 +38,12 @@ def lines_of(path: Path) -> list[str]:
 
 
 def sentence_of(label: dict[str, Any], sessions: Path) -> str:
+    """The labelled sentence; "" where its message is no longer taken for the user's own words."""
     if "text" in label:
         return label["text"]
     text = json.loads(lines_of(sessions / label["file"])[label["message"]])["text"]
-    return next(
-        found for span in spans(text) for found in sentences(span) if digest(found) == label["sha256"]
-    )
+    found = (sentence for span in spans(text) for sentence in sentences(span))
+    return next((sentence for sentence in found if digest(sentence) == label["sha256"]), "")
 
 
 def is_held_out(label: dict[str, Any]) -> bool:

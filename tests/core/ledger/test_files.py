@@ -180,6 +180,11 @@ def test_at_most_three_notes_the_newest_last() -> None:
     assert files.collect(entries)[0].notes == tuple(f"Reason number {i} for this." for i in (2, 3, 4))
 
 
+def test_a_folder_is_no_file() -> None:
+    listing = "<path>/p/src</path>\n<type>directory</type>\n<entries>a.py</entries>"
+    assert touched(("read", {"filePath": "/p/src"}), result=listing) == {}
+
+
 def test_patches_with_stray_headers() -> None:
     stray = "*** Begin Patch\n*** Move to: b.py\n+x\n*** End Patch"
     assert touched(("apply_patch", stray)) == {}

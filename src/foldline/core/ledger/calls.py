@@ -52,7 +52,7 @@ _REFUSED = re.compile(
     r"\s*(?:<tool_use_error>|<error>|\[?error\]?\b\s*(?:\[\w+\])?:|error (?:executing|running|while|applying|reading)|"
     r"failed to |could not |couldn't |cannot |can't |file not found|no such file|file does not exist|"
     r"path does not exist|permission denied|access denied|apply_patch verification failed|invalid (?:arg|input|param|patch)|"
-    r"string to replace not found|old_?string not found|no match(?:es)? found for|unknown tool|tool .{1,60} not found|"
+    r"string to replace not found|old_?string not found|unknown tool|tool .{1,60} not found|"
     r"command (?:aborted|timed out)|the user doesn't want|user (?:rejected|denied|declined|cancelled)|"
     r"\[?request interrupted|\[?tool (?:call )?(?:execution )?(?:was )?(?:interrupted|aborted|cancelled)|"
     r"enoent|eacces|traceback \(most recent call last\)|rejected by user)",
@@ -61,7 +61,7 @@ _REFUSED = re.compile(
 
 
 _REJECTED = re.compile(
-    r"doesn['’]t want to (?:proceed|take this action)|user (?:rejected|denied|declined|cancelled)|rejected by (?:the )?user|"
+    r"operation cancelled|doesn['’]t want to (?:proceed|take this action)|user (?:rejected|denied|declined|cancelled)|rejected by (?:the )?user|"
     r"\[?request interrupted by user|tool use was rejected|<tool_use_error>sibling tool call|cancelled: parallel tool call",
     re.IGNORECASE,
 )

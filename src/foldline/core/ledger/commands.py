@@ -167,7 +167,7 @@ def telling(text: str, *, failed: bool) -> str:
 
 
 _ENVELOPE = re.compile(
-    r"\s*(?:Exit code\b|Wall time\b|Total output lines\b|Output:|Process exited|Chunk ID|Command exited|\(no output\)|Original token|> \S+@\S+|> [\w./-]+ |\$ )"
+    r"\s*(?:Exit code\b|Wall time\b|Total output lines\b|Output:|Process exited|Chunk ID|Command exited|\(no output\)|Original token|Process Group PGID|Background PIDs|Command:|Directory:|Signal:|Stderr:|Stdout:|> \S+@\S+|> [\w./-]+ |\$ )"
 )
 
 

@@ -115,6 +115,8 @@ def from_uses(calls: Iterable[Use]) -> tuple[ErrorFact, ...]:
                 failures.append((index, use, failure))
         elif failures and (outcome or not command or not is_notable(command)):
             passed.add(use, index)
+        elif failures and command:
+            passed.keys[normal(command)] = index
     found: dict[str, ErrorFact] = {}
     for index, use, failure in failures:
         key = key_of(failure.text)

@@ -69,6 +69,10 @@ _DEFINES = re.compile(
 )
 
 
+_FOLDER = re.compile(r"<type>directory</type>")
+"""What a reading tool says when it was given a folder."""
+
+
 class Touch(msgspec.Struct, frozen=True):
     """One thing done to one file by one call."""
 
@@ -233,7 +237,12 @@ def from_uses(calls: Iterable[Use]) -> tuple[FileFact, ...]:
     files: dict[str, FileFact] = {}
     said_in: dict[str, tuple[str, ...]] = {}
     for use in calls:
-        if use.result is None or use.passed is False or rejected(use.result):
+        if (
+            use.result is None
+            or use.passed is False
+            or rejected(use.result)
+            or _FOLDER.search(use.result.text[:600])
+        ):
             continue
         for touch in dict.fromkeys(touches(use)):
             note = _note(use, touch)
