@@ -116,7 +116,7 @@ def floor_of(fold: Fold, ask: Ask, counter: Counter) -> Floor:
         system=ask.apart.system + tokens_of(fold.leading, leading),
         tools=ask.apart.tools,
         pins=max(0, limits.wrap - bare.tokens),
-        unanswered=least_kept(material, usable, counter),
+        unanswered=least_kept(material, usable, counter) + fold.owed,
         checkpoint=bare.tokens + min(CHECKPOINT_LEAST, usable // 10),
     )
 
@@ -127,7 +127,7 @@ def _limits(fold: Fold, ask: Ask, counter: Counter) -> Limits:
     return Limits(
         window=ask.window,
         usable=ask.usable,
-        apart=ask.apart_tokens,
+        apart=ask.apart_tokens + fold.owed,
         wrap=wrapped.tokens + (counter.count(ask.policy.ack) + 8 if ask.policy.ack else 0),
         target=ask.target is not None,
         summary_cap=ask.policy.summary_tokens.resolve(ask.window, ask.usable),

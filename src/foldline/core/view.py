@@ -100,6 +100,11 @@ class Fold:
         return len(self._items) + len(self._tail())
 
     @property
+    def owed(self) -> int:
+        """The tokens of the note that answers the calls still open."""
+        return sum(i.tokens for i in self._tail() if isinstance(i, Made) and i.kind == "unanswered")
+
+    @property
     def made(self) -> int:
         """The tokens of the messages that the view adds."""
         return sum(item.tokens for item in (*self._items, *self._tail()) if isinstance(item, Made))
