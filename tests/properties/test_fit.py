@@ -18,8 +18,9 @@ def fit(payloads, **options):
     try:
         return foldline.compact(payloads, **options)
     except foldline.FloorExceeded as error:
-        assert error.floor > error.budget
-        return None
+        refused = error
+    assert refused.floor > refused.budget
+    return None
 
 
 @given(made=any_list, policy=policies, target=st.integers(150, 3_000))

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
+from foldline.core.ledger import excerpts
 from foldline.core.ledger.facts import CommandFact, ErrorFact, FileFact, Ledger, ValueFact
 from foldline.core.ledger.merge import merge
 
@@ -29,14 +30,14 @@ def current(folded: Ledger, tail: Ledger, *, kept: AbstractSet[str]) -> Ledger:
         commands=_elsewhere(full.commands, kept),
         errors=_elsewhere(full.errors, kept),
         values=_elsewhere(full.values, kept),
-        excerpts=tuple(fact for fact in full.excerpts if fact.entry not in kept),
+        excerpts=excerpts.beside(folded.excerpts, tail.excerpts),
         turns=folded.turns,
         messages=folded.messages,
     )
 
 
 def _elsewhere(facts: Sequence[Cited], kept: AbstractSet[str]) -> tuple[Cited, ...]:
-    return tuple(fact for fact in facts if not fact.entries or not kept.issuperset(fact.entries))
+    return tuple(fact for fact in facts if not fact.entries or not set(fact.entries) <= kept)
 
 
 def within(ledger: Ledger, tokens: int, count: Callable[[str], int]) -> tuple[Ledger, tuple[str, ...]]:
