@@ -153,6 +153,24 @@ def merge(old: Sequence[Excerpt], new: Sequence[Excerpt], most: int = MOST) -> t
     return tuple(facts[index] for index in kept)
 
 
+SHOWN = 0.4  # of a name's worth, what is left where the kept messages name it themselves
+
+
+def beside(folded: Sequence[Excerpt], kept: Sequence[Excerpt]) -> tuple[Excerpt, ...]:
+    """Return the excerpts of what is folded, names that kept messages carry anyway counting less."""
+    shown = {key for excerpt in kept for key in excerpt.names}
+    return tuple(
+        msgspec.structs.replace(
+            excerpt,
+            names={
+                key: round(value * SHOWN, 4) if key in shown else value
+                for key, value in excerpt.names.items()
+            },
+        )
+        for excerpt in folded
+    )
+
+
 # Tokens of the marks that an excerpt of a kind stands between: a list item's, or a separator in a line.
 _AROUND = {
     "outline": 1,
