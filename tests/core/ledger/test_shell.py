@@ -46,6 +46,7 @@ def effects(command: str, cwd: str = "") -> list[tuple[str, str]]:
         ("wc -l < a.txt", [("a.txt", "read")]),
         ("cat <<EOF > a.txt\nrm b.txt\nEOF\nrm c.txt", [("a.txt", "created"), ("c.txt", "deleted")]),
         ("cat <<EOF > a.txt\nnever closed", [("a.txt", "created")]),
+        ("git commit -m \"$(cat <<'EOF'\nSay \"new <file>\" not > \"old\"\nEOF\n)\" && rm x", [("x", "deleted")]),
         ("cd a && cd b && cat x", [("a/b/x", "read")]),
         ("cd a/b && cat ../x ./y /z ~/w", [("a/x", "read"), ("a/b/y", "read"), ("/z", "read"), ("~/w", "read")]),
         ("cd - && cat x", [("x", "read")]),
@@ -90,7 +91,7 @@ def test_argument_lists(argv: list[str], line: str) -> None:
 
 @pytest.mark.parametrize(
     "junk", ["'" * 20_000, '"' * 20_001, "$(" * 10_000, "`" * 20_001, "\\" * 20_001, "a'" * 10_000, "<" * 20_000,
-             "(" * 20_000, "a" * 1_000_000, "<<A\n" * 5_000, '"a\\"' * 5_000, "${" * 9_000, " " * 1_000_000]
+             "(" * 20_000, "a" * 1_000_000, "<<A\n" * 5_000, "$(cat <<A\n" * 2_000, '"a\\"' * 5_000, "${" * 9_000, " " * 1_000_000]
 )  # fmt: skip
 def test_junk_takes_bounded_time(junk: str) -> None:
     started = time.process_time()

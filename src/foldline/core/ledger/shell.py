@@ -22,6 +22,10 @@ _TOKEN = re.compile(
     r"|(?P<other>.)",
     re.DOTALL,
 )
+_QUOTED_HEREDOC = re.compile(
+    r"\$\(\s*cat\s+<<-?\s*(['\"]?)(\w+)\1[ \t]*\n.{0,8000}?^[ \t]*\2[ \t]*$\s*\)", re.DOTALL | re.MULTILINE
+)
+"""A text given as "$(cat <<'EOF' … EOF)": its own quotes would end the outer ones."""
 _PLAIN_PART = re.compile(r"\\(.)|'([^']*)'|\"((?:\\.|[^\"\\])*)\"|([^'\"\\]+)|(.)", re.DOTALL)
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _WRAPPERS = word_set("sudo time nohup command exec env nice rtk stdbuf xargs builtin then do else if while !")
@@ -80,7 +84,7 @@ def steps(command: str, cwd: str = "") -> tuple[Step, ...]:
 
     The last few answers are remembered: several kinds of fact ask about the same command.
     """
-    text = command[:_SCANNED]
+    text = _QUOTED_HEREDOC.sub("HEREDOC", command[:_SCANNED])
     line = _Line(cwd)
     marks: list[str] = []
     at = 0
@@ -292,7 +296,7 @@ def _is_file(path: str) -> bool:
     """Whether a word can be the name of one file: no variable, pattern, device, stream or code."""
     return (
         1 <= len(path) <= 300
-        and not re.search(r"[$*?`\n\"'|<>{}\\=(),;!]|^-|^&|^\d$|^~?/?$|^\.{1,2}$|://|\s{2}", path)
+        and not re.search(r"[$*?`\n\"'|<>{}\\=(),;!]|^-|^&|^\d$|^~?/?$|^\.{1,2}$|://|\s{2}|^\s|\s$", path)
         and not path.startswith(("/dev/", "/proc/"))
         and any(letter.isalnum() for letter in path)
     )
