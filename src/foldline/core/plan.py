@@ -78,7 +78,8 @@ def plan(fold: Fold, ask: Ask, counter: Counter) -> Steps:
         return idle
     floor = floor_of(fold, ask, counter)
     if floor.total > ask.usable:
-        raise FloorExceeded(floor.total, ask.usable, floor.breakdown)
+        needed = _needed(fold, ask, floor, counter)
+        raise FloorExceeded(needed.total, ask.usable, needed.breakdown)
     job = Job(fold, ask, counter, size)
     edits = _pruned(job)
     if edits and _suffices(job, edits):
@@ -119,6 +120,16 @@ def floor_of(fold: Fold, ask: Ask, counter: Counter) -> Floor:
         unanswered=least_kept(material, usable, counter) + fold.owed,
         checkpoint=bare.tokens + min(CHECKPOINT_LEAST, usable // 10),
     )
+
+
+def _needed(fold: Fold, ask: Ask, floor: Floor, counter: Counter) -> Floor:
+    """Return the floor of the least target that holds its own floor: what is elided may take a share of it."""
+    for _ in range(50):
+        if ask.target is None or floor.total <= ask.target:
+            break
+        ask = msgspec.structs.replace(ask, target=floor.total)
+        floor = floor_of(fold, ask, counter)
+    return floor
 
 
 def _limits(fold: Fold, ask: Ask, counter: Counter) -> Limits:
