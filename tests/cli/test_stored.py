@@ -1,0 +1,258 @@
+"""import, export, sessions, show, search, verify and purge over one store."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.calling import talk, work, write_lines
+
+from foldline.core.log.entries import Compacted, Entry, Said
+from foldline.core.log.log import said
+from foldline.core.log.messages import Message, Text
+from foldline.stores import SqliteStore
+
+
+@pytest.fixture
+def file(tmp_path):
+    return write_lines(tmp_path / "session.jsonl", work(3))
+
+
+def stored(session: str, file: Path | None = None) -> tuple[list[Entry], list[Entry], str | None]:
+    """The path, the whole log and the leaf of a session in the default store."""
+
+    async def read() -> tuple[list[Entry], list[Entry], str | None]:
+        store = SqliteStore(file or Path.home() / ".foldline" / "foldline.db")
+        try:
+            path = [entry async for entry in store.path(session)]
+            return path, [entry async for entry in store.all(session)], await store.leaf(session)
+        finally:
+            await store.close()
+
+    return asyncio.run(read())
+
+
+def branch(session: str, file: Path, at: int, *texts: str) -> None:
+    """Say something else after the entry at that place of the path."""
+
+    async def write() -> None:
+        store = SqliteStore(file)
+        try:
+            path = [entry async for entry in store.path(session)]
+            await store.move(session, path[at].id, seen=path[-1].id)
+            before = path[at]
+            assert isinstance(before, Said)
+            for text in texts:
+                entry = said(
+                    Message("user", (Text(text),)),
+                    parent=before.id,
+                    said_key=before.said_key,
+                    tokens=3,
+                    at=9.0,
+                )
+                await store.append(session, [entry], seen=before.id)
+                before = entry
+        finally:
+            await store.close()
+
+    asyncio.run(write())
+
+
+def test_a_session_goes_in_and_is_found_again(foldline, file):
+    told = foldline("import", file)
+    assert told.code == 0
+    assert "18 messages, 0 compactions (jsonl), 18 entries new" in told.out
+    name = foldline("sessions", "--json").json[0]["id"]
+    assert name.startswith("session-")
+    assert "Please mend module0.py" in foldline("show", "session").out  # the beginning of an id is enough
+    hits = foldline("search", "mended", "--json").json
+    assert {hit["session"] for hit in hits} == {name}
+    assert len(hits) == 3
+    assert "module2.py is mended" in foldline("search", "module2.py mended", "--session", name).out
+    assert foldline("search", "nobody said this").out == "nothing found\n"
+    assert foldline("verify").out.startswith("whole")
+    assert foldline("verify", "--session", name, "--json").json == {"ok": True, "problems": []}
+
+
+def test_importing_again_changes_nothing_and_a_grown_file_is_caught_up(foldline, file):
+    first = foldline("import", file, "--json").json
+    assert (first["messages"], first["new_entries"]) == (18, 18)
+    again = foldline("import", file, "--json").json
+    assert (again["session"], again["new_entries"]) == (first["session"], 0)
+    write_lines(file, work(4))
+    grown = foldline("import", file, "--json").json
+    assert (grown["session"], grown["new_entries"], grown["messages"]) == (first["session"], 6, 24)
+    path, log, _ = stored(first["session"])
+    assert len(path) == len(log) == 24
+
+
+def test_a_grown_file_with_a_title_is_caught_up(foldline, tmp_path):
+    def grown(*texts: str, model: str) -> Path:
+        header = {"title": "Numbers", "model": model, "dialect": "openai-chat"}
+        return write_lines(tmp_path / "titled.jsonl", [header, *talk(*texts)])
+
+    name = foldline("import", grown("one", "two", model="gpt-5.2"), "--json").json["session"]
+    grown("one", "two", "three", "four", model="gpt-5.2-mini")
+    foldline("import", tmp_path / "titled.jsonl")
+    path, _, _ = stored(name)
+    assert [entry.message.text for entry in path if isinstance(entry, Said)] == [
+        "one",
+        "two",
+        "three",
+        "four",
+    ]
+    info = foldline("sessions", "--json").json[0]
+    assert (info["title"], info["messages"]) == ("Numbers", 4)
+    assert foldline("import", tmp_path / "titled.jsonl", "--json").json["new_entries"] == 0
+
+
+def test_a_reply_that_was_still_being_written_is_caught_up(foldline, tmp_path):
+    def half(*parts: str) -> Path:
+        content = [{"type": "text", "text": part} for part in parts]
+        return write_lines(
+            tmp_path / "live.jsonl",
+            [{"role": "user", "content": "go"}, {"role": "assistant", "content": content}],
+        )
+
+    name = foldline("import", half("first"), "--json").json["session"]
+    assert foldline("import", half("first", "second"), "--json").code == 0
+    path, log, _ = stored(name)
+    assert [entry.message.text for entry in path if isinstance(entry, Said)] == ["go", "first\nsecond"]
+    assert len(log) == 3
+
+
+def test_a_session_that_went_on_differently_is_refused(foldline, file, tmp_path):
+    name = foldline("import", file, "--json").json["session"]
+    other = write_lines(tmp_path / "other.jsonl", [*work(3), *talk("this way")])
+    third = write_lines(tmp_path / "third.jsonl", [*work(3), *talk("that way")])
+    assert foldline("import", other, "--id", name).code == 0
+    refused = foldline("import", third, "--id", name)
+    assert refused.code == 2
+    assert "went on differently: give another --id" in refused.err
+    assert len(stored(name)[0]) == 19
+    assert foldline("import", third, "--id", "another").code == 0
+
+
+def test_an_export_comes_back_equal_with_every_branch(foldline, file, tmp_path):
+    one, two = tmp_path / "one.db", tmp_path / "two.db"
+    foldline("import", file, "--id", "work", "--store", f"sqlite:///{one}")
+    branch("work", one, 5, "else", "and more")
+    branch("work", one, 2, "a third way")
+    before = stored("work", one)
+    out = tmp_path / "work.jsonl"
+    told = foldline("export", "work", "-o", out, "--store", f"sqlite:///{one}", "--json")
+    assert told.json["count"] == len(before[1]) == 21
+    foldline("import", out, "--store", f"sqlite:///{two}")
+    assert stored("work", two) == before
+    assert foldline("import", out, "--store", f"sqlite:///{two}", "--json").json["new_entries"] == 0
+    assert stored("work", two) == before
+    again = tmp_path / "again.jsonl"
+    foldline("export", "work", "-o", again, "--store", f"sqlite:///{two}")
+    assert again.read_bytes() == out.read_bytes()
+    assert foldline("compact", out, "--target", 5000, "--json").json["receipt"]["messages_before"] == 4
+    assert foldline("verify", "--store", f"sqlite:///{two}").code == 0
+
+
+def test_an_export_whose_end_is_missing_keeps_what_is_whole(foldline, file, tmp_path):
+    foldline("import", file, "--id", "work")
+    out = tmp_path / "work.jsonl"
+    foldline("export", "work", "-o", out)
+    out.write_bytes(out.read_bytes()[:-40])
+    done = foldline("import", out, "--id", "cut", "--json")
+    assert done.code == 0
+    assert (done.json["messages"], done.json["new_entries"]) == (17, 17)
+    assert "line 19" in done.err
+
+
+def test_export_prints_json_lines_or_one_document(foldline, file):
+    foldline("import", file, "--id", "work")
+    plain = foldline("export", "work")
+    assert json.loads(plain.out.splitlines()[0]) == {
+        "format": "foldline", "version": 1, "session": "work", "leaf": stored("work")[2]
+    }  # fmt: skip
+    assert len(plain.out.splitlines()) == 19
+    assert len(foldline("export", "work", "--json").json["entries"]) == 18
+    chat = foldline("export", "work", "--format", "openai-chat")
+    assert [json.loads(line)["role"] for line in chat.out.splitlines()][:3] == ["user", "assistant", "tool"]
+    document = foldline("export", "work", "--format", "anthropic", "--json").json
+    assert document["messages"] == work(3)
+
+
+def test_the_view_of_a_session_with_a_compaction(foldline, tmp_path):
+    rows = [
+        {"meta": {"agent": "x"}},
+        *[{"role": m["role"], "text": m["content"]} for m in talk("one", "two", long=50)],
+        {"role": "summary", "text": "Numbers were told."},
+        *[{"role": m["role"], "text": m["content"]} for m in talk("three", "four")],
+    ]
+    foldline("import", write_lines(tmp_path / "plain.jsonl", rows), "--id", "plain")
+    assert foldline("sessions", "--json").json[0]["compactions"] == 1
+    shown = foldline("show", "plain").out
+    assert "one word0" in shown
+    assert "compacted: imported" in shown
+    view = foldline("show", "plain", "--view")
+    assert "made: checkpoint" in view.out
+    assert "one" not in view.out.split()
+    assert [item["kind"] for item in foldline("show", "plain", "--view", "--json").json][-2:] == [
+        "kept",
+        "kept",
+    ]
+    (receipt,) = foldline("show", "plain", "--receipts", "--json").json
+    assert receipt["receipt"]["reason"] == "imported"
+    assert "policy" in foldline("show", "plain", "--receipts").out
+    folded = foldline("export", "plain", "--view").out.splitlines()
+    assert "Numbers were told." in folded[0]
+    path, _, _ = stored("plain")
+    boundary = next(entry for entry in path if isinstance(entry, Compacted))
+    whole = foldline("show", "plain", "--entry", boundary.id[:12])
+    assert "Numbers were told." in whole.out
+    assert foldline("show", "plain", "--entry", boundary.id, "--json").json["id"] == boundary.id
+    assert foldline("show", "plain", "--entry", "zzz").code == 2
+    assert "begins 5 entries" in foldline("show", "plain", "--entry", "").err
+
+
+def test_show_as_json_is_every_entry(foldline, file):
+    foldline("import", file, "--id", "work")
+    entries = foldline("show", "work", "--json").json
+    assert len(entries) == 18
+    assert entries[0]["type"] == "said"
+
+
+def test_purge_asks_and_deletes_for_good(foldline, file, monkeypatch):
+    foldline("import", file, "--id", "work")
+    monkeypatch.setattr("click.termui.visible_prompt_func", lambda _: "n")
+    kept = foldline("purge", "work")
+    assert kept.code == 130
+    assert "nothing was changed" in kept.err
+    assert len(stored("work")[0]) == 18
+    assert foldline("purge", "work", "--yes", "--json").json == {"purged": "work"}
+    assert foldline("sessions", "--json").json == []
+    assert "No session is stored yet" in foldline("sessions").out
+    assert b"module1" not in (Path.home() / ".foldline" / "foldline.db").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["show"], ["export"], ["purge", "--yes"], ["verify", "--session"], ["search", "x", "--session"]],
+)
+def test_a_session_that_is_not_there(foldline, command):
+    done = foldline(*command, "nowhere", "--json")
+    assert done.code == 2
+    assert "no session 'nowhere' in the store" in done.err
+    assert done.json["error"]["type"] == "SessionNotFound"
+
+
+def test_an_id_that_begins_several_sessions_is_refused(foldline, file):
+    for name in ("work-1", "work-2"):
+        foldline("import", file, "--id", name)
+    done = foldline("show", "work")
+    assert done.code == 2
+    assert "begins 2 sessions: work-1, work-2" in done.err
+
+
+def test_an_unknown_store_url_says_what_is_known(foldline):
+    done = foldline("sessions", "--store", "mysql://x")
+    assert done.code == 2
+    assert "sqlite:///FILE" in done.err
