@@ -281,6 +281,9 @@ class Session:
                 raise CallsOpen(self._log.fold.open_calls)
             due, self._due = self._due, None
             if isinstance(due, Refuse):
+                self._check(self._log.fold.kept)
+                due = self._due
+            if isinstance(due, Refuse):
                 raise FloorExceeded(due.floor, due.usable, due.breakdown)
             if due is not None:
                 await self._automatic(due)
