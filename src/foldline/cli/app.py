@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 import foldline
+from foldline.cli.text import clean
 from foldline.errors import FoldlineError
 
 COMMANDS = {
@@ -52,6 +53,10 @@ Examples:
 """
 
 
+class _ReaderLeft(Exception):
+    """Who reads standard output has seen enough, as in `| head`. No BrokenPipeError: click would exit with 1."""
+
+
 class _Commands(click.Group):
     """A group that loads a command's module when it is called, so that --help is quick."""
 
@@ -65,6 +70,12 @@ class _Commands(click.Group):
             return None
         command: click.Command = import_module(f"foldline.cli.{cmd_name}_").command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise _ReaderLeft from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
@@ -94,6 +105,7 @@ def main(args: list[str] | None = None) -> None:
     words = sys.argv[1:] if args is None else args
     try:
         code: Any = cli.main(words, prog_name="foldline", standalone_mode=False)
+        sys.stdout.flush()  # here a full disk can still be told
     except Exception as error:
         code = _failed(error, as_json="--json" in words)
     except KeyboardInterrupt:
@@ -105,8 +117,8 @@ def main(args: list[str] | None = None) -> None:
 def _failed(error: Exception, *, as_json: bool) -> int:
     """Tell what went wrong and return the exit code; what is none of our errors is a bug and is raised again."""
     match error:
-        case BrokenPipeError():  # the reader has seen enough, as in `| head`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        case _ReaderLeft() | BrokenPipeError():
+            _discard_output()
             return 0
         case click.Abort():
             _complain("aborted; nothing was changed")
@@ -124,13 +136,21 @@ def _failed(error: Exception, *, as_json: bool) -> int:
             raise error
     if text:
         _complain(text)
-    if as_json:
-        _report(error, code)
+    try:
+        if as_json:
+            _report(error, code)
+        sys.stdout.flush()
+    except OSError:  # standard output is what failed: nothing more can be said there
+        _discard_output()
     return code
 
 
+def _discard_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _complain(text: str) -> None:
-    click.echo(click.style("error: ", fg="red") + text, err=True)
+    click.echo(click.style("error: ", fg="red") + clean(text), err=True)
 
 
 def _report(error: Exception, code: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 import sys
 import tempfile
@@ -21,26 +20,31 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from foldline.cli.text import clean
 from foldline.core.log.codec import encode
 from foldline.errors import FoldlineError, InputError
 
 WIDEST = 120  # columns of a rule; wider ones are hard to read across
 PIPE = 4_000  # columns of a table that is not on a terminal: no cell is cut, one row is one line
 
-_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Let the caller see it, who ends the command without an error."""
+        raise  # noqa: PLE0704 - rich calls this while it handles the BrokenPipeError
 
 
 def out() -> Console:
     """Return the console for results: coloured on a terminal, plain and unwrapped in a pipe."""
-    return _console(Console(highlight=False))
+    return _fitted(_Console(highlight=False))
 
 
 def err() -> Console:
     """Return the console for everything that is not a result."""
-    return _console(Console(stderr=True, highlight=False))
+    return _fitted(_Console(stderr=True, highlight=False))
 
 
-def _console(console: Console) -> Console:
+def _fitted(console: Console) -> Console:
     if not console.is_terminal and not os.environ.get("COLUMNS"):
         console.width = PIPE
     return console
@@ -64,11 +68,6 @@ def warn(lines: Iterable[str], most: int = 10) -> None:
 def escape(text: str) -> str:
     """Return text that rich prints as it is, without what would steer a terminal."""
     return markup_escape(clean(text))
-
-
-def clean(text: str) -> str:
-    """Return text without control characters (a session may hold any) and halves of characters."""
-    return _STEERING.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
 def rule(console: Console, title: str) -> None:

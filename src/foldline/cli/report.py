@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from foldline.cli.output import clean, escape, row, rule, share, table
+from foldline.cli.output import escape, row, rule, share, table
+from foldline.cli.text import clean
 from foldline.core.log.entries import Compacted, Receipt, Said
 from foldline.core.log.messages import Message
 from foldline.core.view import Item, Kept, Made, item_tokens

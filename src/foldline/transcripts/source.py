@@ -29,7 +29,12 @@ def open_transcript(source: str | Path) -> BinaryIO:
     if path.is_dir():
         raise FormatError("is a directory; name one session file", where=str(path))
     try:
-        return rewindable(path.open("rb"), str(path))
+        stream = path.open("rb")
+        try:
+            return rewindable(stream, str(path))
+        except BaseException:
+            stream.close()
+            raise
     except FileNotFoundError:
         raise FormatError("no such file", where=str(path)) from None
     except OSError as error:

@@ -1,0 +1,240 @@
+"""What goes wrong ends in an exit code, a text that names the place, and with --json in an object."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from tests.cli.calling import talk, work, write_lines
+
+from foldline.stores.connection import APPLICATION
+
+TARGET = ("--target", 2000)
+
+
+@pytest.fixture
+def file(tmp_path):
+    return write_lines(tmp_path / "session.jsonl", work(3))
+
+
+def commands(file):
+    return (("compact", file, *TARGET), ("inspect", file), ("import", file))
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (b"", "is empty"),
+        (bytes(range(256)) * 20, "binary"),
+        (b"\x1f\x8b" + b"\xff" * 50, "broken gzip"),
+        (b"just notes\n", "no session file"),
+        (b'{"role": "user", "content": 7}\n', "nothing in it can be read"),
+        (b'[{"role": "user", "content": "a"},\n {"role" "user"}]', "session.jsonl:2: not JSON"),
+        (b'[{"role": "user", "content": "a"}, {"role": "user", "content": 7}]', "message 1"),
+        (b"[" * 100_000 + b"]" * 100_000, "nested"),
+        (b"[]", "session.jsonl"),
+        (b'{"meta": {"agent": "x"}}\n', "there is no message in it"),
+    ],
+)
+def test_what_is_no_session_is_named_by_every_command(foldline, tmp_path, raw, text):
+    file = tmp_path / "session.jsonl"
+    file.write_bytes(raw)
+    for command in commands(file):
+        done = foldline(*command)
+        assert done.code == 2, command
+        assert "session.jsonl" in done.err
+        assert text in done.err
+        assert not done.out
+    assert file.read_bytes() == raw
+
+
+def test_files_that_cannot_be_read(foldline, tmp_path):
+    for name, text in (
+        (tmp_path, "is a directory"),
+        (tmp_path / "missing", "no such file"),
+        ("/proc/self/mem", "cannot be"),
+    ):
+        for command in commands(name):
+            done = foldline(*command, "--json")
+            assert done.code == 2
+            assert f"{name}: {text}" in done.err
+            assert done.json["error"]["where"] == str(name)
+
+
+def test_the_whole_lines_of_a_truncated_file_survive(foldline, file):
+    raw = file.read_bytes()
+    file.write_bytes(raw[: raw.rindex(b"mended")])
+    for command in commands(file):
+        done = foldline(*command, "--json")
+        assert done.code == 0
+        assert "warning: line 18: " in done.err
+        assert "the file ends inside this line" in done.err
+    assert foldline("import", file, "--json").json["messages"] == 17
+    assert foldline("inspect", file, "--json").json["messages"] == 17
+
+
+def test_circles_duplicates_and_wrong_types_are_warnings(foldline, tmp_path):
+    def line(key, parent, text):
+        return {"type": "message", "id": key, "parentId": parent, "timestamp": "2026-01-02T03:04:05Z",
+                "message": {"role": "user", "content": text}}  # fmt: skip
+
+    pi = [
+        {"type": "session", "version": 3, "id": "s", "cwd": "/", "timestamp": "2026-01-02T03:04:05Z"},
+        line("a", "b", "one"),
+        line("b", "a", "two"),
+        line("b", "a", "twice"),
+        line("c", "c", "itself"),
+        line("d", "c", 7),
+        line("e", "d", "last"),
+    ]
+    file = write_lines(tmp_path / "circle.jsonl", pi)
+    done = foldline("compact", file, "--target", 3000, "--json")
+    assert done.code == 0
+    texts = json.dumps(done.json["messages"])
+    assert all(f'"{text}"' in texts for text in ("one", "two", "itself", "last"))
+    assert "line 4: id b stands on line 3 too" in done.err
+    assert "line 6" in done.err
+
+
+def test_results_without_a_call_and_double_ids_are_named(foldline, tmp_path):
+    messages = [
+        {"role": "user", "content": "go"},
+        {"role": "tool", "tool_call_id": "nobody", "content": "orphan"},
+        {"role": "assistant", "content": None, "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}},
+        ]},
+        {"role": "tool", "tool_call_id": "c1", "content": "first"},
+        {"role": "tool", "tool_call_id": "c1", "content": "again"},
+    ]  # fmt: skip
+    file = write_lines(tmp_path / "chat.jsonl", messages)
+    done = foldline("compact", file, *TARGET, "--json")
+    assert done.code == 0
+    assert {"index": 1, "call_id": "nobody"} in done.json["receipt"]["dropped"]["orphans"]
+    assert [m["role"] for m in done.json["messages"]] == ["user", "assistant", "tool"]
+    problems = foldline("inspect", file, "--json").json["problems"]
+    assert {problem["call_id"] for problem in problems} >= {"nobody", "c1"}
+    assert (
+        "1 results had no call" in foldline("import", file).out
+        or "results had no call" in foldline("import", file, "--id", "x").out
+    )
+
+
+def test_a_file_of_warnings_shows_the_first_ten(foldline, tmp_path):
+    file = tmp_path / "many.jsonl"
+    write_lines(file, talk("one"))
+    file.write_bytes(file.read_bytes() + b"{broken}\n" * 30)
+    done = foldline("inspect", file)
+    assert done.code == 0
+    assert done.err.count("warning: line") == 10
+    assert "and 20 more" in done.err
+
+
+def test_text_that_would_steer_the_terminal_is_shown_harmless(foldline, tmp_path):
+    evil = "\x1b]0;owned\x07\x1b[2J [red]not markup[/red] half \ud83d"
+    file = write_lines(tmp_path / "evil.jsonl", talk(evil, "ok", "more"))
+    foldline("import", file, "--id", "evil")
+    for command in (
+        *commands(file),
+        ("show", "evil"),
+        ("show", "evil", "--view"),
+        ("search", "markup"),
+        ("compact", file, "--target", 60),
+    ):
+        done = foldline(*command)
+        assert done.code in (0, 1)
+        assert "\x1b" not in done.out + done.err
+        assert "\x07" not in done.out + done.err
+    assert "[red]not markup[/red]" in foldline("show", "evil").out
+    lines = foldline("export", "evil", "--format", "openai-chat").out.splitlines()
+    assert json.loads(lines[0])["content"] == evil
+
+
+def test_an_output_that_cannot_be_written_leaves_the_old_one(foldline, file, tmp_path):
+    full = foldline("compact", file, *TARGET, "-o", "/dev/full", "--json")
+    assert full.code == 1
+    assert "/dev/full: cannot be written: No space left on device" in full.err
+    assert full.json["error"]["type"] == "FoldlineError"
+    for bad in (tmp_path / "no" / "such" / "out.jsonl", tmp_path, file / "x"):
+        done = foldline("compact", file, *TARGET, "-o", bad)
+        assert done.code == 2
+        assert str(bad) in done.err
+    assert foldline("import", file, "--id", "work").code == 0
+    assert foldline("export", "work", "-o", "/dev/full").code == 1
+
+
+def test_a_fold_may_be_written_over_its_own_input(foldline, file):
+    file.chmod(0o640)
+    assert foldline("compact", file, *TARGET, "-o", file).code == 0
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert [path.name for path in file.parent.iterdir() if path.is_file()] == [file.name]
+    assert foldline("compact", file, *TARGET, "--json").json["cut"] is None
+
+
+def test_a_link_stays_a_link(foldline, file, tmp_path):
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(tmp_path / "target.jsonl")
+    foldline("compact", file, *TARGET, "-o", link)
+    assert link.is_symlink()
+    assert (tmp_path / "target.jsonl").is_file()
+
+
+def test_a_database_of_a_newer_version_or_of_somebody_else_is_left_alone(foldline, file, tmp_path):
+    newer, other, torn = tmp_path / "newer.db", tmp_path / "other.db", tmp_path / "torn.db"
+    with sqlite3.connect(newer) as database:
+        database.execute("PRAGMA user_version = 99")
+        database.execute(f"PRAGMA application_id = {APPLICATION}")
+        database.execute("CREATE TABLE entries (x)")
+    database.close()
+    with sqlite3.connect(other) as database:
+        database.execute("CREATE TABLE notes (text)")
+    database.close()
+    torn.write_bytes(b"no database at all" * 400)
+    for path, text in (
+        (newer, "written by a newer Foldline"),
+        (other, "belongs to another program"),
+        (torn, "not a Foldline database"),
+    ):
+        before = path.read_bytes()
+        for command in (("import", file), ("sessions",), ("verify",)):
+            done = foldline(*command, "--store", f"sqlite:///{path}")
+            assert done.code == 2, done
+            assert str(path) in done.err
+            assert text in done.err
+        assert path.read_bytes() == before
+
+
+def test_damage_in_the_store_is_found(foldline, file):
+    foldline("import", file, "--id", "work")
+    path = Path.home() / ".foldline" / "foldline.db"
+    with sqlite3.connect(path) as database:
+        database.execute(
+            "UPDATE entries SET payload = cast(replace(payload, 'module1', 'module9') AS BLOB) WHERE seq = 8"
+        )
+    database.close()
+    done = foldline("verify")
+    assert done.code == 1
+    assert "problem: " in done.err
+    told = foldline("verify", "--json")
+    assert told.code == 1
+    assert told.json["ok"] is False
+    assert "work" in told.json["problems"][0]
+
+
+def test_wrong_calls_say_what_is_right(foldline, file):
+    for args, text in (
+        (["nosuch"], "No such command"),
+        (["compact"], "Missing argument 'FILE'"),
+        (["compact", file, "--dialect", "latin"], "is not one of"),
+        (["compact", file, "--policies", "/no/such.toml"], "/no/such.toml: cannot be read"),
+        (["policies", "nobody"], "no policy 'nobody'"),
+        (["inspect", file, "--top", "0"], "Invalid value"),
+        (["compact", file, "--model", "nobody:nothing", "--target", "2000"], None),
+    ):
+        done = foldline(*args, "--json")
+        if text is None:
+            continue
+        assert done.code == 2, args
+        assert text in done.err
+        assert text in done.json["error"]["message"]
