@@ -146,9 +146,7 @@ def _limits(fold: Fold, ask: Ask, counter: Counter) -> Limits:
 
 
 def _material(fold: Fold, edits: Edits) -> Material:
-    merged: Edits = {
-        entry: tuple(e for e in found if e.kind != "repaired") for entry, found in fold.edits.items()
-    }
+    merged: Edits = dict(fold.edits)
     for new in edits.values():
         add(merged, new)
     return Material(
@@ -168,7 +166,7 @@ def _material(fold: Fold, edits: Edits) -> Material:
 def _pruned(job: Job) -> Edits:
     """Return the edits of a prune; pinned entries are left alone."""
     fold, ask, counter = job.fold, job.ask, job.counter
-    already = _edited_parts(fold.edits)
+    already = _edited_parts(fold.edits) | _edited_parts(fold.repairs)
     pruning = prune(
         fold.kept,
         ask.policy,

@@ -27,7 +27,7 @@ from foldline.core.log.entries import (
 )
 from foldline.core.log.messages import Message, Role, Text, ToolCall, ToolResult
 from foldline.core.measure.accounting import Size, context_size, real_usage, scaled
-from foldline.core.measure.tokens import Counter, message_tokens
+from foldline.core.measure.tokens import Counter, message_tokens, part_tokens
 
 LATE_CAP = 2_000  # characters of a late result that a note quotes; the rest stays in the history
 UNANSWERED = "[No result was recorded for this call: it was interrupted.]"
@@ -68,7 +68,8 @@ class Fold:
         self.leading: list[Said] = []
         self.quoted: list[Said] = []
         self.kept: list[Said] = []  # what was said and is in the view, from the first kept on
-        self.edits: dict[str, tuple[Edit, ...]] = {}
+        self.edits: dict[str, tuple[Edit, ...]] = {}  # those that boundaries list
+        self.repairs: dict[str, tuple[Edit, ...]] = {}  # those that make this view sendable
         self.pins: dict[str, Pin] = {}
         self.notes: list[Noted] = []
         self.fresh_from = 0  # index in `kept` of the first message said after the newest boundary
@@ -245,18 +246,16 @@ class Fold:
         strange = [part for at, part in self.pairing.late[late:] if at == index]
         twice = [part for at, part in self.pairing.doubled[doubled:] if at == index]
         blank = [i for i, p in enumerate(message.parts) if isinstance(p, Text) and not p.text.strip()]
-        out = [Edit(entry.id, part, "repaired") for part in (*twice, *blank, *strange)]
-        self._edit(entry, [*out, *self._own_ids(entry, {edit.part for edit in out})])
+        out = [self._without(entry, part) for part in (*twice, *blank, *strange)]
+        if repairs := (*out, *self._own_ids(entry, {edit.part for edit in out})):
+            self.repairs[entry.id] = repairs
         self._keep_but(entry, strange, len(out))
         if not self.open_calls:
             self._release()
 
-    def _edit(self, entry: Said, repairs: list[Edit]) -> None:
-        """Put in what makes a message sendable: no late result, no blank text, no call id that is in use."""
-        if repairs:
-            parts = {edit.part for edit in repairs}
-            older = tuple(edit for edit in self.edits.get(entry.id, ()) if edit.part not in parts)
-            self.edits[entry.id] = (*older, *repairs)
+    def _without(self, entry: Said, part: int) -> Edit:
+        """Take out what no provider takes: a late result, a blank text, a call whose id is taken."""
+        return Edit(entry.id, part, "repaired", None, part_tokens(entry.message.parts[part], self._counter))
 
     def _own_ids(self, entry: Said, gone: set[int]) -> list[Edit]:
         """Give calls an id of their own where one is used again and the dialect forbids that."""
@@ -270,18 +269,17 @@ class Fold:
                 self._renamed.pop(part.id, None)
                 if times > 1 and (native is None or native.dialect == "anthropic"):
                     self._renamed[part.id] = f"{part.id}_{times}"
-                    new = msgspec.structs.replace(part, id=self._renamed[part.id])
-                    edits.append(Edit(entry.id, index, "repaired", new))
+                    edits.append(self._renaming(entry, index, id=self._renamed[part.id]))
             elif isinstance(part, ToolResult) and part.call_id in self._renamed:
-                new_result = self._edited(entry, index, part)
-                renamed = msgspec.structs.replace(new_result, call_id=self._renamed[part.call_id])
-                edits.append(Edit(entry.id, index, "repaired", renamed))
+                edits.append(self._renaming(entry, index, call_id=self._renamed[part.call_id]))
         return edits
 
-    def _edited(self, entry: Said, index: int, part: ToolResult) -> ToolResult:
-        """Return a result as a boundary left it."""
-        found = next((e.replacement for e in self.edits.get(entry.id, ()) if e.part == index), None)
-        return found if isinstance(found, ToolResult) else part
+    def _renaming(self, entry: Said, index: int, **new_id: str) -> Edit:
+        """Give a part, as a boundary left it, another id."""
+        older = next((edit for edit in self.edits.get(entry.id, ()) if edit.part == index), None)
+        part = (older.replacement if older else None) or entry.message.parts[index]
+        renamed = msgspec.structs.replace(part, **new_id)
+        return Edit(entry.id, index, "repaired", renamed, older.saved if older else 0)
 
     def _keep_but(self, entry: Said, strange: list[int], gone: int) -> None:
         """Keep a message unless nothing of it is left; late results become notes behind it."""
@@ -312,7 +310,10 @@ class Fold:
             self._keep(entry)
 
     def _as_kept(self, entry: Said) -> Kept:
-        return Kept(entry, self.edits.get(entry.id, ()))
+        repairs = self.repairs.get(entry.id, ())
+        mended = {edit.part for edit in repairs}
+        listed = (edit for edit in self.edits.get(entry.id, ()) if edit.part not in mended)
+        return Kept(entry, (*listed, *repairs))
 
     def _keep(self, entry: Said) -> None:
         self._emit(self._as_kept(entry))
