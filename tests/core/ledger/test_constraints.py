@@ -43,6 +43,7 @@ def held(*texts: str) -> list[str]:
         (["Never push to main.", "You can now push."], ["You can now push."]),
         (["Never commit generated files.", "Always commit the generated files."], ["Always commit the generated files."]),
         (["Never log passwords.", "Never log passwords."], ["Never log passwords."]),
+        (["All temperatures should be in Fahrenheit.", "All temperatures should be in Celsius."], ["All temperatures should be in Celsius."]),
         (["All public functions need type hints.", "All public functions need docstrings."], ["All public functions need type hints.", "All public functions need docstrings."]),
     ],
 )  # fmt: skip

@@ -64,6 +64,17 @@ def test_rules(rule: str, sentence: str) -> None:
     assert dict(RULES)[rule].search(sentence)
 
 
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        ("nothing", "Nothing outside of gateway.ts may talk to the payment provider."),
+        ("whenever", "When you change a prompt template, also bump PROMPT_VERSION."),
+    ],
+)
+def test_file_names_and_rarer_verbs_do_not_hide_a_rule(rule: str, sentence: str) -> None:
+    assert rule_of(sentence) == rule
+
+
 @pytest.mark.parametrize(("veto", "sentence"), VETOED.items())
 def test_vetoes(veto: str, sentence: str) -> None:
     assert rule_of(sentence) is None

@@ -48,26 +48,6 @@ _EMPTY = word_set(
 _LANGUAGES = (
     "english german french spanish italian portuguese chinese japanese korean russian dutch polish turkish"
 )
-_ALTERNATIVES = tuple(
-    word_set(line)
-    for line in (
-        "tab space",
-        "npm pnpm yarn bun deno",
-        "pip uv poetry conda pipenv",
-        "single double",
-        "british american us uk",
-        "snake_case camelcase pascalcase kebab-case",
-        f"{_LANGUAGES} deutsch englisch französisch anglais français allemand español inglés",
-        "merge rebase squash",
-        "light dark",
-        "sync async",
-        "postgres postgresql mysql sqlite",
-        "pytest unittest jest vitest mocha",
-        "celsius fahrenheit",
-        "metric imperial",
-        "utc local",
-    )
-)
 _TURNS = re.compile(
     r"\b(?:actually|instead|on second thoughts?|changed my mind|scratch that|switch (?:back )?to|after all|no longer|"
     r"any ?more|let['’]?s (?:use|go with)|doch|stattdessen|finalement|mejor|ahora)\b|改用|改成|改为|やっぱり",
@@ -103,6 +83,29 @@ def _stem(word: str) -> str:
     if word.endswith("ing") and len(word) > 6:
         return word[:-3]
     return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
+
+_ALTERNATIVES = tuple(
+    frozenset(_stem(word) for word in line.split())
+    for line in (
+        "tab space",
+        "npm pnpm yarn bun deno",
+        "pip uv poetry conda pipenv",
+        "single double",
+        "british american us uk",
+        "snake_case camelcase pascalcase kebab-case",
+        f"{_LANGUAGES} deutsch englisch französisch anglais français allemand español inglés",
+        "merge rebase squash",
+        "light dark",
+        "sync async",
+        "postgres postgresql mysql sqlite",
+        "pytest unittest jest vitest mocha",
+        "celsius fahrenheit",
+        "metric imperial",
+        "utc local",
+    )
+)
+"""Words of which a newer one takes the older one's place, as `content` writes them."""
 
 
 def content(text: str) -> frozenset[str]:

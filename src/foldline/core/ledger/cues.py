@@ -77,11 +77,12 @@ _ENGLISH = {
     rf"{_CLAUSE}(?:always )?(?:ask|check with|confirm with|tell|warn|notify) (?:me )?(?:first )?before\b|\bask me (?:first|before)\b",
     "whenever": r"^\W*(?:whenever|every time|each time|any time) you\b.{1,80},\s*(?!i\b|it\b|we\b|the\b)\w+|"
     rf"^\W*(?:when|if) you\b.{{1,80}},\s*(?:(?:please|also|then)\s+)*(?:{_DO}|always|never|make sure)\b|"
+    r"^\W*(?:when|if) you\b.{1,80},\s*(?:please\s+)?also\s+(?!i\b|you\b|it\b|we\b|the\b|th(?:is|at)\b)\w+|"
     r"^\W*before (?:you )?(?:commit|push|submit|releas|merg)\w*\b.{0,60},\s*\w+",
     "manner": rf"\b(?:answer|respond|reply|write|speak|talk|communicate|comment)\b.{{0,40}}\bin {_LANGUAGE}\b|"
     r"\b(?:british|american|us|uk) (?:english|spelling)\b|(?<!used )\bthroughout\W*(?:please)?\W*$|"
     r"\b(?:for|in|across) the (?:whole|entire) (?:project|codebase|repo|repository)\b",
-    "nothing": r"\b(?:nothing|nobody|no one|none of)\b[^.]{0,40}\b(?:talks?|imports?|calls?|touch(?:es)?|writes?|depends?|reads?|uses?|may|should|must|"
+    "nothing": r"\b(?:nothing|nobody|no one|none of)\b(?:[^.]|\.(?=\w)){0,40}\b(?:talks?|imports?|calls?|touch(?:es)?|writes?|depends?|reads?|uses?|may|should|must|"
     r"goes|gets|leaves)\b",
 }  # fmt: skip
 
