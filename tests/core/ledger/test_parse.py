@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.ledger.session_samples import SESSION, rough_count, sessions
@@ -62,3 +63,9 @@ def test_a_constraint_of_any_shape_survives(texts: list[str]) -> None:
 def test_any_text_can_be_read(text: str) -> None:
     parse(text)
     parse("## Goal\n" + text + "\n\n## Next Steps\n- " + text)
+
+
+def test_uses_of_tools_without_a_topic_make_a_ledger_that_can_be_stored() -> None:
+    text = "## Critical Context\n- ran `make deploy-all`; searched `keep_row`\n"
+    stored = msgspec.to_builtins(parse(text))
+    assert {fact.topic for fact in msgspec.convert(stored, Ledger).excerpts} == {""}

@@ -222,7 +222,7 @@ def _excerpts(items: list[list[str]]) -> Iterator[Excerpt]:
         elif uses:
             for text in re.split(r"; (?=`|searched `)", uses.group(2)):
                 yield _excerpt(
-                    text, "searched" if text.startswith("searched") else "ran", uses.group(1), rank
+                    text, "searched" if text.startswith("searched") else "ran", uses.group(1) or "", rank
                 )
         else:
             yield _excerpt(_plain(line).removeprefix("shows: "), "said", "", rank)
