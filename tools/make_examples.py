@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = {
     "session.jsonl": (9_000, "a coding agent on a web service, Anthropic messages: 173 messages"),
     "support-chat.json": (2_500, "a support desk with tools, OpenAI chat messages, no code at all"),
-    "research.jsonl": (2_500, "a research agent, as pi writes its sessions, with a compaction of its own"),
+    "research.jsonl": (1_200, "a research agent, as pi writes its sessions, with a compaction of its own"),
 }
 
 
