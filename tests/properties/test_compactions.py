@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.support.logs import any_list, ask_for, chain, compact_log, decode, fold_of, logs, say
+from tests.support.talk import sent
 
 from foldline.core.checkpoint.request import SummaryReply
 from foldline.core.decide.ask import Nothing
@@ -223,17 +224,11 @@ def test_late_results_stand_as_quoted_notes_and_never_as_results(made):
     answered: set[str] = set()
     called: list[str] = []
     for item in fold_of(log).view():
-        message = item.entry.message if isinstance(item, Kept) else item.message
-        taken = (
-            {edit.part for edit in item.edits if edit.kind == "repaired"} if isinstance(item, Kept) else set()
-        )
-        called += [
-            part.id for i, part in enumerate(message.parts) if isinstance(part, ToolCall) and i not in taken
-        ]
-        for i, part in enumerate(message.parts):
-            if isinstance(part, ToolResult) and i not in taken:
-                assert called.count(part.call_id) >= 1
-                answered.add(part.call_id)
+        message = sent(item)
+        called += [part.id for part in message.parts if isinstance(part, ToolCall)]
+        for part in message.results:
+            assert called.count(part.call_id) >= 1
+            answered.add(part.call_id)
         if not isinstance(item, Kept) and item.kind == "late":
             assert message.role == "user"
             assert not message.results

@@ -333,7 +333,8 @@ class Fold:
     def _unanswered(self, call_ids: tuple[str, ...], source: str) -> Made:
         own = [self._renamed.get(call_id, call_id) for call_id in call_ids]
         parts = tuple(ToolResult(call_id, (Text(UNANSWERED),), is_error=True) for call_id in own)
-        return self._made("unanswered", Message("tool", parts), source)
+        each = (message_tokens(Message("tool", (part,)), self._counter) for part in parts)
+        return Made("unanswered", Message("tool", parts), source, sum(each))
 
     def _late(self, result: ToolResult, source: str) -> Made:
         text = result.text
