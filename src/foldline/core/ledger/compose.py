@@ -43,6 +43,8 @@ SHARES = {
     "values": 0.04,
     "files": 0.09,
 }
+IN_A_PART = 0.7  # how well a name is carried, 0 to 1, that another part of the checkpoint names
+IN_A_LIST = 0.4  # and one that only the lists of files name
 CARRIED = 400  # excerpts that a reduced ledger keeps beside those that were written
 
 
@@ -163,7 +165,7 @@ def _fill(ledger: Ledger, room: int, count: Count, focus: str | None) -> tuple[_
     sheet.add("## Critical Context", _values(ledger.values), share["values"])
     tail = _file_lists(ledger.files, base, count, min(share["files"], max(0, sheet.left)))
     sheet.used += count("\n".join(tail)) + 2 if tail else 0
-    picked = _pick(sheet, ledger, focus)
+    picked = _pick(sheet, ledger, focus, tail)
     _write(sheet, picked, ledger.files, base)
     sheet.tail = tail
     return sheet, picked
@@ -259,17 +261,23 @@ def _file_lists(files: Sequence[FileFact], base: str, count: Count, most: int) -
     return lines
 
 
-def _pick(sheet: _Sheet, ledger: Ledger, focus: str | None) -> list[Excerpt]:
+def _pick(sheet: _Sheet, ledger: Ledger, focus: str | None, tail: Sequence[str]) -> list[Excerpt]:
     """Pick excerpts for what is left, names that the other parts already carry counting less."""
     covered: dict[str, float] = {}
     for lines in sheet.parts.values():
         for line in lines:
             for name in names.find(line):
-                covered[name.key] = 0.7
+                covered[name.key] = IN_A_PART
+    covered.update((fact_key, IN_A_LIST) for fact_key in _listed(tail))
     wanted = _focus(focus)
     pool = [excerpt for excerpt in ledger.excerpts if excerpt.kind != "latest"]
     indices = choosing.pick(pool, sheet.left, sheet.count, covered=covered, boost=wanted)
     return [pool[index] for index in indices]
+
+
+def _listed(tail: Sequence[str]) -> set[str]:
+    """Return the keys of the paths in the lists of files."""
+    return {names.path_key(path) for line in tail for path in layout.paths_of(line)}
 
 
 def _focus(instructions: str | None) -> Callable[[str], float] | None:

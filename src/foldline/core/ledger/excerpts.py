@@ -16,8 +16,8 @@ from foldline.core.ledger.words import words
 from foldline.core.log.entries import Said
 
 PER_NAME = 4  # passages kept for one name
-MOST = 1_200  # excerpts of one range
-LEAST_WORTH = 0.004
+MOST = 3_000  # excerpts of one range
+LEAST_WORTH = 0.002
 
 # How well each kind of passage tells a reader what a name is: a sentence better than a line of code.
 _TELLING = {"hit": 0.9, "line": 0.8, "listing": 0.95}

@@ -33,7 +33,11 @@ def about_file(path: str, group: Sequence[Excerpt], fact: FileFact | None) -> li
     lines = [f"- `{path}`{status}" + (": " + " / ".join(reasons) if reasons else "")]
     outline = [excerpt.text for excerpt in group if excerpt.kind == "outline"]
     lines.extend("  - defines " + line for line in joined(outline))
-    rest = [excerpt for excerpt in group if excerpt.kind not in ("opened", "changed", "outline", "listing")]
+    rest = [
+        excerpt
+        for excerpt in group
+        if excerpt.kind not in ("opened", "changed", "outline", "listing", "mention")
+    ]
     lines.extend("  - " + item(excerpt) for excerpt in rest)
     return lines
 
@@ -66,9 +70,9 @@ def joined(pieces: Sequence[str], separator: str = "; ") -> list[str]:
 
 def listings(group: Sequence[Excerpt], topic: str) -> list[str]:
     """Write paths that a search or a listing showed, with what it looked for."""
-    paths = list(dict.fromkeys(excerpt.text for excerpt in group))
+    paths = dict.fromkeys(excerpt.text for excerpt in group)
     head = f"seen when looking for `{clip(topic, 80)}`: " if topic else "seen in a listing: "
-    return ["- " + head + line for line in joined([f"`{path}`" for path in paths], ", ")]
+    return ["- " + head + line for line in joined([f"`{line}`" for line in paths_by_folder(paths)])]
 
 
 def paths_by_folder(paths: Iterable[str]) -> list[str]:
@@ -81,6 +85,12 @@ def paths_by_folder(paths: Iterable[str]) -> list[str]:
         (f"{folder}/: " if len(found) > 1 else f"{folder}/" if folder else "") + ", ".join(found)
         for folder, found in folders.items()
     ]
+
+
+def paths_of(line: str) -> list[str]:
+    """Read a line of `paths_by_folder` back."""
+    folder, several, rest = line.partition("/: ")
+    return [f"{folder}/{name}" for name in rest.split(", ")] if several else [line]
 
 
 def relative(path: str, base: str) -> str:

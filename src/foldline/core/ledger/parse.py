@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from foldline.core.ledger import names
+from foldline.core.ledger import layout, names
 from foldline.core.ledger.compose import HEADINGS, NOTHING
 from foldline.core.ledger.facts import (
     CommandFact,
@@ -129,11 +129,8 @@ def _listed(blocks: dict[str, str]) -> Iterator[FileFact]:
     """Yield the files of the two blocks, oldest first; a line may list several of one folder."""
     for status, block in blocks.items():
         for line in reversed(block.strip().split("\n")):
-            folder, several, rest = line.partition("/: ")
-            if line.startswith("(") or not line:
-                continue
-            for name in reversed(rest.split(", ") if several else [line]):
-                yield FileFact(f"{folder}/{name}" if several else name, status)
+            if line and not line.startswith("("):
+                yield from (FileFact(path, status) for path in reversed(layout.paths_of(line)))
 
 
 def _files(items: list[list[str]]) -> Iterator[FileFact]:
@@ -212,8 +209,9 @@ def _excerpts(items: list[list[str]]) -> Iterator[Excerpt]:
             continue
         listing, file, uses = _LISTING.match(line), _FILE.match(line), _USES.match(line)
         if listing:
-            for path in re.findall(r"`([^`]+)`", listing.group(2)):
-                yield _excerpt(path, "listing", listing.group(1) or "", rank)
+            for line in re.findall(r"`([^`]+)`", listing.group(2)):
+                for path in layout.paths_of(line):
+                    yield _excerpt(path, "listing", listing.group(1) or "", rank)
         elif file:
             for reason in (file.group(4) or "").split(" / "):
                 if reason:

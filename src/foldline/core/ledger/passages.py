@@ -16,11 +16,14 @@ from foldline.core.ledger.about import describe
 from foldline.core.ledger.names import Name
 from foldline.core.ledger.origin import spans
 from foldline.core.ledger.sentences import clip, last_sentence, sentences
-from foldline.core.ledger.survey import DEFINES, NUMBERED
+from foldline.core.ledger.survey import DEFINES, NUMBERED, is_file
 from foldline.core.ledger.words import words
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Text, ToolCall, ToolResult
 
+MENTIONS = 4  # files of one line that are also carried by themselves
+QUOTE = 110  # characters of a quoted line of code or output
+SIGNATURE = 80  # characters of a definition without a comment
 LONGEST = 240  # characters of one passage
 ENOUGH_WORDS = 3  # plain words that let a line of a request stand alone
 REASON_LASTS = 4  # calls that one sentence before them explains
@@ -31,6 +34,7 @@ _DEFINED = re.compile(
     r"(?:\bfunc\s*\([^)]*\)\s*|\b(?:func|def|class|interface|type|struct|enum|trait|fn|function|const|let|var|val)\s+)(\w+)"
 )
 _VARIABLE = re.compile(r"\s*(?:const|let|var|val)\b")  # a local one, where it is indented
+_PARAMETERS = re.compile(r"(\w+)\(([^()]*)\).*$")
 _COMMENT = re.compile(r"^\s*(?://+|#+|\*+|--|;+|/\*+|\"\"\"|''')\s?(.*?)(?:\*/|\"\"\")?\s*$")
 _HEADING = re.compile(r"^\s{0,3}(#{1,6}\s+|\*\*)(.{2,120}?)(?:\*\*)?:?\s*$")
 _MARKS = re.compile(r"^(?:\s*(?:[-*+•]|\d{1,3}[.)]|#{1,6}|>|\[[ xX]\]|\|))+\s*|\s*\|\s*$")
@@ -99,7 +103,8 @@ class Reader:
     def _make(
         self, text: str, kind: str, topic: str, found: Sequence[Name], *, head: str = "", note: str = ""
     ) -> Passage:
-        keys = tuple(dict.fromkeys(name.key for name in found))
+        shown = f"{text} {topic}"
+        keys = tuple(dict.fromkeys(name.key for name in found if name.text in shown or name.key == topic))
         return Passage(text, kind, topic, self._entry, self._order, keys, head, note)
 
     def _fresh(self, topic: str, line: str) -> bool:
@@ -176,15 +181,26 @@ class Reader:
                 comment.append(said.group(1))
             found = list(names.in_line(line))
             if found:
-                yield self._line(line, found, call, comment)
+                passage = self._line(line, found, call, comment)
+                yield passage
+                yield from self._shown(passage, found, call)
             if not said:
                 comment = []
+
+    def _shown(self, passage: Passage, found: list[Name], call: _Call) -> Iterator[Passage]:
+        """Files that a line names among other things, by themselves: what the search or listing showed."""
+        if passage.kind == "listing":
+            return
+        for name in found[:MENTIONS]:
+            other = name.kind == "path" and is_file(name.key) and name.key != passage.topic
+            if other and self._fresh("path", name.key):
+                yield self._make(name.text, "listing", call.pattern or call.reason, [name])
 
     def _line(self, line: str, found: list[Name], call: _Call, comment: list[str]) -> Passage:
         hit = _HIT.match(line)
         if hit and found[0].kind == "path" and found[0].text in hit.group(1):
             inner = [name for name in found if name.text in hit.group(3)]
-            text = clip(hit.group(3), 140)
+            text = _around(hit.group(3), inner)
             topic = found[0].key
             head = inner[0].key if inner and DEFINES.match(hit.group(3)) else ""
             return self._make(text, "hit", topic, [found[0], *inner], head=head, note=call.note)
@@ -199,7 +215,7 @@ class Reader:
         stripped = line.strip()
         if found[0].kind == "path" and len(found) == 1 and len(stripped) - len(found[0].text) < 12:
             return self._make(found[0].text, "listing", call.pattern or call.reason, found)
-        return self._make(clip(_MARKS.sub("", stripped), 160), "line", call.topic, found, note=call.note)
+        return self._make(_around(_MARKS.sub("", stripped), found), "line", call.topic, found, note=call.note)
 
 
 def _first_path(found: Sequence[Name]) -> str:
@@ -214,5 +230,23 @@ def _definition(name: str, line: str, comment: list[str]) -> str:
         return f"`{name}`{words[len(name) :]}"
     if words and not words.startswith(("eslint", "nolint", "!")):
         return f"`{name}`: {words}"
-    signature = clip(line.strip().rstrip("{:; "), 110)
-    return f"`{signature}`"
+    signature = _PARAMETERS.sub(_short_parameters, line.strip(), count=1)
+    return f"`{clip(signature.rstrip('{:;=( '), SIGNATURE)}`"
+
+
+def _short_parameters(match: re.Match[str]) -> str:
+    """Keep the names of parameters, not their types."""
+    inner = [
+        part.strip(" *&.").split(" ")[0].split(":")[0].split("=")[0] for part in match.group(2).split(",")
+    ]
+    return f"{match.group(1)}({', '.join(inner)})"
+
+
+def _around(line: str, found: Sequence[Name]) -> str:
+    """Cut a long line down to what stands around its first name."""
+    line = " ".join(line.split())
+    if len(line) <= QUOTE:
+        return line
+    at = line.find(found[0].text) if found else 0
+    start = max(0, min(at - QUOTE // 3, len(line) - QUOTE))
+    return ("…" if start else "") + clip(line[start:], QUOTE)
