@@ -1,4 +1,4 @@
-"""What a durable append costs beside a raw write of the same bytes, and what opening a long session costs.
+"""What does a durable append cost beside a raw write of the same bytes, and in a long session?
 
     python bench/append.py [--full]
 
@@ -10,15 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import platform
-import sqlite3
 import statistics
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 from foldline.core.log.codec import encode
 from foldline.core.log.entries import Checkpoint, Compacted, Entry, Receipt
@@ -27,15 +23,7 @@ from foldline.core.log.messages import Message, Native, Text
 from foldline.stores import SqliteStore
 from foldline.stores.rows import pack
 from foldline.stores.tables import Tables
-
-
-class Row(NamedTuple):
-    """One measured figure, its unit and its budget ("" without one)."""
-
-    what: str
-    value: float
-    unit: str
-    budget: str = ""
+from table import Row, lines, machine
 
 
 def turn(before: Entry | None, messages: int, size: int, tag: int) -> list[Entry]:
@@ -81,7 +69,7 @@ async def append_against_raw(folder: Path, messages: int, size: int, turns: int)
     return [
         Row(f"append of {name}", median[id(stored)] * 1e6, "us"),
         Row(f"raw write + fdatasync of {name}", median[id(written)] * 1e6, "us"),
-        Row(f"raw / append, {name}", median[id(written)] / median[id(stored)], "x", ">= 0.8"),
+        Row(f"raw / append, {name}", median[id(written)] / median[id(stored)], "x", least=0.8),
         Row(f"raw in a thread / append, {name}", median[id(threaded)] / median[id(stored)], "x"),
         Row(
             f"raw / append by means, {name}",
@@ -160,30 +148,11 @@ def flatness(short: Path, long: Path, messages: int) -> list[Row]:
         return sides[0][1], sides[1][1]
 
     few, many = (statistics.median(times[20:]) for times in asyncio.run(both()))
-    return [Row(f"append after {messages:,} / after 1,000 messages", many / few, "x", "<= 1.5")]
-
-
-def opening(file: Path, messages: int) -> list[Row]:
-    """Time opening a long session and reading what its view needs, with the file in the system's cache."""
-
-    async def once() -> float:
-        start = time.perf_counter()
-        store = SqliteStore(file)
-        entries = await store.active("s")
-        taken = time.perf_counter() - start
-        assert len(entries) == 101
-        await store.close()
-        return taken
-
-    times = sorted(asyncio.run(once()) for _ in range(21))
-    return [
-        Row(f"open {messages:,} messages and read the active entries", times[10] * 1e3, "ms", "<= 10"),
-        Row("the same, slowest of 21", times[-1] * 1e3, "ms"),
-    ]
+    return [Row(f"append after {messages:,} / after 1,000 messages", many / few, "x", most=1.5)]
 
 
 def main(*, full: bool = False) -> list[Row]:
-    """Measure everything; `full` opens 200,000 messages instead of 20,000."""
+    """Measure turns of three sizes; `full` appends to 200,000 messages instead of 20,000."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix=".bench-") as name:
         folder = Path(name)
@@ -192,19 +161,10 @@ def main(*, full: bool = False) -> list[Row]:
         rows += without_a_loop(folder, 1, 2_000, 400)
         many = 200_000 if full else 20_000
         short, long = long_session(folder, 1_000), long_session(folder, many)
-        rows += opening(long, many) + flatness(short, long, many)
+        rows += flatness(short, long, many)
     return rows
 
 
-def about() -> str:
-    """Return the line that says where and when the figures were taken."""
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-    versions = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
-    return f"{now} | {machine} | {versions} | python {' '.join(sys.argv)}"
-
-
 if __name__ == "__main__":
-    print(about())
-    for row in main(full="--full" in sys.argv):
-        print(f"{row.what:<60} {row.value:>10,.2f} {row.unit:<3} {row.budget}")
+    print(machine())
+    print("\n".join(lines(main(full="--full" in sys.argv))))

@@ -1,0 +1,32 @@
+"""Measure the budgets: one module a question, one table for all. `make bench`, or `bench/run.py NAME...`.
+
+--full measures sessions of 200,000 messages where the quick run takes 20,000.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from importlib import import_module
+
+from table import Row, lines, machine
+
+BENCHES = ("turn", "opening", "planning", "append", "startup", "memory", "counting", "rendering")
+
+
+def main(names: list[str], *, full: bool) -> int:
+    """Run the benches of these names (none: all), print the table; returns how many budgets were missed."""
+    print(machine(), flush=True)
+    rows: list[Row] = []
+    for name in names or BENCHES:
+        start = time.perf_counter()
+        rows += import_module(name).main(full=full)
+        print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
+    print("\n".join(lines(rows)))
+    missed = sum(row.verdict == "MISSED" for row in rows)
+    print(f"{missed} budgets missed" if missed else "all budgets met")
+    return missed
+
+
+if __name__ == "__main__":
+    main([name for name in sys.argv[1:] if not name.startswith("-")], full="--full" in sys.argv)

@@ -1,0 +1,85 @@
+"""What a bench answers with, and how it is printed."""
+
+from __future__ import annotations
+
+import platform
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Row(NamedTuple):
+    """One measured figure and its unit; `most` or `least` is its budget, where it has one."""
+
+    what: str
+    value: float
+    unit: str
+    most: float | None = None
+    least: float | None = None
+
+    @property
+    def budget(self) -> str:
+        """The budget in words, "" without one."""
+        if self.most is not None:
+            return f"≤ {self.most:g}"
+        return f"≥ {self.least:g}" if self.least is not None else ""
+
+    @property
+    def verdict(self) -> str:
+        """Whether the budget is met, "" without one."""
+        if not self.budget:
+            return ""
+        missed = (self.most is not None and self.value > self.most) or (
+            self.least is not None and self.value < self.least
+        )
+        return "MISSED" if missed else "ok"
+
+
+HEADER = ("what", "measured", "budget", "verdict")
+
+
+def machine() -> str:
+    """Return the line that says where and when the figures were taken."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else []
+    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    cores = sum(line.startswith("processor") for line in lines)
+    return " | ".join(
+        (
+            datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            f"{model or platform.processor()}, {cores} cores, {platform.system()} {platform.machine()}",
+            f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}",
+            f"python {' '.join(sys.argv)}",
+        )
+    )
+
+
+def figure(value: float) -> str:
+    """Return a number with as many digits as tell something."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.1f}" if abs(value) >= 10 else f"{value:,.2f}"
+
+
+def lines(rows: Sequence[Row]) -> list[str]:
+    """Return the rows as a Markdown table."""
+    cells = [HEADER, *((r.what, f"{figure(r.value)} {r.unit}".strip(), r.budget, r.verdict) for r in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(HEADER))]
+    written = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
+        for row in cells
+    ]
+    rule = "| " + " | ".join("-" * width for width in widths) + " |"
+    return [written[0], rule, *written[1:]]
+
+
+def cpu(work: Callable[[], object], times: int = 5) -> float:
+    """Return the least CPU time of the process, in seconds, that the work took: other programs do not count."""
+    found: list[float] = []
+    for _ in range(times):
+        start = time.process_time()
+        work()
+        found.append(time.process_time() - start)
+    return min(found)

@@ -1,0 +1,102 @@
+"""What does a turn cost beside the store's own commit, and does it stay the same as the session grows?"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from typing import Any
+
+import foldline
+from sessions import prompt, reply
+from table import Row
+
+SIZES = (1_000, 10_000, 100_000)
+TURNS = 100
+
+
+def answered(number: int, *, usage: bool, size: int) -> dict[str, Any]:
+    """A reply as the SDK gives it; its usage says how large the context was."""
+    whole: dict[str, Any] = {"choices": [{"message": reply(number), "finish_reason": "stop"}], "model": "m"}
+    if usage:
+        whole["usage"] = {"prompt_tokens": size, "completion_tokens": 100}
+    return whole
+
+
+class Commits:
+    """Counts the time that a store's own appends take."""
+
+    def __init__(self, store: Any) -> None:
+        self.spent = 0.0
+        self._append = store.append
+        store.append = self.append
+
+    async def append(self, *args: Any, **named: Any) -> None:
+        start = time.process_time()
+        await self._append(*args, **named)
+        self.spent += time.process_time() - start
+
+
+async def turns(session: Any, commits: Commits, *, usage: bool) -> float:
+    """The median CPU time of a turn (prompt, context, reply) without the store's commits, in seconds."""
+    times: list[float] = []
+    for number in range(TURNS):
+        asked, answer = prompt(number), answered(number, usage=usage, size=session.view_tokens)
+        commits.spent, start = 0.0, time.process_time()
+        await session.append(asked)
+        await session.context()
+        await session.append(answer)
+        times.append(time.process_time() - start - commits.spent)
+    return statistics.median(times)
+
+
+async def measured(policy: str, *, usage: bool, folds: bool, sizes: tuple[int, ...]) -> list[float]:
+    """Return what a turn takes at each size of the session. Where it `folds`, a view holds some 500 messages."""
+    window = 120_000 if folds else 10**10
+    found: list[float] = []
+    async with foldline.open("memory://", "bench", window=window, policy=policy) as session:
+        commits, said = Commits(session.store), 0
+        for size in sizes:
+            while said < size:
+                count = min(500, size - said)
+                pairs = ((prompt(n), reply(n)) for n in range(said, said + count, 2))
+                if folds and said:
+                    await session.compact(target=3_000)
+                await session.append(*[message for pair in pairs for message in pair])
+                said += count
+            found.append(await turns(session, commits, usage=usage))
+            said += 2 * TURNS
+    return found
+
+
+def rows(policy: str, *, usage: bool, folds: bool, sizes: tuple[int, ...]) -> list[Row]:
+    found = asyncio.run(measured(policy, usage=usage, folds=folds, sizes=sizes))
+    name = f"turn, {policy}, {'usage' if usage else 'no usage'}"
+    if not folds:
+        name += ", nothing folded"
+    return [
+        *(
+            Row(
+                f"{name}, {size:,} messages",
+                taken * 1e3,
+                "ms",
+                most=1.0 if folds or size == sizes[0] else None,
+            )
+            for size, taken in zip(sizes, found, strict=True)
+        ),
+        Row(f"{name}: {sizes[-1]:,} / {sizes[0]:,}", found[-1] / found[0], "x", most=1.5 if folds else None),
+    ]
+
+
+def main(*, full: bool = False) -> list[Row]:
+    """Measure sessions that fold, and some that never do; `full` goes to 100,000 messages in all of them."""
+    sizes = SIZES if full else SIZES[:2]
+    return [
+        *rows("foldline", usage=False, folds=True, sizes=SIZES),
+        *rows("foldline", usage=True, folds=True, sizes=sizes),
+        *rows("klaude", usage=False, folds=True, sizes=sizes),
+        *rows("moldable", usage=False, folds=True, sizes=sizes),
+        *rows("foldline", usage=False, folds=False, sizes=sizes),
+        *rows("foldline", usage=True, folds=False, sizes=sizes),
+        *rows("klaude", usage=False, folds=False, sizes=sizes),
+    ]
