@@ -79,6 +79,7 @@ class Fold:
         self._items: list[Item] = []
         self._tokens = 0
         self._waiting: list[Item] = []
+        self._told: set[str] = set()  # pinned entries whose words a message of the view quotes
         self._used: dict[str, int] = {}  # call id -> how many calls of the view had it
         self._renamed: dict[str, str] = {}  # in the newest batch
 
@@ -180,6 +181,7 @@ class Fold:
         by_id = {entry.id: (i, entry) for i, entry in enumerate(self._entries)}
         self.boundary = boundary
         self.pins = {pin.entry: pin for pin in boundary.checkpoint.pins}
+        self._told = set(self.pins)
         for edit in boundary.edits:
             self.edits[edit.entry] = (*self.edits.get(edit.entry, ()), edit)
         self.leading = self._said(by_id, boundary.leading)
@@ -295,9 +297,10 @@ class Fold:
             self.pins.pop(entry.target, None)
             return
         self.pins[entry.target] = Pin(entry.target, entry.text)
-        seen = {e.id for e in (*self.leading, *self.quoted, *self.kept)}
-        if entry.target in seen:
+        shown = {e.id for e in (*self.leading, *self.quoted, *self.kept)}
+        if entry.target in shown or entry.target in self._told:
             return
+        self._told.add(entry.target)
         quote = Text(f"[Pinned by the user, from earlier in this conversation]\n{entry.text}")
         self._waiting.append(self._made("pin", Message("user", (quote,)), entry.id))
         if not self.open_calls:
