@@ -11,11 +11,12 @@ from foldline.core.log.log import said
 from foldline.core.measure.tokens import message_tokens
 from foldline.dialects import get
 
-WORDS = tuple(
+VOCABULARY = (
     "the parser reads every line of config and keeps what it cannot name so that a later pass may try again rename"
     " users members table migration index query cache retry timeout session token window ledger summary handler"
-    " request response client server thread lock queue worker batch stream buffer schema column row".split()
+    " request response client server thread lock queue worker batch stream buffer schema column row"
 )
+WORDS = VOCABULARY.split()
 FOLDERS = ("src/app", "src/app/api", "src/core", "tests/unit", "docs")
 ASKS = (
     "Please add {0} to {1}, and keep the public names as they are.",
