@@ -324,9 +324,7 @@ def test_otherwise_leading_messages_stay_as_they_are(tokens, target):
 
 def test_pinned_leading_messages_stay_as_they_are():
     leading = lead(900)
-    found = lead_edits(
-        material(leading=leading, pinned=[leading[0].id]), limits(1_000, target=True), OFFLINE
-    )
+    found = lead_edits(material(leading=leading, pinned=[leading[0].id]), limits(1_000, target=True), OFFLINE)
     assert found == ()
 
 

@@ -169,9 +169,7 @@ def test_the_least_a_message_takes():
     assert least_tokens(large, USABLE, OFFLINE) == large.tokens - size(large.message.parts[0]) + 400
 
 
-@given(
-    st.lists(st.integers(0, 60), min_size=1, max_size=6), st.integers(0, 3_000), st.integers(600, 8_000)
-)
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=6), st.integers(0, 3_000), st.integers(600, 8_000))
 def test_as_much_as_needed_is_saved_or_as_much_as_may_be(counts, need, usable):
     ids = [f"c{i}" for i in range(len(counts))]
     kept = counted(
