@@ -14,7 +14,7 @@ from foldline.core.ledger.collect import collect
 from foldline.core.ledger.parse import parse
 from foldline.core.log.entries import Checkpoint, Compacted, Entry, Noted, Receipt, Said
 from foldline.core.log.log import chained, said
-from foldline.core.log.messages import Message
+from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.dialects import detect, get
 from foldline.transcripts import About, Folded, Heard, Record, Warned, load
@@ -209,11 +209,17 @@ class _Chain:
         self._ids.setdefault(index, entry.id)
         self._said.append(entry)
 
+    def _told(self, summary: str) -> Said:
+        """Return another system's summary as something a model said: nothing in it is the user's own word."""
+        message = Message("assistant", (Text(summary),))
+        return Said("", None, message, "", message_tokens(message, self._counter))
+
     def fold(self, boundary: _Boundary) -> None:
         """Append a boundary; its ledger is taken from what it folded where it brings none."""
         first = self._ids.get(boundary.first_kept) if boundary.first_kept is not None else None
         stop = next((i for i, entry in enumerate(self._said) if entry.id == first), len(self._said))
-        ledger: dict[str, Any] = boundary.ledger or msgspec.to_builtins(collect(self._said[:stop]))
+        folded = [*self._said[:stop], self._told(boundary.checkpoint.summary)]
+        ledger: dict[str, Any] = boundary.ledger or msgspec.to_builtins(collect(folded))
         leading: list[str] = []
         for entry in self._said[:stop]:
             if entry.message.role not in ("system", "developer"):
