@@ -33,8 +33,8 @@ def test_repeats_are_counted_and_bodies_left_out() -> None:
     assert [(fact.value, fact.name, fact.uses) for fact in found] == [("ABC-77", "ticket", 2)]
 
 
-def test_the_working_directory_stays_first() -> None:
-    old = (ValueFact("/a/", "name", name=values.WORKING_DIRECTORY),)
+def test_the_base_directory_stays_first() -> None:
+    old = (ValueFact("/a/", "name", name=values.BASE),)
     new = tuple(ValueFact(str(n), "number") for n in range(5000, 5400))
     merged = values.merge(old, new)
     assert merged[0].value == "/a/"

@@ -16,7 +16,7 @@ from foldline.core.ledger import layout, names
 from foldline.core.ledger.facts import Excerpt, FileFact, Ledger, ValueFact
 from foldline.core.ledger.open_work import is_done
 from foldline.core.ledger.sentences import clip
-from foldline.core.ledger.values import WORKING_DIRECTORY
+from foldline.core.ledger.values import BASE
 
 Count = Callable[[str], int]
 
@@ -43,6 +43,7 @@ SHARES = {
     "values": 0.04,
     "files": 0.09,
 }
+LONG_REQUEST = 500  # characters of a request that stand at the top; its lines compete as excerpts
 IN_A_PART = 0.7  # how well a name is carried, 0 to 1, that another part of the checkpoint names
 IN_A_LIST = 0.4  # and one that only the lists of files name
 CARRIED = 400  # excerpts that a reduced ledger keeps beside those that were written
@@ -150,7 +151,7 @@ def _fill(ledger: Ledger, room: int, count: Count, focus: str | None) -> tuple[_
     sheet = _Sheet(room, count)
     sheet.add("## Constraints & Preferences", (bullet(fact.text) for fact in ledger.constraints), sheet.left)
     share = {part: int(max(0, sheet.left) * fraction) for part, fraction in SHARES.items()}
-    base = next((fact.value for fact in ledger.values if fact.name == WORKING_DIRECTORY), "")
+    base = next((fact.value for fact in ledger.values if fact.name == BASE), "")
     _goal(sheet, ledger, share["goal"])
     _doing(sheet, ledger, share["doing"])
     _blocked(sheet, ledger, share["blocked"])
@@ -176,7 +177,7 @@ def _goal(sheet: _Sheet, ledger: Ledger, most: int) -> None:
     requests = ledger.requests
     if not requests:
         return
-    size = max(80, most * 2)
+    size = max(80, min(most * 2, LONG_REQUEST))
     lines = [f"First request: {clip(requests[0].text, size)}"]
     if len(requests) > 1:
         lines.insert(0, f"Newest request: {clip(requests[-1].text, size)}")
@@ -240,7 +241,7 @@ def _values(values: Sequence[ValueFact]) -> list[str]:
     for fact in reversed(values):
         words = f" ({clip(fact.words, 90)})" if fact.words else ""
         lines.append(f"- {fact.name or fact.kind} = `{fact.value}`{words}")
-    lines.sort(key=lambda line: not line.startswith(f"- {WORKING_DIRECTORY} ="))
+    lines.sort(key=lambda line: not line.startswith(f"- {BASE} ="))
     return lines
 
 
@@ -293,13 +294,14 @@ def _write(sheet: _Sheet, picked: Sequence[Excerpt], files: Sequence[FileFact], 
     """Put the picked excerpts under their headings."""
     known = layout.files_by_key(files)
     critical = sheet.parts["## Critical Context"]
+    asked = [excerpt for excerpt in picked if KIND_GROUPS.get(excerpt.kind) == "asked"]
+    for topic, group in layout.by_topic(asked, in_order=True).items():
+        sheet.parts["## Goal"].extend(_asked(topic, group))
     for topic, group in layout.by_topic(picked).items():
         kinds = {
             kind: [excerpt for excerpt in group if KIND_GROUPS.get(excerpt.kind, "") == kind]
             for kind in GROUPS
         }
-        if kinds["asked"]:
-            sheet.parts["## Goal"].extend(_asked(topic, kinds["asked"]))
         if kinds["listing"]:
             critical.extend(layout.listings(kinds["listing"], topic))
         if kinds["used"]:

@@ -17,6 +17,8 @@ from foldline.core.log.entries import Said
 
 PER_NAME = 4  # passages kept for one name
 MOST = 3_000  # excerpts of one range
+QUOTED_WORDS = 2  # plain words that make a line of code or output worth quoting
+QUOTED_WORTH = 0.02  # or the worth of a name in it
 LEAST_WORTH = 0.002
 
 # How well each kind of passage tells a reader what a name is: a sentence better than a line of code.
@@ -42,7 +44,11 @@ def choose(
     seen = met or survey(entries)
     value = {key: worth(name, seen, weights or WEIGHTS) for key, name in seen.names.items()}
     passages = list(Reader().read(entries))
-    scored = [(_score(passage, value), index) for index, passage in enumerate(passages)]
+    scored = [
+        (_score(passage, value), index)
+        for index, passage in enumerate(passages)
+        if _worth_quoting(passage, value)
+    ]
     kept: dict[str, list[tuple[float, int]]] = {}
     for score, index in scored:
         for key in passages[index].names:
@@ -58,6 +64,13 @@ def choose(
     order = sorted(heapq.nlargest(most, chosen, key=lambda index: chosen[index]))
     base = root(seen)
     return tuple(_excerpt(passages[index], value, seen, base, chosen[index]) for index in order)
+
+
+def _worth_quoting(passage: Passage, value: Mapping[str, float]) -> bool:
+    """Whether a quoted line says something, or holds a name that is likely to be needed."""
+    if passage.kind not in ("line", "hit") or len(words(passage.text)) >= QUOTED_WORDS:
+        return True
+    return max((value.get(key, 0.0) for key in passage.names), default=0.0) >= QUOTED_WORTH
 
 
 def _score(passage: Passage, value: Mapping[str, float]) -> float:

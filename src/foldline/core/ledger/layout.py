@@ -13,11 +13,13 @@ LINE = 420  # characters at which a joined line is broken
 _LABELS = {"hit": "shows: ", "line": "shows: "}
 
 
-def by_topic(excerpts: Iterable[Excerpt]) -> dict[str, list[Excerpt]]:
-    """Group excerpts by topic, the topic worth most first, each group in the order of the session."""
+def by_topic(excerpts: Iterable[Excerpt], *, in_order: bool = False) -> dict[str, list[Excerpt]]:
+    """Group excerpts by topic, the topic worth most first, or `in_order` as they were said; groups are in order."""
     groups: dict[str, list[Excerpt]] = {}
     for excerpt in excerpts:
         groups.setdefault(excerpt.topic, []).append(excerpt)
+    if in_order:
+        return groups
     worths = {topic: max(excerpt.weight for excerpt in group) for topic, group in groups.items()}
     return {topic: groups[topic] for topic in sorted(groups, key=lambda topic: -worths[topic])}
 
@@ -71,7 +73,7 @@ def joined(pieces: Sequence[str], separator: str = "; ") -> list[str]:
 def listings(group: Sequence[Excerpt], topic: str) -> list[str]:
     """Write paths that a search or a listing showed, with what it looked for."""
     paths = dict.fromkeys(excerpt.text for excerpt in group)
-    head = f"seen when looking for `{clip(topic, 80)}`: " if topic else "seen in a listing: "
+    head = f"seen ({clip(topic, 90)}): " if topic else "seen in a listing: "
     return ["- " + head + line for line in joined([f"`{line}`" for line in paths_by_folder(paths)])]
 
 
@@ -82,9 +84,10 @@ def paths_by_folder(paths: Iterable[str]) -> list[str]:
         folder, _, name = path.rpartition("/")
         folders.setdefault(folder, []).append(name)
     return [
-        (f"{folder}/: " if len(found) > 1 else f"{folder}/" if folder else "") + ", ".join(found)
+        f"{folder}/: {', '.join(found)}" if len(found) > 1 else f"{folder}/{found[0]}"
         for folder, found in folders.items()
-    ]
+        if folder
+    ] + folders.get("", [])
 
 
 def paths_of(line: str) -> list[str]:

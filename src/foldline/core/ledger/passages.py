@@ -65,6 +65,15 @@ class _Call(msgspec.Struct):
     pattern: str
 
     @property
+    def search(self) -> str:
+        """What was looked for when a listing showed."""
+        return (
+            f"looking for `{clip(self.pattern, 70)}`"
+            if self.pattern
+            else self.reason.replace("`", "'").rstrip(".:")
+        )
+
+    @property
     def note(self) -> str:
         """Why the call was made, in words."""
         return self.reason or (f"found when searching for `{clip(self.pattern, 60)}`" if self.pattern else "")
@@ -194,7 +203,7 @@ class Reader:
         for name in found[:MENTIONS]:
             other = name.kind == "path" and is_file(name.key) and name.key != passage.topic
             if other and self._fresh("path", name.key):
-                yield self._make(name.text, "listing", call.pattern or call.reason, [name])
+                yield self._make(name.text, "listing", call.search, [name])
 
     def _line(self, line: str, found: list[Name], call: _Call, comment: list[str]) -> Passage:
         hit = _HIT.match(line)
@@ -213,8 +222,9 @@ class Reader:
                 text, "outline", call.topic, names.find(text), head=defined.group(1), note=call.note
             )
         stripped = line.strip()
-        if found[0].kind == "path" and len(found) == 1 and len(stripped) - len(found[0].text) < 12:
-            return self._make(found[0].text, "listing", call.pattern or call.reason, found)
+        place = found[0].kind == "path" and (is_file(found[0].key) or found[0].text.count("/") > 1)
+        if place and len(found) == 1 and len(stripped) - len(found[0].text) < 12:
+            return self._make(found[0].text, "listing", call.search, found)
         return self._make(_around(_MARKS.sub("", stripped), found), "line", call.topic, found, note=call.note)
 
 

@@ -216,7 +216,7 @@ def root(found: Survey) -> str:
     """Find the directory that most absolute paths share, with its last slash; "" where there is none."""
     most = max(found.absolute.values(), default=0)
     return max(
-        (place for place, count in found.absolute.items() if count >= 0.85 * most), key=len, default=""
+        (place for place, count in found.absolute.items() if count >= 0.95 * most), key=len, default=""
     )
 
 

@@ -22,7 +22,7 @@ _REASONS = ("description", "explanation", "reason", "purpose")
 _SETTING = re.compile(
     r"(?:--?([A-Za-z][\w-]{0,40})[ =]|\b([A-Za-z][\w.-]{1,40}?)\s{0,2}[=:]\s{0,2})[\"']?(\w[\w./:#-]{0,200})"
 )
-WORKING_DIRECTORY = "working directory"
+BASE = "base directory"  # what the paths of a checkpoint are relative to
 
 
 def _named(text: str) -> dict[str, str]:
@@ -53,8 +53,8 @@ def _of(use: Use) -> Iterator[ValueFact]:
 
 
 def from_uses(calls: Sequence[Use], base: str = "") -> tuple[ValueFact, ...]:
-    """Take the values from calls; `base` is the working directory, kept as a value of that name."""
-    place = (ValueFact(base, "name", "", WORKING_DIRECTORY),) if base else ()
+    """Take the values from calls; `base` is the directory that paths are below, kept as a value."""
+    place = (ValueFact(base, "name", "", BASE),) if base else ()
     return merge(place, tuple(fact for use in calls for fact in _of(use)))
 
 
@@ -63,11 +63,26 @@ def collect(entries: Sequence[Said], base: str = "") -> tuple[ValueFact, ...]:
     return from_uses(uses(entries), base)
 
 
+def _base(old: Sequence[ValueFact], new: Sequence[ValueFact]) -> ValueFact | None:
+    """Return the base directory of both ranges: the one that holds the other, or what they share."""
+    places = [fact for fact in (*old, *new) if fact.name == BASE]
+    if not places:
+        return None
+    parts = [fact.value.split("/")[:-1] for fact in places]
+    shared = 0
+    while all(len(part) > shared and part[shared] == parts[0][shared] for part in parts):
+        shared += 1
+    return msgspec.structs.replace(places[0], value="/".join(parts[0][:shared]) + "/") if shared > 1 else None
+
+
 def merge(old: Sequence[ValueFact], new: Sequence[ValueFact]) -> tuple[ValueFact, ...]:
     """Merge the values of two ranges: a newer value of a name replaces the older, repeats are counted."""
     found: dict[tuple[str, str], ValueFact] = {}
     current: dict[str, str] = {}
-    for fact in (*old, *new):
+    base = _base(old, new)
+    for fact in (base, *old, *new):
+        if fact is None or (fact.name == BASE and fact is not base):
+            continue
         if fact.name:
             stale = current.get(fact.name, fact.value)
             if stale != fact.value:
@@ -83,5 +98,5 @@ def merge(old: Sequence[ValueFact], new: Sequence[ValueFact]) -> tuple[ValueFact
             )
         found[fact.value, fact.name] = fact
     facts = list(found.values())
-    settled = [fact for fact in facts if fact.name == WORKING_DIRECTORY]
-    return (*settled, *[fact for fact in facts if fact.name != WORKING_DIRECTORY][-MOST:])
+    settled = [fact for fact in facts if fact.name == BASE]
+    return (*settled, *[fact for fact in facts if fact.name != BASE][-MOST:])
