@@ -209,7 +209,15 @@ def _suffices(job: Job, edits: Edits) -> bool:
     if not ask.automatic:
         return False
     soft = thresholds(ask.policy, ask.window).soft or thresholds(ask.policy, ask.window).hard or ask.usable
-    return after < soft and job.size - after >= max(ask.policy.min_gain.resolve(ask.window, ask.usable), 1)
+    return after < soft and job.size - after >= _least_gain(ask)
+
+
+def _least_gain(ask: Ask) -> int:
+    return max(ask.policy.min_gain.resolve(ask.window, ask.usable), 1) if ask.automatic else 1
+
+
+def _no_gain(gain: int, least: int) -> Nothing:
+    return Nothing("no_gain", f"{gain:,} tokens of the {least:,} that it has to gain")
 
 
 def _only_pruned(job: Job, edits: Edits) -> Outcome:
@@ -221,7 +229,10 @@ def _only_pruned(job: Job, edits: Edits) -> Outcome:
     return _prune_boundary(job, edits)
 
 
-def _prune_boundary(job: Job, edits: Edits) -> Pruned:
+def _prune_boundary(job: Job, edits: Edits) -> Pruned | Nothing:
+    gain, least = _freed(edits), _least_gain(job.ask)
+    if gain < least:
+        return _no_gain(gain, least)
     older = {(e.entry, e.part): e.saved for found in job.fold.edits.values() for e in found}
     listed = tuple(
         msgspec.structs.replace(edit, saved=edit.saved + older.get((edit.entry, edit.part), 0))
@@ -234,7 +245,7 @@ def _prune_boundary(job: Job, edits: Edits) -> Pruned:
         after=_edited(job.fold.view(), listed),
         folded=(),
         edits=listed,
-        sizes=(job.size, job.size - _freed(edits)),
+        sizes=(job.size, job.size - gain),
     )
     return Pruned(id="", parent=None, receipt=receipt, edits=listed)
 
@@ -375,9 +386,8 @@ def _judged(
     fold, ask, size = job.fold, job.ask, job.size
     after = Fold([*fold.entries(), boundary], counter=job.counter)
     total = ask.apart_tokens + after.tokens
-    least = max(ask.policy.min_gain.resolve(ask.window, ask.usable), 1) if ask.automatic else 1
-    if size - total < least:
-        return Nothing("no_gain", f"{size - total:,} tokens of the {least:,} that it has to gain")
+    if size - total < (least := _least_gain(ask)):
+        return _no_gain(size - total, least)
     receipt = made_receipt(
         ask,
         before=fold.view(),
@@ -409,9 +419,18 @@ def _judged(
 
 
 def _edited(items: Sequence[Item], edits: Sequence[Edit]) -> list[Item]:
-    found: Edits = {}
-    add(found, edits)
+    new: Edits = {}
+    add(new, edits)
+    changed = _edited_parts(new)
     return [
-        Kept(item.entry, found.get(item.entry.id, item.edits)) if isinstance(item, Kept) else item
+        Kept(
+            item.entry,
+            (
+                *(edit for edit in item.edits if (edit.entry, edit.part) not in changed),
+                *new.get(item.entry.id, ()),
+            ),
+        )
+        if isinstance(item, Kept)
+        else item
         for item in items
     ]
