@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from pathlib import Path
 
 import pytest
 from tests.cli.calling import talk, work, write_lines
 
+from foldline.cli.room import available
 from foldline.stores.connection import APPLICATION
 
 TARGET = ("--target", 2000)
@@ -119,6 +121,15 @@ def test_results_without_a_call_and_double_ids_are_named(foldline, tmp_path):
         "1 results had no call" in foldline("import", file).out
         or "results had no call" in foldline("import", file, "--id", "x").out
     )
+
+
+@pytest.mark.skipif(available() is None, reason="the system does not say how much memory is free")
+def test_a_file_that_memory_cannot_hold_is_refused_before_it_is_read(foldline, file):
+    os.truncate(file, 2**40)  # a hole: nothing is written
+    for command in commands(file):
+        done = foldline(*command)
+        assert done.code == 2
+        assert "session.jsonl: too large for this machine: 1,099.5 GB need about" in done.err
 
 
 def test_a_file_of_warnings_shows_the_first_ten(foldline, tmp_path):

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from foldline.cli.output import progress, warn
+from foldline.cli.room import TO_FOLD, check_room
 from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.measure.tokens import OFFLINE, Counter
@@ -73,10 +74,16 @@ def shown_name(file: str) -> str:
     return "standard input" if file == "-" else file
 
 
-def read_session(file: str, *, from_start: bool = False, counter: Counter = OFFLINE) -> Loaded:
-    """Read a session file of any known format into entries; warnings go to standard error."""
+def read_session(
+    file: str, *, from_start: bool = False, counter: Counter = OFFLINE, room: int = TO_FOLD
+) -> Loaded:
+    """Read a session file of any known format into entries; warnings go to standard error.
+
+    `room` is how many bytes of memory the work takes for a byte of the file.
+    """
     name = shown_name(file)
     with progress(f"reading {name}") as tick, open_transcript(file) as stream:
+        check_room(stream, name, room)
         if not from_start and _is_own(stream, name):
             loaded = from_own(stream, name)
         else:

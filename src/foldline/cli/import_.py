@@ -9,6 +9,7 @@ import click
 
 from foldline.cli.common import file_argument, json_option, read_session, shown_name, store_option
 from foldline.cli.output import escape, out, print_json, progress
+from foldline.cli.room import TO_READ
 from foldline.cli.stored import with_store
 from foldline.core.log.entries import Compacted, Entry, Noted, Said
 from foldline.core.log.log import digest
@@ -45,7 +46,7 @@ def command(file: str, session: str | None, from_start: bool, store_url: str | N
     The file's own compactions become boundaries. Importing the same file again changes nothing; one that
     has grown since is caught up.
     """
-    loaded = read_session(file, from_start=from_start)
+    loaded = read_session(file, from_start=from_start, room=TO_READ)
     log = with_notes(loaded)
     leaf = loaded.entries[-1].id if loaded.log else log[-1].id
     name = session or loaded.session or f"{_stem(file)}-{digest(log[0].id.encode())[:8]}"

@@ -20,6 +20,7 @@ from foldline.cli.common import (
 )
 from foldline.cli.output import escape, out, print_json, progress, row, share, table, warn
 from foldline.cli.report import bar
+from foldline.cli.room import TO_READ, check_room
 from foldline.core.decide.policy import usable_of
 from foldline.core.fold.prune import prune
 from foldline.core.log.entries import Compacted
@@ -29,7 +30,7 @@ from foldline.core.view import Fold
 from foldline.errors import InputError
 from foldline.loading import as_recorded, from_records
 from foldline.stateless import now
-from foldline.transcripts import Record, read
+from foldline.transcripts import Record, open_transcript, read
 
 EPILOG = """
 \b
@@ -60,8 +61,9 @@ def command(
     that do not pair, and what a prune would free.
     """
     name = shown_name(file)
-    with progress(f"reading {name}") as tick:
-        records: list[Record] = list(counted(read(file), tick))
+    with progress(f"reading {name}") as tick, open_transcript(file) as stream:
+        check_room(stream, name, TO_READ)
+        records: list[Record] = list(counted(read(stream, name=name), tick))
     said = as_recorded(records, OFFLINE)
     loaded = from_records(records, OFFLINE)
     warn(loaded.warnings)
