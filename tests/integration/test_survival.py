@@ -1,0 +1,189 @@
+"""Standing constraints survive ten folds in a row word for word; superseded values do not come back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from tests.support import corpus
+from tests.support.planted import (
+    FOLDS,
+    REPLACED,
+    STANDING,
+    checkpoint,
+    chunks,
+    missing,
+    planted,
+    stale,
+    standing,
+    with_replacements,
+)
+
+import foldline
+from foldline.core.decide.presets import preset
+from foldline.core.measure.tokens import OFFLINE
+from foldline.core.view import native_items
+from foldline.dialects import get
+from foldline.loading import from_messages
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "session.jsonl"
+CHAT, ANTHROPIC = "openai-chat", "anthropic"
+SMALL = foldline.Window(context=10_000, output=1_000)
+SHARE = 0.2  # of the session's size: what a fold of it may take
+
+
+def example():
+    """The messages of the example session, as they stand in the file."""
+    rows = [json.loads(line) for line in EXAMPLE.read_text(encoding="utf-8").splitlines()]
+    return [row for row in rows if row.get("role") in ("user", "assistant")]
+
+
+RULES = (
+    "Never touch anything under migrations/ without asking me first.",
+    "All public functions must keep type hints and a one-line docstring.",
+)
+
+
+def fold_a_growing_list(pieces, dialect, target, policy="foldline"):
+    """Fold the head of a session, then ten times the folded list with the next piece appended.
+
+    A list that fits is folded all the same, to nine tenths of its size.
+    """
+    messages = []
+    for piece in pieces:
+        messages = [*messages, *piece]
+        size = corpus.size_of(from_messages(messages, OFFLINE, dialect=dialect))
+        done = foldline.compact(messages, min(target, size * 9 // 10), policy, dialect=dialect)
+        messages = done.messages
+        assert get(dialect).validate(messages, done.system) == []
+        yield done, messages
+
+
+async def compact_an_open_session(pieces, dialect, window, url="memory://", policy="foldline"):
+    """Append a piece, compact by hand, look at what is sent: eleven times."""
+    async with foldline.open(url, "s", window=window, dialect=dialect, policy=policy) as session:
+        for piece in pieces:
+            await session.append(*piece)
+            receipt = await session.compact()
+            yield receipt, get(dialect).render(native_items(session.view()), whole=True).messages
+        assert len(await session.history()) >= sum(len(piece) for piece in pieces)
+        assert await session.verify() == []
+
+
+# ---- the example, always
+
+
+@pytest.mark.parametrize("policy", ["foldline", "coop", "gencode", "moldable", "codex", "claude-code"])
+def test_the_examples_rules_survive_ten_folds_of_a_growing_list(policy):
+    folds = 0
+    for done, messages in fold_a_growing_list(chunks(example(), ANTHROPIC), ANTHROPIC, 6_000, policy):
+        folds += done.boundary is not None
+        assert missing(messages, ANTHROPIC, RULES) == []
+    assert folds == FOLDS + 1
+    if not preset(policy).quote_user_tokens:
+        assert set(RULES) <= set(standing(checkpoint(messages, ANTHROPIC)))
+
+
+@pytest.mark.parametrize("store", ["memory", "sqlite"])
+async def test_the_examples_rules_survive_ten_compactions_of_a_session(store, tmp_path):
+    url = "memory://" if store == "memory" else f"sqlite:///{tmp_path / 'sessions.db'}"
+    folds = 0
+    async for receipt, messages in compact_an_open_session(
+        chunks(example(), ANTHROPIC), ANTHROPIC, SMALL, url
+    ):
+        folds += isinstance(receipt, foldline.Receipt)
+        assert missing(messages, ANTHROPIC, RULES) == []
+    assert folds >= FOLDS
+    assert set(RULES) <= set(standing(checkpoint(messages, ANTHROPIC)))
+
+
+def test_ten_replaced_values_do_not_come_back_in_a_growing_list():
+    pieces = with_replacements(chunks(example(), ANTHROPIC), ANTHROPIC)
+    for at, (done, messages) in enumerate(fold_a_growing_list(pieces, ANTHROPIC, 8_000)):
+        check_replaced(messages, ANTHROPIC, replaced=at >= 3, written=done.summary is not None)
+    assert {new for _, new, *_ in REPLACED} <= set(standing(checkpoint(messages, ANTHROPIC)))
+
+
+async def test_ten_replaced_values_do_not_come_back_in_a_session():
+    pieces = with_replacements(chunks(example(), ANTHROPIC), ANTHROPIC)
+    at = 0
+    async for _, messages in compact_an_open_session(pieces, ANTHROPIC, SMALL):
+        check_replaced(messages, ANTHROPIC, replaced=at >= 3)
+        at += 1
+    assert {new for _, new, *_ in REPLACED} <= set(standing(checkpoint(messages, ANTHROPIC)))
+
+
+def check_replaced(messages, dialect, *, replaced, written=True):
+    """Look at a list after a fold; `written`: the fold wrote the checkpoint anew (a prune does not)."""
+    summary = checkpoint(messages, dialect)
+    wanted = [(new if replaced else old) for old, new, *_ in REPLACED]
+    assert missing(messages, dialect, wanted) == []
+    if replaced and written:
+        assert stale(summary) == []
+
+
+def test_a_stale_value_is_seen():
+    old = "\n".join(f"- {sentence}" for sentence, *_ in REPLACED)
+    summary = f"## Constraints & Preferences\n{old}\n\n## Critical Context\n- port = `8080` (words)"
+    assert len(stale(summary)) == len(REPLACED) + 1
+
+
+# ---- recorded sessions
+
+
+def ten_sessions(root):
+    """The first two of each source, by the hash of the name."""
+    folders = sorted({path.parent for path in corpus.sessions(root)})
+    ranked = {
+        folder: sorted(
+            (path for path in corpus.sessions(root) if path.parent == folder),
+            key=lambda path: hashlib.sha256(path.name.encode()).digest(),
+        )
+        for folder in folders
+    }
+    return [path for folder in folders for path in ranked[folder][:2]]
+
+
+def grown(root, number):
+    """A recorded session with five rules planted, in eleven pieces; the rules; and a fifth of its size."""
+    path = ten_sessions(root)[number]
+    rules = STANDING[5 * number : 5 * number + 5]
+    messages = planted(corpus.chat(path), rules)
+    return chunks(messages, CHAT), rules, int(corpus.size_of(from_messages(messages, OFFLINE)) * SHARE)
+
+
+SESSIONS = [pytest.param(number, marks=[pytest.mark.corpus] if number % 5 else []) for number in range(10)]
+
+
+@pytest.mark.parametrize("number", SESSIONS)
+def test_planted_rules_survive_ten_folds_of_a_growing_list(recorded, number):
+    pieces, rules, target = grown(recorded, number)
+    folds = 0
+    for done, messages in fold_a_growing_list(pieces, CHAT, target):
+        folds += done.boundary is not None
+        assert missing(messages, CHAT, rules) == []
+    assert folds == FOLDS + 1
+    assert set(rules) <= set(standing(checkpoint(messages, CHAT)))
+
+
+@pytest.mark.parametrize("number", SESSIONS)
+async def test_planted_rules_survive_ten_compactions_of_a_session(recorded, number, tmp_path):
+    pieces, rules, target = grown(recorded, number)
+    window = foldline.Window(context=target + min(16_384, target // 5), output=1_000)
+    folds = 0
+    url = f"sqlite:///{tmp_path / 'sessions.db'}"
+    async for receipt, messages in compact_an_open_session(pieces, CHAT, window, url):
+        folds += isinstance(receipt, foldline.Receipt)
+        assert missing(messages, CHAT, rules) == []
+    assert folds >= FOLDS
+    assert set(rules) <= set(standing(checkpoint(messages, CHAT)))
+
+
+@pytest.mark.parametrize("number", SESSIONS)
+def test_ten_replaced_values_do_not_come_back_in_recorded_sessions(recorded, number):
+    pieces, _, target = grown(recorded, number)
+    pieces = with_replacements(pieces, CHAT)
+    for at, (done, messages) in enumerate(fold_a_growing_list(pieces, CHAT, target)):
+        check_replaced(messages, CHAT, replaced=at >= 3, written=done.summary is not None)
