@@ -18,7 +18,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -36,7 +36,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     store: str | None = None
     policy: str = "foldline"
-    window: int | None = None
+    window: Annotated[int, msgspec.Meta(ge=1)] | None = None
     model: str | None = None
     policies: dict[str, dict[str, Any]] = {}
     models: dict[str, dict[str, Any]] = {}
@@ -59,17 +59,15 @@ def settings(
     """
     merged: dict[str, Any] = {}
     for folder in (home or Path.home(), here or Path.cwd()):
-        file = folder / FILE
-        for key, value in _read(file).items():
+        for key, value in _read(folder / FILE).items():
             merged[key] = {**merged.get(key, {}), **value} if isinstance(value, dict) else value
     variables = os.environ if environment is None else environment
     for key in FROM_ENVIRONMENT:
-        if value := variables.get(f"FOLDLINE_{key.upper()}"):
+        variable = f"FOLDLINE_{key.upper()}"
+        if value := variables.get(variable):
+            _checked({key: value}, variable)
             merged[key] = value
-    try:
-        return msgspec.convert(merged, Settings, strict=False)
-    except msgspec.ValidationError as error:
-        raise InputError(f"settings: {error}. Allowed: {', '.join(Settings.__struct_fields__)}") from error
+    return _checked(merged, "settings")
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -81,8 +79,13 @@ def _read(file: Path) -> dict[str, Any]:
         raise InputError(f"{file}: cannot be read: {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{file}: {error}") from error
-    try:
-        msgspec.convert(found, Settings, strict=False)
-    except msgspec.ValidationError as error:
-        raise InputError(f"{file}: {error}. Allowed: {', '.join(Settings.__struct_fields__)}") from error
+    _checked(found, str(file))
     return found
+
+
+def _checked(found: dict[str, Any], where: str) -> Settings:
+    try:
+        return msgspec.convert(found, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        allowed = ", ".join(Settings.__struct_fields__)
+        raise InputError(f"{where}: {error}. Settings are {allowed}.") from error

@@ -1,0 +1,67 @@
+"""Settings reach the commands, and flags go before them."""
+
+from __future__ import annotations
+
+import pytest
+from tests.cli.calling import work, write_lines
+
+
+@pytest.fixture
+def file(tmp_path):
+    return write_lines(tmp_path / "session.jsonl", work(3))
+
+
+@pytest.fixture
+def settings(away_from_home, monkeypatch):
+    def put(text):
+        folder = away_from_home / ".foldline"
+        folder.mkdir(exist_ok=True)
+        (folder / "settings.toml").write_text(text)
+
+    return put
+
+
+def folded(foldline, file, *flags):
+    receipt = foldline("compact", file, *flags, "--json").json["receipt"]
+    return receipt["policy"], receipt["tokens_after"]
+
+
+def test_flags_go_before_the_environment_and_that_before_the_files(foldline, file, settings, monkeypatch):
+    settings('policy = "mine"\nwindow = 3000\n[policies.mine]\nbase = "pi"\n')
+    policy, size = folded(foldline, file)
+    assert policy == "mine"
+    assert size <= 3000
+    monkeypatch.setenv("FOLDLINE_POLICY", "codex")
+    assert folded(foldline, file)[0] == "codex"
+    assert folded(foldline, file, "--policy", "amp")[0] == "amp"
+    assert folded(foldline, file, "--window", 2000)[1] <= 2000
+
+
+def test_own_policies_and_models_are_shown_and_used(foldline, file, settings, tmp_path):
+    settings('model = "openai:mine"\n[policies.mine]\nbase = "pi"\n[models."openai:mine"]\ncontext = 2500\n')
+    assert folded(foldline, file, "--policy", "mine")[1] <= 2500
+    rows = foldline("policies")
+    assert "window 2,500" in rows.out
+    assert "\nmine " in rows.out
+    extra = tmp_path / "extra.toml"
+    extra.write_text('[policies.mine]\nbase = "codex"\n[policies.other]\nbase = "amp"\n')
+    shown = foldline("policies", "mine", "other", "--policies", extra, "--json").json
+    assert shown["mine"]["quote_user_tokens"] == 20_000
+    assert folded(foldline, file, "--policies", extra, "--policy", "other", "--target", 1500)[0] == "other"
+
+
+def test_a_mistake_in_the_settings_is_told_by_every_command(foldline, file, settings):
+    settings("window = 'many'")
+    for args in (["compact", file], ["inspect", file], ["policies"], ["sessions"], ["import", file]):
+        done = foldline(*args)
+        assert done.code == 2, args
+        assert "settings.toml" in done.err
+    assert foldline("policies", "--help").code == 0
+
+
+def test_the_store_of_the_settings_is_used(foldline, file, settings, tmp_path):
+    settings(f'store = "sqlite:///{tmp_path}/team.db"')
+    foldline("import", file, "--id", "work")
+    assert (tmp_path / "team.db").exists()
+    assert foldline("sessions", "--json").json[0]["id"] == "work"
+    assert foldline("sessions", "--json", "--store", f"sqlite:///{tmp_path}/other.db").json == []

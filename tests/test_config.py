@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from foldline.config import Settings, settings
+from foldline.errors import InputError, PolicyError
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    return tmp_path / "here"
+
+
+def put(folder: Path, text: str) -> Path:
+    file = folder / ".foldline" / "settings.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def read(home: Path, here: Path, **environment: str) -> Settings:
+    return settings(home=home, here=here, environment=environment)
+
+
+def test_without_any_file_the_defaults_stand(home, here):
+    assert read(home, here) == Settings()
+    assert Settings().policy == "foldline"
+
+
+def test_each_source_goes_before_the_one_before_it(home, here):
+    put(home, 'policy = "pi"\nwindow = 1000\nstore = "sqlite:///home.db"\nmodel = "openai:gpt-5.2"\n')
+    put(here, 'policy = "codex"\nwindow = 2000\n')
+    known = read(home, here, FOLDLINE_POLICY="amp", FOLDLINE_STORE="")
+    assert (known.policy, known.window) == ("amp", 2000)
+    assert (known.store, known.model) == ("sqlite:///home.db", "openai:gpt-5.2")
+
+
+def test_the_environment_gives_text_that_is_read_as_what_it_means(home, here):
+    assert read(home, here, FOLDLINE_WINDOW="30000").window == 30_000
+    with pytest.raises(InputError, match="FOLDLINE_WINDOW"):
+        read(home, here, FOLDLINE_WINDOW="many")
+    assert read(home, here, FOLDLINE_UNKNOWN="x") == Settings()
+
+
+def test_tables_of_both_files_are_merged(home, here):
+    put(home, '[policies.a]\nbase = "pi"\n[policies.b]\nbase = "pi"\n')
+    put(here, '[policies.b]\nbase = "codex"\n[models."openai:mine"]\ncontext = 64_000\n')
+    known = read(home, here)
+    policies = known.user_policies()
+    assert set(policies) == {"a", "b"}
+    assert policies["b"].quote_user_tokens == 20_000  # codex's, not pi's
+    assert known.catalogue().window_of("openai:mine").context == 64_000
+
+
+def test_a_home_that_is_also_here_is_read_once(home):
+    put(home, '[policies.a]\nbase = "pi"\n')
+    assert set(read(home, home).user_policies()) == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("policy = ", "Invalid value"),
+        ("window = 'many'", "window"),
+        ("window = 0", "window"),
+        ("window = -5", "window"),
+        ("colour = 'red'", "colour"),
+        ("policies = 3", "policies"),
+        ("[policies]\na = 3", "policies"),
+        ("[models]\na = 3", "models"),
+    ],
+)
+def test_a_mistake_names_the_file_and_what_is_wrong(home, here, text, why):
+    file = put(here, text)
+    with pytest.raises(InputError) as caught:
+        read(home, here)
+    assert str(file) in str(caught.value)
+    assert why in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_a_file_that_cannot_be_read_is_named(home, here):
+    file = put(home, "")
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="cannot be read"):
+        read(home, here)
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(InputError, match=r"settings\.toml: cannot be read"):
+        read(home, here)
+
+
+def test_a_policy_with_a_mistake_is_named_when_it_is_wanted(home, here):
+    put(home, "[policies.mine]\nkeeep = 3\n")
+    with pytest.raises(PolicyError, match="mine"):
+        read(home, here).user_policies()
