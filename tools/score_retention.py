@@ -1,0 +1,294 @@
+"""Fit the weights of salience, and score retention with weights made without the source that is scored.
+
+    python tools/score_retention.py fit SESSIONS                 weights from all sources, and one set without each
+    python tools/score_retention.py score SESSIONS METRIC        METRIC (a script) run on each source with its own set
+    python tools/score_retention.py folds SESSIONS               the first, second and fifth fold of growing sessions
+
+SESSIONS holds `SOURCE/*.jsonl.gz`, one message a line (role, text, calls, call_id). METRIC is called as
+`METRIC eval DIR --chat --compactor tools.score_retention:fold --out FILE`; only the rows it writes are read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import gzip
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import foldline
+from foldline.core.ledger import excerpts, names, salience
+from foldline.core.ledger.survey import argument_texts, survey
+from foldline.core.log.entries import Said
+from foldline.dialects import get
+
+CUTS = (0.5, 0.75)
+KEEP_ONE_IN = 6  # of the names that were not needed; each kept one counts for as many
+RIDGE = 30.0
+MEASURES = ("handle", "far", "far-bound", "far-rare", "steps")
+WEIGHTS_FILE = "FOLDLINE_WEIGHTS"
+
+
+def sessions(folder: Path) -> dict[str, list[list[dict[str, Any]]]]:
+    """Return each source's segments: what one context window held, as OpenAI chat messages."""
+    found: dict[str, list[list[dict[str, Any]]]] = collections.defaultdict(list)
+    for path in sorted(folder.glob("*/*.jsonl.gz")):
+        with gzip.open(path, "rt", encoding="utf8") as file:
+            rows = [json.loads(line) for line in file][1:]
+        segment: list[dict[str, Any]] = []
+        for row in rows:
+            if row["role"] == "boundary":
+                continue
+            if row["role"] == "summary" and segment:
+                found[path.parent.name].append(segment)
+                segment = []
+            segment.append(_chat(row))
+        found[path.parent.name].append(segment)
+    return found
+
+
+def _chat(row: dict[str, Any]) -> dict[str, Any]:
+    if row["role"] == "tool":
+        return {"role": "tool", "tool_call_id": row.get("call_id") or "", "content": row["text"]}
+    message: dict[str, Any] = {"role": row["role"].replace("summary", "user"), "content": row["text"] or None}
+    if row.get("calls"):
+        message["tool_calls"] = [
+            {
+                "id": call["id"] or "",
+                "type": "function",
+                "function": {"name": call["name"], "arguments": json.dumps(call["args"], ensure_ascii=False)},
+            }
+            for call in row["calls"]
+        ]
+    return message
+
+
+def size(message: dict[str, Any]) -> int:
+    """Return a message's size in tokens of four characters."""
+    return len(json.dumps(message, ensure_ascii=False)) // 4
+
+
+def cut_at(messages: list[dict[str, Any]], share: float) -> int:
+    """Return the index before which about `share` of the tokens lie, no call left unanswered before it."""
+    want, seen, waiting, best = share * sum(map(size, messages)), 0, set[str](), 0
+    for index, message in enumerate(messages):
+        if not waiting and message["role"] != "tool":
+            best = index
+            if seen >= want:
+                break
+        seen += size(message)
+        waiting |= {call["id"] for call in message.get("tool_calls") or ()}
+        waiting.discard(message.get("tool_call_id", ""))
+    return best
+
+
+def entries(messages: list[dict[str, Any]]) -> list[Said]:
+    """Decode messages to entries."""
+    dialect = get("openai-chat")
+    return [Said(f"e{i}", None, dialect.decode(message), "") for i, message in enumerate(messages)]
+
+
+def needed(past: set[str], future: list[Said]) -> set[str]:
+    """Return the names of the past that later calls address before anything but the assistant names them."""
+    told: set[str] = set()
+    used: set[str] = set()
+    for entry in future:
+        for call in entry.message.calls:
+            for body, text in argument_texts(call.arguments):
+                if not body:
+                    used |= names.keys([text]) & past - told
+        if entry.message.role != "assistant":
+            told |= names.keys([entry.message.text, *(result.text for result in entry.message.results)])
+    return used
+
+
+def rows_of(segment: list[dict[str, Any]]) -> list[tuple[tuple[float, ...], bool]]:
+    """Return (features, needed or not) of every name at each cut of a segment."""
+    found: list[tuple[tuple[float, ...], bool]] = []
+    for share in CUTS:
+        at = cut_at(segment, share)
+        if sum(map(size, segment[:at])) < 10_000 or len(segment) - at < 10:
+            continue
+        met = survey(entries(segment[:at]))
+        wanted = needed(set(met.names), entries(segment[at:]))
+        found.extend((salience.features(seen, met), key in wanted) for key, seen in met.names.items())
+    return found
+
+
+def fit(rows: list[tuple[tuple[float, ...], bool, float]], rounds: int = 8) -> list[float]:
+    """Fit logistic weights by Newton's method with a ridge; rows are (features, needed, weight)."""
+    width = len(salience.FEATURES)
+    weights = [0.0] * width
+    for _ in range(rounds):
+        slope = [-RIDGE * value for value in weights]
+        curve = [[RIDGE * (i == j) for j in range(width)] for i in range(width)]
+        for vector, hit, weight in rows:
+            held = [(i, value) for i, value in enumerate(vector) if value]
+            chance = 1 / (1 + math.exp(-max(-30.0, min(30.0, sum(weights[i] * value for i, value in held)))))
+            bend = weight * chance * (1 - chance)
+            for i, value in held:
+                slope[i] += weight * (hit - chance) * value
+                line = curve[i]
+                for j, other in held:
+                    line[j] += bend * value * other
+        weights = [value + step for value, step in zip(weights, _solve(curve, slope), strict=True)]
+    return [round(value, 2) for value in weights]
+
+
+def _solve(matrix: list[list[float]], right: list[float]) -> list[float]:
+    """Solve a system of linear equations by elimination."""
+    lines = [[*line, value] for line, value in zip(matrix, right, strict=True)]
+    width = len(lines)
+    for column in range(width):
+        pivot = max(range(column, width), key=lambda row: abs(lines[row][column]))
+        lines[column], lines[pivot] = lines[pivot], lines[column]
+        for row in range(width):
+            if row != column and lines[row][column]:
+                factor = lines[row][column] / lines[column][column]
+                lines[row] = [a - factor * b for a, b in zip(lines[row], lines[column], strict=True)]
+    return [lines[i][width] / lines[i][i] for i in range(width)]
+
+
+def fitted(folder: Path) -> dict[str, list[float]]:
+    """Return weights by the source that was left out; "" are those made from all."""
+    by_source: dict[str, list[tuple[tuple[float, ...], bool, float]]] = {}
+    for source, segments in sessions(folder).items():
+        found = [row for segment in segments for row in rows_of(segment)]
+        lighter = 1 / max(1, len(segments)) ** 0.5  # a source counts by the root of its sessions
+        by_source[source] = [
+            (vector, hit, lighter * (1 if hit else KEEP_ONE_IN))
+            for index, (vector, hit) in enumerate(found)
+            if hit or index % KEEP_ONE_IN == 0
+        ]
+    mean = statistics.fmean(row[2] for rows in by_source.values() for row in rows)
+    sets: dict[str, list[float]] = {}
+    for without in ("", *by_source):
+        rows = [
+            (vector, hit, weight / mean)
+            for source, found in by_source.items()
+            if source != without
+            for vector, hit, weight in found
+        ]
+        sets[without] = fit(rows)
+    return sets
+
+
+def fold(messages: list[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
+    """Fold with the weights of the file that the environment names; for METRIC."""
+    given = os.environ.get(WEIGHTS_FILE)
+    if given:
+        excerpts.WEIGHTS = tuple(json.loads(Path(given).read_text(encoding="utf8")))
+    return foldline.compact(messages, target=budget, policy="foldline").messages
+
+
+def score(folder: Path, metric: Path) -> None:
+    """Run METRIC on each source with weights made without it, and print what it says, and its mean."""
+    sets = fitted(folder)
+    means: dict[str, list[list[float]]] = collections.defaultdict(list)
+    with tempfile.TemporaryDirectory() as place:
+        for source in sorted(name for name in sets if name):
+            out, chosen = Path(place) / "rows.json", Path(place) / "weights.json"
+            chosen.write_text(json.dumps(sets[source]), encoding="utf8")
+            command = [
+                sys.executable,
+                str(metric),
+                "eval",
+                str(folder / source),
+                "--chat",
+                "--budgets",
+                "0.05",
+                "0.1",
+            ]
+            command += ["--compactor", "tools.score_retention:fold", "--out", str(out)]
+            subprocess.run(
+                command, check=True, env={**os.environ, WEIGHTS_FILE: str(chosen)}, stdout=subprocess.DEVNULL
+            )
+            rows = [row["r"] for row in json.loads(out.read_text(encoding="utf8")) if row["r"]]
+            for budget in ("0.05", "0.1"):
+                found = [row[f"tools.score_retention:fold@{budget}"] for row in rows]
+                columns = [[one[j] for one in found if one[j] is not None] for j in range(len(MEASURES))]
+                values = [statistics.fmean(column) if column else math.nan for column in columns]
+                means[budget].append(values)
+                print(f"{source:32s} {budget:5s} {len(found):4d} cases  {_line(values)}")
+    for budget, found in means.items():
+        columns = [[one[j] for one in found if not math.isnan(one[j])] for j in range(len(MEASURES))]
+        print(
+            f"{'macro mean':32s} {budget:5s}             {_line([statistics.fmean(column) for column in columns])}"
+        )
+
+
+def _line(values: list[float]) -> str:
+    return "  ".join(f"{name} {value:.3f}" for name, value in zip(MEASURES, values, strict=True))
+
+
+def folds(folder: Path, budget: float = 0.1) -> None:
+    """Fold growing sessions one, two and five times; print the share of needed far names that the view names."""
+    plans = {1: (0.75,), 2: (0.45, 0.75), 5: (0.25, 0.4, 0.5, 0.6, 0.75)}
+    means: dict[int, list[float]] = collections.defaultdict(list)
+    for source, segments in sessions(folder).items():
+        shares: dict[int, list[float]] = collections.defaultdict(list)
+        for segment in segments:
+            if sum(map(size, segment)) >= 20_000:
+                for times, share in grown(segment, plans, budget):
+                    shares[times].append(share)
+        for times, found in shares.items():
+            means[times].append(statistics.fmean(found))
+        print(
+            f"{source:32s}",
+            {times: f"{statistics.fmean(found):.3f} ({len(found)})" for times, found in shares.items()},
+        )
+    print(f"{'macro mean':32s}", {times: f"{statistics.fmean(found):.3f}" for times, found in means.items()})
+
+
+def grown(
+    segment: list[dict[str, Any]], plans: dict[int, tuple[float, ...]], budget: float
+) -> list[tuple[int, float]]:
+    """Return (number of folds, share of needed far names in the last view) of one segment."""
+    last = cut_at(segment, 0.75)
+    past = segment[:last]
+    recent = names.keys(str(message) for message in past[cut_at(past, 0.9) :])
+    wanted = needed(set(survey(entries(past)).names), entries(segment[last:])) - recent
+    found: list[tuple[int, float]] = []
+    for times, shares in plans.items():
+        view: list[dict[str, Any]] = []
+        at = 0
+        for share in shares:
+            end = cut_at(segment, share)
+            view = [*view, *segment[at:end]]
+            at = end
+            whole = sum(map(size, segment[:end]))
+            view = foldline.compact(view, target=max(int(whole * budget), 600), policy="foldline").messages
+        if wanted:
+            held = names.keys(
+                json.dumps(message, ensure_ascii=False).replace("\\n", "\n") for message in view
+            )
+            found.append((times, len(wanted & held) / len(wanted)))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["fit", "score", "folds"])
+    parser.add_argument("sessions", type=Path)
+    parser.add_argument("metric", type=Path, nargs="?")
+    given = parser.parse_args()
+    if given.what == "score":
+        score(given.sessions, given.metric)
+    elif given.what == "folds":
+        folds(given.sessions)
+    else:
+        for without, weights in fitted(given.sessions).items():
+            print(f"without {without}:" if without else "from all:", tuple(weights))
+
+
+if __name__ == "__main__":
+    main()
