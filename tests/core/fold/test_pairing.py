@@ -57,7 +57,9 @@ def test_a_user_message_closes_a_batch_and_leaves_its_calls_unanswered():
     assert pair([calls("a"), user("stop")]).current is None
 
 
-@pytest.mark.parametrize("closing", [user("stop"), image(), assistant("never mind"), calls("c"), Message("tool")])
+@pytest.mark.parametrize(
+    "closing", [user("stop"), image(), assistant("never mind"), calls("c"), Message("tool")]
+)
 def test_words_of_anybody_close_a_batch(closing):
     assert left(calls("a"), closing)[1] == ("a",)
 
