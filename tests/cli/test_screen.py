@@ -96,3 +96,9 @@ def test_the_demo_shows_every_step(foldline):
     missing = foldline("demo")
     assert missing.code == 2
     assert "run this from a checkout" in missing.err
+
+
+def test_in_a_pipe_no_line_is_padded(foldline, file):
+    told = foldline("compact", file, "--target", 1000).out
+    assert "standing constraints kept word for word: 1\n  - Never touch the lock file.\n" in told
+    assert max(map(len, told.splitlines())) < 1000

@@ -10,11 +10,11 @@ from rich.console import Console
 
 from foldline.cli.common import find_policy, json_option, read_session
 from foldline.cli.output import escape, out, print_json, row, rule, share, table
-from foldline.cli.report import bar, print_figures, print_text, print_view
+from foldline.cli.report import bar, print_figures, print_summary, print_view
 from foldline.core.decide.ask import Ask
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.triggers import decide, thresholds
-from foldline.core.log.entries import Said
+from foldline.core.log.entries import Receipt, Said
 from foldline.core.measure.composition import composition
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
@@ -22,7 +22,7 @@ from foldline.core.view import Fold
 from foldline.errors import InputError
 from foldline.executor import run_sync
 from foldline.loading import Loaded
-from foldline.stateless import as_dict, fit, now
+from foldline.stateless import apart, as_dict, fit, now
 from foldline.summarizers.offline import OfflineSummarizer
 
 EXAMPLE = Path("examples/session.jsonl")
@@ -36,15 +36,24 @@ WINDOW = Window(context=32_000, output=4_000)
 @click.option(
     "--target", type=click.IntRange(min=1), default=9_000, show_default=True, help="The budget in tokens."
 )
+@click.option(
+    "--lines",
+    type=click.IntRange(min=0),
+    default=7,
+    show_default=True,
+    metavar="N",
+    help="Lines of each section of the checkpoint; 0: all.",
+)
 @json_option
-def command(file: Path, target: int, as_json: bool) -> None:
+def command(file: Path, target: int, lines: int, as_json: bool) -> None:
     """Fold a session and show every step: what is in it, the decision, the checkpoint, the receipt, the view."""
     if not file.exists():
         raise InputError(f"{file} is not here: run this from a checkout of Foldline, or give --file")
     loaded = read_session(str(file))
     rules = find_policy("foldline", None)
+    outside = apart(loaded.system, loaded.tools, OFFLINE)
     fold = Fold(loaded.entries, counter=OFFLINE)
-    ask = Ask(policy=rules, window=WINDOW, reason="target", target=target, now=now())
+    ask = Ask(policy=rules, window=WINDOW, reason="target", target=target, apart=outside, now=now())
     started = time.perf_counter()
     worked = fit(loaded, fold, ask, counter=OFFLINE, summarizer=OfflineSummarizer(), started=started)
     done = run_sync(worked)
@@ -55,10 +64,10 @@ def command(file: Path, target: int, as_json: bool) -> None:
     rule(console, f"1. what is in {escape(str(file))}")
     _print_composition(loaded, console)
     rule(console, "2. the policy's decision")
-    _print_decision(fold, rules, target, console)
+    _print_decision(done.receipt, rules, target, console)
     if done.summary is not None:
         rule(console, "3. the checkpoint that stands for what was folded")
-        print_text(done.summary, console)
+        print_summary(done.summary, console, most=lines or None)
     rule(console, "4. what it did")
     print_figures(done.receipt, console)
     if done.boundary is not None:
@@ -82,19 +91,19 @@ def _print_composition(loaded: Loaded, console: Console) -> None:
         console.print(f"[yellow]{problem.kind} call[/] at message {problem.index}: {escape(problem.tool)}")
 
 
-def _print_decision(fold: Fold, rules: Policy, target: int, console: Console) -> None:
+def _print_decision(receipt: Receipt, rules: Policy, target: int, console: Console) -> None:
     at = thresholds(rules, WINDOW)
-    decision = decide(fold.tokens, WINDOW, rules, "turn_start", messages=fold.messages)
+    decision = decide(receipt.tokens_before, WINDOW, rules, "turn_start", messages=receipt.messages_before)
     drafts = f"drafts above {at.soft:,}, " if at.soft is not None else ""
     console.print(
         f"policy {rules.name}, window {WINDOW.context:,}: usable {at.usable:,}, {drafts}"
-        f"compacts above {at.hard:,}; the session has {fold.tokens:,}: [bold]{type(decision).__name__.lower()}[/]"
+        f"compacts above {at.hard:,}; the session has {receipt.tokens_before:,}: [bold]{type(decision).__name__.lower()}[/]"
     )
     console.print(f"here: folded into {target:,} tokens, without a model, a key or a network")
 
 
 NEXT = """\
-foldline compact YOUR-SESSION.jsonl --target 32000 -o folded.jsonl    your own session (Claude Code, pi, message lists)
+foldline compact YOUR-SESSION.jsonl --target 32000 -o folded.jsonl    fold your own session
 foldline inspect YOUR-SESSION.jsonl                                   where its tokens are
 foldline policies --window 200000                                     ten systems as rows of one table
 README.md, docs/library.md                                            three lines in your own agent"""

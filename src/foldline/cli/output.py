@@ -73,7 +73,7 @@ def escape(text: str) -> str:
 def rule(console: Console, title: str) -> None:
     """Print a heading across the terminal."""
     width = min(console.width, WIDEST if console.is_terminal else 80)
-    console.print(Rule(title, style="cyan"), width=width)
+    console.print("", Rule(title, style="cyan"), width=width)
 
 
 def table(*columns: str, title: str = "") -> Table:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from foldline.cli.output import escape, row, rule, share, table
@@ -34,7 +33,29 @@ def print_done(done: Done, console: Console) -> None:
 def print_checkpoint(summary: str, console: Console) -> None:
     """Print the text that stands for what was folded."""
     rule(console, "checkpoint")
-    print_text(summary, console)
+    print_summary(summary, console)
+
+
+def print_summary(summary: str, console: Console, most: int | None = None) -> None:
+    """Print a checkpoint's text, its headings bold; of each section at most the first `most` lines."""
+    wrapped = console.is_terminal
+    for section in _sections(summary):
+        shown = section[: most + 1] if most is not None and len(section) > most + 2 else section
+        for line in shown:
+            heading = line.startswith("#")
+            console.print(Text(clean(line), style="bold" if heading else ""), soft_wrap=not wrapped)
+        if len(shown) < len(section):
+            console.print(f"[dim]… {len(section) - len(shown):,} more lines[/]\n")
+
+
+def _sections(summary: str) -> list[list[str]]:
+    """Split a checkpoint at its headings and lists of files; each section starts with its heading."""
+    sections: list[list[str]] = [[]]
+    for line in summary.splitlines():
+        if line.startswith(("#", "<")) and not line.startswith("</"):
+            sections.append([])
+        sections[-1].append(line)
+    return [section for section in sections if section]
 
 
 def print_text(text: str, console: Console) -> None:
@@ -59,17 +80,19 @@ def print_figures(receipt: Receipt, console: Console) -> None:
     written = f", written by {receipt.summarizer}" if receipt.summarizer else ""
     console.print(f"policy {receipt.policy}, reason {receipt.reason}{written}, {receipt.duration_ms:,.0f} ms")
     if receipt.by_category:
-        rows = table("=what", "#before", "#after", "")
+        rows = table("=what", "#before", "#after", "=of the view")
         for name, (before, after) in sorted(receipt.by_category.items(), key=lambda item: -item[1][0]):
-            row(rows, name, f"{before:,}", f"{after:,}", bar(after, receipt.tokens_before))
+            row(rows, name, f"{before:,}", f"{after:,}", bar(after, receipt.tokens_after))
         console.print(rows)
     for name, value in receipt.dropped.items():
-        console.print(f"dropped {name}: {escape(_short(value))}")
+        console.print(f"dropped {name.replace('_', ' ')}: {escape(_short(value))}")
     texts: Sequence[str] = receipt.constraints.get("texts", ())
     if texts:
         console.print(f"standing constraints kept word for word: {len(texts)}")
         for text in texts[:8]:
-            console.print(Padding(Text(f"- {clean(text)}"), (0, 0, 0, 2)), soft_wrap=not console.is_terminal)
+            console.print(Text(f"  - {clean(text)}"), soft_wrap=not console.is_terminal)
+        if len(texts) > 8:
+            console.print(f"[dim]  … {len(texts) - 8} more[/]")
     if excess := receipt.constraints.get("excess"):
         console.print(f"[yellow]constraints over a tenth of the budget, left out:[/] {len(excess)}")
     for note in receipt.notes:
@@ -133,7 +156,7 @@ def gist(message: Message, most: int = 80) -> str:
     return text[: most - 1] + "…" if len(text) > most else text
 
 
-def bar(part: int, whole: int) -> str:
+def bar(part: int, whole: int) -> Text:
     """Return a bar as long as the share of the whole."""
     full = round(BAR * part / whole) if whole else 0
-    return "█" * full
+    return Text("█" * full, style="cyan")
