@@ -8,6 +8,7 @@ of what is likely to be needed. Every part has a share of the budget, so a small
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -108,6 +109,7 @@ def compose(
     A budget that not even the constraints fit keeps the headings and as many constraints as do fit.
     """
     del previous
+    count = lru_cache(maxsize=16_384)(count)  # the same lines are counted in every pass
     room, best = budget, None
     for _ in range(5):
         sheet, picked = _fill(ledger, room, count, instructions)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -26,6 +27,7 @@ _TELLING = {"hit": 0.9, "line": 0.8, "listing": 0.95}
 NAMED = 0.7  # of a name's worth, what naming it brings; the rest is for words that say what it is about
 
 
+@lru_cache(maxsize=16_384)
 def telling(kind: str, text: str) -> float:
     """Rate from 0 to 1 how well a passage ties its names to what they are about: by kind and plain words."""
     return _TELLING.get(kind, 1.0) * (NAMED + (1 - NAMED) * min(len(words(text)), 3) / 3)
