@@ -201,7 +201,7 @@ def test_the_view_of_a_session_with_a_compaction(foldline, tmp_path):
     ]
     (receipt,) = foldline("show", "plain", "--receipts", "--json").json
     assert receipt["receipt"]["reason"] == "imported"
-    assert "policy" in foldline("show", "plain", "--receipts").out
+    assert "made by the agent that wrote the session" in foldline("show", "plain", "--receipts").out
     folded = foldline("export", "plain", "--view").out.splitlines()
     assert "Numbers were told." in folded[0]
     path, _, _ = stored("plain")

@@ -71,6 +71,10 @@ def print_receipt(receipt: Receipt, console: Console) -> None:
 
 def print_figures(receipt: Receipt, console: Console) -> None:
     """Print the figures of a receipt, without a heading."""
+    if receipt.reason == "imported":  # the agent folded; it tells its own size before, or nothing
+        size = f", at {receipt.tokens_before:,} tokens by its own count" if receipt.tokens_before else ""
+        console.print(f"made by the agent that wrote the session{size}")
+        return
     saved = receipt.tokens_before - receipt.tokens_after
     console.print(
         f"[bold]{receipt.tokens_before:,}[/] tokens in {receipt.messages_before:,} messages -> "
