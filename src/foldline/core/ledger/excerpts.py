@@ -199,6 +199,11 @@ _AROUND = {
 }
 
 
+def _itself(excerpt: Excerpt) -> str:
+    """What an excerpt adds to a page: of a listed path its last part, as the folder is written once."""
+    return excerpt.text.rpartition("/")[2] if excerpt.kind == "listing" else excerpt.text
+
+
 class _Picking:
     """What has been picked so far: names carried, topics opened, quotes under each."""
 
@@ -211,7 +216,7 @@ class _Picking:
     ) -> None:
         self.excerpts = excerpts
         self.covered = covered
-        self.costs = [count(excerpt.text) + _AROUND.get(excerpt.kind, 3) for excerpt in excerpts]
+        self.costs = [count(_itself(excerpt)) + _AROUND.get(excerpt.kind, 3) for excerpt in excerpts]
         self.openings: dict[str, int] = {}
         self.quality = [telling(excerpt.kind, excerpt.text) for excerpt in excerpts]
         self.boosts = [boost(excerpt.text) if boost else 1.0 for excerpt in excerpts]
