@@ -15,7 +15,7 @@ import msgspec
 
 from foldline.core.decide.ask import Ask, Nothing, Reason
 from foldline.core.decide.breaker import breaker_state, strike_data
-from foldline.core.decide.estimate import trigger_size
+from foldline.core.decide.estimate import Estimates, trigger_size
 from foldline.core.decide.policy import Moment, Policy
 from foldline.core.decide.triggers import Compact, Decision, Refuse, decide
 from foldline.core.log.codec import encode
@@ -36,6 +36,7 @@ from foldline.core.measure.window import Floor, Window
 from foldline.core.plan import floor_of, plan
 from foldline.core.view import Item, Kept, native_items, sized
 from foldline.dialects import detect, get
+from foldline.dialects.growing import Growing
 from foldline.dialects.whose import plain, reply_dialect
 from foldline.errors import CallsOpen, CompactionFailed, FloorExceeded, InputError
 from foldline.executor import execute
@@ -96,6 +97,8 @@ class Session:
         self.summarizer: Summarizer = summarizer or OfflineSummarizer(setup.counter)
         self._owns_store = owns_store
         self._log = Writer(store, session, setup.counter)
+        self._estimates = Estimates(setup.policy.estimator, setup.counter)
+        self._growing = Growing()
         self._due: Compact | Refuse | None = None
         self._lock = asyncio.Lock()
 
@@ -249,15 +252,11 @@ class Session:
         outside = apart.system + apart.tools
         if policy.estimator == "foldline" and policy.trigger_on == "context":
             size = fold.context_size(outside).tokens
+        elif fold.anchor is None or policy.trigger_on == "estimate":
+            size = fold.made + self._estimates.total(fold.kept)
+            size += outside if policy.trigger_on != "estimate" else 0
         else:
-            size = trigger_size(
-                policy,
-                fold.kept,
-                self.setup.counter,
-                fresh_from=fold.usage_from,
-                overhead=outside,
-                made=fold.made,
-            )
+            size = trigger_size(policy, fold.kept[fold.anchor :], self.setup.counter)
         return decide(
             size,
             self.setup.window,
@@ -287,7 +286,7 @@ class Session:
                 raise FloorExceeded(due.floor, due.usable, due.breakdown)
             if due is not None:
                 await self._automatic(due)
-            return get(self.dialect).render(native_items(self._log.fold.view()), whole=True).messages
+            return self._growing.messages(self.dialect, self._log.fold.items())
 
     async def _automatic(self, due: Compact) -> None:
         reason: Reason = "model_switch" if due.reason == "model_switch" else "threshold"

@@ -1,8 +1,10 @@
 import math
 
+import pytest
 from tests.core.decide.builders import LETTERS, assistant, call, entries, tool, user
 
-from foldline.core.decide.estimate import estimate, message_estimate, trigger_size
+from foldline.core.decide import estimate as estimating
+from foldline.core.decide.estimate import Estimates, estimate, message_estimate, trigger_size
 from foldline.core.decide.policy import Policy
 from foldline.core.log.messages import Media, Message, Opaque, Text, Thinking, Usage
 from foldline.core.measure.tokens import message_tokens
@@ -60,3 +62,27 @@ def test_a_trigger_can_look_at_estimates_alone():
     moldable = Policy(name="p", estimator="chars/3.5+10", trigger_on="estimate")
     assert size(moldable, overhead=5_000, ratio=3.0) == (115 + 10) + (12 + 10) + (23 + 10)
     assert size(moldable, made=40, saved=60) == 180 - 20
+
+
+@pytest.mark.parametrize("estimator", ["foldline", "chars/4", "chars/3.5+10"])
+def test_a_running_estimate_is_the_sum_of_the_estimates(estimator):
+    kept = entries([(user("word " * n), message_tokens(user("word " * n), LETTERS)) for n in range(9)])
+    running = Estimates(estimator, LETTERS)
+    assert running.total(kept) == estimate([e.message for e in kept], estimator, LETTERS)
+    other = kept[:3]
+    assert running.total(other) == estimate([e.message for e in other], estimator, LETTERS)
+
+
+def test_a_running_estimate_looks_at_every_message_once(monkeypatch):
+    looked: list[Message] = []
+    kept = entries([(user(f"message {n}"), 1) for n in range(50)])
+    running = Estimates("chars/4", LETTERS)
+    monkeypatch.setattr(
+        estimating, "message_estimate", lambda m, e, c: looked.append(m) or message_estimate(m, e, c)
+    )
+    for _ in range(3):
+        before = running.total(kept)
+    assert len(looked) == 50
+    kept += entries([(user("one more"), 1)])
+    assert running.total(kept) == before + message_estimate(user("one more"), "chars/4", LETTERS)
+    assert len(looked) == 51

@@ -48,6 +48,31 @@ def _characters(part: Part) -> int:
     return len(encode(part.data))
 
 
+class Estimates:
+    """What an estimator makes of a view that grows: every message is estimated once."""
+
+    def __init__(self, estimator: Estimator, counter: Counter) -> None:
+        self._estimator: Estimator = estimator
+        self._counter = counter
+        self._kept: Sequence[Said] = ()
+        self._known = 0
+        self._tokens = 0
+
+    def total(self, kept: Sequence[Said]) -> int:
+        """Return the estimate of all these entries, in tokens; the same list may only have been extended."""
+        if kept is not self._kept:
+            self._kept, self._known, self._tokens = kept, 0, 0
+        new = kept[self._known :]
+        self._tokens += sum(self._weigh(entry) for entry in new)
+        self._known += len(new)
+        return self._tokens
+
+    def _weigh(self, entry: Said) -> int:
+        if self._estimator == "foldline":
+            return entry.tokens
+        return message_estimate(entry.message, self._estimator, self._counter)
+
+
 def trigger_size(
     policy: Policy,
     kept: Sequence[Said],

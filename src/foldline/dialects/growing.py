@@ -1,0 +1,80 @@
+"""A view that grows, rendered turn by turn: a turn costs what it adds, and one copy of the list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from foldline.core.view import Item, Kept, native_items
+from foldline.dialects.base import get
+
+
+class Growing:
+    """The native messages of one session's view.
+
+    What is handed out are copies: a caller may mark or change its messages, the next list has none of that.
+    """
+
+    def __init__(self) -> None:
+        self._dialect: str = ""
+        self._items: Sequence[Item] = ()
+        self._known = 0
+        self._messages: list[dict[str, Any]] = []
+        self._texts: list[bool] = []  # whether a message holds texts alone: a shallow copy of it is whole
+        self._extends = False
+
+    def messages(self, dialect: str, items: Sequence[Item]) -> list[Any]:
+        """Return the view as native messages; the same list of items may only have been extended.
+
+        Raises DialectError as `render` does.
+        """
+        new = items[self._known :]
+        same = items is self._items and dialect == self._dialect
+        if same and self._extends and all(_is_native(item, dialect) for item in new):
+            self._take(get(dialect).render(native_items(new)).messages)
+        else:
+            rendered = get(dialect).render(native_items(items), whole=True).messages
+            self._messages, self._texts = [], []
+            self._take(rendered)
+            self._items, self._dialect = items, dialect
+            self._extends = _may_extend(items, dialect)
+        self._known = len(items)
+        return [
+            dict(message) if texts else copied(message)
+            for message, texts in zip(self._messages, self._texts, strict=True)
+        ]
+
+    def _take(self, messages: Sequence[dict[str, Any]]) -> None:
+        self._messages += messages
+        self._texts += [all(isinstance(value, str) for value in message.values()) for message in messages]
+
+
+def _is_native(item: Item, dialect: str) -> bool:
+    """Whether an item is rendered as it was received, by itself, whatever stands around it."""
+    if not isinstance(item, Kept):
+        return False
+    message = item.entry.message
+    native = message.native
+    return native is not None and native.dialect == dialect and message.role not in {"system", "developer"}
+
+
+def _may_extend(items: Sequence[Item], dialect: str) -> bool:
+    """Whether native messages may follow without a change of what is there.
+
+    The last message must not be one that the next could join, and no call may have an id made for this dialect:
+    a native call that comes later could need that id.
+    """
+    if not items or not _is_native(items[-1], dialect):
+        return False
+    encoded = (item for item in items if not _is_native(item, dialect))
+    return not any((i.entry.message if isinstance(i, Kept) else i.message).calls for i in encoded)
+
+
+def copied(value: Any) -> Any:
+    """Return a copy of a JSON value that shares nothing which could be changed."""
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return {key: v if isinstance(v, str) else copied(v) for key, v in fields.items()}
+    if isinstance(value, list):
+        return [copied(v) for v in cast("list[Any]", value)]
+    return value

@@ -1,0 +1,113 @@
+"""A view rendered as it grows is the view rendered at once, and nobody's marks stay in it."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.logs import DIALECTS, any_list, chain, decode, logs, rendered
+
+from foldline.core.log.entries import Said
+from foldline.core.log.messages import Message, Text
+from foldline.core.measure.tokens import OFFLINE
+from foldline.core.view import Fold, Item
+from foldline.dialects import base, get
+from foldline.dialects.growing import Growing, copied
+
+
+@given(logs(), st.sampled_from(DIALECTS))
+def test_a_view_rendered_entry_by_entry_is_the_view_rendered_at_once(made, dialect):
+    _, log = made
+    fold, growing = Fold(counter=OFFLINE), Growing()
+    for entry in log.path():
+        fold.push(entry)
+        if not fold.open_calls:
+            assert growing.messages(dialect, fold.items()) == rendered(fold.view(), dialect)[0]
+
+
+@given(any_list, any_list, st.sampled_from(DIALECTS))
+def test_messages_of_two_dialects_are_rendered_as_at_once(first, second, dialect):
+    log = chain([*decode(*first), *decode(*second)])
+    fold, growing = Fold(counter=OFFLINE), Growing()
+    for entry in log.path():
+        fold.push(entry)
+        if not fold.open_calls:
+            assert growing.messages(dialect, fold.items()) == rendered(fold.view(), dialect)[0]
+
+
+@given(any_list)
+def test_marks_that_a_caller_makes_do_not_stay(made):
+    dialect, payloads = made
+    fold, growing = Fold(chain(decode(dialect, payloads)).path(), counter=OFFLINE), Growing()
+    items = fold.items()
+    whole = copy.deepcopy(growing.messages(dialect, items))
+    for message in growing.messages(dialect, items):
+        if isinstance(message["content"], list):
+            message["content"][-1]["cache_control"] = {"type": "ephemeral"}
+            message["content"].append("more")
+        message["mark"] = True
+    assert growing.messages(dialect, items) == whole
+
+
+class Counted:
+    """A dialect that notes how many messages it rendered."""
+
+    def __init__(self, dialect: Any) -> None:
+        self.dialect = dialect
+        self.rendered = 0
+
+    def render(self, items: Sequence[Any], *, whole: bool = False) -> Any:
+        self.rendered += len(items)
+        return self.dialect.render(items, whole=whole)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_turn_renders_what_the_turn_added(monkeypatch, dialect):
+    counted = Counted(get(dialect))
+    monkeypatch.setitem(base._DIALECTS, dialect, counted)
+    natives = [{"role": ("user", "assistant")[n % 2], "content": f"message {n}"} for n in range(60)]
+    entries = chain([counted.dialect.decode(native) for native in natives]).path()
+    fold, growing = Fold(entries[:20], counter=OFFLINE), Growing()
+    growing.messages(dialect, fold.items())
+    assert counted.rendered == 20
+    for entry in entries[20:]:
+        fold.push(entry)
+        growing.messages(dialect, fold.items())
+    assert counted.rendered == 60
+    assert growing.messages(dialect, fold.items()) == natives
+    assert counted.rendered == 60
+
+
+def test_another_dialect_or_another_fold_is_rendered_anew():
+    natives = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]
+    entries = chain(decode("openai-chat", natives)).path()
+    growing = Growing()
+    assert growing.messages("openai-chat", Fold(entries, counter=OFFLINE).items()) == natives
+    assert growing.messages("anthropic", Fold(entries, counter=OFFLINE).items()) == natives
+    assert growing.messages("openai-chat", Fold(entries[:1], counter=OFFLINE).items()) == natives[:1]
+    assert growing.messages("openai-chat", []) == []
+
+
+def test_a_message_without_a_native_form_is_rendered_with_its_neighbours():
+    made = Message("user", (Text("and then"),))
+    entries = chain([*decode("anthropic", [{"role": "user", "content": "first"}]), made, made]).path()
+    fold, growing = Fold(entries[:1], counter=OFFLINE), Growing()
+    for entry in entries[1:]:
+        assert isinstance(entry, Said)
+        growing.messages("anthropic", fold.items())
+        fold.push(entry)
+    items: Sequence[Item] = fold.items()
+    assert growing.messages("anthropic", items) == rendered(items, "anthropic")[0]
+
+
+def test_a_copy_shares_nothing_that_can_be_changed():
+    value = {"a": [{"b": [1, None, True, "text"]}], "c": {"d": {}}}
+    made = copied(value)
+    assert made == value
+    made["a"][0]["b"].append(2)
+    made["c"]["d"]["e"] = 1
+    assert value == {"a": [{"b": [1, None, True, "text"]}], "c": {"d": {}}}
