@@ -101,3 +101,12 @@ def test_a_policy_with_a_mistake_is_named_when_it_is_wanted(home, here):
     put(home, "[policies.mine]\nkeeep = 3\n")
     with pytest.raises(PolicyError, match="mine"):
         read(home, here).user_policies()
+
+
+def test_the_settings_of_the_documentation_are_understood(home, here):
+    page = (Path(__file__).parents[1] / "docs" / "cli.md").read_text(encoding="utf-8")
+    put(home, page.split("```toml\n")[1].split("```")[0])
+    known = read(home, here)
+    assert (known.policy, known.window) == ("mine", 200_000)
+    assert known.user_policies()["mine"].keep.amount.tokens == 30_000
+    assert known.catalogue().window_of("openai:my-finetune").context == 64_000
