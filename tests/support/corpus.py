@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from foldline.dialects import get
 from foldline.dialects.edits import by_part
 from foldline.loading import Loaded, from_messages, from_records
 from foldline.policies import policy as find_policy
-from foldline.stateless import Done, fit
+from foldline.stateless import Done, apart, fit
 from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import Heard, read
 
@@ -34,6 +34,7 @@ CHAT = "openai-chat"
 DIALECTS = ("openai-chat", "anthropic")
 SHARES = (0.05, 0.1, 0.2, 0.5)
 ONE_IN = 30  # of the sessions, in the sample that every check of the project folds
+ROOT = Path(os.environ.get("FOLDLINE_CORPUS") or Path(__file__).parents[3] / "shared" / "data")
 NOW = "2026-01-02T03:04:05Z"
 
 
@@ -74,21 +75,26 @@ def chat(path: Path) -> list[dict[str, Any]]:
     return [decode(message.native.raw) for message in heard if message.native is not None]
 
 
-def recorded_with_boundaries(path: Path) -> Loaded:
+def with_boundaries(path: Path) -> Loaded:
     """A recorded session as the command line reads it, compacted where its agent compacted."""
     with gzip.open(path, "rb") as stream:
         return from_records(read(stream, name=path.name), OFFLINE)
 
 
 def size_of(loaded: Loaded) -> int:
-    """The tokens of the repaired list, by Foldline's own counter."""
-    return Fold(loaded.entries, counter=OFFLINE).tokens
+    """The tokens of the repaired list and a system prompt apart, by Foldline's own counter."""
+    return Fold(loaded.entries, counter=OFFLINE).tokens + apart(loaded.system, None, OFFLINE).total
 
 
 def fold(loaded: Loaded, policy: str, target: int) -> Done:
     """Fold entries that are loaded already, as `foldline.compact` does."""
     ask = Ask(
-        policy=find_policy(policy), window=Window(context=200_000), reason="target", target=target, now=NOW
+        policy=find_policy(policy),
+        window=Window(context=200_000),
+        reason="target",
+        target=target,
+        now=NOW,
+        apart=apart(loaded.system, None, OFFLINE),
     )
     coroutine = fit(
         loaded,
@@ -121,29 +127,61 @@ def remembered(collector: Callable[[Sequence[Said]], Ledger] = collect) -> Calla
     return collected
 
 
+def tell(report: Report, record_property: Callable[[str, Any], None]) -> None:
+    """Hand the figures of a report to the summary at the end of the run."""
+    figures = {
+        "sessions": 1,
+        "folds": report.folds,
+        "floors": len(report.floors),
+        "violations": len(report.wrong),
+        "seconds": report.seconds,
+    }
+    for name, value in figures.items():
+        record_property(name, value)
+    for floor in report.floors:
+        record_property("floor", floor)
+
+
 # ---- what must hold
 
 
-def check_all(payloads: Sequence[Any], policies: Sequence[str], shares: Sequence[float], name: str) -> Report:
-    """Fold a session under every policy at every share of its size, and check every fold."""
+def check_all(payloads: Sequence[Any], folds: Iterable[tuple[str, float]], name: str) -> Report:
+    """Fold a session under each policy at each share of its size, and check every fold."""
+    return check_loaded(from_messages(payloads, OFFLINE), folds, name, payloads)
+
+
+def check_native(
+    messages: Sequence[Any], system: Any, folds: Iterable[tuple[str, float]], name: str
+) -> Report:
+    """The same for Anthropic messages with a system prompt apart, which is sent beside the result."""
+    loaded = from_messages(messages, OFFLINE, dialect="anthropic")
+    loaded.system = system
+    return check_loaded(loaded, folds, name, messages)
+
+
+def check_loaded(
+    loaded: Loaded,
+    folds: Iterable[tuple[str, float]],
+    name: str,
+    payloads: Sequence[Any] | None = None,
+) -> Report:
+    """Fold entries under each policy at each share of the size of their view, and check every fold."""
     started = time.perf_counter()
     report = Report(name)
-    loaded = from_messages(payloads, OFFLINE)
     size = size_of(loaded)
-    for policy in policies:
-        for share in shares:
-            target = int(size * share)
-            where = f"{name} under {policy} at {share:.0%} ({target:,} of {size:,} tokens)"
-            report.folds += 1
-            try:
-                done = fold(loaded, policy, target)
-            except foldline.FloorExceeded as error:
-                report.floors.append(f"{where}: {error.floor:,} {error.breakdown}")
-                if error.floor <= target or sum(error.breakdown.values()) <= target:
-                    report.wrong.append(f"{where}: refused although its floor fits: {error}")
-                continue
-            wrong = [*check(loaded, done, target, payloads), *check_again(done, policy, target)]
-            report.wrong.extend(f"{where}: {text}" for text in wrong)
+    for policy, share in folds:
+        target = int(size * share)
+        where = f"{name} under {policy} at {share:.0%} ({target:,} of {size:,} tokens)"
+        report.folds += 1
+        try:
+            done = fold(loaded, policy, target)
+        except foldline.FloorExceeded as error:
+            report.floors.append(f"{where}: {error.floor:,} {error.breakdown}")
+            if error.floor <= target or sum(error.breakdown.values()) <= target:
+                report.wrong.append(f"{where}: refused although its floor fits: {error}")
+            continue
+        wrong = [*check(loaded, done, target, payloads), *check_again(done, policy, target)]
+        report.wrong.extend(f"{where}: {text}" for text in wrong)
     report.seconds = time.perf_counter() - started
     return report
 
@@ -152,8 +190,9 @@ def check(loaded: Loaded, done: Done, target: int, payloads: Sequence[Any] | Non
     """Yield what is wrong with one fold: its size, its validity, its kept messages."""
     after = [*loaded.entries, *([done.boundary] if done.boundary is not None else [])]
     folded = Fold(after, counter=OFFLINE)
-    if not done.view_tokens == done.receipt.tokens_after == folded.tokens <= target:
-        yield f"{done.view_tokens} tokens in the result, {folded.tokens} in the view, {target} asked for"
+    size = folded.tokens + apart(loaded.system, None, OFFLINE).total
+    if not done.view_tokens == done.receipt.tokens_after == size <= target:
+        yield f"{done.view_tokens} tokens in the result, {size} in the view, {target} asked for"
     yield from check_valid(folded)
     yield from (f"{done.dialect}: {p}" for p in get(done.dialect).validate(done.messages, done.system))
     yield from check_kept(folded.view(), done, loaded, payloads)
@@ -215,7 +254,6 @@ def check_again(done: Done, policy: str, target: int) -> Iterator[str]:
         yield f"a second fold changes it: {again.view_tokens} tokens after {done.view_tokens}"
 
 
-@lru_cache(maxsize=1)
 def as_anthropic(path: Path) -> tuple[list[dict[str, Any]], Any]:
     """A recorded session as Anthropic messages, and its system prompt."""
     loaded = from_messages(chat(path), OFFLINE)
