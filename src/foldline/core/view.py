@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from foldline.core.checkpoint.receipt import by_category, category, dropped
-from foldline.core.decide.ask import Ask
+from foldline.core.checkpoint.receipt import category
 from foldline.core.fold.pairing import Pairing, waits
 from foldline.core.log.entries import (
     Compacted,
@@ -22,7 +21,6 @@ from foldline.core.log.entries import (
     Pin,
     Pinned,
     Pruned,
-    Receipt,
     Said,
 )
 from foldline.core.log.messages import Message, Role, Text, ToolCall, ToolResult
@@ -78,6 +76,7 @@ class Fold:
         self.pairing = Pairing()
         self._items: list[Item] = []
         self._tokens = 0
+        self._added = 0  # those of `_tokens` that stand in messages which the view adds
         self._waiting: list[Item] = []
         self._told: set[str] = set()  # pinned entries whose words a message of the view quotes
         self._used: dict[str, int] = {}  # call id -> how many calls of the view had it
@@ -109,7 +108,7 @@ class Fold:
     @property
     def made(self) -> int:
         """The tokens of the messages that the view adds."""
-        return sum(item.tokens for item in (*self._items, *self._tail()) if isinstance(item, Made))
+        return self._added + sum(item.tokens for item in self._tail() if isinstance(item, Made))
 
     def context_size(self, apart: int = 0, ratio: float = 1.0) -> Size:
         """Return the context size in tokens: the newest usage since the boundary and estimates of the rest.
@@ -117,7 +116,7 @@ class Fold:
         `apart` is a system prompt and tools given apart. Takes the same time however long the view is.
         """
         if self.anchor is None:
-            estimated = scaled(apart + self.tokens, ratio)
+            estimated = scaled(apart + self.tokens - self.owed, ratio)
             return Size(estimated, measured=0, estimated=estimated)
         return context_size(self.kept[self.anchor :], ratio=ratio)
 
@@ -126,7 +125,7 @@ class Fold:
         return [*self._items, *self._tail()]
 
     def items(self) -> Sequence[Item]:
-        """Return the view without a copy; only valid where no call is open."""
+        """Return the view without a copy where no call is open: the same list until a boundary, only extended."""
         return self._items if not self._waiting and not self.open_calls else self.view()
 
     def entries(self) -> list[Entry]:
@@ -187,8 +186,7 @@ class Fold:
         self.leading = self._said(by_id, boundary.leading)
         self.quoted = self._said(by_id, boundary.quoted)
         start = by_id[boundary.first_kept][0] if boundary.first_kept in by_id else index
-        for entry in self.leading:
-            self._keep(entry)
+        self._keep_all(self.leading)
         made = self._checkpoint(boundary, first=self._first_kept(start))
         if boundary.checkpoint.position == "after":
             self._keep_all(self.quoted)
@@ -228,7 +226,7 @@ class Fold:
         message = entry.message
         if self.boundary is None and not self.kept and message.role in ("system", "developer"):
             self.leading.append(entry)
-            self._keep(entry)
+            self._keep_all([entry])
             return
         index = len(self.kept)
         self.kept.append(entry)
@@ -297,7 +295,7 @@ class Fold:
             self.pins.pop(entry.target, None)
             return
         self.pins[entry.target] = Pin(entry.target, entry.text)
-        shown = {e.id for e in (*self.leading, *self.quoted, *self.kept)}
+        shown = {e.id for e in (*self.leading, *self.quoted, *self.kept)} - set(self.edits)
         if entry.target in shown or entry.target in self._told:
             return
         self._told.add(entry.target)
@@ -310,7 +308,14 @@ class Fold:
 
     def _keep_all(self, entries: list[Said]) -> None:
         for entry in entries:
+            self._mend_blanks(entry)
             self._keep(entry)
+
+    def _mend_blanks(self, entry: Said) -> None:
+        parts = entry.message.parts
+        blank = [i for i, part in enumerate(parts) if isinstance(part, Text) and not part.text.strip()]
+        if blank:
+            self.repairs[entry.id] = tuple(self._without(entry, part) for part in blank)
 
     def _as_kept(self, entry: Said) -> Kept:
         repairs = self.repairs.get(entry.id, ())
@@ -324,6 +329,7 @@ class Fold:
     def _emit(self, item: Item) -> None:
         self._items.append(item)
         self._tokens += item_tokens(item)
+        self._added += item.tokens if isinstance(item, Made) else 0
 
     def _release(self) -> None:
         for item in self._waiting:
@@ -366,29 +372,6 @@ def item_tokens(item: Item) -> int:
 def sized(items: Sequence[Item]) -> list[tuple[str, int]]:
     """Return what each item of a view counts as, and its tokens."""
     return [(i.kind if isinstance(i, Made) else category(i.entry), item_tokens(i)) for i in items]
-
-
-def made_receipt(
-    ask: Ask,
-    *,
-    before: Sequence[Item],
-    after: Sequence[Item],
-    folded: Sequence[Said],
-    edits: Sequence[Edit],
-    sizes: tuple[int, int],
-) -> Receipt:
-    """Return the receipt of a boundary from the views before and after it; `sizes` are their tokens."""
-    return Receipt(
-        reason=ask.reason,
-        created_at=ask.now,
-        tokens_before=sizes[0],
-        tokens_after=sizes[1],
-        messages_before=len(before),
-        messages_after=len(after),
-        dropped=dropped(folded, edits),
-        by_category=by_category(sized(before), sized(after), apart=ask.apart_tokens),
-        policy=ask.policy.name,
-    )
 
 
 def view(path: Iterable[Entry], *, counter: Counter) -> list[Item]:

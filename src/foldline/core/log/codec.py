@@ -7,7 +7,8 @@ texts are written with ASCII escapes; everything else is plain UTF-8.
 from __future__ import annotations
 
 import json
-from typing import Any
+import math
+from typing import Any, cast
 
 import msgspec
 
@@ -22,7 +23,18 @@ def encode(value: Any) -> bytes:
     try:
         return _encoder.encode(value)
     except (UnicodeEncodeError, OverflowError, ValueError):
-        return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode("ascii")
+        return json.dumps(_finite(msgspec.to_builtins(value)), separators=(",", ":")).encode("ascii")
+
+
+def _finite(value: Any) -> Any:
+    """Return a value in which numbers that JSON does not have are null, as in the plain encoding."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in cast("list[Any]", value)]
+    return value
 
 
 def decode(raw: bytes) -> Any:
