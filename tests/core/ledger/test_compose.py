@@ -62,3 +62,13 @@ def test_a_larger_budget_says_more() -> None:
     ledger = collect(SESSION)
     sizes = [len(compose(ledger, budget, rough_count).text) for budget in (150, 300, 600, 1_200)]
     assert sizes == sorted(sizes)
+
+
+def test_where_not_all_constraints_fit_as_many_as_do_are_whole() -> None:
+    rules = tuple(
+        ConstraintFact(f"Never touch table number {n}, whatever happens to it.", f"e{n}") for n in range(20)
+    )
+    text = compose(Ledger(constraints=rules), 120, rough_count).text
+    written = [line for line in text.split("\n") if line.startswith("- Never")]
+    assert 0 < len(written) < 20
+    assert all(line.endswith("happens to it.") for line in written)

@@ -73,3 +73,22 @@ def test_any_session_gives_bounded_excerpts(session) -> None:
     for excerpt in excerpts.choose(session):
         assert "\n" not in excerpt.text
         assert len(excerpt.text) <= 400
+
+
+def test_one_topic_has_a_bound_of_items() -> None:
+    pool = [
+        Excerpt(
+            f"`name_{n}_x`: reads the nightly report",
+            topic="a.py",
+            kind="outline",
+            names={f"name_{n}_x": 0.5},
+        )
+        for n in range(40)
+    ]
+    assert len(excerpts.pick(pool, 10_000, rough_count)) == excerpts.MOST_ITEMS
+
+
+def test_what_kept_messages_name_counts_less() -> None:
+    folded = (Excerpt("reads `alpha_one` and `beta_two`", names={"alpha_one": 0.5, "beta_two": 0.5}),)
+    kept = (Excerpt("writes `alpha_one`", names={"alpha_one": 0.9}),)
+    assert excerpts.beside(folded, kept)[0].names == {"alpha_one": 0.2, "beta_two": 0.5}
