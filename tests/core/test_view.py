@@ -106,6 +106,7 @@ def test_a_fold_that_is_pushed_equals_one_that_is_made_at_once():
     fold_at(log, log.path()[1])
     pin(log, log.path()[1])
     say(log, user("b"))
+    put(log, Noted("", None, "model", {"model": "m"}))
     pushed = Fold(counter=OFFLINE)
     for entry in log.path():
         pushed.push(entry)
@@ -113,9 +114,20 @@ def test_a_fold_that_is_pushed_equals_one_that_is_made_at_once():
     assert pushed.view() == whole.view()
     assert pushed.entries() == whole.entries() == log.path()
     assert pushed.notes == whole.notes
-    assert [note.kind for note in pushed.notes] == ["title"]
+    assert [note.kind for note in pushed.notes] == ["title", "model"]
     assert pushed.pins == whole.pins
     assert pushed.tokens == whole.tokens
+
+
+def test_a_view_without_a_copy_is_the_same_list_until_something_waits():
+    fold = fold_of(log_of(user("a"), assistant("b")))
+    assert fold.items() is fold.items()
+    assert list(fold.items()) == fold.view()
+    opened = log_of(user("old"), assistant("b"), calls("x"), system("waits"))
+    fold = fold_of(opened)
+    assert list(fold.items()) == fold.view()
+    assert outline(fold.items()) == ["user", "assistant", "assistant", "unanswered", "system"]
+    assert view(opened.path(), counter=OFFLINE) == fold.view()
 
 
 def test_what_a_reader_does_to_a_view_leaves_the_fold_as_it_is():
@@ -249,6 +261,10 @@ def test_an_id_used_again_gets_one_of_its_own_and_so_does_its_result():
     items = viewed(calls("a"), tool("a"), calls("a"), tool("a"), calls("a", "b"), tool("a"))
     assert [c.id for item in items for c in sent(item).calls] == ["a", "a_2", "a_3", "b"]
     assert [r.call_id for item in items for r in sent(item).results] == ["a", "a_2", "a_3", "b"]
+    assert items[2].edits == (
+        Edit(items[2].entry.id, 0, "repaired", replace(call("a", path="a.py"), id="a_2")),
+    )
+    assert items[3].edits == (Edit(items[3].entry.id, 0, "repaired", result("a_2")),)
     assert valid(items)
 
 
@@ -550,6 +566,8 @@ def test_without_usage_everything_is_estimated_and_what_is_given_apart_counts():
     fold = fold_of(log_of(user("a"), assistant("b")))
     assert fold.context_size(apart=50).tokens == fold.tokens + 50
     assert fold.context_size(apart=50, ratio=2.0).tokens == 2 * (fold.tokens + 50)
+    size = fold.context_size(apart=50)
+    assert (size.measured, size.estimated) == (0, size.tokens)
 
 
 def test_the_newest_usage_and_an_estimate_of_what_follows():
@@ -557,6 +575,7 @@ def test_the_newest_usage_and_an_estimate_of_what_follows():
     size = fold_of(log).context_size(apart=50)
     assert (size.measured, size.estimated) == (1_000, log.path()[2].tokens)
     assert fold_of(log).anchor == 1
+    assert fold_of(log).context_size(ratio=2.0).estimated == 2 * log.path()[2].tokens
 
 
 def test_a_model_that_repeats_stale_usage_after_a_boundary_is_believed_only_from_then_on():

@@ -104,7 +104,9 @@ def _compact(job: Job, pruned: Edits) -> Steps:
     if ask.automatic:
         most = max(job.size - least_gain(ask), floor_of(fold, ask, counter).total)
         limits = msgspec.structs.replace(limits, usable=min(limits.usable, most))
-    choice = choose(material_of(fold, pruned), ask.policy, limits, counter)
+    redraft = fold.boundary is not None and not ask.automatic
+    material = msgspec.structs.replace(material_of(fold, pruned), redraft=redraft)
+    choice = choose(material, ask.policy, limits, counter)
     if choice is None:
         return shortened(job, pruned)
     add(choice.edits, stripped(choice.kept, 0, counter, edited_parts(choice.edits)))

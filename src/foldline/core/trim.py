@@ -90,7 +90,7 @@ def only_pruned(job: Job, edits: Edits) -> Pruned | Nothing:
     ask = job.ask
     if not edits:
         return Nothing("disabled", "compaction is switched off and nothing can be pruned")
-    if ask.target is not None and job.size - _freed(edits) > ask.target:
+    if ask.target is not None:
         return Nothing("disabled", "compaction is switched off and pruning does not suffice")
     return prune_boundary(job, edits)
 

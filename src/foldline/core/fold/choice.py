@@ -32,6 +32,7 @@ class Material(msgspec.Struct):
     fresh_from: int
     edits: Mapping[str, Sequence[Edit]]
     pinned: frozenset[str]
+    redraft: bool = False  # the checkpoint before may be written anew though no message is folded
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -100,6 +101,8 @@ def choose(material: Material, policy: Policy, limits: Limits, counter: Counter)
     cut = choose_cut(material.kept, at, policy.cut_rule, pairing=material.pairing, first=first)
     if cut is None and first > 1:
         cut = choose_cut(material.kept, at, policy.cut_rule, pairing=material.pairing)
+    if cut is None and material.redraft:
+        cut = Cut(0, split=False, by_rule=True)
     if cut is None:
         return None
     fitting = _fits_from(material, cut.index, free - least, limits.usable, counter)

@@ -55,10 +55,7 @@ INVARIANTS: tuple[Invariant, ...] = (WholeBatches(), UnansweredStays(), Progress
 def legal_cuts(kept: Sequence[Said], pairing: Pairing | None = None) -> list[int]:
     """Return the legal cut indices in ascending order."""
     pairing = pairing or pair([entry.message for entry in kept])
-    legal = set(range(len(kept) + 1))
-    for invariant in INVARIANTS:
-        legal &= invariant.legal(kept, pairing)
-    return sorted(legal)
+    return sorted(set.intersection(*(invariant.legal(kept, pairing) for invariant in INVARIANTS)))
 
 
 def fits_rule(rule: CutRule, kept: Sequence[Said], index: int) -> bool:
