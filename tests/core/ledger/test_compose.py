@@ -10,6 +10,8 @@ from tests.core.ledger.session_samples import SESSION, rough_count, sessions
 from foldline.core.ledger.collect import collect
 from foldline.core.ledger.compose import HEADINGS, compose
 from foldline.core.ledger.facts import ConstraintFact, Excerpt, Ledger, RequestFact
+from foldline.core.ledger.parse import parse
+from foldline.core.measure.tokens import OFFLINE
 
 
 def test_headings_stand_in_order_and_sections_say_what_happened() -> None:
@@ -72,3 +74,17 @@ def test_where_not_all_constraints_fit_as_many_as_do_are_whole() -> None:
     written = [line for line in text.split("\n") if line.startswith("- Never")]
     assert 0 < len(written) < 20
     assert all(line.endswith("happens to it.") for line in written)
+
+
+@pytest.mark.parametrize("budget", [300, 800, 3_000, 12_000])
+def test_the_first_request_stands_beside_the_newest_however_long_both_are(budget: int) -> None:
+    first, newest = (
+        "Build the importer for bank files. " * 300,
+        "Now look at /v1/limits, 429s and x=1. " * 300,
+    )
+    ledger = Ledger(requests=(RequestFact(first, "e0"), RequestFact(newest, "e1")))
+    for _ in range(10):
+        text = compose(ledger, budget, OFFLINE.count).text
+        assert "First request: Build the importer" in text
+        assert "Newest request: Now look at" in text
+        ledger = parse(text)

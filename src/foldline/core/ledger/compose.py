@@ -14,7 +14,7 @@ import msgspec
 
 from foldline.core.ledger import excerpts as choosing
 from foldline.core.ledger import layout, names
-from foldline.core.ledger.facts import Excerpt, FileFact, Ledger, ValueFact
+from foldline.core.ledger.facts import Excerpt, FileFact, Ledger, RequestFact, ValueFact
 from foldline.core.ledger.open_work import is_done
 from foldline.core.ledger.sentences import clip
 from foldline.core.ledger.values import BASE
@@ -44,6 +44,7 @@ SHARES = {
     "values": 0.04,
     "files": 0.09,
 }
+SHORT_REQUEST = 60  # characters to which both may shrink, so that neither is left out
 LONG_REQUEST = 500  # characters of a request that stand at the top; its lines compete as excerpts
 IN_A_PART = 0.7  # how well a name is carried, 0 to 1, that another part of the checkpoint names
 IN_A_LIST = 0.4  # and one that only the lists of files name
@@ -180,15 +181,24 @@ def _goal(sheet: _Sheet, ledger: Ledger, most: int) -> None:
     if not requests:
         return
     size = max(80, min(most * 2, LONG_REQUEST))
-    lines = [f"First request: {clip(requests[0].text, size)}"]
-    if len(requests) > 1:
-        lines.insert(0, f"Newest request: {clip(requests[-1].text, size)}")
-    taken = sheet.add("## Goal", lines, most)
+    lines = _first_and_newest(requests, size)
+    while size > SHORT_REQUEST and sum(sheet.count(line) + 1 for line in lines) > most:
+        size = size * 3 // 4
+        lines = _first_and_newest(requests, size)
+    taken = sheet.add("## Goal", lines, max(most, min(sheet.left, 2 * SHORT_REQUEST)))
     sheet.parts["## Goal"].reverse()
     between = [f"- Also asked: {clip(fact.text, 200)}" for fact in reversed(requests[1:-1])]
     at = len(sheet.parts["## Goal"])
     sheet.add("## Goal", between, most - taken)
     sheet.parts["## Goal"][at:] = reversed(sheet.parts["## Goal"][at:])
+
+
+def _first_and_newest(requests: Sequence[RequestFact], size: int) -> list[str]:
+    """The two lines of a goal, the newest first: a later fold reads the first request from here."""
+    lines = [f"First request: {clip(requests[0].text, size)}"]
+    if len(requests) > 1:
+        lines.insert(0, f"Newest request: {clip(requests[-1].text, size)}")
+    return lines
 
 
 def _doing(sheet: _Sheet, ledger: Ledger, most: int) -> None:
