@@ -51,11 +51,11 @@ def keep_index(
     if not counts and keep.amount is None:
         return len(kept)
     by_tokens = bisect_right(sums, total - amount) - 1  # -1 where all is less than the amount
-    by_count = len(kept) - min(counts) if counts else 0
+    by_count = len(kept) - min(counts, default=len(kept))
     fitting = bisect_left(sums, total - budget)
-    if counts and keep.amount is None:
+    if keep.amount is None:
         return max(by_count, fitting)
-    return max(by_tokens if not counts else max(by_tokens, by_count), 0)
+    return max(by_tokens, by_count, 0)
 
 
 def choose_cut(
