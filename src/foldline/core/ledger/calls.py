@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -42,7 +42,7 @@ _EXIT = re.compile(
     r"exit status:?|<returncode>|exited with code:?)\s*(-?\d{1,10})\b",
     re.IGNORECASE | re.MULTILINE,
 )
-_NAMES_A_CODE = re.compile(r"exit|returncode", re.IGNORECASE)
+_NAMES_A_CODE = ("exit", "returncode")
 _EXIT_WITHIN = re.compile(
     r"(?:\"exit_?code\"\s*:\s*|completed with exit code |finished with exit code |exit status |"
     r"returned non-zero exit status )(-?\d{1,10})\b",
@@ -74,15 +74,33 @@ def ends(text: str) -> str:
     return f"{text[:HEAD]}\n{text[-TAIL:].partition(chr(10))[2]}"
 
 
+_REJECTED_WORDS = (
+    "cancelled",
+    "t want to",
+    "rejected",
+    "denied",
+    "declined",
+    "interrupted",
+    "sibling tool call",
+)
+
+
 def rejected(result: ToolResult) -> bool:
     """Whether a call never ran: a person said no, or it fell with the batch it came in."""
-    return bool(_REJECTED.search(result.text[:HEAD]))
+    head = result.text[:HEAD]
+    return holds(head, _REJECTED_WORDS) and bool(_REJECTED.search(head))
+
+
+def holds(text: str, words: Iterable[str]) -> bool:
+    """Whether one of the words, lower case, stands anywhere in a text: many times faster than a pattern of them."""
+    lowered = text.lower()
+    return any(word in lowered for word in words)
 
 
 def exit_code(text: str) -> int | None:
     """Return the exit code that a result names at its head or tail, as the known agents write it."""
     parts = (text[:HEAD], text[-TAIL:]) if len(text) > HEAD else (text,)
-    parts = tuple(part for part in parts if _NAMES_A_CODE.search(part))
+    parts = tuple(part for part in parts if holds(part, _NAMES_A_CODE))
     for pattern in (_EXIT, _EXIT_WITHIN):
         for part in parts:
             found = [int(match.group(1)) for match in pattern.finditer(part)]

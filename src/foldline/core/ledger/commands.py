@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from foldline.core.ledger import shell
-from foldline.core.ledger.calls import Use, arguments, ends, exit_code, plain, rejected, uses
+from foldline.core.ledger.calls import Use, arguments, ends, exit_code, holds, plain, rejected, uses
 from foldline.core.ledger.facts import CommandFact
 from foldline.core.ledger.sentences import cut, word_set
 from foldline.core.log.entries import Said
@@ -61,6 +61,16 @@ _STRONG = re.compile(
     r"\bFound [1-9]\d* errors?\b|[✖✗✘×] [1-9]\d* (?:problem|error)",
     re.MULTILINE,
 )
+
+
+# What each of the patterns above needs: a text or a line without any of its words cannot match.
+_FAILED_WORDS = (
+    "fail", "err", "elifecycle", "fatal: ", "traceback", "not found", "***", "panic: ", "exception", "segmentation",
+    "no such", "problem",
+)  # fmt: skip
+_PASSED_WORDS = (
+    "pass", "ok", "0 ", "success", "no issues", "succeeded", "done in", "built", "up to date", "no errors", "[",
+)  # fmt: skip
 
 
 def _text_of(value: Any) -> str | None:
@@ -136,21 +146,28 @@ def judge(use: Use, silent_means_passed: bool = False) -> tuple[bool | None, str
             return None, ""
         return False, telling(shown, failed=True)
     looks = not is_notable(command)
-    if not looks and _STRONG.search(shown):
+    if not looks and holds(shown, _FAILED_WORDS) and _STRONG.search(shown):
         return False, telling(shown, failed=True)
     if (
         code == 0
         or (silent_means_passed and use.passed is None)
-        or (not looks and _PASSED_LINE.search(shown))
+        or (not looks and _lines(shown, _PASSED_LINE, _PASSED_WORDS))
     ):
         return True, "" if looks else telling(shown, failed=False)
     return None, "" if looks else telling(shown, failed=False)
 
 
+def _lines(text: str, pattern: re.Pattern[str], words: Sequence[str]) -> list[str]:
+    """Return the lines that a pattern matches; only those with one of its words are tried."""
+    if not holds(text, words):
+        return []
+    tried = (pattern.search(line) for line in text.split("\n") if holds(line, words))
+    return [match.group().strip() for match in tried if match]
+
+
 def telling(text: str, *, failed: bool) -> str:
     """Return the line of an output that tells most: its most definite error line, or its last line of success."""
-    pattern = _FAILED_LINE if failed else _PASSED_LINE
-    lines = [match.group().strip() for match in pattern.finditer(text)]
+    lines = _lines(text, *((_FAILED_LINE, _FAILED_WORDS) if failed else (_PASSED_LINE, _PASSED_WORDS)))
     if failed:
         lines = [line for line in lines if not _ZERO.search(line) or _SOME.search(line)]
         definite = [line for line in lines if _DEFINITE.search(line)]

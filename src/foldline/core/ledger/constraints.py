@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from foldline.core.ledger.cues import is_constraint
 from foldline.core.ledger.facts import ConstraintFact, RequestFact
@@ -108,6 +109,7 @@ _ALTERNATIVES = tuple(
 """Words of which a newer one takes the older one's place, as `content` writes them."""
 
 
+@lru_cache(maxsize=4_096)
 def content(text: str) -> frozenset[str]:
     """Return the content words of a sentence, lower case: no polarity, no function words, no bare numbers."""
     text = _NUMBERED.sub(r"\1_\2", text)

@@ -7,6 +7,7 @@ taken out first: they are mentioned, not said.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 LONGEST = 400
 """Characters beyond which a sentence is a description, not a rule."""
@@ -156,6 +157,7 @@ RULES = _compiled((_ENGLISH, _GERMAN, _FRENCH, _SPANISH, _OTHERS))
 VETOES = _compiled((_VETOES,))
 
 
+@lru_cache(maxsize=4_096)
 def rule_of(sentence: str) -> str | None:
     """Name the rule that makes a sentence a standing constraint, or None where none does or a veto stands."""
     if not 6 <= len(sentence) <= LONGEST:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import mul
 
 from foldline.core.ledger.survey import Seen, Survey, is_file, pieces, stem
 
@@ -94,5 +95,7 @@ def features(seen: Seen, survey: Survey) -> tuple[float, ...]:
 
 def worth(seen: Seen, survey: Survey, weights: Sequence[float] = WEIGHTS) -> float:
     """Estimate how likely a name is to be used again, from 0 to 1: 1 / (1 + exp(-weights . features))."""
-    total = sum(weight * value for weight, value in zip(weights, features(seen, survey), strict=True))
+    if len(weights) != len(FEATURES):
+        raise ValueError(f"{len(weights)} weights for {len(FEATURES)} features")
+    total = sum(map(mul, weights, features(seen, survey)))
     return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, total))))
