@@ -33,7 +33,7 @@ from foldline.core.log.messages import Message, Text, Thinking, ToolResult, Usag
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.core.measure.window import Amount, Floor
 from foldline.core.plan import ATTEMPTS, PASSES, floor_of, plan
-from foldline.core.view import Kept
+from foldline.core.view import Fold, Kept
 from foldline.errors import FloorExceeded
 
 RULES = Policy(
@@ -822,3 +822,111 @@ def test_why_nothing_was_done_is_told_in_words():
     assert compact_log(log, ask_for(BARE, reason="threshold")) == Nothing(
         "signed_thinking", "inside a tool loop whose thinking is bound to what stands before it"
     )
+
+
+# ---- goals, focus and what a summary may know
+
+
+def test_a_goal_makes_a_hand_off_of_it():
+    log = chat()
+    outcome, (asked, *_) = run(log, ask_for(BARE, goal="Write the docs"), reply())
+    assert (asked.kind, asked.goal, asked.instructions) == ("handoff", "Write the docs", "Write the docs")
+    assert asked.ledger.messages == len(asked.folded)
+    assert isinstance(outcome, Compacted)
+    both, (asked, *_) = run(chat(), ask_for(BARE, goal="Write the docs", instructions="Briefly"), reply())
+    assert (asked.goal, asked.instructions) == ("Write the docs", "Briefly")
+    assert isinstance(both, Compacted)
+
+
+def test_a_policy_that_only_hands_off_takes_the_newest_folded_request_for_the_goal():
+    only = changed(summary_prompt="handoff", hard=None)
+    _, asked = run(chat(), ask_for(only), reply())
+    assert (asked[0].kind, asked[0].goal) == ("handoff", asked[0].ledger.requests[-1].text)
+    for rules in (changed(summary_prompt="handoff"), changed(hard=None)):
+        _, asked = run(chat(), ask_for(rules), reply())
+        assert (asked[0].kind, asked[0].goal) == ("first", None)
+
+
+def test_without_a_request_there_is_no_goal_to_take():
+    log = log_of(*(assistant(long(f"step {i}", 60)) for i in range(12)))
+    _, asked = run(log, ask_for(changed(summary_prompt="handoff", hard=None)), reply())
+    assert asked[0].goal is None
+
+
+def test_what_only_the_previous_summary_knows_is_not_marked_as_invented():
+    log = chat()
+    known = SUMMARY.replace("Read the page", "Wrote src/zeta_module.py")
+    first, _ = run(log, ask_for(BARE), SummaryReply(known, "offline"))
+    put(log, first)
+    for i in range(8):
+        say(log, assistant(long(f"more {i}", 40)))
+        say(log, user("on"))
+    second, _ = run(log, ask_for(BARE, number=2), reply(known))
+    line = next(row for row in second.checkpoint.summary.split("\n") if "zeta_module" in row)
+    assert second.receipt.summarizer == "model:test"
+    assert "unverified" not in line
+
+
+def test_a_focus_steers_the_offline_fallback():
+    def told(focus: str | None) -> str:
+        log = log_of(user("Mend the login page."))
+        for i in range(40):
+            words = "the purple lantern needs src/lantern.py" if i == 3 else f"part {i} needs src/part_{i}.py"
+            say(log, assistant(f"I decided that {words}, because it is small and nothing else reads it."))
+            say(log, user(f"Go on with part {i + 1}"))
+        ask = ask_for(BARE, reason="target", target=450, instructions=focus)
+        return run(log, ask)[0].checkpoint.summary
+
+    assert "lantern" not in told(None)
+    assert "lantern" in told("everything about the purple lantern")
+
+
+def test_the_fallback_stores_the_ledger_that_its_text_was_written_from():
+    log = worked(steps=30, lines=4)
+    outcome, asked = run(log, ask_for(BARE, reason="target", target=400))
+    assert asked[0].ledger.messages == len(asked[0].folded)
+    stored = msgspec.convert(outcome.ledger, Ledger)
+    assert len(msgspec.json.encode(stored)) <= len(msgspec.json.encode(asked[0].ledger))
+
+
+def test_secrets_are_in_no_summary_ledger_or_request():
+    secret = "sk-ant-api03-" + "Q7x" * 30
+    log = log_of(user(f"Use the key {secret} for the login page."))
+    for entry in chat().path()[1:]:
+        say(log, entry.message)
+    outcome, asked = run(log, ask_for(BARE))
+    assert secret not in str(outcome.ledger)
+    assert secret not in outcome.checkpoint.text
+    assert secret not in str(asked[0].ledger)
+
+
+def test_why_a_gain_was_too_small_is_told_in_figures():
+    log = log_of(user("a"), assistant("b"), user("c"))
+    ask = ask_for(changed(keep=Keep(amount=Amount(tokens=1))))
+    told = compact_log(log, ask)
+    assert told.detail.startswith("-")
+    assert told.detail.endswith(" tokens of the 1 that it has to gain")
+
+
+class Letters:
+    """A counter of its own: a token a letter."""
+
+    name = "letters"
+
+    def count(self, text: str) -> int:
+        return len(text)
+
+
+def test_the_counter_that_is_given_counts_everything_that_is_made():
+    log = chat()
+    say(log, calls("a"))
+    letters = Letters()
+    fold = Fold(log.path(), counter=letters)
+    note = fold.view()[-1]
+    assert note.tokens == message_tokens(note.message, letters)
+    steps = plan(fold, ask_for(BARE, context=60_000), letters)
+    next(steps)
+    with pytest.raises(StopIteration) as end:
+        steps.send(SummaryReply("## Goal\nshort", "offline"))
+    point = end.value.value.checkpoint
+    assert point.tokens == message_tokens(user(point.text), letters)

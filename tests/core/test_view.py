@@ -39,7 +39,7 @@ from foldline.core.log.entries import (
 )
 from foldline.core.log.log import Log
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult, Usage
-from foldline.core.measure.tokens import OFFLINE, message_tokens
+from foldline.core.measure.tokens import OFFLINE, message_tokens, part_tokens
 from foldline.core.measure.window import Amount
 from foldline.core.view import LATE_CAP, UNANSWERED, Fold, Kept, Made, item_tokens, native_items, sized, view
 
@@ -207,8 +207,8 @@ def test_a_late_result_becomes_a_quoted_note_where_it_came():
     items = fold_of(log).view()
     assert outline(items) == ["assistant", "unanswered", "user", "assistant", "late", "user"]
     note = items[4]
-    assert note.message.injected
-    assert note.message.text == "[Late result of tool call a, quoted as data]\nthe answer"
+    quote = "[Late result of tool call a, quoted as data]\nthe answer"
+    assert note.message == user(quote, injected=True)
     assert note.source == log.path()[3].id
     assert note.tokens == message_tokens(note.message, OFFLINE)
     assert valid(items)
@@ -240,7 +240,9 @@ def test_of_a_message_with_a_late_result_the_rest_is_kept():
     items = fold_of(log).view()
     assert outline(items) == ["assistant", "user", "late", "assistant"]
     assert [type(part) for part in sent(items[1]).parts] == [ToolResult, Text]
-    assert items[1].edits[0].kind == "repaired"
+    assert items[1].edits == (
+        Edit(items[1].entry.id, 1, "repaired", None, part_tokens(items[1].entry.message.parts[1], OFFLINE)),
+    )
     assert item_tokens(items[1]) == message_tokens(sent(items[1]), OFFLINE)
     assert valid(items)
 
@@ -266,6 +268,15 @@ def test_an_id_used_again_gets_one_of_its_own_and_so_does_its_result():
     )
     assert items[3].edits == (Edit(items[3].entry.id, 0, "repaired", result("a_2")),)
     assert valid(items)
+
+
+def test_the_note_that_answers_a_renamed_call_has_its_new_id():
+    items = viewed(calls("a"), tool("a"), calls("a"), user("stop"), assistant("ok"))
+    assert outline(items) == ["assistant", "tool", "assistant", "unanswered", "user", "assistant"]
+    assert items[3].message.results[0].call_id == "a_2"
+    assert valid(items)
+    opened = viewed(calls("a"), tool("a"), calls("a"))
+    assert opened[3].message.results[0].call_id == "a_2"
 
 
 def test_a_repair_keeps_what_a_boundary_made_of_the_part_and_the_next_boundary_still_knows_it():
@@ -512,7 +523,9 @@ def test_a_pin_on_a_folded_entry_is_quoted_once_at_the_tail():
     say(log, assistant("d"))
     text = "[Pinned by the user, from earlier in this conversation]\nnumber 48151623"
     assert pins_told(log) == [text]
-    assert outline(fold_of(log).view()) == ["checkpoint", "user", "pin", "assistant"]
+    items = fold_of(log).view()
+    assert outline(items) == ["checkpoint", "user", "pin", "assistant"]
+    assert (items[2].message, items[2].source) == (user(text), log.path()[4].id)
     pin(log, path[0])
     pin(log, path[0], on=False)
     pin(log, path[0])

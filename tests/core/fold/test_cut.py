@@ -7,6 +7,7 @@ from tests.support.talk import assistant, calls, developer, entries, reminder, r
 from foldline.core.decide.policy import Keep
 from foldline.core.fold.cut import Cut, choose_cut, is_split, keep_index
 from foldline.core.fold.legal import fits_rule, legal_cuts
+from foldline.core.fold.pairing import pair
 from foldline.core.log.entries import Said
 from foldline.core.measure.window import Amount, Window
 
@@ -80,6 +81,11 @@ def test_no_more_messages_are_kept_than_fit_the_budget():
     assert at(Keep(messages=8), budget=80) == 2
     assert at(Keep(messages=8), budget=100) == 2
     assert at(Keep(messages=8), budget=0) == 10
+
+
+def test_the_budget_is_met_to_the_token_by_a_policys_own_weights():
+    assert at(Keep(messages=2), tokens=(1, 9), budget=9, weights=[1, 9]) == 1
+    assert at(Keep(messages=2), tokens=(1, 9), budget=10, weights=[1, 9]) == 0
 
 
 def test_of_an_amount_and_a_count_the_smaller_tail_wins():
@@ -181,6 +187,12 @@ def test_the_open_batch_of_a_long_turn_is_kept():
 def test_no_user_message_but_the_first_splits_the_turn():
     kept = entries(user(), *(m for n in range(9) for m in (calls(f"c{n}"), tool(f"c{n}"))))
     assert choose_cut(kept, 12, "turn") == Cut(13, split=True, by_rule=False)
+
+
+def test_a_pairing_that_is_known_is_used():
+    kept = entries(user(), calls("a"), tool("a"), assistant("ok"))
+    assert choose_cut(kept, 2, "any") == Cut(3, split=True, by_rule=True)
+    assert choose_cut(kept, 2, "any", pairing=pair([])) == Cut(2, split=True, by_rule=True)
 
 
 def test_what_cannot_be_cut_is_not():
