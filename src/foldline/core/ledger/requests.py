@@ -15,6 +15,5 @@ def collect(entries: Sequence[Said]) -> tuple[RequestFact, ...]:
 
 
 def merge(old: Sequence[RequestFact], new: Sequence[RequestFact]) -> tuple[RequestFact, ...]:
-    """Merge the requests of two ranges, one for each entry."""
-    found = {fact.entry: fact for fact in old}
-    return tuple({**found, **{fact.entry: fact for fact in new}}.values())
+    """Merge the requests of two ranges, one for each entry; those read back from a checkpoint cite none."""
+    return tuple({fact.entry or fact.text: fact for fact in (*old, *new)}.values())
