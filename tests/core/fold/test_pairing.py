@@ -164,6 +164,8 @@ def test_a_turn_of_400_calls_is_400_batches_that_end_where_they_start():
         ([user(), assistant("ok"), system(), user("b")], 3),
         ([user(), assistant("ok"), developer()], 3),
         ([user(), assistant("ok"), reminder()], 2),
+        ([calls("a")], 0),
+        ([calls("a", "b"), tool("a")], 0),
         ([user(), calls("a")], 1),
         ([user(), calls("a", "b"), tool("a")], 1),
         ([user(), calls("a", "b"), tool("a"), tool("b")], 2),

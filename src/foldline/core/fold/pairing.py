@@ -103,8 +103,7 @@ def unanswered_from(messages: Sequence[Message]) -> int:
     Unanswered are user messages and results after the last assistant message, and an open batch with it.
     """
     last = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "assistant"), -1)
-    current = pair(messages[last:]).current if last >= 0 and messages[last].calls else None
-    if current is not None:
+    if pair(messages[max(last, 0) :]).current is not None:
         return last
     after = range(last + 1, len(messages))
     return next((i for i in after if messages[i].role in ("user", "tool")), len(messages))
