@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from tests.support import corpus
 
+import foldline
 from foldline.core import plan
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Edit
@@ -64,6 +65,20 @@ def test_every_session_from_its_own_newest_compaction_on(path, record_property):
 @pytest.mark.parametrize("path", SAMPLE, ids=lambda path: path.name)
 def test_a_sample_of_the_sessions(path, record_property):
     folded(path, FEWER, record_property)
+
+
+@pytest.mark.parametrize("policy", ["foldline", "claude-code"])
+@pytest.mark.parametrize("path", SAMPLE[-4:], ids=lambda path: path.name)
+def test_what_was_folded_is_folded_further(path, policy):
+    messages = corpus.chat(path)
+    size = corpus.size_of(from_messages(messages, OFFLINE))
+    for share in reversed(corpus.SHARES):
+        target = int(size * share)
+        done = foldline.compact(messages, target, policy)
+        assert done.view_tokens <= target
+        assert list(corpus.check_again(done, policy, target)) == []
+        messages = done.messages
+    assert corpus.checkpoint_of(messages) is not None
 
 
 @pytest.mark.skipif(not ALL, reason="the recorded sessions are not here (FOLDLINE_CORPUS)")

@@ -23,6 +23,7 @@ from tests.support.planted import (
 
 import foldline
 from foldline.core.decide.presets import preset
+from foldline.core.ledger.parse import parse
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import native_items
 from foldline.dialects import get
@@ -84,6 +85,13 @@ def test_the_examples_rules_survive_ten_folds_of_a_growing_list(policy):
     assert folds == FOLDS + 1
     if not preset(policy).quote_user_tokens:
         assert set(RULES) <= set(standing(checkpoint(messages, ANTHROPIC)))
+
+
+def test_the_first_request_stands_at_the_head_of_the_tenth_checkpoint():
+    *_, (_, messages) = fold_a_growing_list(chunks(example(), ANTHROPIC), ANTHROPIC, 8_000)
+    requests = parse(checkpoint(messages, ANTHROPIC)).requests
+    assert requests[0].text.startswith("Hi! This is shelfmark, the holds service of our library consortium")
+    assert len(requests) > 3
 
 
 @pytest.mark.parametrize("store", ["memory", "sqlite"])

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 import foldline
+from foldline.core.checkpoint.checkpoint import Recognised, recognise
 from foldline.core.decide.ask import Ask
 from foldline.core.fold.pairing import unanswered_from
 from foldline.core.ledger.collect import collect
@@ -243,6 +244,11 @@ def check_unanswered(loaded: Loaded, folded: Fold) -> Iterator[str]:
         blank = not entry.message.calls and not entry.message.results and not entry.message.text.strip()
         if entry.id not in shown and not blank:
             yield f"message {loaded.index[entry.id]} is unanswered and not in the view"
+
+
+def checkpoint_of(messages: Sequence[Any]) -> Recognised | None:
+    """The checkpoint in a folded list of Chat Completions messages."""
+    return recognise([get(CHAT).decode(message) for message in messages])
 
 
 def check_again(done: Done, policy: str, target: int) -> Iterator[str]:
