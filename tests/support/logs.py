@@ -77,6 +77,7 @@ steps = st.lists(
         st.tuples(st.just("late result"), texts(10)),
         st.tuples(st.just("orphan result"), texts(10)),
         st.tuples(st.just("mixed"), texts(10)),
+        st.tuples(st.just("half mixed"), texts(10)),
         st.tuples(st.just("same id twice"), texts(3)),
     ),
     min_size=1,
@@ -181,6 +182,15 @@ class _Writer:
             self.open = []
         else:
             self.results(text)
+
+    def half_mixed(self, text: str) -> None:
+        """Answer one call of the open batch and say something in the same message."""
+        if self.dialect == "anthropic" and self.open:
+            block = {"type": "tool_result", "tool_use_id": self.open.pop(), "content": text}
+            self.out.append({"role": "user", "content": [block, {"type": "text", "text": text or "wait"}]})
+            self._close()
+        else:
+            self.one_result(text)
 
 
 def write(dialect: str, script: Sequence[tuple[str, Any]]) -> list[dict[str, Any]]:
