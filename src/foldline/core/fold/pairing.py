@@ -53,8 +53,6 @@ class Pairing(msgspec.Struct):
         if batch is None or not batch.open or waits(message, batch):
             self._open(index, message)
             return ()
-        if message.results and message.role == "tool":
-            return ()
         if message.results and not message.is_prompt:
             return ()
         batch.closed = True
