@@ -415,6 +415,16 @@ def test_quoted_user_messages_stand_on_the_side_that_the_policy_says(position, e
     assert fold.quoted == path[:1]
 
 
+def test_blank_texts_of_a_quoted_message_are_left_out_too():
+    log = log_of(Message("user", (Text("a"), Text(" "))), assistant("b"))
+    path = log.path()
+    fold_at(log, path[1], quoted=(path[0].id,))
+    quoted = fold_of(log).view()[1]
+    blank = Edit(path[0].id, 1, "repaired", None, part_tokens(Text(" "), OFFLINE))
+    assert quoted == Kept(path[0], (blank,))
+    assert valid(fold_of(log).view())
+
+
 def test_edits_of_a_compaction_are_made_in_the_entries_they_name():
     log = log_of(user("a"), calls("x"), tool("x", "long"), assistant("b"))
     path = log.path()
@@ -613,6 +623,32 @@ def test_usage_from_before_an_undo_counts_another_view():
     assert fold.usage_from == 4
     say(log, assistant("e", usage=Usage(input=600, output=5)))
     assert fold_of(log).context_size().tokens == 605
+
+
+def test_the_note_for_open_calls_is_not_in_the_context_size_since_it_gives_way():
+    fold = fold_of(log_of(user("a"), calls("x")))
+    assert fold.owed > 0
+    assert fold.context_size(apart=5).tokens == fold.tokens - fold.owed + 5
+
+
+class Letters:
+    """A counter of its own: a token a letter."""
+
+    name = "letters"
+
+    def count(self, text: str) -> int:
+        return len(text)
+
+
+def test_everything_that_is_made_is_counted_by_the_counter_that_is_given():
+    log = log_of(user("old"), assistant("b"), user("c"), tool("late"))
+    fold_at(log, log.path()[2], point=ACK)
+    pin(log, log.path()[0])
+    say(log, calls("x"))
+    letters = Letters()
+    made = [i for i in view(log.path(), counter=letters) if isinstance(i, Made) and i.kind != "checkpoint"]
+    assert [item.kind for item in made] == ["ack", "late", "pin", "unanswered"]
+    assert [item.tokens for item in made] == [message_tokens(item.message, letters) for item in made]
 
 
 def test_usage_of_an_aborted_reply_is_no_anchor():
