@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.core.measure.samples import chunks
 
 from foldline.core.log.messages import Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult
-from foldline.core.measure.byteclasses import LEFT_GROUPS, RIGHT_GROUPS
+from foldline.core.measure.byteclasses import LEFT_GROUPS, LETTER_RUN, RIGHT_GROUPS, RUNS
 from foldline.core.measure.tokens import (
     CALL_OVERHEAD,
     IMAGE_TOKENS,
@@ -21,6 +21,8 @@ from foldline.core.measure.tokens import (
     message_tokens,
     pair_codes,
     part_tokens,
+    repeats,
+    take_runs,
     text_tokens,
     tools_tokens,
 )
@@ -196,3 +198,12 @@ def test_characters_divide_and_round_up():
     assert Characters(3.5).name == "chars/3.5"
     assert [Characters(4).count("a" * n) for n in (0, 1, 4, 5)] == [0, 1, 1, 2]
     assert Characters(3.5).count("a" * 7) == 2
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab \n─━═x=-0\0Ñ日"), st.integers(1, 40)), max_size=8))
+def test_every_run_is_looked_for_where_one_stands(runs):
+    data = "".join(character * times for character, times in runs).encode()
+    stands = any(run in data for run, _ in RUNS) or LETTER_RUN.search(data) is not None
+    assert repeats(data) or not stands
+    if not stands:
+        assert take_runs(data) == (data, 0.0)

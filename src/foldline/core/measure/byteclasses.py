@@ -70,6 +70,7 @@ _RUN_TOKENS: Final = {
     **dict.fromkeys("~+", 1 / 2),
     **dict.fromkeys("=-_#*./", 1 / 4),
 }
+BOX_LEAD: Final = "─".encode()[:1]  # the first byte of all those that take three
 RUNS: Final = tuple(((character * 16).encode(), tokens) for character, tokens in _RUN_TOKENS.items())
 
 

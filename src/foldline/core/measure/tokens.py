@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 from foldline.core.log.codec import encode
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.core.measure.byteclasses import (
+    BOX_LEAD,
     LEFT,
     LETTER_RUN,
     LETTER_RUN_CLASSES,
@@ -50,6 +51,9 @@ _BLOB: Final = re.compile(r"[A-Za-z0-9+/=_-]{1000,}")
 _BLOB_CHARS_A_TOKEN: Final = 5
 _BLOB_TOKENS_MOST: Final = 4_000
 
+_RUN: Final = 16
+_EQUAL: Final = b"\0" * (_RUN - 1)
+
 _STEP: Final = 1 << 18  # bytes taken at once: bounds the memory
 
 
@@ -76,8 +80,21 @@ def pair_codes(data: bytes) -> bytes:
     return (left | right).to_bytes(len(data) - 1, "little")
 
 
+def repeats(data: bytes) -> bool:
+    """Whether a run of 16 stands in `data`: of one byte, or of a character of three bytes that may be a box's line.
+
+    Neighbours are compared all at once, as in `pair_codes`: equal ones leave a zero.
+    """
+    if len(data) < _RUN:
+        return False
+    differ = int.from_bytes(data[:-1], "little") ^ int.from_bytes(data[1:], "little")
+    return _EQUAL in differ.to_bytes(len(data) - 1, "little") or BOX_LEAD in data
+
+
 def take_runs(data: bytes) -> tuple[bytes, float]:
     """Take out long runs of one character, which merge into few tokens; return the rest and the runs' tokens."""
+    if not repeats(data):
+        return data, 0.0
     tokens = 0.0
     for run, cost in RUNS:
         if run in data:
