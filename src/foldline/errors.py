@@ -17,7 +17,6 @@ FoldlineError
 
 from __future__ import annotations
 
-from typing import Any
 
 
 class FoldlineError(Exception):
@@ -107,11 +106,3 @@ class FloorExceeded(FoldlineError):
             f"cannot fit {budget:,} tokens: {floor:,} cannot be removed ({parts}). "
             f"Raise the target to at least {floor:,}, or shorten what is listed."
         )
-
-
-class CompactionFailed(FoldlineError):
-    """A compaction could not be made; `detail` holds what was tried."""
-
-    def __init__(self, message: str, *, detail: dict[str, Any] | None = None) -> None:
-        self.detail = detail or {}
-        super().__init__(message)

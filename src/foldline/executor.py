@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from foldline.core.checkpoint.request import SummaryReply
@@ -50,13 +48,3 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
         return result
     coroutine.close()
     raise RuntimeError("the coroutine waits: run it in an event loop")
-
-
-def run_blocking(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that waits from code that is not async: in a loop of its own, in a thread if need be."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(coroutine)
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, coroutine).result()

@@ -170,19 +170,26 @@ def _load(
     loaded = Loaded([], {}, dialect, [(order[i], call) for i, call in repaired.orphans], repaired.changed)
     chain = _Chain(loaded, counter)
     waiting = sorted(boundaries, key=lambda boundary: boundary.at)
+    left = _left(boundaries, [order[position] for position, _ in repaired.messages])
     for position, message in repaired.messages:
-        index = order[position]
-        while waiting and waiting[0].at <= index and not _before(waiting[0], index):
+        while waiting and left[id(waiting[0])] == 0:
             chain.fold(waiting.pop(0))
+        index = order[position]
         chain.say(message, index, times[index] if times else None)
+        for boundary in waiting:
+            left[id(boundary)] -= _stands_before(boundary, index)
     for boundary in waiting:
         chain.fold(boundary)
     return loaded
 
 
-def _before(boundary: _Boundary, index: int) -> bool:
-    """Whether a message stands before a boundary although its index does not say so (it is quoted)."""
-    return index in boundary.quoted
+def _left(boundaries: Sequence[_Boundary], indices: Sequence[int]) -> dict[int, int]:
+    """Count the messages that stand before each boundary, however a repair ordered them."""
+    return {id(one): sum(_stands_before(one, index) for index in indices) for one in boundaries}
+
+
+def _stands_before(boundary: _Boundary, index: int) -> bool:
+    return index < boundary.at or index in boundary.quoted
 
 
 class _Chain:
@@ -194,7 +201,6 @@ class _Chain:
         self._key = ""
         self._ids: dict[int, str] = {}
         self._said: list[Said] = []
-        self._folded_to = 0
 
     def _parent(self) -> str | None:
         return self._loaded.entries[-1].id if self._loaded.entries else None

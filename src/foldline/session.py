@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from io import BytesIO
 from typing import Any, Self
 
 import msgspec
 
 from foldline.core.decide.ask import Ask, Nothing, Reason
-from foldline.core.decide.breaker import breaker_state, strike_data
+from foldline.core.decide.breaker import breaker_state
 from foldline.core.decide.estimate import Estimates, trigger_size
 from foldline.core.decide.policy import Moment, Policy
 from foldline.core.decide.triggers import Compact, Decision, Refuse, decide
@@ -35,10 +35,10 @@ from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Floor, Window
 from foldline.core.plan import floor_of, plan
 from foldline.core.view import Item, Kept, native_items, sized
-from foldline.dialects import detect, get
+from foldline.dialects import get
 from foldline.dialects.growing import Growing
-from foldline.dialects.whose import plain, reply_dialect
-from foldline.errors import CallsOpen, CompactionFailed, FloorExceeded, InputError
+from foldline.dialects.whose import certain, joined, reply_dialect
+from foldline.errors import CallsOpen, FloorExceeded, InputError
 from foldline.executor import execute
 from foldline.stateless import now
 from foldline.stores.base import Hit, Store
@@ -47,7 +47,7 @@ from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import dump
 from foldline.writer import Writer
 
-RETRIES = 8  # times that an append is chained anew because only boundaries, pins or notes came between
+GROWTH = 20  # a fruitless compaction is tried again when the view has grown by usable / GROWTH
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -99,7 +99,8 @@ class Session:
         self._log = Writer(store, session, setup.counter)
         self._estimates = Estimates(setup.policy.estimator, setup.counter)
         self._growing = Growing()
-        self._due: Compact | Refuse | None = None
+        self._moments: list[Moment] = ["before_smaller_window"]  # not looked at yet
+        self._fruitless: int | None = None  # size of the view when a compaction gained too little
         self._lock = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -126,9 +127,16 @@ class Session:
         """The dialect of the view: the one asked for, or the newest message's."""
         if self.setup.dialect:
             return self.setup.dialect
-        natives = (e.message.native for e in reversed(self._log.fold.kept) if e.message.native is not None)
-        newest = next(natives, None)
-        return newest.dialect if newest is not None else "openai-chat"
+        fold = self._log.fold
+        entries = (*reversed(fold.kept), *reversed(fold.quoted), *reversed(fold.leading))
+        newest = next((e.message.native for e in entries if e.message.native is not None), None)
+        return newest.dialect if newest is not None else self._log.dialect or "openai-chat"
+
+    @property
+    def system(self) -> Any:
+        """What to send as system prompt beside `context`, where the dialect keeps it apart: given and recorded."""
+        leading = [Kept(entry, self._log.fold.edits.get(entry.id, ())) for entry in self._log.fold.leading]
+        return joined(self.setup.system, get(self.dialect).render(native_items(leading)).system)
 
     @property
     def view_tokens(self) -> int:
@@ -202,24 +210,25 @@ class Session:
         """
         async with self._lock:
             await self._log.ready()
-            read = [self._read(message) for message in messages]
+            read = self._read(messages)
             entries = await self._log.say(read)
-            self._check(entries)
+            if entries and (moment := moment_of(entries[-1].message)) and moment not in self._moments:
+                self._moments.append(moment)
             own = {id(message) for message in read}
             return [entry.id for entry in entries if id(entry.message) in own]
 
-    def _read(self, message: Any) -> Message:
-        if isinstance(message, Message):
-            return message
-        reply = reply_dialect(message)
-        if reply is not None:
-            return get(reply).decode_reply(message)
-        return get(self.setup.dialect or self._dialect_of(message)).decode(message)
-
-    def _dialect_of(self, message: Any) -> str:
-        """Return the dialect of one message; one that both could have written is read as its neighbours are."""
-        found = detect([message])
-        return self.dialect if found == "openai-chat" and self._log.fold.kept and plain(message) else found
+    def _read(self, messages: Sequence[Any]) -> list[Message]:
+        """Decode messages; one that any dialect could have written is read as those around it are."""
+        own = [None if isinstance(message, Message) else certain(message) for message in messages]
+        usual = self.setup.dialect or next((name for name in reversed(own) if name), None) or self.dialect
+        return [
+            message
+            if isinstance(message, Message)
+            else get(name).decode_reply(message)
+            if (name := reply_dialect(message)) is not None
+            else get(self.setup.dialect or known or usual).decode(message)
+            for message, known in zip(messages, own, strict=True)
+        ]
 
     # ---- context
 
@@ -236,15 +245,14 @@ class Session:
             number=boundary.checkpoint.number + 1 if boundary is not None else 1,
         )
 
-    def _check(self, entries: Sequence[Said]) -> None:
-        """Look at the triggers behind what was said; what they ask for is done before the next context."""
-        if not entries or self._log.fold.open_calls or self._due is not None:
-            return
-        moment = moment_of(entries[-1].message)
-        if moment is None or not isinstance(self._decide(moment), Compact):
-            return
-        careful = self._decide(moment, careful=True)
-        self._due = careful if isinstance(careful, Compact | Refuse) else None
+    def _due(self) -> Compact | Refuse | None:
+        """Look at the triggers, for every moment that came about since the last look."""
+        for moment in self._moments:
+            if isinstance(self._decide(moment), Compact):
+                careful = self._decide(moment, careful=True)
+                if isinstance(careful, Compact | Refuse):
+                    return careful
+        return None
 
     def _decide(self, moment: Moment, *, careful: bool = False) -> Decision:
         """Ask the triggers; `careful` also asks for the floor and the breaker, which take longer."""
@@ -278,24 +286,23 @@ class Session:
             await self._log.ready()
             if self._log.fold.open_calls:
                 raise CallsOpen(self._log.fold.open_calls)
-            due, self._due = self._due, None
-            if isinstance(due, Refuse):
-                self._check(self._log.fold.kept)
-                due = self._due
-            if isinstance(due, Refuse):
-                raise FloorExceeded(due.floor, due.usable, due.breakdown)
-            if due is not None:
-                await self._automatic(due)
+            await self._stay_inside()
             return self._growing.messages(self.dialect, self._log.fold.items())
 
-    async def _automatic(self, due: Compact) -> None:
-        reason: Reason = "model_switch" if due.reason == "model_switch" else "threshold"
-        try:
-            await self._compact(self._ask(reason))
-        except FloorExceeded:
-            raise
-        except CompactionFailed as error:
-            await self._log.write(Noted("", None, "strike", strike_data(reason, str(error)), at=time.time()))
+    async def _stay_inside(self) -> None:
+        """Compact if a trigger was exceeded; one that gained too little is tried again when the view has grown."""
+        due = self._due()
+        if isinstance(due, Refuse):
+            raise FloorExceeded(due.floor, due.usable, due.breakdown)
+        self._moments.clear()
+        if due is None:
+            return
+        ask = self._ask("model_switch" if due.reason == "model_switch" else "threshold")
+        grown = self._log.fold.tokens - (self._fruitless or 0)
+        if self._fruitless is not None and 0 <= grown < ask.usable // GROWTH:
+            return
+        outcome = await self._compact(ask)
+        self._fruitless = self._log.fold.tokens if isinstance(outcome, Nothing) else None
 
     # ---- boundaries
 
@@ -335,22 +342,32 @@ class Session:
 
     async def undo(self) -> str | None:
         """Undo the newest compaction or prune; what was said since stays. Returns its id, None without one."""
-        return await self._lift(lambda entry, lifted: not lifted and isinstance(entry, Compacted | Pruned))
-
-    async def redo(self) -> str | None:
-        """Take the newest undone boundary back in. Returns its id, None where nothing was undone."""
-        return await self._lift(lambda entry, lifted: lifted and isinstance(entry, Compacted | Pruned))
-
-    async def _lift(self, wanted: Callable[[Entry, bool], bool]) -> str | None:
         async with self._lock:
             await self._log.ready()
             path = self._log.fold.entries()
-            state = {entry.target: entry.lifted for entry in path if isinstance(entry, Lifted)}
-            found = next((e for e in reversed(path) if wanted(e, state.get(e.id, False))), None)
-            if found is None:
+            out = lifted(path)
+            found = next((e.id for e in reversed(path) if is_boundary(e) and e.id not in out), None)
+            return await self._lift(found, lift=True)
+
+    async def redo(self) -> str | None:
+        """Take back the newest undo. Returns the boundary's id, None where nothing is undone or a newer one counts."""
+        async with self._lock:
+            await self._log.ready()
+            path = self._log.fold.entries()
+            out = lifted(path)
+            undone = (e for e in reversed(path) if isinstance(e, Lifted) and e.lifted and e.target in out)
+            found = next((e.target for e in undone), None)
+            order = [entry.id for entry in path]
+            effective = self._log.fold.boundary
+            if found and effective is not None and order.index(found) < order.index(effective.id):
                 return None
-            await self._log.write(Lifted("", None, found.id, not state.get(found.id, False), at=time.time()))
-            return found.id
+            return await self._lift(found, lift=False)
+
+    async def _lift(self, target: str | None, *, lift: bool) -> str | None:
+        if target is not None:
+            await self._log.write(Lifted("", None, target, lift, at=time.time()))
+            self._fruitless = None
+        return target
 
     async def pin(self, at: str) -> None:
         """Pin an entry: every later view holds its text word for word."""
@@ -381,3 +398,14 @@ def moment_of(message: Message) -> Moment | None:
     if message.results:
         return "after_tools"
     return "turn_start" if message.role == "user" else None
+
+
+def is_boundary(entry: Entry) -> bool:
+    """Whether an entry is one that can be undone."""
+    return isinstance(entry, Compacted | Pruned)
+
+
+def lifted(path: Sequence[Entry]) -> set[str]:
+    """Return the ids of the boundaries of a path that are undone."""
+    state = {entry.target: entry.lifted for entry in path if isinstance(entry, Lifted)}
+    return {target for target, out in state.items() if out}

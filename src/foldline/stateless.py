@@ -19,6 +19,7 @@ from foldline.core.measure.window import Floor, Window
 from foldline.core.plan import plan
 from foldline.core.view import Fold, native_items
 from foldline.dialects import get
+from foldline.dialects.whose import joined
 from foldline.errors import InputError
 from foldline.executor import execute, run_sync
 from foldline.loading import Loaded, from_messages
@@ -163,7 +164,7 @@ def _done(loaded: Loaded, boundary: Compacted | Pruned | None, fold: Fold, ask: 
         cut=cut,
         summary=boundary.checkpoint.summary if isinstance(boundary, Compacted) else None,
         ledger=boundary.ledger if isinstance(boundary, Compacted) else None,
-        system=rendered.system if rendered.system is not None else loaded.system,
+        system=joined(loaded.system, rendered.system),
         warnings=(*loaded.warnings, *rendered.warnings),
         boundary=boundary,
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
+
+import msgspec
 
 from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Said
 from foldline.core.log.log import chained, said
@@ -25,6 +28,7 @@ class Writer:
         self.counter = counter
         self.fold = Fold(counter=counter)
         self.leaf: str | None = None
+        self.dialect: str | None = None  # of the newest message, as it was loaded
         self._key = ""
         self._loaded = False
 
@@ -39,20 +43,22 @@ class Writer:
         entries = await self.store.active(self.session, leaf) if leaf is not None else []
         self.fold = Fold(entries, counter=self.counter)
         self.leaf = leaf
-        self._key = next((e.said_key for e in reversed(entries) if isinstance(e, Said)), "")
-        if not self._key and leaf is not None:
-            self._key = await self._key_before(leaf)
+        newest = await self._newest_said(entries, leaf)
+        self._key = newest.said_key if newest is not None else ""
+        native = newest.message.native if newest is not None else None
+        self.dialect = native.dialect if native is not None else None
         self._loaded = True
 
-    async def _key_before(self, leaf: str) -> str:
-        """Return the newest said-key where everything said is folded."""
-        at: str | None = leaf
+    async def _newest_said(self, entries: Sequence[Entry], leaf: str | None) -> Said | None:
+        """Return the newest message of the path; it may be folded, while older ones stay in the view."""
+        here = {entry.id: entry for entry in entries}
+        at = leaf
         while at is not None:
-            entry = await self.store.entry(self.session, at)
+            entry = here.get(at) or await self.store.entry(self.session, at)
             if entry is None or isinstance(entry, Said):
-                return entry.said_key if isinstance(entry, Said) else ""
+                return entry
             at = entry.parent
-        return ""
+        return None
 
     async def say(self, messages: Sequence[Message]) -> list[Said]:
         """Append messages in one commit; return their entries, synthetic results for open calls included.
@@ -62,7 +68,7 @@ class Writer:
         for _ in range(RETRIES):
             entries = self._chain(messages)
             try:
-                await self.store.append(self.session, entries, seen=self.leaf)
+                await self._append(entries)
             except LeafMoved:
                 await self._catch_up()
                 continue
@@ -70,6 +76,14 @@ class Writer:
                 self._take(entry)
             return entries
         raise self._too_fast()
+
+    async def _append(self, entries: Sequence[Entry]) -> None:
+        """Append behind the leaf; where that is cancelled, what is stored is read again at the next use."""
+        try:
+            await self.store.append(self.session, entries, seen=self.leaf)
+        except asyncio.CancelledError:
+            self._loaded = False
+            raise
 
     def _chain(self, messages: Sequence[Message]) -> list[Said]:
         """Chain messages behind the leaf; calls that the user cuts short are answered first."""
@@ -116,7 +130,7 @@ class Writer:
         """Append an entry that nobody said behind whatever is there now."""
         for _ in range(RETRIES):
             try:
-                await self.store.append(self.session, [chained(entry, self.leaf)], seen=self.leaf)
+                await self._append([chained(entry, self.leaf)])
             except LeafMoved:
                 await self.reload()
                 continue
@@ -131,13 +145,14 @@ class Writer:
         """
         for _ in range(RETRIES):
             try:
-                await self.store.append(self.session, [chained(boundary, self.leaf)], seen=self.leaf)
+                await self._append([chained(boundary, self.leaf)])
             except LeafMoved:
                 await self.reload()
                 path = self.fold.entries()
                 at = next((i for i, entry in enumerate(path) if entry.id == seen), None)
                 if at is None or any(not isinstance(e, Said | Noted) for e in path[at + 1 :]):
                     return False
+                boundary = keeping(boundary, path[at + 1 :])
                 continue
             await self.reload()
             return True
@@ -147,6 +162,15 @@ class Writer:
         return LeafMoved(
             f"session {self.session} is written to faster than it can be followed", leaf=self.leaf
         )
+
+
+def keeping(boundary: Compacted | Pruned, since: Sequence[Entry]) -> Compacted | Pruned:
+    """Return a boundary that keeps what was said since it was planned, where it would keep nothing."""
+    first = next((entry.id for entry in since if isinstance(entry, Said)), None)
+    if first is None or not isinstance(boundary, Compacted) or boundary.first_kept is not None:
+        return boundary
+    receipt = msgspec.structs.replace(boundary.receipt, first_kept=first)
+    return msgspec.structs.replace(boundary, first_kept=first, receipt=receipt)
 
 
 def interrupted(call_ids: Sequence[str]) -> Message:

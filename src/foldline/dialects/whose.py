@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from foldline.dialects.base import get, names
 
-def plain(message: Any) -> bool:
-    """Whether a message is a role and a text and nothing else, so that every dialect could have written it."""
-    body = cast("dict[str, object]", message) if isinstance(message, dict) else {}
-    return set(body) == {"role", "content"} and isinstance(body["content"], str)
+
+def certain(message: Any) -> str | None:
+    """Return the dialect that alone could have written a message; None where several could."""
+    return reply_dialect(message) or next((name for name in names() if get(name).recognises(message)), None)
 
 
 def reply_dialect(message: Any) -> str | None:
@@ -24,3 +25,16 @@ def reply_dialect(message: Any) -> str | None:
     if has("choices") is not None:
         return "openai-chat"
     return "anthropic" if has("type") == "message" and has("usage") is not None else None
+
+
+def joined(given: Any, recorded: Any) -> Any:
+    """Return one system prompt from one that was given and one that stood among the messages."""
+    if not given or not recorded:
+        return given or recorded
+    if isinstance(given, str) and isinstance(recorded, str):
+        return f"{given}\n\n{recorded}"
+    return [*_blocks(given), *_blocks(recorded)]
+
+
+def _blocks(system: Any) -> list[Any]:
+    return [{"type": "text", "text": system}] if isinstance(system, str) else list(system)

@@ -109,7 +109,7 @@ def choose(material: Material, policy: Policy, limits: Limits, counter: Counter)
     if fitting > cut.index:
         cut = choose_cut(material.kept, fitting, policy.cut_rule, pairing=material.pairing) or cut
     kept = list(material.kept[cut.index :])
-    most = min(budget, max(free // 2, _kept_amount(policy, limits))) if limits.target else budget
+    most = min(budget, max(free // 4, _kept_amount(policy, limits))) if limits.target else budget
     over = tokens_of(kept, edits) - most
     if over > 0:
         add(
@@ -140,17 +140,21 @@ def add(edits: Edits, new: Sequence[Edit]) -> None:
 
 
 def lead_edits(material: Material, limits: Limits, counter: Counter) -> tuple[Edit, ...]:
-    """Elide leading system messages, for a target alone, where they would take more than half of it."""
-    over = tokens_of(material.leading, material.edits) - limits.usable // 2
-    if not limits.target or over <= 0:
+    """Elide leading system messages, for a target alone, where they would take more than a quarter of it.
+
+    They keep a tenth together: their beginnings say who the model is, their ends what holds last.
+    """
+    tokens = tokens_of(material.leading, material.edits)
+    if not limits.target or tokens <= limits.usable // 4:
         return ()
     return shrink(
         material.leading,
-        tokens_of(material.leading, material.edits) - limits.usable // 4,
+        tokens - limits.usable // 10,
         usable=limits.usable,
         counter=counter,
         edits=material.edits,
         spare=material.pinned,
+        least=limits.usable // 20,
     )
 
 

@@ -45,13 +45,14 @@ def shrink(
     counter: Counter,
     edits: Mapping[str, Sequence[Edit]],
     spare: frozenset[str] = frozenset(),
+    least: int | None = None,
 ) -> tuple[Edit, ...]:
     """Return elisions that make the entries at least `need` tokens smaller, as far as they may be elided.
 
     `edits` are those made before: a part that has one is taken as it is then. `spare` are entries that no
-    edit may touch (pinned ones).
+    edit may touch (pinned ones); `least` is what a part that is no result keeps (default: usable / LARGE).
     """
-    found = _candidates(entries, usable, counter, edits, spare)
+    found = _candidates(entries, usable, counter, edits, spare, least=least)
     results = [candidate for candidate in found if candidate.result]
     chosen = results if _saving(results, 0) >= need else found
     level = _level(chosen, need)
@@ -89,6 +90,8 @@ def _candidates(
     counter: Counter,
     edits: Mapping[str, Sequence[Edit]],
     spare: frozenset[str],
+    *,
+    least: int | None = None,
 ) -> list[_Candidate]:
     found: list[_Candidate] = []
     for entry in entries:
@@ -102,7 +105,7 @@ def _candidates(
             elidable = result or (large and _may_elide(part))
             if part is None or not elidable:
                 continue
-            floor = RESULT_FLOOR if result else max(usable // LARGE, RESULT_FLOOR)
+            floor = RESULT_FLOOR if result else max(usable // LARGE if least is None else least, RESULT_FLOOR)
             tokens = part_tokens(part, counter)
             if tokens > floor:
                 found.append(_Candidate(entry.id, index, part, tokens, floor, result))
