@@ -38,7 +38,7 @@ from foldline.core.log.entries import (
     Said,
 )
 from foldline.core.log.log import Log
-from foldline.core.log.messages import Message, Text, ToolCall, ToolResult, Usage
+from foldline.core.log.messages import Message, Native, Text, ToolCall, ToolResult, Usage
 from foldline.core.measure.tokens import OFFLINE, message_tokens, part_tokens
 from foldline.core.measure.window import Amount
 from foldline.core.view import LATE_CAP, UNANSWERED, Fold, Kept, Made, item_tokens, native_items, sized, view
@@ -268,6 +268,28 @@ def test_an_id_used_again_gets_one_of_its_own_and_so_does_its_result():
     )
     assert items[3].edits == (Edit(items[3].entry.id, 0, "repaired", result("a_2")),)
     assert valid(items)
+
+
+def test_an_id_used_again_stays_where_its_dialect_allows_it():
+    def native(dialect: str) -> Message:
+        return replace(calls("a"), native=Native(dialect, b"{}"))
+
+    for dialect, ids in (("openai-chat", ["a", "a"]), ("anthropic", ["a", "a_2"])):
+        items = viewed(native(dialect), tool("a"), native(dialect), tool("a"))
+        assert [c.id for item in items for c in sent(item).calls] == ids
+
+
+def test_a_result_takes_no_id_that_only_an_earlier_call_was_given():
+    later = replace(calls("a"), native=Native("openai-chat", b"{}"))
+    items = viewed(calls("a"), tool("a"), calls("a"), tool("a"), later, tool("a"))
+    assert [r.call_id for item in items for r in sent(item).results] == ["a", "a_2", "a"]
+
+
+def test_a_call_behind_a_blank_text_is_renamed_too():
+    blank = Message("assistant", (Text(" "), call("a")))
+    items = viewed(calls("a"), tool("a"), blank, tool("a"))
+    assert [edit.part for edit in items[2].edits] == [0, 1]
+    assert sent(items[2]).parts == (call("a_2"),)
 
 
 def test_the_note_that_answers_a_renamed_call_has_its_new_id():
