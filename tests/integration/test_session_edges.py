@@ -192,7 +192,8 @@ async def test_rules_over_the_budget_are_named_and_come_back_in_a_larger_one():
         await chat(session, 30)
         receipt = await session.compact(target=8_000)
         assert "excess" not in receipt.constraints
-        assert all(rule in str(await session.context()) for rule in rules)
+        text = str(await session.context())
+        assert all(rule in text for rule in rules)
 
 
 async def test_an_append_that_was_cancelled_but_stored_is_seen(tmp_path):
