@@ -9,10 +9,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+import foldline
 from sessions import prompt, reply
 from table import Row
-
-import foldline
 
 WINDOW = 50_000
 BATCH = 100
