@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 JOBS   ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format lint types layers cover corpus bench soak lock
+.PHONY: help setup run test check format lint types layers cover corpus bench soak mutate lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -53,6 +53,10 @@ bench: $(READY)  ## measure the budgets, as ratios in one run
 
 soak: $(READY)  ## the long runs
 	@$(BIN)/python -m pytest -n $(JOBS) -q -m soak tests
+
+mutate: $(READY)  ## mutation testing of the modules that decide what a view holds (half an hour)
+	@FOLDLINE_HYPOTHESIS=quick $(BIN)/python -m mutmut run --max-children 1
+	@$(BIN)/python -m mutmut results
 
 lock:  ## resolve the dependencies anew into requirements.lock
 	@$(BIN)/uv pip compile pyproject.toml --group dev --extra tokens --universal --python-version 3.11 --no-header --no-emit-index-url --no-annotate -q -o requirements.lock

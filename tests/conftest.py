@@ -12,6 +12,7 @@ settings.register_profile(
     max_examples=60,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+settings.register_profile("quick", settings.get_profile("check"), max_examples=10)
 settings.register_profile("soak", settings.get_profile("check"), max_examples=3_000)
 settings.load_profile(os.environ.get("FOLDLINE_HYPOTHESIS", "check"))
 
