@@ -620,6 +620,7 @@ def test_the_newest_usage_and_an_estimate_of_what_follows():
     size = fold_of(log).context_size(apart=50)
     assert (size.measured, size.estimated) == (1_000, log.path()[2].tokens)
     assert fold_of(log).anchor == 1
+    assert fold_of(log).usage_from == 0
     assert fold_of(log).context_size(ratio=2.0).estimated == 2 * log.path()[2].tokens
 
 
