@@ -109,7 +109,7 @@ _ALTERNATIVES = tuple(
 """Words of which a newer one takes the older one's place, as `content` writes them."""
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=1_024)
 def content(text: str) -> frozenset[str]:
     """Return the content words of a sentence, lower case: no polarity, no function words, no bare numbers."""
     text = _NUMBERED.sub(r"\1_\2", text)

@@ -157,7 +157,7 @@ RULES = _compiled((_ENGLISH, _GERMAN, _FRENCH, _SPANISH, _OTHERS))
 VETOES = _compiled((_VETOES,))
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=1_024)
 def rule_of(sentence: str) -> str | None:
     """Name the rule that makes a sentence a standing constraint, or None where none does or a veto stands."""
     if not 6 <= len(sentence) <= LONGEST:
