@@ -458,6 +458,14 @@ def test_edits_of_a_compaction_are_made_in_the_entries_they_name():
     assert sent(items[2]).results[0].text == "[cleared]"
 
 
+def test_two_edits_of_one_entry_are_both_made():
+    log = log_of(user("a"), Message("assistant", (Text("b"), Text("c"))))
+    second = log.path()[1]
+    edits = tuple(Edit(second.id, part, "elided", Text("…"), 0) for part in (0, 1))
+    fold_at(log, second, edits=edits)
+    assert sent(fold_of(log).view()[1]).parts == (Text("…"), Text("…"))
+
+
 def test_a_later_prune_takes_the_place_of_an_older_edit_of_the_same_part_alone():
     log = log_of(user("a"), assistant("b"))
     path = log.path()
@@ -585,6 +593,16 @@ def test_a_pin_taken_away_is_gone_and_one_never_made_can_be_taken_away():
     assert fold_of(log).pins == {}
 
 
+def test_a_pin_set_and_taken_away_before_a_boundary_leaves_no_quote_behind_it():
+    log = log_of(user("a"), assistant("b"), user("c"))
+    path = log.path()
+    fold_at(log, path[2])
+    pin(log, path[0])
+    pin(log, path[0], on=False)
+    fold_at(log, path[2])
+    assert outline(fold_of(log).view()) == ["checkpoint", "user"]
+
+
 def test_a_pin_waits_for_an_open_batch():
     log = log_of(user("old"), assistant("b"), user("go"), calls("x"))
     path = log.path()
@@ -672,6 +690,12 @@ def test_everything_that_is_made_is_counted_by_the_counter_that_is_given():
     made = [i for i in view(log.path(), counter=letters) if isinstance(i, Made) and i.kind != "checkpoint"]
     assert [item.kind for item in made] == ["ack", "late", "pin", "unanswered"]
     assert [item.tokens for item in made] == [message_tokens(item.message, letters) for item in made]
+
+
+def test_the_usage_of_the_very_first_message_counts():
+    log = log_of(assistant("a", usage=Usage(input=70)), user("b"), user("c"))
+    assert fold_of(log).anchor == 0
+    assert fold_of(log).context_size().measured == 70
 
 
 def test_usage_of_an_aborted_reply_is_no_anchor():
