@@ -157,7 +157,7 @@ class Fold:
         start = self._start([(i, e) for i, e in boundaries if isinstance(e, Compacted)])
         newest = boundaries[-1][0] if boundaries else -1
         lift = max((i for i, e in enumerate(self._entries) if isinstance(e, Lifted)), default=-1)
-        said_at = next((i for i, e in boundaries if e is self.boundary), 0)
+        said_at = next((i for i, e in boundaries if e is self.boundary), -1)
         self._collect_edits([e for i, e in boundaries if i >= said_at])
         for index in range(start, len(self._entries)):
             entry = self._entries[index]
@@ -168,7 +168,7 @@ class Fold:
                 self.anchor = None
             if isinstance(entry, Said):
                 self._say(entry)
-            elif isinstance(entry, Pinned) and (self.boundary is None or index > said_at):
+            elif isinstance(entry, Pinned) and index > said_at:
                 self._pin(entry)
         self.notes = [entry for entry in self._entries if isinstance(entry, Noted)]
 
