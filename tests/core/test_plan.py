@@ -27,10 +27,10 @@ from foldline.core.decide.ask import Nothing
 from foldline.core.decide.policy import Keep, Policy
 from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.ledger.facts import Ledger
-from foldline.core.log.entries import Compacted, Lifted, Pinned, Pruned, Said
+from foldline.core.log.entries import Compacted, Edit, Lifted, Pinned, Pruned, Said
 from foldline.core.log.log import Log
 from foldline.core.log.messages import Message, Text, Thinking, ToolResult, Usage
-from foldline.core.measure.tokens import OFFLINE, message_tokens
+from foldline.core.measure.tokens import OFFLINE, message_tokens, part_tokens
 from foldline.core.measure.window import Amount, Floor
 from foldline.core.plan import ATTEMPTS, PASSES, floor_of, plan
 from foldline.core.view import Fold, Kept
@@ -286,7 +286,7 @@ def test_a_prune_that_suffices_is_the_boundary_and_no_summary_is_asked_for():
     assert outcome.receipt.messages_before == outcome.receipt.messages_after == 19
     assert outcome.receipt.dropped["edits"] == {"blanked": len(outcome.edits)}
     assert sum(after for _, after in outcome.receipt.by_category.values()) == fold.tokens
-    assert "Old tool result cleared 2026-11-21" in sent(fold.view()[2]).results[0].text
+    assert "Old tool result cleared 2026-11-21: " in sent(fold.view()[2]).results[0].text
 
 
 def test_a_prune_by_hand_is_followed_by_a_compaction():
@@ -302,7 +302,7 @@ def test_a_prune_that_stays_above_the_trigger_or_gains_too_little_does_not_suffi
     gain = done.tokens_before - done.tokens_after
     enough, greedy = (changed(RULES, min_gain=Amount(tokens=n)) for n in (gain, gain + 1))
     assert isinstance(run(worked(), ask_for(enough, context=4_500, reason="threshold"))[0], Pruned)
-    assert not isinstance(run(worked(), ask_for(greedy, context=4_500, reason="threshold"))[0], Pruned)
+    assert isinstance(run(worked(), ask_for(greedy, context=4_500, reason="threshold"))[0], Compacted)
     above = changed(RULES, hard=Amount(tokens=done.tokens_after))
     below = changed(RULES, hard=Amount(tokens=done.tokens_after + 1))
     assert not isinstance(run(worked(), ask_for(above, context=4_500, reason="threshold"))[0], Pruned)
@@ -370,7 +370,9 @@ def test_signed_thinking_behind_a_changed_prefix_is_stripped_at_the_boundary():
         say(log, message)
     assert thinking(log) == 1
     outcome = compact_log(log, ask_for(BARE))
-    assert [edit.kind for edit in outcome.edits] == ["stripped"]
+    (entry,) = (e for e in log.path() if isinstance(e, Said) and e.message.parts[0] == signed("hm").parts[0])
+    tokens = part_tokens(entry.message.parts[0], OFFLINE)
+    assert outcome.edits == (Edit(entry.id, 0, "stripped", None, tokens),)
     assert thinking(log) == 0
     assert outcome.receipt.notes == ()
 

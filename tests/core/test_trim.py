@@ -1,12 +1,14 @@
 """Boundaries that fold nothing: what they shorten and what they must not lose."""
 
-from tests.support.logs import ask_for, compact_log, fold_of, put
-from tests.support.talk import log_of, long, sent, system, tool, user
+import msgspec
+from tests.support.logs import ask_for, compact_log, fold_of, put, say
+from tests.support.talk import assistant, calls, log_of, long, sent, system, tool, user
 
 from foldline.core.decide.policy import Policy
 from foldline.core.log.entries import Pinned, Pruned
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.core.measure.window import Amount
+from foldline.core.trim import least_gain, no_gain
 
 RULES = Policy(name="rules", hard=Amount(fraction=0.9, of="usable"), enable_pruning=False)
 RULE = "Never touch anything under migrations/ without asking me."
@@ -81,3 +83,52 @@ def test_a_pinned_letter_is_spared_while_another_makes_room_for_its_constraint()
     outcome = compact_log(log, ask_for(RULES, reason="target", target=900))
     assert {edit.entry for edit in outcome.edits} == {log.path()[1].id}
     assert fold_of(log).tokens <= 900
+
+
+# ---- prunes
+
+
+def worked(steps: int = 8):
+    log = log_of(user("Read the sources."))
+    for i in range(steps):
+        say(log, calls(f"c{i}"))
+        say(log, tool(f"c{i}", long("a line of the file", 100)))
+    say(log, assistant("I have read them."))
+    say(log, user("Now write the report."))
+    return log
+
+
+PRUNING = msgspec.structs.replace(
+    RULES,
+    enable_pruning=True,
+    enable_compaction=False,
+    reserve=Amount(tokens=1_000),
+    prune_minimum=Amount(tokens=10),
+    prune_protect=Amount(fraction=0.1, of="usable"),
+)
+
+
+def test_amounts_of_a_prune_are_those_of_what_is_usable():
+    log = worked()
+    one = log.path()[2].tokens
+    usable = ask_for(PRUNING, context=10 * one + 1_000).usable
+    assert usable == 10 * one
+    outcome = compact_log(log, ask_for(PRUNING, context=10 * one + 1_000))
+    assert {edit.kind for edit in outcome.edits} == {"blanked"}
+    assert len(outcome.edits) == 6
+    wide = msgspec.structs.replace(PRUNING, prune_protect=Amount(fraction=0.3, of="usable"))
+    assert len(compact_log(worked(), ask_for(wide, context=10 * one + 1_000)).edits) == 4
+
+
+def test_a_prune_whose_day_is_not_known_says_earlier():
+    log = worked()
+    compact_log(log, msgspec.structs.replace(ask_for(PRUNING, context=9_000), now=""))
+    assert "[Old tool result cleared earlier: " in sent(fold_of(log).view()[2]).results[0].text
+
+
+def test_what_has_to_be_gained_is_a_share_of_usable_one_token_at_least_and_only_by_itself():
+    share = msgspec.structs.replace(PRUNING, min_gain=Amount(fraction=0.2, of="usable"))
+    assert least_gain(ask_for(share, context=5_000, reason="threshold")) == 800
+    assert least_gain(ask_for(share, context=5_000, reason="manual")) == 1
+    assert least_gain(ask_for(PRUNING, context=5_000, reason="threshold")) == 1
+    assert no_gain(5, 1_000).detail == "5 tokens of the 1,000 that it has to gain"
