@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from foldline.core.fold.notes import UNANSWERED
 from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Said
 from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message, Text, ToolResult
 from foldline.core.measure.tokens import Counter, message_tokens
-from foldline.core.view import UNANSWERED, Fold
+from foldline.core.view import Fold
 from foldline.errors import LeafMoved
 from foldline.stores.base import Store
 

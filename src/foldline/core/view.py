@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from foldline.core.checkpoint.receipt import category
+from foldline.core.fold.notes import UNANSWERED
 from foldline.core.fold.pairing import Pairing, waits
 from foldline.core.log.entries import (
     Compacted,
@@ -28,7 +29,6 @@ from foldline.core.measure.accounting import Size, context_size, real_usage, sca
 from foldline.core.measure.tokens import Counter, message_tokens, part_tokens
 
 LATE_CAP = 2_000  # characters of a late result that a note quotes; the rest stays in the history
-UNANSWERED = "[No result was recorded for this call: it was interrupted.]"
 
 
 class Kept(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 import msgspec
 
 from foldline.core.decide.policy import Policy
+from foldline.core.fold.notes import CLEARED
 from foldline.core.fold.reads import Read, read_of, superseded
 from foldline.core.log.entries import Edit, Said
 from foldline.core.log.messages import Part, Text, ToolCall, ToolResult
@@ -158,7 +159,7 @@ def placeholder(result: ToolResult, call: ToolCall | None, date: str) -> str:
     sizes += [f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in Counts(others).items()]
     about = ", ".join([*([_label(call)] if call is not None else []), *sizes])
     error = f"; {_error_line(text)}" if result.is_error and text.strip() else ""
-    return f"[Old tool result cleared {date}: {about or 'empty'}{error}]"
+    return f"{CLEARED}{date}: {about or 'empty'}{error}]"
 
 
 def _lines(text: str) -> str:

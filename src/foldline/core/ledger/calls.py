@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from foldline.core.fold.notes import UNANSWERED, error_in, is_cleared
 from foldline.core.ledger.sentences import last_sentence
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Text, ToolCall, ToolResult
@@ -120,6 +121,14 @@ def verdict(result: ToolResult) -> bool | None:
     return False if _REFUSED.match(text[:HEAD]) else None
 
 
+def _as_it_was(result: ToolResult) -> ToolResult:
+    """Return a result without the note that stands in its place once it is blanked: only its error is left."""
+    if not is_cleared(result.text):
+        return result
+    error = error_in(result.text) if result.is_error else ""
+    return msgspec.structs.replace(result, content=(Text(error),) if error else ())
+
+
 def uses(entries: Sequence[Said]) -> tuple[Use, ...]:
     """Pair the calls of the entries with their results, in the order of the calls.
 
@@ -136,10 +145,11 @@ def uses(entries: Sequence[Said]) -> tuple[Use, ...]:
             elif isinstance(part, ToolCall):
                 waiting.setdefault(part.id, []).append(len(found))
                 found.append(Use(entry=entry.id, call=part, why=why, why_in=why_in))
-            elif isinstance(part, ToolResult) and waiting.get(part.call_id):
+            elif isinstance(part, ToolResult) and waiting.get(part.call_id) and part.text != UNANSWERED:
                 index = waiting[part.call_id].pop()
+                result = _as_it_was(part)
                 found[index] = msgspec.structs.replace(
-                    found[index], result=part, answered_in=entry.id, passed=verdict(part)
+                    found[index], result=result, answered_in=entry.id, passed=verdict(result)
                 )
                 why, why_in = "", ""
         if entry.message.is_prompt:

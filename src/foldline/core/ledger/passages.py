@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from foldline.core.fold.notes import is_note
 from foldline.core.ledger import names
 from foldline.core.ledger.about import describe
 from foldline.core.ledger.names import Name
@@ -182,7 +183,7 @@ class Reader:
         comment: list[str] = []
         for raw in result.text.split("\n")[:RESULT_LINES]:
             line = NUMBERED.sub("", raw[: names.MAX_LINE], count=1)
-            if len(line) < 4 or not self._fresh(call.topic, line):
+            if len(line) < 4 or is_note(line) or not self._fresh(call.topic, line):
                 comment = []
                 continue
             said = _COMMENT.match(line)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from foldline.core.fold.notes import is_note
 from foldline.core.ledger import names
 from foldline.core.ledger.names import Name
 from foldline.core.ledger.origin import spans
@@ -112,7 +113,8 @@ class Survey:
         at = self.size
         addressing = channel in ("addressed", "changed")
         for line in text.split("\n"):
-            self._line(line, at, met, home, addressing)
+            if not is_note(line):
+                self._line(line, at, met, home, addressing)
             at += len(line) + 1
         for seen in met.values():
             seen.messages += seen.where != number

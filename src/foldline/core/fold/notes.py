@@ -1,0 +1,28 @@
+"""The notes that a fold leaves where content was. They are no content: no fact is taken from one."""
+
+from __future__ import annotations
+
+import re
+
+CLEARED = "[Old tool result cleared "
+UNANSWERED = "[No result was recorded for this call: it was interrupted.]"
+_LEFT_OUT = re.compile(
+    r"\[(?:… (?:[\d,]+ characters )?left out(?:; recall \S+)? …|\w+ left out; recall \S+)\]\Z"
+)
+
+
+def is_note(line: str) -> bool:
+    """Whether a line is one of these notes and nothing else."""
+    return line.startswith("[") and (
+        line == UNANSWERED or is_cleared(line) or _LEFT_OUT.match(line) is not None
+    )
+
+
+def is_cleared(text: str) -> bool:
+    """Whether a text is what stands in a blanked result's place."""
+    return text.startswith(CLEARED) and text.endswith("]") and "\n" not in text
+
+
+def error_in(text: str) -> str:
+    """Return the telling line that the note of a blanked error carries, "" where it has none."""
+    return text.removesuffix("]").rpartition("; ")[2] if "; " in text else ""
