@@ -1,0 +1,18 @@
+"""The checkpoints under docs/examples are what the code makes of the examples today."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools.make_examples import EXAMPLES, page
+
+FOLDER = Path(__file__).parents[2] / "docs" / "examples"
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_page_is_what_the_fold_says_today(name):
+    target, what = EXAMPLES[name]
+    written = (FOLDER / f"{Path(name).stem}.md").read_text(encoding="utf-8")
+    assert written == page(name, target, what), "run tools/make_examples.py and read what changed"
