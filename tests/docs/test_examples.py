@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from tools.make_examples import EXAMPLES, page
 
 FOLDER = Path(__file__).parents[2] / "docs" / "examples"
