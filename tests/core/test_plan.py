@@ -615,6 +615,33 @@ def test_a_preset_acknowledges_only_before_what_is_not_an_assistants(policy):
     assert len(found.quoted) == len(outcome.quoted)
 
 
+def acknowledged(log: Log, **more) -> tuple[list[str], str | None]:
+    """The first kinds of the view and the acknowledgement that the checkpoint carries."""
+    outcome = compact_log(log, ask_for(changed(ack="Understood.", **more)))
+    assert recognise([sent(item) for item in fold_of(log).view()]).ack == (outcome.checkpoint.ack is not None)
+    return outline(fold_of(log).view())[:3], outcome.checkpoint.ack
+
+
+def test_a_policys_acknowledgement_stands_before_a_user_message_alone():
+    assert acknowledged(chat()) == (["checkpoint", "ack", "user"], "Understood.")
+    plain = {"cut_rule": "any", "keep": Keep(messages=2)}
+    assert acknowledged(chat(), **plain) == (["checkpoint", "assistant", "user"], None)
+
+
+def test_an_acknowledgement_stands_between_the_checkpoint_and_the_quotes_behind_it():
+    quoting = {"cut_rule": "any", "keep": Keep(messages=2), "quote_user_tokens": 30}
+    assert acknowledged(chat(), **quoting) == (["checkpoint", "ack", "user"], "Understood.")
+    kinds, ack = acknowledged(chat(), **quoting, summary_position="after")
+    assert (kinds[:2], ack) == (["user", "user"], None)
+
+
+def test_a_boundary_that_keeps_nothing_is_acknowledged():
+    log = chat()
+    say(log, assistant("done"))
+    assert acknowledged(log, keep=Keep()) == (["checkpoint", "ack"], "Understood.")
+    assert fold_of(log).boundary.first_kept is None
+
+
 def test_an_undone_boundary_can_be_made_again():
     log = chat()
     first = compact_log(log, ask_for(BARE))
@@ -883,12 +910,11 @@ def test_a_focus_steers_the_offline_fallback():
     assert "lantern" in told("everything about the purple lantern")
 
 
-def test_the_fallback_stores_the_ledger_that_its_text_was_written_from():
-    log = worked(steps=30, lines=4)
-    outcome, asked = run(log, ask_for(BARE, reason="target", target=400))
-    assert asked[0].ledger.messages == len(asked[0].folded)
+def test_the_fallback_stores_the_facts_of_all_that_is_folded():
+    outcome, asked = run(worked(steps=30, lines=4), ask_for(BARE, reason="target", target=400))
     stored = msgspec.convert(outcome.ledger, Ledger)
-    assert len(msgspec.json.encode(stored)) <= len(msgspec.json.encode(asked[0].ledger))
+    assert stored.messages == asked[0].ledger.messages == len(asked[0].folded)
+    assert [fact.path for fact in stored.files] == [f"c{i}.py" for i in range(30)]
 
 
 def test_secrets_are_in_no_summary_ledger_or_request():
