@@ -22,7 +22,7 @@ def main(names: list[str], *, full: bool) -> int:
         start = time.perf_counter()
         rows += import_module(name).main(full=full)
         print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
-    print("\n".join(lines(rows)))
+    print("\n".join(lines(rows)), flush=True)
     missed = sum(row.verdict == "MISSED" for row in rows)
     print(f"{missed} budgets missed" if missed else "all budgets met")
     return missed
