@@ -21,7 +21,7 @@ from tests.support.talk import (
     user,
 )
 
-from foldline.core.checkpoint.checkpoint import recognise
+from foldline.core.checkpoint.checkpoint import make_checkpoint, recognise
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.policy import Keep, Policy
@@ -245,6 +245,25 @@ def test_the_least_checkpoint_is_a_tenth_of_usable_at_most():
     small = floor_of(fold_of(log), ask_for(BARE, reason="target", target=500), OFFLINE).checkpoint
     large = floor_of(fold_of(log), ask_for(BARE, reason="target", target=50_000), OFFLINE).checkpoint
     assert large - small == 150 - 50
+    odd = floor_of(fold_of(log), ask_for(BARE, reason="target", target=509), OFFLINE).checkpoint
+    assert (odd, isinstance(odd, int)) == (small, True)
+    assert large == make_checkpoint("", BARE, OFFLINE).tokens + 150
+
+
+def test_a_numbered_checkpoint_is_no_pin():
+    numbered = ask_for(changed(versions=True), number=123_456_789)
+    assert floor_of(fold_of(chat()), numbered, OFFLINE).pins == 0
+
+
+def test_the_floor_that_a_refusal_names_can_be_met():
+    log = log_of(system(long("rule", 400)), user("a"), assistant("b"), user(long("a long letter", 300)))
+    with pytest.raises(FloorExceeded) as refused:
+        next(plan(fold_of(log), ask_for(BARE, reason="target", target=150), OFFLINE))
+    named = refused.value.floor
+    assert sum(refused.value.breakdown.values()) == named > 150
+    outcome = compact_log(log, ask_for(BARE, reason="target", target=named))
+    assert isinstance(outcome, Compacted)
+    assert fold_of(log).tokens <= named
 
 
 def test_leading_messages_larger_than_a_target_count_as_short_as_they_may_be():
@@ -264,7 +283,7 @@ def test_what_the_floor_allows_is_met(made, policy, target):
     if isinstance(outcome, FloorExceeded):
         assert floor.total > target
     else:
-        assert fold_of(log).tokens <= target
+        assert fold_of(log).tokens <= target, outcome
 
 
 # ---- prune
@@ -375,6 +394,25 @@ def test_signed_thinking_behind_a_changed_prefix_is_stripped_at_the_boundary():
     assert outcome.edits == (Edit(entry.id, 0, "stripped", None, tokens),)
     assert thinking(log) == 0
     assert outcome.receipt.notes == ()
+
+
+def test_the_first_kept_message_is_stripped_too():
+    log = chat()
+    for message in (user("go"), signed("hm"), user("next")):
+        say(log, message)
+    outcome = compact_log(log, ask_for(changed(keep=Keep(messages=2), cut_rule="any")))
+    assert outcome.first_kept == log.path()[-3].id == outcome.edits[0].entry
+    assert thinking(log) == 0
+
+
+def test_an_automatic_one_waits_for_signed_thinking_while_the_view_fits():
+    log = chat()
+    for message in (user("go"), signed("", *calls("a").calls), tool("a")):
+        say(log, message)
+    room = ask_for(BARE).usable - fold_of(log).tokens
+    full, over = (ask_for(BARE, reason="threshold", apart=Floor(system=n)) for n in (room, room + 1))
+    assert compact_log(log, full).why == "signed_thinking"
+    assert isinstance(compact_log(log, over), Compacted)
 
 
 def test_a_prune_strips_what_follows_the_first_blanked_result_and_nothing_before():
@@ -525,11 +563,31 @@ def test_a_checkpoint_that_never_fits_is_refused_and_nothing_is_made():
     steps = plan(fold_of(chat()), ask_for(BARE, reason="target", target=600), OFFLINE)
     big = SummaryReply(Stubborn(900).text, "offline")
     next(steps)
-    for _ in range(PASSES - 1):
-        assert isinstance(steps.send(big), SummaryRequest)
+    least = [steps.send(big).tokens for _ in range(PASSES - 1)]
+    assert least == [25, 30, 37, 50, 75]
+    assert all(isinstance(tokens, int) for tokens in least)
     with pytest.raises(FloorExceeded) as refused:
         steps.send(big)
-    assert refused.value.floor > refused.value.budget == 600
+    assert (refused.value.floor, refused.value.budget) == (601, 600)
+
+
+def test_a_view_of_exactly_the_target_fits_and_one_token_more_does_not():
+    told = SummaryReply("## Goal\n" + long("word", 200), "offline")
+    outcome, asked = run(chat(), ask_for(BARE, reason="target", target=700), told)
+    size = outcome.receipt.tokens_after
+    assert len(asked) == 1
+    outcome, asked = run(chat(), ask_for(BARE, reason="target", target=size), told)
+    assert (len(asked), outcome.receipt.tokens_after) == (1, size)
+    _, asked = run(chat(), ask_for(BARE, reason="target", target=size - 1), told)
+    assert len(asked) == 2
+    assert asked[1].tokens == asked[0].tokens - 1 - 8
+
+
+def test_for_a_target_the_checkpoint_may_use_all_that_the_tail_leaves():
+    log = chat(60)
+    _, asked = run(log, ask_for(BARE, reason="target", target=1_800))
+    assert asked[0].tokens > 900
+    assert run(log, ask_for(BARE, context=1_800))[1][0].tokens == 600
 
 
 # ---- the boundary
