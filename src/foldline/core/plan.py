@@ -84,8 +84,7 @@ def plan(fold: Fold, ask: Ask, counter: Counter) -> Steps:
 def _idle(fold: Fold, ask: Ask, size: int) -> Nothing | None:
     if ask.target is not None:
         return Nothing("fits", f"{size:,} tokens") if size <= ask.target else None
-    said = fold.kept[fold.fresh_from :] if fold.boundary is not None or fold.fresh_from else fold.kept
-    if not said and not (ask.instructions and not ask.automatic):
+    if not fold.kept[fold.fresh_from :] and not (ask.instructions and not ask.automatic):
         return Nothing("nothing_new")
     waits = ask.automatic and size <= ask.usable
     if waits and any(signed(entry.message) for entry in fold.kept[open_loop(fold.kept) :]):
