@@ -9,7 +9,7 @@ from tests.core.ledger.session_samples import SESSION, rough_count, sessions
 
 from foldline.core.ledger.collect import collect
 from foldline.core.ledger.compose import HEADINGS, compose
-from foldline.core.ledger.facts import ConstraintFact, Excerpt, Ledger, RequestFact
+from foldline.core.ledger.facts import CommandFact, ConstraintFact, ErrorFact, Excerpt, Ledger, RequestFact
 from foldline.core.ledger.parse import parse
 from foldline.core.measure.tokens import OFFLINE
 
@@ -88,3 +88,29 @@ def test_the_first_request_stands_beside_the_newest_however_long_both_are(budget
         assert "First request: Build the importer" in text
         assert "Newest request: Now look at" in text
         ledger = parse(text)
+
+
+def test_what_failed_is_blocked_unless_it_was_repaired() -> None:
+    ledger = Ledger(
+        commands=(
+            CommandFact("make old", False),
+            CommandFact("make new", False),
+            CommandFact("make ok", True),
+        ),
+        errors=(ErrorFact("E1 was wrong", "make old", fixed=True),),
+    )
+    text = compose(ledger, 600, rough_count).text
+    done, blocked = text.split("### Done")[1].split("### Blocked")
+    assert "`make ok` passed" in done
+    assert "failed" not in done
+    assert "`make new` failed" in blocked
+    assert "`make old` failed" not in text
+
+
+def test_a_request_is_not_quoted_twice() -> None:
+    line = "Please make the nightly job keep empty currencies."
+    ledger = Ledger(
+        requests=(RequestFact(line, "e1"),),
+        excerpts=(Excerpt(line, entry="e1", kind="asked", names={"nightly": 0.9}),),
+    )
+    assert compose(ledger, 600, rough_count).text.count(line) == 1

@@ -14,7 +14,7 @@ import msgspec
 
 from foldline.core.ledger import excerpts as choosing
 from foldline.core.ledger import layout, names
-from foldline.core.ledger.facts import Excerpt, FileFact, Ledger, RequestFact, ValueFact
+from foldline.core.ledger.facts import CommandFact, Excerpt, FileFact, Ledger, RequestFact, ValueFact
 from foldline.core.ledger.open_work import is_done
 from foldline.core.ledger.sentences import clip
 from foldline.core.ledger.values import BASE
@@ -35,7 +35,7 @@ HEADINGS = (
 NOTHING = "(none)"
 # Shares of the budget that the parts may take beside the excerpts; what one leaves, the excerpts get.
 SHARES = {
-    "goal": 0.14,
+    "goal": 0.1,
     "done": 0.07,
     "doing": 0.08,
     "blocked": 0.06,
@@ -46,6 +46,7 @@ SHARES = {
 }
 SHORT_REQUEST = 60  # characters to which both may shrink, so that neither is left out
 LONG_REQUEST = 500  # characters of a request that stand at the top; its lines compete as excerpts
+MENTIONS = 0.15  # share of the room for excerpts that names alone may take
 IN_A_PART = 0.7  # how well a name is carried, 0 to 1, that another part of the checkpoint names
 IN_A_LIST = 0.4  # and one that only the lists of files name
 CARRIED = 400  # excerpts that a reduced ledger keeps beside those that were written
@@ -171,7 +172,7 @@ def _fill(ledger: Ledger, room: int, count: Count, focus: str | None) -> tuple[_
     sheet.used += count("\n".join(tail)) + 2 if tail else 0
     picked = _pick(sheet, ledger, focus, tail)
     _write(sheet, picked, ledger.files, base)
-    sheet.tail = tail
+    sheet.tail = _file_lists(_unnamed(ledger.files, picked), base, count, share["files"])
     return sheet, picked
 
 
@@ -220,7 +221,13 @@ def _blocked(sheet: _Sheet, ledger: Ledger, most: int) -> None:
         for fact in reversed(ledger.errors)
         if not fact.fixed
     ]
-    sheet.add("### Blocked", (*calls[-3:], *errors[:8]), most)
+    repaired = {fact.source for fact in ledger.errors if fact.fixed}
+    failed = [
+        _ran(fact)
+        for fact in reversed(ledger.commands)
+        if fact.passed is False and fact.command not in repaired
+    ]
+    sheet.add("### Blocked", (*calls[-3:], *failed[:4], *errors[:8]), most)
 
 
 def _next_steps(ledger: Ledger) -> list[str]:
@@ -233,18 +240,19 @@ def _next_steps(ledger: Ledger) -> list[str]:
 
 
 def _commands(ledger: Ledger) -> list[str]:
-    """What was run last and how it went, failures that stand first; then what was repaired."""
-    lines: list[str] = []
-    newest = ledger.commands[::-1]
-    failed = [fact for fact in newest if fact.passed is False]
-    for fact in [*failed, *(fact for fact in newest if fact.passed is not False)][:10]:
-        verdict = {True: "passed", False: "failed", None: "ran"}[fact.passed]
-        outcome = f": {clip(fact.outcome, 120)}" if fact.outcome else ""
-        lines.append(f"- `{clip(fact.command, 160)}` {verdict}{outcome}")
+    """What was run last and did not fail; then what was repaired."""
+    lines = [_ran(fact) for fact in ledger.commands[::-1] if fact.passed is not False][:10]
     lines.extend(
         f"- Fixed since: {clip(fact.text, 140)}" for fact in list(reversed(ledger.errors))[:12] if fact.fixed
     )
     return lines
+
+
+def _ran(fact: CommandFact) -> str:
+    """Write a command with its verdict."""
+    verdict = {True: "passed", False: "failed", None: "ran"}[fact.passed]
+    outcome = f": {clip(fact.outcome, 120)}" if fact.outcome else ""
+    return f"- `{clip(fact.command, 160)}` {verdict}{outcome}"
 
 
 def _values(values: Sequence[ValueFact]) -> list[str]:
@@ -283,9 +291,24 @@ def _pick(sheet: _Sheet, ledger: Ledger, focus: str | None, tail: Sequence[str])
                 covered[name.key] = IN_A_PART
     covered.update((fact_key, IN_A_LIST) for fact_key in _listed(tail))
     wanted = _focus(focus)
-    pool = [excerpt for excerpt in ledger.excerpts if excerpt.kind != "latest"]
-    indices = choosing.pick(pool, sheet.left, sheet.count, covered=covered, boost=wanted)
-    return [pool[index] for index in indices]
+    goal = "\n".join(sheet.parts["## Goal"])
+    pool = [
+        excerpt
+        for excerpt in ledger.excerpts
+        if excerpt.kind not in ("latest", "mention")
+        and not (excerpt.kind == "asked" and excerpt.text.rstrip("…") in goal)
+    ]
+    room = max(0, int(sheet.left * MENTIONS))
+    indices = choosing.pick(pool, sheet.left - room, sheet.count, covered=covered, boost=wanted)
+    before = [excerpt for excerpt in ledger.excerpts if excerpt.kind == "mention"]
+    alone = choosing.mention([*pool, *before], indices, room, sheet.count, covered)
+    return [*(pool[index] for index in indices), *alone]
+
+
+def _unnamed(files: Sequence[FileFact], picked: Sequence[Excerpt]) -> list[FileFact]:
+    """Return the files to list: all that were changed, and those read that no line above names."""
+    named = {names.path_key(excerpt.topic) for excerpt in picked if excerpt.kind not in KIND_GROUPS}
+    return [fact for fact in files if fact.status != "read" or names.path_key(fact.path) not in named]
 
 
 def _listed(tail: Sequence[str]) -> set[str]:
@@ -344,7 +367,9 @@ def _reduced(ledger: Ledger, picked: Sequence[Excerpt]) -> Ledger:
     rest = sorted(
         (excerpt for excerpt in ledger.excerpts if id(excerpt) not in written), key=lambda e: -e.weight
     )
+    alone = {(e.entry, e.topic, e.text) for e in picked if e.kind == "mention"}
     kept = {id(excerpt) for excerpt in rest[:CARRIED]} | written
+    kept |= {id(e) for e in rest if any((e.entry, e.topic, key) in alone for key in e.names)}
     return msgspec.structs.replace(
         ledger,
         requests=(*ledger.requests[:1], *ledger.requests[1:][-20:]),

@@ -47,6 +47,7 @@ def parse(text: str) -> Ledger:
     blocks = {match.group(1): match.group(2) for match in _BLOCK.finditer(text)}
     parts = _parts(_BLOCK.sub("", text))
     done = list(_items(parts["### Done"]))
+    blocked = list(_items(parts["### Blocked"]))
     context = list(_items(parts["## Critical Context"]))
     goal = list(_items(parts["## Goal"], loose=True))
     files = [*_listed(blocks), *_files([*done, *context])]
@@ -55,7 +56,7 @@ def parse(text: str) -> Ledger:
         requests=_requests(goal),
         constraints=tuple(ConstraintFact(item, "") for item in _whole(parts["## Constraints & Preferences"])),
         files=tuple(known.values()),
-        commands=tuple(reversed([fact for item in done if (fact := _command(item[0]))])),
+        commands=tuple(reversed([fact for item in (*blocked, *done) if (fact := _command(item[0]))])),
         errors=(*_errors(parts["### Blocked"]), *_fixed(done)),
         decisions=tuple(DecisionFact(_plain(item[0]), "") for item in _items(parts["## Key Decisions"])),
         values=tuple(reversed([fact for item in context if (fact := _value(item[0]))])),
@@ -158,7 +159,7 @@ def _value(line: str) -> ValueFact | None:
 def _errors(lines: list[str]) -> Iterator[ErrorFact]:
     for item in _items(lines):
         line = _plain(item[0])
-        if line.startswith("A call was never answered: "):
+        if line.startswith("A call was never answered: ") or _command(item[0]):
             continue
         source = _ERROR_SOURCE.search(line)
         yield ErrorFact(line[: source.start()] if source else line, source.group(1) if source else "")
@@ -231,6 +232,9 @@ def _below(lines: list[str], topic: str, rank: int) -> Iterator[Excerpt]:
         if line.startswith("defines "):
             for text in re.split(r"; (?=`)", line.removeprefix("defines ")):
                 yield _excerpt(text, "outline", topic, rank)
+        elif line.startswith("also names "):
+            for text in line.removeprefix("also names ").split(", "):
+                yield _excerpt(text, "mention", topic, rank)
         elif line.startswith("shows: "):
             yield _excerpt(line.removeprefix("shows: "), "line", topic, rank)
         else:

@@ -34,6 +34,7 @@ _HIT = re.compile(r"^([^\s:]{3,200}?)[:-](\d{1,6})[:-](.*)$")
 _DEFINED = re.compile(
     r"(?:\bfunc\s*\([^)]*\)\s*|\b(?:func|def|class|interface|type|struct|enum|trait|fn|function|const|let|var|val)\s+)(\w+)"
 )
+_DIFF_INDEX = re.compile(r"index [0-9a-f]{7,40}\.\.[0-9a-f]{7,40}\b")
 _VARIABLE = re.compile(r"\s*(?:const|let|var|val)\b")  # a local one, where it is indented
 _PARAMETERS = re.compile(r"(\w+)\(([^()]*)\).*$")
 _COMMENT = re.compile(r"^\s*(?://+|#+|\*+|--|;+|/\*+|\"\"\"|''')\s?(.*?)(?:\*/|\"\"\")?\s*$")
@@ -183,7 +184,7 @@ class Reader:
         comment: list[str] = []
         for raw in result.text.split("\n")[:RESULT_LINES]:
             line = NUMBERED.sub("", raw[: names.MAX_LINE], count=1)
-            if len(line) < 4 or is_note(line) or not self._fresh(call.topic, line):
+            if len(line) < 4 or is_note(line) or _DIFF_INDEX.match(line) or not self._fresh(call.topic, line):
                 comment = []
                 continue
             said = _COMMENT.match(line)
