@@ -66,7 +66,11 @@ def find_policy(name: str | None, policy_file: Path | None) -> Policy:
 def find_window(model: str | None, window: int | None, recorded: str | None = None) -> Window:
     """Return the limits to work with: the flags', the settings', or those of the model that a file names."""
     known = settings()
-    return window_for(model or known.model or recorded, window or known.window, known.catalogue())
+    catalogue, name = known.catalogue(), model or known.model or recorded
+    limits = window_for(name, window or known.window, catalogue)
+    if name and not catalogue.look_up(name).known and not (window or known.window):
+        warn([f"no limits are known for {name}: {limits.context:,} tokens are assumed; give --window"])
+    return limits
 
 
 def shown_name(file: str) -> str:

@@ -122,7 +122,7 @@ def _tell(done: Done, loaded: Loaded, output: Path | None, *, preview: bool, as_
     elif preview:
         print_preview(done, loaded, console)
     elif not as_json:
-        print_done(done, console)
+        print_done(done, console, checkpoint=output is None)
     if preview or as_json:
         return
     count = f"{len(done.messages):,} messages"

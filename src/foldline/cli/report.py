@@ -19,13 +19,13 @@ from foldline.stateless import Done
 BAR = 24  # characters of a full bar
 
 
-def print_done(done: Done, console: Console) -> None:
+def print_done(done: Done, console: Console, *, checkpoint: bool = True) -> None:
     """Print the checkpoint and the receipt of a fold."""
     if done.boundary is None:
         console.print(f"Nothing to fold: {done.view_tokens:,} tokens fit as they are.")
         print_receipt(done.receipt, console)
         return
-    if done.summary is not None:
+    if done.summary is not None and checkpoint:
         print_checkpoint(done.summary, console)
     print_receipt(done.receipt, console)
 

@@ -47,6 +47,7 @@ DIFF = "diff --git a/x.py b/x.py\n--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n-
         # Claude Code
         ("Read", {"file_path": "/p/a.py", "offset": 3, "limit": 9}, {"/p/a.py": "read"}),
         ("Edit", {"file_path": "/p/a.py", "old_string": "x", "new_string": "y", "replace_all": False}, {"/p/a.py": "modified"}),
+        ("edit_file", {"path": "a.py", "old": "x", "new": "y"}, {"a.py": "modified"}),
         ("Write", {"file_path": "/p/a.py", "content": "x"}, {"/p/a.py": "created"}),
         ("MultiEdit", {"file_path": "/p/a.py", "edits": [{"old_string": "x", "new_string": "y"}]}, {"/p/a.py": "modified"}),
         ("NotebookEdit", {"notebook_path": "/p/n.ipynb", "new_source": "x = 1", "cell_id": "3"}, {"/p/n.ipynb": "modified"}),

