@@ -45,7 +45,7 @@ from foldline.stores.base import Hit, Store
 from foldline.summarizers.base import Summarizer
 from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import dump
-from foldline.writer import Writer
+from foldline.writer import Writer, is_boundary, lifted
 
 GROWTH = 20  # a fruitless compaction is tried again when the view has grown by usable / GROWTH
 
@@ -398,14 +398,3 @@ def moment_of(message: Message) -> Moment | None:
     if message.results:
         return "after_tools"
     return "turn_start" if message.role == "user" else None
-
-
-def is_boundary(entry: Entry) -> bool:
-    """Whether an entry is one that can be undone."""
-    return isinstance(entry, Compacted | Pruned)
-
-
-def lifted(path: Sequence[Entry]) -> set[str]:
-    """Return the ids of the boundaries of a path that are undone."""
-    state = {entry.target: entry.lifted for entry in path if isinstance(entry, Lifted)}
-    return {target for target, out in state.items() if out}

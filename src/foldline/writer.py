@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from foldline.core.fold.notes import UNANSWERED
-from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Said
+from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pruned, Said
 from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message, Text, ToolResult
 from foldline.core.measure.tokens import Counter, message_tokens
@@ -177,3 +177,14 @@ def keeping(boundary: Compacted | Pruned, since: Sequence[Entry]) -> Compacted |
 def interrupted(call_ids: Sequence[str]) -> Message:
     """Return results that say that these calls were cut short."""
     return Message("tool", tuple(ToolResult(call, (Text(UNANSWERED),), is_error=True) for call in call_ids))
+
+
+def is_boundary(entry: Entry) -> bool:
+    """Whether an entry is one that can be undone."""
+    return isinstance(entry, Compacted | Pruned)
+
+
+def lifted(path: Sequence[Entry]) -> set[str]:
+    """Return the ids of the boundaries of a path that are undone."""
+    state = {entry.target: entry.lifted for entry in path if isinstance(entry, Lifted)}
+    return {target for target, out in state.items() if out}
