@@ -120,3 +120,16 @@ def test_the_index_line_of_a_diff_is_not_quoted() -> None:
     texts = [passage.text for passage in Reader().read(session)]
     assert any("fetch_page" in text for text in texts)
     assert not any("a52b0521" in text for text in texts)
+
+
+def test_a_long_line_of_json_is_cut_between_its_pairs() -> None:
+    pairs = ", ".join(f'"field_{number}": "value number {number}"' for number in range(12))
+    session = said(
+        user("Show the record."),
+        assistant("", ToolCall("c1", "show", {"id": "7"})),
+        answer("c1", "{" + pairs + "}"),
+    )
+    shown = [passage.text for passage in Reader().read(session) if passage.kind == "line"]
+    assert shown
+    assert all(text.strip("{…").endswith('"') for text in shown)
+    assert all(len(text) <= 112 for text in shown)

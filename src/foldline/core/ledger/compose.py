@@ -14,7 +14,15 @@ import msgspec
 
 from foldline.core.ledger import excerpts as choosing
 from foldline.core.ledger import layout, names
-from foldline.core.ledger.facts import CommandFact, Excerpt, FileFact, Ledger, RequestFact, ValueFact
+from foldline.core.ledger.facts import (
+    CommandFact,
+    Excerpt,
+    FileFact,
+    Ledger,
+    OpenFact,
+    RequestFact,
+    ValueFact,
+)
 from foldline.core.ledger.open_work import is_done
 from foldline.core.ledger.sentences import clip
 from foldline.core.ledger.values import BASE
@@ -44,6 +52,8 @@ SHARES = {
     "values": 0.04,
     "files": 0.09,
 }
+SAID_NEXT = "Said to come next: "
+ASKED_LAST = "Asked, not answered in what is folded: "
 SHORT_REQUEST = 60  # characters to which both may shrink, so that neither is left out
 LONG_REQUEST = 500  # characters of a request that stand at the top; its lines compete as excerpts
 MENTIONS = 0.15  # share of the room for excerpts that names alone may take
@@ -233,10 +243,17 @@ def _blocked(sheet: _Sheet, ledger: Ledger, most: int) -> None:
 def _next_steps(ledger: Ledger) -> list[str]:
     busy = ("in_progress", "in progress", "active")
     return [
-        f"- {'Said to come next: ' if fact.kind == 'next' else ''}{clip(fact.text, 240)}"
+        f"- {_label(fact)}{clip(fact.text, 240)}"
         for fact in ledger.open
         if fact.kind != "call" and fact.state not in busy and not is_done(fact)
     ]
+
+
+def _label(fact: OpenFact) -> str:
+    """What stands before an open item: who said it, where it is of no list."""
+    if fact.kind != "next":
+        return ""
+    return ASKED_LAST if fact.state == "asked" else SAID_NEXT
 
 
 def _commands(ledger: Ledger) -> list[str]:
@@ -289,7 +306,7 @@ def _pick(sheet: _Sheet, ledger: Ledger, focus: str | None, tail: Sequence[str])
         for line in lines:
             for name in names.find(line):
                 covered[name.key] = IN_A_PART
-    covered.update((fact_key, IN_A_LIST) for fact_key in _listed(tail))
+    covered.update((names.path_key(path), IN_A_LIST) for line in tail for path in layout.paths_of(line))
     wanted = _focus(focus)
     goal = "\n".join(sheet.parts["## Goal"])
     pool = [
@@ -309,11 +326,6 @@ def _unnamed(files: Sequence[FileFact], picked: Sequence[Excerpt]) -> list[FileF
     """Return the files to list: all that were changed, and those read that no line above names."""
     named = {names.path_key(excerpt.topic) for excerpt in picked if excerpt.kind not in KIND_GROUPS}
     return [fact for fact in files if fact.status != "read" or names.path_key(fact.path) not in named]
-
-
-def _listed(tail: Sequence[str]) -> set[str]:
-    """Return the keys of the paths in the lists of files."""
-    return {names.path_key(path) for line in tail for path in layout.paths_of(line)}
 
 
 def _focus(instructions: str | None) -> Callable[[str], float] | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from foldline.core.ledger import layout, names
-from foldline.core.ledger.compose import HEADINGS, NOTHING
+from foldline.core.ledger.compose import ASKED_LAST, HEADINGS, NOTHING, SAID_NEXT
 from foldline.core.ledger.facts import (
     CommandFact,
     ConstraintFact,
@@ -180,8 +180,10 @@ def _open(parts: dict[str, list[str]]) -> Iterator[OpenFact]:
             yield OpenFact(_plain(item[0]), "todo", "in_progress")
     for item in _items(parts["## Next Steps"]):
         text = _plain(item[0])
-        if text.startswith("Said to come next: "):
-            yield OpenFact(text.removeprefix("Said to come next: "), "next")
+        if text.startswith(SAID_NEXT):
+            yield OpenFact(text.removeprefix(SAID_NEXT), "next")
+        elif text.startswith(ASKED_LAST):
+            yield OpenFact(text.removeprefix(ASKED_LAST), "next", "asked")
         else:
             yield OpenFact(text, "todo", "pending")
 

@@ -255,10 +255,16 @@ def _short_parameters(match: re.Match[str]) -> str:
 
 
 def _around(line: str, found: Sequence[Name]) -> str:
-    """Cut a long line down to what stands around its first name."""
+    """Cut a long line down to what stands around its first name, whole words or, of JSON, whole pairs."""
     line = " ".join(line.split())
     if len(line) <= QUOTE:
         return line
     at = line.find(found[0].text) if found else 0
     start = max(0, min(at - QUOTE // 3, len(line) - QUOTE))
-    return ("…" if start else "") + clip(line[start:], QUOTE)
+    at -= start
+    piece, mark = line[start : start + QUOTE - 2], ", " if '": ' in line else " "
+    end = piece.rfind(mark)
+    if start + len(piece) < len(line) and end > at + len(found[0].text if found else ""):
+        piece = piece[:end]
+    begin = piece.find(mark) + len(mark) if start and mark in piece[:at] else 0
+    return ("…" if start else "") + piece[begin:] + ("…" if start + len(piece) < len(line) else "")
