@@ -18,7 +18,6 @@ FoldlineError
 from __future__ import annotations
 
 
-
 class FoldlineError(Exception):
     """Base of all errors raised by Foldline; the text says what to do."""
 

@@ -22,11 +22,9 @@ from foldline.core.log.codec import encode
 from foldline.core.log.entries import (
     Boundary,
     Compacted,
-    Entry,
     Lifted,
     Noted,
     Pinned,
-    Pruned,
     Receipt,
     Said,
 )
