@@ -865,7 +865,7 @@ def test_a_pinned_question_is_not_shortened_beside_one_that_is():
     log = log_of(user(long("a very long letter", 100)), user(long("another very long letter", 300)))
     first = log.path()[0]
     put(log, Pinned("", None, first.id, on=True, text=first.message.text))
-    outcome = compact_log(log, ask_for(BARE, reason="target", target=1_200))
+    outcome = compact_log(log, ask_for(BARE, reason="target", target=760))
     assert {edit.entry for edit in outcome.edits} == {log.path()[1].id}
 
 

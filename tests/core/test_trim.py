@@ -9,6 +9,7 @@ from foldline.core.log.entries import Pinned, Pruned
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.core.measure.window import Amount
 from foldline.core.trim import least_gain, no_gain
+from foldline.errors import FloorExceeded
 
 RULES = Policy(name="rules", hard=Amount(fraction=0.9, of="usable"), enable_pruning=False)
 RULE = "Never touch anything under migrations/ without asking me."
@@ -77,12 +78,22 @@ def test_of_two_letters_each_gets_its_own_constraints_behind_it():
 
 
 def test_a_pinned_letter_is_spared_while_another_makes_room_for_its_constraint():
-    log = log_of(user(long("short words", 40)), user(letter(RULE)))
+    log = log_of(user(long("a pinned letter", 100)), user(letter(RULE)))
     first = log.path()[0]
     put(log, Pinned("", None, first.id, on=True, text=first.message.text))
-    outcome = compact_log(log, ask_for(RULES, reason="target", target=900))
+    outcome = compact_log(log, ask_for(RULES, reason="target", target=740))
     assert {edit.entry for edit in outcome.edits} == {log.path()[1].id}
-    assert fold_of(log).tokens <= 900
+    assert fold_of(log).tokens <= 740
+
+
+def test_the_note_of_a_late_result_is_not_thought_to_get_smaller():
+    log = log_of(tool("nobody", long("what it found", 600)), user("go"))
+    size = fold_of(log).tokens
+    refused = compact_log(log, ask_for(RULES, reason="target", target=300))
+    assert isinstance(refused, FloorExceeded)
+    assert (refused.floor, refused.budget) == (size, 300)
+    assert refused.breakdown["unanswered"] > 0
+    assert fold_of(log).tokens == size
 
 
 # ---- prunes

@@ -163,7 +163,9 @@ def shortened(job: Job, edits: Edits) -> Pruned | Nothing:
     add(edits, lead_edits(material_of(fold, edits), limits_of(fold, ask, counter), counter))
     over = size - _freed(edits) - ask.usable
     if over > 0:
-        merged = material_of(fold, edits).edits
+        merged: Edits = {entry: tuple(found) for entry, found in material_of(fold, edits).edits.items()}
+        for repairs in fold.repairs.values():  # a part that the view leaves out cannot get smaller
+            add(merged, [edit for edit in repairs if edit.replacement is None])
         spare = frozenset(fold.pins)
         more = shrink(fold.kept, over, usable=ask.usable, counter=counter, edits=merged, spare=spare)
         if cost := sum(part_tokens(Text(_quoted(facts)), counter) for _, facts in _lost(fold.kept, more)):
