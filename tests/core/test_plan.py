@@ -179,7 +179,7 @@ def test_an_automatic_one_need_not_wait_once_the_loop_is_done_or_unsigned():
 @pytest.mark.parametrize(("reason", "made"), [("threshold", False), ("manual", True), ("overflow", True)])
 def test_an_automatic_one_must_gain_and_others_need_any_gain(reason, made):
     log = chat()
-    gain = fold_of(log).tokens - 150
+    gain = fold_of(log).tokens
     rules = changed(min_gain=Amount(tokens=gain))
     outcome = compact_log(log, ask_for(rules, reason=reason))
     assert isinstance(outcome, Compacted) is made
