@@ -465,6 +465,7 @@ def test_the_summariser_is_asked_once_with_all_that_is_folded():
     assert outcome.receipt.usage == Usage(input=5)
     assert "Mend the login page." in outcome.checkpoint.summary
     assert outcome.receipt.first_kept == outcome.first_kept
+    assert (outcome.id, outcome.parent) == ("", None)
 
 
 def test_a_split_turn_is_asked_for_as_one():
@@ -620,6 +621,7 @@ def test_constraints_kept_and_those_that_exceed_their_share_are_named():
     assert told["kept"] == len(told["texts"]) < 60
     assert told["texts"][-1] == rules[-1]
     assert set(told["excess"]) | set(told["texts"]) == set(rules)
+    assert [fact.text for fact in msgspec.convert(outcome.ledger, Ledger).constraints] == rules
     few = compact_log(log_of(user(rules[0]), assistant(long("ok", 400)), user("go")), ask_for(BARE))
     assert few.receipt.constraints == {"kept": 1, "texts": rules[:1]}
 

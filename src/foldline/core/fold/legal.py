@@ -55,7 +55,8 @@ INVARIANTS: tuple[Invariant, ...] = (WholeBatches(), UnansweredStays(), Progress
 def legal_cuts(kept: Sequence[Said], pairing: Pairing | None = None) -> list[int]:
     """Return the legal cut indices in ascending order."""
     pairing = pairing or pair([entry.message for entry in kept])
-    return sorted(set.intersection(*(invariant.legal(kept, pairing) for invariant in INVARIANTS)))
+    first, *rest = (invariant.legal(kept, pairing) for invariant in INVARIANTS)
+    return sorted(first.intersection(*rest))
 
 
 def fits_rule(rule: CutRule, kept: Sequence[Said], index: int) -> bool:
