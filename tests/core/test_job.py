@@ -39,6 +39,9 @@ def test_a_checkpoint_takes_its_marker_its_pins_and_its_acknowledgement():
     bare = make_checkpoint("", RULES, OFFLINE).tokens
     assert limits(log).wrap == bare
     assert limits(log, ACK).wrap == bare + OFFLINE.count(ACK.ack) + 8
+    numbered = msgspec.structs.replace(RULES, versions=True)
+    wrapped = make_checkpoint("", numbered, OFFLINE, number=123_456_789).tokens
+    assert limits(log, numbered, number=123_456_789).wrap == wrapped > bare
     first = log.path()[0]
     put(log, Pinned("", None, first.id, on=True, text="a"))
     pinned = make_checkpoint("", RULES, OFFLINE, pins=[Pin(first.id, "a")]).tokens

@@ -120,15 +120,15 @@ PRUNING = msgspec.structs.replace(
 
 
 def test_amounts_of_a_prune_are_those_of_what_is_usable():
-    log = worked()
-    one = log.path()[2].tokens
-    usable = ask_for(PRUNING, context=10 * one + 1_000).usable
-    assert usable == 10 * one
-    outcome = compact_log(log, ask_for(PRUNING, context=10 * one + 1_000))
+    one = worked().path()[2].tokens
+    half = msgspec.structs.replace(PRUNING, reserve=Amount(tokens=10 * one))
+    ask = ask_for(half, context=20 * one)
+    assert ask.usable == 10 * one
+    outcome = compact_log(worked(), ask)
     assert {edit.kind for edit in outcome.edits} == {"blanked"}
     assert len(outcome.edits) == 6
-    wide = msgspec.structs.replace(PRUNING, prune_protect=Amount(fraction=0.3, of="usable"))
-    assert len(compact_log(worked(), ask_for(wide, context=10 * one + 1_000)).edits) == 4
+    wide = msgspec.structs.replace(half, prune_protect=Amount(fraction=0.3, of="usable"))
+    assert len(compact_log(worked(), ask_for(wide, context=20 * one)).edits) == 4
 
 
 def test_a_prune_whose_day_is_not_known_says_earlier():
