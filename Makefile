@@ -46,7 +46,7 @@ cover: $(READY)
 	@$(BIN)/coverage report --include='src/foldline/core/*' --fail-under=98
 
 corpus: $(READY)  ## the full runs over the recorded sessions (../shared/data or FOLDLINE_CORPUS)
-	@$(BIN)/python -m pytest -n $(JOBS) -q -m corpus tests/corpus
+	@$(BIN)/python -m pytest -n $(JOBS) -q -m corpus tests/corpus tests/integration/test_survival.py
 
 bench: $(READY)  ## measure the budgets, as ratios in one run
 	@$(BIN)/python bench/run.py
