@@ -114,3 +114,21 @@ def test_a_marker_in_a_tool_result_or_a_later_message_is_text_like_any_other():
         {"role": "tool", "tool_call_id": "c1", "content": marker},
     ]
     assert not any(isinstance(e, Compacted) for e in from_messages(result, OFFLINE).entries)
+
+
+def test_a_checkpoint_joined_with_the_turn_behind_it_is_recognised():
+    talk = [{"role": "user", "content": "Never push to main. " + "Look at it. " * 200}]
+    for i in range(8):
+        talk.append({"role": "assistant", "content": f"step {i} " + "went on with it " * 80})
+        talk.append({"role": "user", "content": f"next {i}"})
+    done = foldline.compact(talk, target=700)
+    joined = [
+        {"type": "text", "text": done.messages[0]["content"]},
+        {"type": "text", "text": "said in the same turn"},
+    ]
+    rest = [m for m in done.messages[1:] if m["role"] != "system"]
+    loaded = from_messages([{"role": "user", "content": joined}, *rest], OFFLINE, dialect="anthropic")
+    [boundary] = [e for e in loaded.entries if isinstance(e, Compacted)]
+    assert boundary.checkpoint.summary == done.summary
+    kept = [i.entry.message.text for i in Fold(loaded.entries, counter=OFFLINE).view() if isinstance(i, Kept)]
+    assert kept[0] == "said in the same turn"

@@ -17,6 +17,7 @@ from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.dialects import detect, get
+from foldline.dialects.anthropic_write import OPENING
 from foldline.transcripts import About, Folded, Heard, Record, Warned, load
 
 
@@ -65,7 +66,8 @@ def from_messages(messages: Sequence[Any], counter: Counter, *, dialect: str | N
     decoded = [reader.decode(payload) for payload in messages]
     found = recognise(decoded)
     if found is None:
-        return _load(decoded, list(range(len(decoded))), [], counter, name)
+        first = int(bool(decoded) and decoded[0].role == "user" and decoded[0].text == OPENING)
+        return _load(decoded, list(range(first, len(decoded))), [], counter, name)
     return _recognised(decoded, found, counter, name)
 
 
@@ -78,16 +80,21 @@ def _recognised(
     times: Sequence[float | None] = (),
 ) -> Loaded:
     """Load a list with a checkpoint of ours at its head."""
-    taken = {found.index, *([found.index + 1] if found.ack else []), *found.quoted}
+    messages = list(messages)
+    whole = messages[found.index]
+    if found.more:
+        messages[found.index] = msgspec.structs.replace(whole, parts=whole.parts[1:], native=None)
+    own: set[int] = set() if found.more else {found.index}
+    taken = {*own, *([found.index + 1] if found.ack else []), *found.quoted}
     order = [index for index in range(len(messages)) if index not in taken]
     lead = [index for index in order if index < found.index]
-    rest = [index for index in order if index > found.index]
-    boundary = _own(messages, found, counter)
+    rest = [index for index in order if index >= found.index]
+    boundary = _own(messages, whole, found, counter)
     return _load(messages, [*lead, *found.quoted, *rest], [boundary], counter, dialect, times=times)
 
 
-def _own(decoded: Sequence[Message], found: Recognised, counter: Counter) -> _Boundary:
-    message = decoded[found.index]
+def _own(decoded: Sequence[Message], whole: Message, found: Recognised, counter: Counter) -> _Boundary:
+    message = msgspec.structs.replace(whole, parts=whole.parts[:1])
     follows = decoded[found.index + 1] if found.ack and found.index + 1 < len(decoded) else None
     point = Checkpoint(
         text=found.text,
@@ -98,7 +105,7 @@ def _own(decoded: Sequence[Message], found: Recognised, counter: Counter) -> _Bo
         pins=found.pins,
         tokens=message_tokens(message, counter),
     )
-    at = max(found.index + int(found.ack), *found.quoted, found.index) + 1
+    at = max(found.index + int(found.ack), *found.quoted, found.index) + (0 if found.more else 1)
     ledger: dict[str, Any] = msgspec.to_builtins(parse(found.summary))
     return _Boundary(at, point, quoted=found.quoted, ledger=ledger)
 

@@ -24,7 +24,10 @@ _PIN = re.compile(r'<pinned entry="([^"\n]*)">\n(.*?)\n</pinned>', re.DOTALL)
 
 
 class Recognised(msgspec.Struct, frozen=True):
-    """A checkpoint of ours in a list of messages: its index, text, what was in it, and what belongs to it."""
+    """A checkpoint of ours in a list of messages: its index, text, what was in it, and what belongs to it.
+
+    `more` says that other parts stand behind it in the same message: a dialect may join turns of one role.
+    """
 
     index: int
     text: str
@@ -33,6 +36,7 @@ class Recognised(msgspec.Struct, frozen=True):
     ack: bool
     quoted: tuple[int, ...]
     position: str
+    more: bool = False
 
 
 def checkpoint_text(
@@ -118,7 +122,8 @@ def recognise(messages: Sequence[Message]) -> Recognised | None:
 
 
 def _read(messages: Sequence[Message], index: int, first: int) -> Recognised | None:
-    text = messages[index].text
+    first_part = next(iter(messages[index].parts), None)
+    text = first_part.text if isinstance(first_part, Text) else ""
     head = _OPEN.match(text)
     summary = _SUMMARY.search(text)
     if head is None or summary is None or not text.endswith(_CLOSE) or int(head[1]) > VERSION:
@@ -135,4 +140,5 @@ def _read(messages: Sequence[Message], index: int, first: int) -> Recognised | N
         ack=ack,
         quoted=tuple(range(begin, min(begin + quoted, len(messages)))),
         position="after" if after else "before",
+        more=len(messages[index].parts) > 1,
     )
