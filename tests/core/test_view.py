@@ -584,6 +584,12 @@ def test_a_pin_that_the_checkpoint_quotes_is_not_quoted_again():
     assert pins_told(log) == []
 
 
+def test_a_pin_right_behind_the_first_message_counts():
+    log = log_of(user("a"))
+    pin(log, log.path()[0])
+    assert list(fold_of(log).pins) == [log.path()[0].id]
+
+
 def test_a_pin_taken_away_is_gone_and_one_never_made_can_be_taken_away():
     log = log_of(user("a"), user("b"))
     first, second = log.path()
