@@ -372,8 +372,7 @@ def test_grounding_twice_changes_nothing_and_constraints_always_stand(text, ledg
 @pytest.mark.parametrize(
     "stray", ["<read-files>\n", "</read-files>\n", "<read-files>\n<modified-files>\na.py\n"]
 )
-def test_a_list_that_was_never_closed_leaves_no_tag_behind(stray):
+def test_a_list_that_was_never_closed_swallows_none_that_is(stray):
     ledger = Ledger(files=(FileFact("src/server.py", "modified"), FileFact("README.md", "read")))
     once = ground(stray, ledger, SAID)
     assert ground(once.text, ledger, SAID).text == once.text
-    assert once.text.count("<read-files>") == 1

@@ -10,13 +10,15 @@ from foldline.core.ledger.facts import FileFact
 CHANGED = 150  # paths of changed files that are listed, the newest
 READ = 40  # paths of files that were only read
 
-_LIST = re.compile(r"^<(read-files|modified-files)>[ \t]*\n(?:.*\n)*?</\1>[ \t]*\n*", re.MULTILINE)
-_STRAY = re.compile(r"^</?(?:read-files|modified-files)>[ \t]*\n", re.MULTILINE)
+_LIST = re.compile(
+    r"^<(read-files|modified-files)>[ \t]*\n(?:(?!<(?:read|modified)-files>).*\n)*?</\1>[ \t]*\n*",
+    re.MULTILINE,
+)
 
 
 def without_file_lists(text: str) -> str:
-    """Take the file lists out of a summary, and the tags of lists that were never closed."""
-    return _STRAY.sub("", _LIST.sub("", text + "\n")).rstrip()
+    """Take the file lists out of a summary; a list that was never closed is prose."""
+    return _LIST.sub("", text + "\n").rstrip()
 
 
 def file_lists(files: Iterable[FileFact]) -> str:
