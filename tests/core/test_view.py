@@ -590,6 +590,14 @@ def test_a_pin_right_behind_the_first_message_counts():
     assert list(fold_of(log).pins) == [log.path()[0].id]
 
 
+def test_a_pin_on_an_entry_of_another_branch_is_quoted():
+    log = log_of(user("a"))
+    put(log, Pinned("", None, "elsewhere", on=True, text="said on another branch"))
+    assert pins_told(log) == [
+        "[Pinned by the user, from earlier in this conversation]\nsaid on another branch"
+    ]
+
+
 def test_a_pin_taken_away_is_gone_and_one_never_made_can_be_taken_away():
     log = log_of(user("a"), user("b"))
     first, second = log.path()
