@@ -32,12 +32,12 @@ class OfflineSummarizer:
 
         The reply carries the ledger reduced to what the next fold should know. Neither holds a secret.
         """
-        ledger = redact_facts(request.ledger)
         if request.kind == "display":
+            ledger = redact_facts(request.ledger)
             return SummaryReply(text=_two_sentences(ledger), summarizer=NAME, ledger=ledger)
         focus = " ".join(words for words in (request.instructions, request.goal) if words)
-        done = self._composed(ledger, request.tokens, request.previous, redact(focus) or None)
-        return SummaryReply(text=done.text, summarizer=NAME, ledger=done.ledger)
+        done = self._composed(request.ledger, request.tokens, request.previous, redact(focus) or None)
+        return SummaryReply(text=done.text, summarizer=NAME, ledger=redact_facts(done.ledger))
 
     def _composed(self, ledger: Ledger, most: int, previous: str | None, focus: str | None) -> Composed:
         """Compose and redact: lines put side by side could spell a secret that no fact held alone."""

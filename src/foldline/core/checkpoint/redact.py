@@ -147,17 +147,25 @@ def redact_facts(facts: Facts) -> Facts:
 _CITATIONS = frozenset(("entry", "entries"))
 
 
-def strings_in(value: Any) -> Iterator[str]:
-    """Yield the strings in a value of structs, tuples and dicts, the entry ids that facts cite left out."""
+def strings_in(value: Any) -> Iterable[str]:
+    """Return the distinct strings in a value of structs, tuples and dicts, the entry ids that facts cite left out."""
+    found: dict[str, None] = {}
+    _gather(value, found)
+    return found
+
+
+def _gather(value: Any, found: dict[str, None]) -> None:
     if isinstance(value, str):
-        yield value
+        found[value] = None
     elif isinstance(value, msgspec.Struct):
         for name in value.__struct_fields__:
             if name not in _CITATIONS:
-                yield from strings_in(getattr(value, name))
-    elif isinstance(value, tuple | dict):
-        for item in cast("Iterable[Any]", value):
-            yield from strings_in(item)
+                _gather(getattr(value, name), found)
+    elif isinstance(value, dict):
+        found.update(dict.fromkeys(cast("dict[str, Any]", value)))
+    elif isinstance(value, tuple):
+        for item in cast("tuple[Any, ...]", value):
+            _gather(item, found)
 
 
 def _redact_struct(facts: Facts) -> Facts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -148,33 +148,32 @@ def judge(use: Use, silent_means_passed: bool = False) -> tuple[bool | None, str
     looks = not is_notable(command)
     if not looks and holds(shown, _FAILED_WORDS) and _STRONG.search(shown):
         return False, telling(shown, failed=True)
-    if (
-        code == 0
-        or (silent_means_passed and use.passed is None)
-        or (not looks and _lines(shown, _PASSED_LINE, _PASSED_WORDS))
-    ):
+    if code == 0 or (silent_means_passed and use.passed is None) or (not looks and _success(shown)):
         return True, "" if looks else telling(shown, failed=False)
     return None, "" if looks else telling(shown, failed=False)
 
 
-def _lines(text: str, pattern: re.Pattern[str], words: Sequence[str]) -> list[str]:
-    """Return the lines that a pattern matches; only those with one of its words are tried."""
-    if not holds(text, words):
-        return []
-    tried = (pattern.search(line) for line in text.split("\n") if holds(line, words))
-    return [match.group().strip() for match in tried if match]
+def _lines(lines: Iterable[str], pattern: re.Pattern[str], words: Sequence[str]) -> Iterator[str]:
+    """Yield the lines that a pattern matches; only those with one of its words are tried."""
+    tried = (pattern.search(line) for line in lines if holds(line, words))
+    return (match.group().strip() for match in tried if match)
+
+
+def _success(text: str) -> str:
+    """Return the last line that tells of success, "" where none does."""
+    return next(_lines(reversed(text.split("\n")), _PASSED_LINE, _PASSED_WORDS), "")
 
 
 def telling(text: str, *, failed: bool) -> str:
     """Return the line of an output that tells most: its most definite error line, or its last line of success."""
-    lines = _lines(text, *((_FAILED_LINE, _FAILED_WORDS) if failed else (_PASSED_LINE, _PASSED_WORDS)))
     if failed:
-        lines = [line for line in lines if not _ZERO.search(line) or _SOME.search(line)]
+        found = _lines(text.split("\n"), _FAILED_LINE, _FAILED_WORDS)
+        lines = [line for line in found if not _ZERO.search(line) or _SOME.search(line)]
         definite = [line for line in lines if _DEFINITE.search(line)]
         if lines:
             return cut((definite or lines)[0], OUTCOME)
-    elif lines:
-        return cut(lines[-1], OUTCOME)
+    elif success := _success(text):
+        return cut(success, OUTCOME)
     rest = [
         line.strip()
         for line in text.splitlines()

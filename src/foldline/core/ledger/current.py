@@ -21,7 +21,7 @@ def current(folded: Ledger, tail: Ledger, *, kept: AbstractSet[str]) -> Ledger:
     Newer states, values and constraints of the tail replace older ones. Facts that stand in kept entries
     alone are left out: the view has them word for word.
     """
-    full = merge(folded, tail)
+    full = merge(msgspec.structs.replace(folded, excerpts=()), msgspec.structs.replace(tail, excerpts=()))
     return msgspec.structs.replace(
         full,
         requests=tuple(fact for fact in full.requests if fact.entry not in kept),

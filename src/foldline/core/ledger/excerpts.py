@@ -46,7 +46,7 @@ def choose(
     """
     seen = met or survey(entries)
     value = {key: worth(name, seen, weights or WEIGHTS) for key, name in seen.names.items()}
-    passages = list(Reader().read(entries))
+    passages = list(Reader(seen.lines).read(entries))
     scored = [
         (_score(passage, value), index)
         for index, passage in enumerate(passages)
@@ -195,6 +195,8 @@ DECAY = 0.7  # what a name's worth keeps of itself from one fold to the next
 
 def merge(old: Sequence[Excerpt], new: Sequence[Excerpt], most: int = MOST) -> tuple[Excerpt, ...]:
     """Merge the excerpts of two ranges: old worth fades, a name met again gains, the best `most` stay."""
+    if not old:
+        return tuple({(excerpt.topic, excerpt.text): excerpt for excerpt in new}.values())
     fresh: dict[str, float] = {}
     for excerpt in new:
         for key, value in excerpt.names.items():

@@ -14,6 +14,8 @@ import msgspec
 
 MAX_LINE = 2_000  # characters of one line that are read; longer ones are data, not words
 MAX_NAME = 160
+MOST_LINES = 32_768
+NUMBERED = re.compile(r"^\s{0,6}\d{1,6}[→:|\t] ?|^\s*\d{1,6}\s*[│|] ?")
 
 _RUN = re.compile(r"[\w./@~+#:$%-]{3,}")
 _URL = re.compile(r"https?://[^\s\"'<>)\]}`\\,|]{4,400}")
@@ -73,6 +75,30 @@ def in_line(line: str) -> Iterator[Name]:
         line = _CONTEXT.sub(r"\1:\2: ", line, count=1)
     for run in _RUN.findall(line):
         yield from read_run(run)
+
+
+class Lines:
+    """Reads lines, each distinct one once: the same lines are met by whoever surveys a range and whoever quotes it.
+
+    At most `MOST_LINES` are remembered.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Name, ...]] = {}
+
+    def names(self, line: str) -> tuple[Name, ...]:
+        """Return the names of one line, as `in_line` does."""
+        found = self._known.get(line)
+        if found is None:
+            if len(self._known) >= MOST_LINES:
+                self._known.clear()
+            found = self._known[line] = tuple(in_line(line))
+        return found
+
+
+def unnumbered(line: str) -> str:
+    """Return a line without the number that a tool put before it."""
+    return NUMBERED.sub("", line, count=1) if line.lstrip()[:1].isdigit() else line
 
 
 def keys(texts: Iterable[str]) -> set[str]:

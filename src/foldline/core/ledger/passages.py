@@ -17,7 +17,7 @@ from foldline.core.ledger.about import describe
 from foldline.core.ledger.names import Name
 from foldline.core.ledger.origin import spans
 from foldline.core.ledger.sentences import clip, last_sentence, sentences
-from foldline.core.ledger.survey import DEFINES, NUMBERED, is_file
+from foldline.core.ledger.survey import DEFINES, is_file
 from foldline.core.ledger.words import words
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Text, ToolCall, ToolResult
@@ -84,7 +84,8 @@ class _Call(msgspec.Struct):
 class Reader:
     """Reads entries in order and yields their passages; lines that were read before are passed over."""
 
-    def __init__(self) -> None:
+    def __init__(self, lines: names.Lines | None = None) -> None:
+        self._read = lines or names.Lines()
         self._calls: dict[str, _Call] = {}
         self._lines: set[tuple[str, str]] = set()
         self._reason = ""
@@ -183,14 +184,14 @@ class Reader:
         call = self._calls.get(result.call_id) or _Call("", "", "")
         comment: list[str] = []
         for raw in result.text.split("\n")[:RESULT_LINES]:
-            line = NUMBERED.sub("", raw[: names.MAX_LINE], count=1)
+            line = names.unnumbered(raw[: names.MAX_LINE])
             if len(line) < 4 or is_note(line) or _DIFF_INDEX.match(line) or not self._fresh(call.topic, line):
                 comment = []
                 continue
             said = _COMMENT.match(line)
             if said:
                 comment.append(said.group(1))
-            found = list(names.in_line(line))
+            found = self._read.names(line)
             if found:
                 passage = self._line(line, found, call, comment)
                 yield passage
@@ -198,7 +199,7 @@ class Reader:
             if not said:
                 comment = []
 
-    def _shown(self, passage: Passage, found: list[Name], call: _Call) -> Iterator[Passage]:
+    def _shown(self, passage: Passage, found: Sequence[Name], call: _Call) -> Iterator[Passage]:
         """Files that a line names among other things, by themselves: what the search or listing showed."""
         if passage.kind == "listing":
             return
@@ -207,7 +208,7 @@ class Reader:
             if other and self._fresh("path", name.key):
                 yield self._make(name.text, "listing", call.search, [name])
 
-    def _line(self, line: str, found: list[Name], call: _Call, comment: list[str]) -> Passage:
+    def _line(self, line: str, found: Sequence[Name], call: _Call, comment: list[str]) -> Passage:
         hit = _HIT.match(line)
         if hit and found[0].kind == "path" and found[0].text in hit.group(1):
             inner = [name for name in found if name.text in hit.group(3)]

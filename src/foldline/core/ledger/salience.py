@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from operator import mul
 
-from foldline.core.ledger.survey import Seen, Survey, is_file, pieces, stem
+from foldline.core.ledger.survey import Seen, Survey, is_file, stem
 
 FEATURES = (
     "bias", "file", "directory", "identifier", "number", "id", "url", "flag",
@@ -27,6 +27,17 @@ WEIGHTS: tuple[float, ...] = (
     0.34, -0.20, -0.29, -0.57, -0.82, -0.20, -0.07, -0.20, 0.43, -0.17, -0.38, -0.72, 0.44, 0.47, -0.09,
     0.52, 0.42, 0.16, 0.08, 0.17, -0.23, -0.59, -0.12, 0.36, -0.16, 0.30,
 )  # fmt: skip
+
+
+def _shares(seen: Seen, survey: Survey) -> tuple[float, float, float]:
+    """Return the rarity of a name's words: of all, of those that were asked for, of those just worked on."""
+    every = asked = recent = 0.0
+    for word in seen.pieces:
+        rarity = survey.rarity.get(word, 1.0)
+        every += rarity
+        asked += rarity if word in survey.asked else 0.0
+        recent += rarity if word in survey.recent else 0.0
+    return every or 1.0, asked, recent
 
 
 def features(seen: Seen, survey: Survey) -> tuple[float, ...]:
@@ -43,10 +54,7 @@ def features(seen: Seen, survey: Survey) -> tuple[float, ...]:
     )
     home = survey.names.get(seen.home) if seen.home else None
     home_age = (size - home.last_addressed) / size if home and home.last_addressed >= 0 else 9.0
-    words = set(pieces(seen.key))
-    rarity = sum(survey.rarity.get(word, 1.0) for word in words) or 1.0
-    asked = sum(survey.rarity.get(word, 1.0) for word in words if word in survey.asked)
-    recent = sum(survey.rarity.get(word, 1.0) for word in words if word in survey.recent)
+    rarity, asked, recent = _shares(seen, survey)
     pair = file and seen.addressed == 0 and survey.stems.get(stem(seen.key), 0) > 0
     return (
         1.0,

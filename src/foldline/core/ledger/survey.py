@@ -26,7 +26,6 @@ DEFINES = re.compile(
     r"(?:\(\w+\))?\s+)*(?:func|def|class|interface|type|struct|enum|trait|impl|fn|function|const|let|var|val|"
     r"module|mod|object|record|protocol|macro_rules!)\b"
 )
-NUMBERED = re.compile(r"^\s{0,6}\d{1,6}[→:|\t] ?|^\s*\d{1,6}\s*[│|] ?")
 _SUMMARY = re.compile(
     r"(?i)\bsummar|continued from|compact|hand-?off|checkpoint"
 )  # of what was folded before
@@ -43,13 +42,14 @@ class Seen:
 
     __slots__ = (
         "addressed", "body", "count", "crowd", "defined", "first", "home", "key", "kind", "last", "last_addressed",
-        "messages", "modified", "prompt", "results", "said", "text", "told", "user", "where",
+        "messages", "modified", "pieces", "prompt", "results", "said", "text", "told", "user", "where",
     )  # fmt: skip
 
     def __init__(self, name: Name, at: int) -> None:
         self.kind = name.kind
         self.key = name.key
         self.text = name.text
+        self.pieces = tuple(dict.fromkeys(pieces(name.key)))
         self.first = self.last = at
         self.last_addressed = -1
         self.messages = self.addressed = self.body = self.user = self.said = self.results = 0
@@ -75,6 +75,7 @@ class Survey:
         self.asked: set[str] = set()
         self.recent: set[str] = set()
         self.rarity: dict[str, float] = {}
+        self.lines = names.Lines()
         self._homes: dict[str, str] = {}
         self._spoken: list[tuple[int, str]] = []
 
@@ -129,13 +130,14 @@ class Survey:
 
     def _line(self, line: str, at: int, met: dict[str, Seen], home: str, addressing: bool) -> None:
         defines = None
-        for name in names.in_line(line[: names.MAX_LINE]):
+        line = names.unnumbered(line[: names.MAX_LINE])
+        for name in self.lines.names(line):
             seen = self.names.get(name.key)
             if seen is None:
                 seen = self.names[name.key] = Seen(name, at)
             if name.kind == "identifier":
                 if defines is None:
-                    defines = DEFINES.match(NUMBERED.sub("", line)) is not None
+                    defines = DEFINES.match(line) is not None
                     seen.defined += defines
                 seen.home = home or seen.home
             elif name.kind == "path":
@@ -180,7 +182,7 @@ class Survey:
         holders: dict[str, int] = {}
         for seen in self.names.values():
             seen.prompt = int(seen.prompt == last and last > 0)
-            for piece in pieces(seen.key):
+            for piece in seen.pieces:
                 holders[piece] = holders.get(piece, 0) + 1
         total = len(self.names) + 1
         self.rarity = {piece: math.log(total / count) for piece, count in holders.items()}
