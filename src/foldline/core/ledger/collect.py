@@ -8,11 +8,13 @@ from foldline.core.ledger import (
     commands,
     constraints,
     decisions,
+    edits,
     errors,
     excerpts,
     files,
     open_work,
     requests,
+    stale,
     survey,
     tools,
     values,
@@ -27,17 +29,20 @@ def collect(entries: Sequence[Said]) -> Ledger:
     calls = uses(entries)
     asked = requests.collect(entries)
     met = survey.survey(entries)
+    touched = files.from_uses(calls)
+    base = values.base_of(survey.root(met), touched)
+    made = edits.edits(calls)
     return Ledger(
         requests=asked,
         constraints=constraints.collect(entries),
-        files=files.from_uses(calls),
+        files=touched,
         commands=commands.from_uses(calls),
         errors=errors.from_uses(calls),
         decisions=decisions.collect(entries),
-        values=values.from_uses(calls, survey.root(met)),
+        values=values.from_uses(calls, base, stale.replaced_values(made)),
         open=open_work.from_uses(calls, entries),
         tools=tools.from_uses(calls),
-        excerpts=excerpts.choose(entries, met),
+        excerpts=excerpts.choose(entries, met, made=made, base=base),
         turns=len(asked),
         messages=len(entries),
     )

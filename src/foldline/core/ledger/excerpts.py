@@ -10,9 +10,12 @@ from functools import lru_cache
 import msgspec
 
 from foldline.core.ledger import layout
+from foldline.core.ledger.edits import Edit
 from foldline.core.ledger.facts import Excerpt
+from foldline.core.ledger.noise import quiet
 from foldline.core.ledger.passages import Passage, Reader
 from foldline.core.ledger.salience import WEIGHTS, worth
+from foldline.core.ledger.stale import Edits
 from foldline.core.ledger.survey import Survey, root, survey
 from foldline.core.ledger.words import words
 from foldline.core.log.entries import Said
@@ -39,14 +42,19 @@ def choose(
     met: Survey | None = None,
     weights: Sequence[float] | None = None,
     most: int = MOST,
+    *,
+    made: Sequence[Edit] = (),
+    base: str | None = None,
 ) -> tuple[Excerpt, ...]:
     """Return the excerpts of the entries worth carrying, in order: for each name its few best passages.
 
-    `met` is the survey of the same entries, where it has been made already.
+    `met` is the survey of the same entries, where it has been made already; `made` the edits in them, after
+    which quoted lines are reworded or gone; `base` the directory that paths are spelled from.
     """
     seen = met or survey(entries)
     value = {key: worth(name, seen, weights or WEIGHTS) for key, name in seen.names.items()}
-    passages = list(Reader(seen.lines).read(entries))
+    place = {entry.id: number for number, entry in enumerate(entries, 1)}
+    passages = quiet(Edits(made, place).current(Reader(seen.lines).read(entries)))
     scored = [
         (_score(passage, value), index)
         for index, passage in enumerate(passages)
@@ -65,8 +73,8 @@ def choose(
         {index: score for score, index in scored if passages[index].kind in ("asked", "said") and score}
     )
     order = sorted(heapq.nlargest(most, chosen, key=lambda index: chosen[index]))
-    base = root(seen)
-    return tuple(_excerpt(passages[index], value, seen, base, chosen[index]) for index in order)
+    place_of = root(seen) if base is None else base
+    return tuple(_excerpt(passages[index], value, seen, place_of, chosen[index]) for index in order)
 
 
 def _worth_quoting(passage: Passage, value: Mapping[str, float]) -> bool:

@@ -27,12 +27,12 @@ _PATH_KEYS = (
     "filepath", "path", "file", "filename", "targetfile", "notebookpath", "absolutepath", "relativepath",
     "relativeworkspacepath", "uri", "documentpath", "filepaths", "paths", "files",
 )  # fmt: skip
-_OLD = word_set("old oldstring oldtext oldstr oldcontent search searchtext find oldlines originaltext")
-_NEW = word_set(
+OLD = word_set("old oldstring oldtext oldstr oldcontent search searchtext find oldlines originaltext")
+NEW = word_set(
     "newstring newtext newstr replace replacement replacewith newsource codeedit newlines inserttext "
     "replacementtext diff patch edits insertline changes"
 )
-_WHOLE = word_set("content contents filetext text data body code newcontent filecontent codecontent lines")
+WHOLE = word_set("content contents filetext text data body code newcontent filecontent codecontent lines")
 _SEARCH = word_set("pattern query regex glob searchpattern includepattern globpattern")
 _LISTERS = re.compile(r"grep|glob|search|find|list|^ls$|tree|directory|folder|mkdir|upload|test|lint|diagnos")
 _REMOVERS = re.compile(r"delete|remove|^rm$|unlink|trash")
@@ -107,8 +107,8 @@ def _by_shape(name: str, args: dict[str, Any]) -> Iterator[Touch]:
             yield Touch(moved[0], "deleted")
         yield Touch(moved[1], "created", source=moved[0])
         return
-    paths = _paths(args)
-    status = _status(name, args)
+    paths = paths_in(args)
+    status = status_of(name, args)
     if status:
         change = _change(args)
         for path in paths:
@@ -118,12 +118,12 @@ def _by_shape(name: str, args: dict[str, Any]) -> Iterator[Touch]:
             for inner in value[:50] if isinstance(value, list) else ():  # pyright: ignore[reportUnknownVariableType]
                 if isinstance(inner, dict):
                     inner_args = by_plain_key(inner)
-                    status = _status(name, inner_args)
-                    for path in _paths(inner_args) if status else ():
+                    status = status_of(name, inner_args)
+                    for path in paths_in(inner_args) if status else ():
                         yield Touch(path, status, _change(inner_args))
 
 
-def _paths(args: dict[str, Any]) -> list[str]:
+def paths_in(args: dict[str, Any]) -> list[str]:
     """Return the paths that the arguments name."""
     for key in _PATH_KEYS:
         value = args.get(key)
@@ -150,7 +150,7 @@ def _is_path(text: str) -> bool:
     )
 
 
-def _status(name: str, args: dict[str, Any]) -> str:
+def status_of(name: str, args: dict[str, Any]) -> str:
     """Say what a call with these arguments does to the files it names; "" where it does nothing to them."""
     keys = args.keys()
     verb = args.get("command", args.get("action", args.get("operation", args.get("mode"))))
@@ -158,9 +158,9 @@ def _status(name: str, args: dict[str, Any]) -> str:
         return _EDITOR_VERBS[plain(verb)]
     if _REMOVERS.search(name):
         return "deleted"
-    if keys & _OLD or keys & _NEW:
+    if keys & OLD or keys & NEW:
         return "modified"
-    if any(isinstance(args.get(key), str) for key in _WHOLE):
+    if any(isinstance(args.get(key), str) for key in WHOLE):
         return "modified" if re.search(r"append|insert|edit|update|patch|replace", name) else "created"
     if keys & _SEARCH or _LISTERS.search(name):
         return ""
@@ -184,8 +184,8 @@ def _change(args: dict[str, Any]) -> str:
     source: dict[str, Any] = args
     if isinstance(edits, list) and edits and isinstance(edits[0], dict):
         source = by_plain_key(edits[0])
-    old = next((value for key in _OLD if isinstance(value := source.get(key), str)), "")[:20_000]
-    new = next((value for key in _NEW if isinstance(value := source.get(key), str)), "")[:20_000]
+    old = next((value for key in OLD if isinstance(value := source.get(key), str)), "")[:20_000]
+    new = next((value for key in NEW if isinstance(value := source.get(key), str)), "")[:20_000]
     before = {line.strip() for line in old.splitlines()}
     added = [
         line.strip() for line in new.splitlines() if line.strip() not in before and re.search(r"\w{3}", line)

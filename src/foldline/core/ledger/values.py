@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
 from foldline.core.ledger import names
 from foldline.core.ledger.calls import Use, uses
-from foldline.core.ledger.facts import ValueFact
+from foldline.core.ledger.facts import FileFact, ValueFact
 from foldline.core.ledger.sentences import clip
 from foldline.core.ledger.survey import argument_texts
 from foldline.core.log.entries import Said
@@ -23,6 +24,8 @@ _SETTING = re.compile(
     r"(?:--?([A-Za-z][\w-]{0,40})[ =]|\b([A-Za-z][\w.-]{1,40}?)\s{0,2}[=:]\s{0,2})[\"']?(\w[\w./:#-]{0,200})"
 )
 BASE = "base directory"  # what the paths of a checkpoint are relative to
+BELOW = 0.5  # share of the files used that lie below a directory from which it is the base
+_SEARCHES = ("pattern", "regex", "regexp", "glob", "query", "search")  # arguments whose value is looked for
 
 
 def _named(text: str) -> dict[str, str]:
@@ -34,12 +37,20 @@ def _named(text: str) -> dict[str, str]:
     return found
 
 
+def base_of(root: str, files: Sequence[FileFact]) -> str:
+    """Return the directory `root` (with its last slash) if most of the files used lie below it, else ""."""
+    below = sum(fact.path.startswith(root) for fact in files)
+    return root if root and below >= BELOW * len(files) else ""
+
+
 def _of(use: Use) -> Iterator[ValueFact]:
     """Yield the values that one call addresses."""
     arguments = use.call.arguments
     given = arguments if isinstance(arguments, dict) else {"input": arguments}
     reason = next((value for key in _REASONS if isinstance(value := given.get(key), str)), "") or use.why
     for key, value in given.items():
+        if str(key).lower() in _SEARCHES:
+            continue
         for body, text in argument_texts({key: value}):
             if body or key in _REASONS:
                 continue
@@ -52,10 +63,18 @@ def _of(use: Use) -> Iterator[ValueFact]:
                     yield ValueFact(name.text, name.kind, clip(reason, WORDS), what, 1, (use.entry,))
 
 
-def from_uses(calls: Sequence[Use], base: str = "") -> tuple[ValueFact, ...]:
-    """Take the values from calls; `base` is the directory that paths are below, kept as a value."""
+def from_uses(
+    calls: Sequence[Use], base: str = "", replaced: AbstractSet[str] = frozenset()
+) -> tuple[ValueFact, ...]:
+    """Take the values from calls, but for those that edits replaced; `base` is the directory of the paths."""
     place = (ValueFact(base, "name", "", BASE),) if base else ()
-    return merge(place, tuple(fact for use in calls for fact in _of(use)))
+    found = (fact for use in calls for fact in _of(use) if _says(fact) and fact.value not in replaced)
+    return merge(place, tuple(found))
+
+
+def _says(fact: ValueFact) -> bool:
+    """Whether a value says what it is: a bare number does not, unless the words beside it name it."""
+    return bool(fact.name) or fact.kind != "number" or fact.value in fact.words
 
 
 def collect(entries: Sequence[Said], base: str = "") -> tuple[ValueFact, ...]:

@@ -1,0 +1,75 @@
+"""Quoted lines that tell a reader nothing: banners, acknowledgements, addresses, what was said in prose as well."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from foldline.core.ledger import names
+from foldline.core.ledger.passages import Passage
+
+NEARBY = 8  # messages within which the assistant's prose says what a record showed
+
+_NOISE = re.compile(
+    r"(?:platform|configfile|rootdir|plugins|cachedir|collected|collecting)\b[ :]"  # a test run's banner
+    r"|(?:saved|wrote|created|updated|edited|overwrote|written|deleted|file created|successfully \w+)\b[^.;]{0,80}(?:\(\d+ \w+\))?[.;:]?(?: now:)?$"
+    r"|E\s{1,8}\S|>\s{2,}\S"  # a failed test's lines: errors have a place of their own
+    r"|[\w.]*(?:Error|Exception)\W*$"
+    r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"  # one line of a log
+    r"|\d\d:\d\d:\d\d[.,\s]"
+    r"|[-dl]?[rwx-]{9}[.+@]?\s"
+    r"|(?:FAILED|ERROR|PASSED) \S+"
+    r"|\w+ = <.{1,80} at 0x[0-9a-f]+>"
+    r"|[\W\d_]*$",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r"<[\w.]+ object at 0x[0-9a-f]{6,}>")
+_PAIR = re.compile(r"\"[\w-]{1,40}\"\s*:")
+_HEREDOC = re.compile(r"<<-?\s*['\"]?[A-Za-z_]\w*['\"]?")
+
+
+def is_noise(line: str) -> bool:
+    """Whether a quoted line of output tells a reader nothing whatever it names."""
+    text = line.strip("… ")
+    return bool(_NOISE.match(text)) or bool(_ADDRESS.search(text))
+
+
+def is_record(line: str) -> bool:
+    """Whether a quoted line is a piece of JSON."""
+    return bool(_PAIR.search(line)) and (line.lstrip("… ")[:1] in '{["' or line.rstrip("… ")[-1:] in "}],")
+
+
+def quiet(passages: Sequence[Passage]) -> list[Passage]:
+    """Return the passages without noise, records whose names prose nearby says, and the text of here-documents."""
+    said: dict[str, list[int]] = {}
+    for passage in passages:
+        for key in passage.names if passage.kind == "said" else ():
+            said.setdefault(key, []).append(passage.order)
+    return [
+        _short(passage)
+        for passage in passages
+        if passage.kind not in ("line", "hit") or not (is_noise(passage.text) or _stated(passage, said))
+    ]
+
+
+def _stated(passage: Passage, said: dict[str, list[int]]) -> bool:
+    """Whether prose just after a record names all that the record names."""
+    if not is_record(passage.text):
+        return False
+    own = [key for key in passage.names if key != passage.topic]
+    return all(any(0 <= at - passage.order <= NEARBY for at in said.get(key, ())) for key in own)
+
+
+def _short(passage: Passage) -> Passage:
+    """Cut a command that was run where its here-document begins, if a reason says what it did."""
+    if passage.kind != "ran" or not passage.topic:
+        return passage
+    match = _HEREDOC.search(passage.text)
+    if match is None:
+        return passage
+    text = passage.text[: match.start()].rstrip() + " <<…`"
+    shown = f"{text} {passage.topic}"
+    kept = tuple(name.key for name in names.find(shown))
+    return msgspec.structs.replace(passage, text=text, names=tuple(dict.fromkeys(kept)))

@@ -1,0 +1,154 @@
+"""Quoted text in the light of later edits: reworded where the line was changed, left out where it is gone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+import msgspec
+
+from foldline.core.ledger import names
+from foldline.core.ledger.edits import Edit
+from foldline.core.ledger.passages import Passage
+from foldline.core.ledger.sentences import clip
+
+QUOTED = ("line", "hit", "outline")
+LONGEST = 110  # characters of a line that takes an older one's place
+SHORTEST = 8  # characters of a line that can be told from others by its text alone
+ALIKE = 0.5  # share of common words from which a new line is the old one reworded
+_PLACED = re.compile(r"([^\s:]{3,200}):\d{1,6}[:-]\s*(\S.*)$")
+_VALUES = ("number", "id", "url")
+
+
+class Edits:
+    """The edits of a range, to be asked what became of a quoted line."""
+
+    def __init__(self, edits: Iterable[Edit], place: Mapping[str, int]) -> None:
+        self._by_path: dict[str, list[tuple[int, Edit]]] = {}
+        self._gone: dict[str, int] = {}  # a line that was taken out anywhere: where last
+        for edit in edits:
+            at = place.get(edit.entry, 0) + edit.shown  # what a result shows was so before it
+            self._by_path.setdefault(edit.path, []).append((at, edit))
+            for line in _lines(edit.old) - _lines(edit.new):
+                if len(line) > SHORTEST:
+                    self._gone[line] = at
+
+    def current(self, passages: Iterable[Passage]) -> list[Passage]:
+        """Return the passages as they read after the edits that followed them."""
+        if not self._by_path:
+            return list(passages)
+        found: list[Passage] = []
+        for raw in passages:
+            passage = _placed(raw) if raw.kind == "line" and ":" in raw.text else raw
+            now = self._after(passage) if passage.kind in QUOTED else passage
+            if now is not None:
+                found.append(now)
+        return found
+
+    def _after(self, passage: Passage) -> Passage | None:
+        core = passage.text.strip("…").strip()
+        if self._gone.get(core, -1) > passage.order and passage.topic not in self._by_path:
+            return None
+        for at, edit in self._by_path.get(passage.topic, ()):
+            if at <= passage.order:
+                continue
+            text = outlined(passage, edit) if passage.kind == "outline" else after(passage.text, edit)
+            if text is None:
+                return None
+            if text != passage.text:
+                keys = tuple(dict.fromkeys(name.key for name in names.find(text)))
+                passage = msgspec.structs.replace(
+                    passage, text=text, entry=edit.entry, names=(*keys, passage.topic)
+                )
+        return passage
+
+
+def _placed(passage: Passage) -> Passage:
+    """Read a line that names its own place (`file.md:12: text`) as a hit in that file."""
+    match = _PLACED.match(passage.text)
+    found = names.find(match.group(1)) if match else []
+    if match is None or len(found) != 1 or found[0].kind != "path":
+        return passage
+    keys = (*(key for key in passage.names if key != passage.topic), found[0].key)
+    return msgspec.structs.replace(
+        passage, text=match.group(2), kind="hit", topic=found[0].key, names=tuple(dict.fromkeys(keys))
+    )
+
+
+@lru_cache(maxsize=512)
+def _lines(text: str) -> frozenset[str]:
+    return frozenset(" ".join(line.split()) for line in text.split("\n"))
+
+
+@lru_cache(maxsize=64)
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def after(text: str, edit: Edit) -> str | None:
+    """Return a quoted line as it reads after an edit of its file; None where it stands there no more."""
+    core = " ".join(text.strip("…").split())
+    old = edit.old.strip()
+    if edit.whole:
+        return text if core in _flat(edit.new) else _reworded(core, _lines(edit.new))
+    if "\n" not in old:
+        if len(old) < 3 or old not in core or old in edit.new:
+            return text
+        new = edit.new.strip()
+        return (
+            clip(core.replace(old, new), LONGEST) if new and "\n" not in new else _reworded(core, _lines(new))
+        )
+    taken = _lines(edit.old) - _lines(edit.new)
+    if any(
+        (core in line and len(core) >= SHORTEST) or (len(line) >= SHORTEST and line in core) for line in taken
+    ):
+        return _reworded(core, _lines(edit.new) - _lines(edit.old))
+    return text
+
+
+def _reworded(line: str, others: Iterable[str]) -> str | None:
+    """Return the line among `others` that has most words in common with `line`, if it has most of them."""
+    mine = set(re.findall(r"\w+", line))
+    best, share = "", 0.0
+    for other in sorted(others):
+        theirs = set(re.findall(r"\w+", other))
+        common = len(mine & theirs) / max(1, len(mine | theirs))
+        if common > share:
+            best, share = other, common
+    return clip(best, LONGEST) if share >= ALIKE else None
+
+
+def outlined(passage: Passage, edit: Edit) -> str | None:
+    """Return a definition as it reads after an edit; None where what it defined is gone."""
+    word = re.compile(rf"(?<!\w){re.escape(passage.head)}(?!\w)") if passage.head else None
+    if word is None:
+        return passage.text
+    if edit.whole:
+        return passage.text if word.search(edit.new) else None
+    taken = [line for line in _lines(edit.old) - _lines(edit.new) if word.search(line) and _defines(line)]
+    if not taken or passage.text.startswith(f"`{passage.head}`"):
+        return passage.text if not taken or word.search(edit.new) else None
+    given = [line for line in sorted(_lines(edit.new)) if word.search(line) and _defines(line)]
+    return f"`{clip(given[0].rstrip('{:;=( '), 80)}`" if given else None
+
+
+def _defines(line: str) -> bool:
+    return bool(
+        re.search(
+            r"\b(?:func|def|class|interface|type|struct|enum|trait|fn|function|const|let|var|val)\s", line
+        )
+    )
+
+
+def replaced_values(edits: Sequence[Edit]) -> frozenset[str]:
+    """Return ids, URLs and numbers that edits took out and none put back."""
+    gone: set[str] = set()
+    for edit in edits:
+        if edit.whole:
+            gone -= {name.text for name in names.find(edit.new) if name.kind in _VALUES}
+            continue
+        before = {name.text for name in names.find(edit.old) if name.kind in _VALUES}
+        now = {name.text for name in names.find(edit.new) if name.kind in _VALUES}
+        gone = (gone | (before - now)) - now
+    return frozenset(gone)
