@@ -20,8 +20,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import foldline
 from foldline.core.ledger import excerpts, names, salience
@@ -32,6 +35,7 @@ from foldline.dialects import get
 CUTS = (0.5, 0.75)
 KEEP_ONE_IN = 6  # of the names that were not needed; each kept one counts for as many
 RIDGE = 30.0
+BUDGETS = ("0.05", "0.1")
 MEASURES = ("handle", "far", "far-bound", "far-rare", "steps")
 WEIGHTS_FILE = "FOLDLINE_WEIGHTS"
 
@@ -122,38 +126,19 @@ def rows_of(segment: list[dict[str, Any]]) -> list[tuple[tuple[float, ...], bool
     return found
 
 
-def fit(rows: list[tuple[tuple[float, ...], bool, float]], rounds: int = 8) -> list[float]:
+def fit(rows: list[tuple[tuple[float, ...], bool, float]], rounds: int = 12) -> list[float]:
     """Fit logistic weights by Newton's method with a ridge; rows are (features, needed, weight)."""
-    width = len(salience.FEATURES)
-    weights = [0.0] * width
+    vectors = np.array([row[0] for row in rows])
+    hits = np.array([float(row[1]) for row in rows])
+    share = np.array([row[2] for row in rows])
+    weights = np.zeros(vectors.shape[1])
     for _ in range(rounds):
-        slope = [-RIDGE * value for value in weights]
-        curve = [[RIDGE * (i == j) for j in range(width)] for i in range(width)]
-        for vector, hit, weight in rows:
-            held = [(i, value) for i, value in enumerate(vector) if value]
-            chance = 1 / (1 + math.exp(-max(-30.0, min(30.0, sum(weights[i] * value for i, value in held)))))
-            bend = weight * chance * (1 - chance)
-            for i, value in held:
-                slope[i] += weight * (hit - chance) * value
-                line = curve[i]
-                for j, other in held:
-                    line[j] += bend * value * other
-        weights = [value + step for value, step in zip(weights, _solve(curve, slope), strict=True)]
-    return [round(value, 2) for value in weights]
-
-
-def _solve(matrix: list[list[float]], right: list[float]) -> list[float]:
-    """Solve a system of linear equations by elimination."""
-    lines = [[*line, value] for line, value in zip(matrix, right, strict=True)]
-    width = len(lines)
-    for column in range(width):
-        pivot = max(range(column, width), key=lambda row: abs(lines[row][column]))
-        lines[column], lines[pivot] = lines[pivot], lines[column]
-        for row in range(width):
-            if row != column and lines[row][column]:
-                factor = lines[row][column] / lines[column][column]
-                lines[row] = [a - factor * b for a, b in zip(lines[row], lines[column], strict=True)]
-    return [lines[i][width] / lines[i][i] for i in range(width)]
+        chance = 1 / (1 + np.exp(-np.clip(vectors @ weights, -30, 30)))
+        slope = vectors.T @ (share * (hits - chance)) - RIDGE * weights
+        bend = vectors * (share * chance * (1 - chance))[:, None]
+        curve = vectors.T @ bend + RIDGE * np.eye(len(weights))
+        weights += np.linalg.solve(curve, slope)
+    return [round(float(value), 2) for value in weights]
 
 
 def fitted(folder: Path) -> dict[str, list[float]]:
@@ -191,37 +176,34 @@ def fold(messages: list[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
 def score(folder: Path, metric: Path) -> None:
     """Run METRIC on each source with weights made without it, and print what it says, and its mean."""
     sets = fitted(folder)
-    means: dict[str, list[list[float]]] = collections.defaultdict(list)
+    for name, weights in sets.items():
+        print(f"without {name}:" if name else "from all:", tuple(weights), flush=True)
+    sources = sorted(name for name in sets if name)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        rows_of_each = pool.map(lambda name: scored(folder / name, metric, sets[name]), sources)
+        found = dict(zip(sources, rows_of_each, strict=True))
+    for budget in BUDGETS:
+        means: list[list[float]] = []
+        for source, rows in found.items():
+            values = [row[budget] for row in rows]
+            columns = [[one[j] for one in values if one[j] is not None] for j in range(len(MEASURES))]
+            means.append([statistics.fmean(column) if column else math.nan for column in columns])
+            print(f"{source:32s} {budget:5s} {len(values):4d} cases  {_line(means[-1])}")
+        columns = [[one[j] for one in means if not math.isnan(one[j])] for j in range(len(MEASURES))]
+        print(f"{'macro mean':32s} {budget:5s}             {_line([statistics.fmean(c) for c in columns])}")
+
+
+def scored(folder: Path, metric: Path, weights: list[float]) -> list[dict[str, list[float | None]]]:
+    """Run METRIC on one source's sessions with these weights: a row a case, its measures by budget."""
     with tempfile.TemporaryDirectory() as place:
-        for source in sorted(name for name in sets if name):
-            out, chosen = Path(place) / "rows.json", Path(place) / "weights.json"
-            chosen.write_text(json.dumps(sets[source]), encoding="utf8")
-            command = [
-                sys.executable,
-                str(metric),
-                "eval",
-                str(folder / source),
-                "--chat",
-                "--budgets",
-                "0.05",
-                "0.1",
-            ]
-            command += ["--compactor", "tools.score_retention:fold", "--out", str(out)]
-            subprocess.run(
-                command, check=True, env={**os.environ, WEIGHTS_FILE: str(chosen)}, stdout=subprocess.DEVNULL
-            )
-            rows = [row["r"] for row in json.loads(out.read_text(encoding="utf8")) if row["r"]]
-            for budget in ("0.05", "0.1"):
-                found = [row[f"tools.score_retention:fold@{budget}"] for row in rows]
-                columns = [[one[j] for one in found if one[j] is not None] for j in range(len(MEASURES))]
-                values = [statistics.fmean(column) if column else math.nan for column in columns]
-                means[budget].append(values)
-                print(f"{source:32s} {budget:5s} {len(found):4d} cases  {_line(values)}")
-    for budget, found in means.items():
-        columns = [[one[j] for one in found if not math.isnan(one[j])] for j in range(len(MEASURES))]
-        print(
-            f"{'macro mean':32s} {budget:5s}             {_line([statistics.fmean(column) for column in columns])}"
-        )
+        out, chosen = Path(place) / "rows.json", Path(place) / "weights.json"
+        chosen.write_text(json.dumps(weights), encoding="utf8")
+        command = [sys.executable, str(metric), "eval", str(folder), "--chat", "--budgets", *BUDGETS]
+        command += ["--compactor", "tools.score_retention:fold", "--out", str(out)]
+        given = {**os.environ, WEIGHTS_FILE: str(chosen)}
+        subprocess.run(command, check=True, env=given, stdout=subprocess.DEVNULL)
+        rows = [row["r"] for row in json.loads(out.read_text(encoding="utf8")) if row["r"]]
+    return [{budget: row[f"tools.score_retention:fold@{budget}"] for budget in BUDGETS} for row in rows]
 
 
 def _line(values: list[float]) -> str:
