@@ -1,4 +1,4 @@
-"""Measure the budgets: one module a question, one table for all. `make bench`, or `bench/run.py NAME...`.
+"""Measure the budgets: one module a question; its rows as soon as they are known, one table at the end. `make bench`, or `bench/run.py NAME...`.
 
 --full measures sessions of 200,000 messages where the quick run takes 20,000.
 """
@@ -20,9 +20,11 @@ def main(names: list[str], *, full: bool) -> int:
     rows: list[Row] = []
     for name in names or BENCHES:
         start = time.perf_counter()
-        rows += import_module(name).main(full=full)
+        found = import_module(name).main(full=full)
         print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
-    print("\n".join(lines(rows)), flush=True)
+        print("\n".join(f"    {line}" for line in lines(found)[2:]), flush=True)
+        rows += found
+    print("\n".join(["", *lines(rows)]), flush=True)
     missed = sum(row.verdict == "MISSED" for row in rows)
     print(f"{missed} budgets missed" if missed else "all budgets met")
     return missed

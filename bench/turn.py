@@ -8,11 +8,13 @@ import time
 from typing import Any
 
 import foldline
+from foldline.core.log.entries import Checkpoint, Compacted, Receipt
 from sessions import prompt, reply
 from table import Row
 
 SIZES = (1_000, 10_000, 100_000)
 TURNS = 100
+KEPT = 20  # messages behind each boundary
 
 
 def answered(number: int, *, usage: bool, size: int) -> dict[str, Any]:
@@ -50,6 +52,17 @@ async def turns(session: Any, commits: Commits, *, usage: bool) -> float:
     return statistics.median(times)
 
 
+async def fold(session: Any) -> None:
+    """Append a boundary as a compaction does, and read the session again; its summary costs no time.
+
+    What a summary costs is the question of `planning`. A turn is slower or faster by what is in the view.
+    """
+    kept = session._log.fold.kept[-KEPT].id  # noqa: SLF001 - the writer's own commit, without a plan
+    point = Checkpoint(text="the work so far " * 500, summary="the work so far", tokens=1_500)
+    boundary = Compacted("", None, point, Receipt("target"), first_kept=kept)
+    assert await session._log.commit(boundary, session.leaf)  # noqa: SLF001
+
+
 async def measured(policy: str, *, usage: bool, folds: bool, sizes: tuple[int, ...]) -> list[float]:
     """Return what a turn takes at each size of the session. Where it `folds`, a view holds some 500 messages."""
     window = 120_000 if folds else 10**10
@@ -61,7 +74,7 @@ async def measured(policy: str, *, usage: bool, folds: bool, sizes: tuple[int, .
                 count = min(500, size - said)
                 pairs = ((prompt(n), reply(n)) for n in range(said, said + count, 2))
                 if folds and said:
-                    await session.compact(target=3_000)
+                    await fold(session)
                 await session.append(*[message for pair in pairs for message in pair])
                 said += count
             found.append(await turns(session, commits, usage=usage))
