@@ -192,6 +192,8 @@ def merge(
     `requests` are the newer range's: what the user says there may turn around a constraint of the older
     one without being a constraint by itself.
     """
+    if not old:
+        return tuple(new)
     held = _follow(old, ((request.entry, request.text) for request in requests))
     present = {(fact.text, fact.entry) for fact in held}
     for fact in new:
