@@ -16,6 +16,7 @@ import msgspec
 from foldline.core.decide.ask import Ask, Nothing, Reason
 from foldline.core.decide.breaker import breaker_state
 from foldline.core.decide.estimate import Estimates, trigger_size
+from foldline.core.decide.moments import moment_of, worth_a_try
 from foldline.core.decide.policy import Moment, Policy
 from foldline.core.decide.triggers import Compact, Decision, Refuse, decide
 from foldline.core.log.codec import encode
@@ -44,8 +45,6 @@ from foldline.summarizers.base import Summarizer
 from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import dump
 from foldline.writer import Writer, is_boundary, lifted
-
-GROWTH = 20  # a fruitless compaction is tried again when the view has grown by usable / GROWTH
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -296,8 +295,7 @@ class Session:
         if due is None:
             return
         ask = self._ask("model_switch" if due.reason == "model_switch" else "threshold")
-        grown = self._log.fold.tokens - (self._fruitless or 0)
-        if self._fruitless is not None and 0 <= grown < ask.usable // GROWTH:
+        if not worth_a_try(self._log.fold.tokens, self._fruitless, ask.usable):
             return
         outcome = await self._compact(ask)
         self._fruitless = self._log.fold.tokens if isinstance(outcome, Nothing) else None
@@ -387,12 +385,3 @@ class Session:
         async with self._lock:
             await self._log.ready()
             await self._log.write(Noted("", None, kind, data, at=time.time()))
-
-
-def moment_of(message: Message) -> Moment | None:
-    """Return the moment that a message brings about once its batch is complete."""
-    if message.role == "assistant":
-        return "after_reply"
-    if message.results:
-        return "after_tools"
-    return "turn_start" if message.role == "user" else None

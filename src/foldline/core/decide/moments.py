@@ -1,0 +1,22 @@
+"""When the triggers are looked at: the moments that messages bring about, and a try that gained too little."""
+
+from __future__ import annotations
+
+from foldline.core.decide.policy import Moment
+from foldline.core.log.messages import Message
+
+GROWTH = 20  # a fruitless compaction is tried again when the view has grown by usable / GROWTH
+
+
+def moment_of(message: Message) -> Moment | None:
+    """Return the moment that a message brings about once its batch is complete."""
+    if message.role == "assistant":
+        return "after_reply"
+    if message.results:
+        return "after_tools"
+    return "turn_start" if message.role == "user" else None
+
+
+def worth_a_try(tokens: int, fruitless: int | None, usable: int) -> bool:
+    """Whether to try a compaction of `tokens`, where the last one, at `fruitless` tokens, gained too little."""
+    return fruitless is None or not 0 <= tokens - fruitless < usable // GROWTH
