@@ -105,9 +105,7 @@ def test_in_a_json_list_a_wrong_message_is_an_error_with_its_index():
         (b'{"messages": 3}', "no messages"),
         (b'{\n "messages": {}\n}', "list of messages"),
         (b'{"type": "session_meta", "payload": {}}\n', "Codex"),
-        (b'{"type": "session.start", "data": {}}\n', "Copilot"),
         (b'{"projectHash": "x", "messages": []}', "Gemini"),
-        (b'{\n"info": {}, "messages": []}', "OpenCode"),
     ],
 )
 def test_what_is_no_session_says_what_it_is(raw, text):

@@ -11,7 +11,7 @@ from foldline.transcripts.base import About, Heard, Record, Warned
 from foldline.transcripts.lines import Row, rows, whole
 from foldline.transcripts.values import items, mapping, text_or
 
-_LATER = {"projectHash": "a Gemini CLI session", "info": "an OpenCode export"}
+_OTHERS = {"projectHash": "a Gemini CLI session", "info": "an OpenCode export"}
 _SHAPES = 64  # distinct message shapes that are looked at to tell the dialect; more say nothing new
 
 
@@ -24,8 +24,8 @@ def read_json(stream: BinaryIO, name: str) -> Iterator[Record]:
     if note:
         yield Warned(1, note)
     holder: dict[str, Any] = mapping(value) or {"messages": value}
-    if whose := next((agent for key, agent in _LATER.items() if key in holder), ""):
-        raise FormatError(f"is {whose}, which this version cannot read yet", where=name)
+    if whose := next((agent for key, agent in _OTHERS.items() if key in holder), ""):
+        raise FormatError(f"is {whose} whose messages come first; put them last in the file", where=name)
     if not isinstance(holder.get("messages"), list):
         raise FormatError('needs a list of messages under "messages"', where=name)
     messages = items(holder.get("messages"))

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from foldline import dialects
-from foldline.core.log.codec import encode
+from foldline.transcripts import chat
 from foldline.transcripts.base import About, Folded, Heard, Record, Warned
 from foldline.transcripts.injected import is_injected
 from foldline.transcripts.lines import Row, rows
@@ -75,15 +75,10 @@ def payload(value: dict[str, Any]) -> dict[str, Any]:
     role, text = value.get("role"), text_or(value.get("text"))
     if role == "tool":
         return {"role": "tool", "tool_call_id": text_or(value.get("call_id")), "content": text}
-    calls = [_call(mapping(call)) for call in items(value.get("calls"))]
+    calls = [
+        chat.call(text_or(call.get("id")), text_or(call.get("name")), call.get("args"))
+        for call in map(mapping, items(value.get("calls")))
+    ]
     if role == "assistant" and calls:
         return {"role": "assistant", "content": text or None, "tool_calls": calls}
     return {"role": role, "content": text}
-
-
-def _call(call: dict[str, Any]) -> dict[str, Any]:
-    """Write a plain call as an `openai-chat` tool call; arguments are JSON text."""
-    arguments = call.get("args")
-    written = arguments if isinstance(arguments, str) else encode(arguments or {}).decode()
-    function = {"name": text_or(call.get("name")), "arguments": written}
-    return {"id": text_or(call.get("id")), "type": "function", "function": function}

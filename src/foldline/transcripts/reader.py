@@ -9,7 +9,10 @@ from typing import BinaryIO
 from foldline.errors import FormatError
 from foldline.transcripts.base import MAX_LINE, Record, Warned
 from foldline.transcripts.claude_code import read_claude_code
+from foldline.transcripts.copilot import read_copilot
+from foldline.transcripts.gemini import read_gemini
 from foldline.transcripts.messages import read_json, read_jsonl
+from foldline.transcripts.opencode import read_opencode
 from foldline.transcripts.own import read_own
 from foldline.transcripts.pi import read_pi
 from foldline.transcripts.plain import read_plain
@@ -27,6 +30,9 @@ _READERS: dict[str, Callable[[BinaryIO, str], Iterator[Record]]] = {
     "plain": read_plain,
     "pi": read_pi,
     "claude-code": read_claude_code,
+    "copilot-cli": read_copilot,
+    "gemini-cli": read_gemini,
+    "opencode": read_opencode,
 }
 
 

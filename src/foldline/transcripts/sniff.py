@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from foldline.errors import FormatError
 from foldline.transcripts.lines import Unreadable, parse
 from foldline.transcripts.values import text_or
 
-FORMATS = ("json", "jsonl", "foldline", "plain", "pi", "claude-code")
+FORMATS = (
+    "json", "jsonl", "foldline", "plain", "pi", "claude-code", "copilot-cli", "gemini-cli", "opencode",
+)  # fmt: skip
 """The formats that `read` knows: a JSON list or object of messages, JSON lines of messages, Foldline's own, ..."""
 
 _MAGIC = {
@@ -33,7 +36,11 @@ _LATER = {
     "session_meta": "a Codex rollout",
     "response_item": "a Codex rollout",
     "event_msg": "a Codex rollout",
-    "session.start": "a Copilot CLI session",
+}
+_COPILOT = re.compile(r"(session|system|user|assistant|tool|hook|permission|subagent|skill)\.[a-z_]+")
+_BEFORE_MESSAGES = {
+    "gemini-cli": re.compile(rb'"projectHash"\s*:'),
+    "opencode": re.compile(rb'\A\{\s*"info"\s*:\s*\{'),
 }
 
 
@@ -54,8 +61,8 @@ def sniff(head: bytes, name: str = "") -> str:
     kinds = [] if _spread(listing[0].strip()) else [kind for kind in map(_kind_of_line, listing) if kind]
     if kinds:
         return _decide(kinds, name)
-    if text[:1] == b"{" and b'"messages"' in text:
-        return "json"
+    if document := _kind_of_document(text):
+        return document
     if _binary(text):
         raise FormatError("is binary data, not a session file", where=name)
     raise FormatError(
@@ -66,6 +73,15 @@ def sniff(head: bytes, name: str = "") -> str:
 def _spread(first: bytes) -> bool:
     """Whether the first line opens a JSON object that is written over several lines."""
     return first.startswith(b"{") and first.endswith((b"{", b"[", b","))
+
+
+def _kind_of_document(text: bytes) -> str:
+    """The format of a JSON object that is written over several lines, by what stands before its messages."""
+    before = text.partition(b'"messages"')[0]
+    for kind, mark in _BEFORE_MESSAGES.items():
+        if text[:1] == b"{" and mark.search(before):
+            return kind
+    return "json" if text[:1] == b"{" and b'"messages"' in text else ""
 
 
 def _decide(kinds: list[str], name: str) -> str:
@@ -100,14 +116,18 @@ def _kind_of(value: dict[str, Any]) -> str:
     kind, role = text_or(value.get("type")), text_or(value.get("role"))
     if value.get("format") == "foldline":
         return "foldline"
+    if "projectHash" in value and "sessionId" in value:
+        return "gemini-cli"
     if isinstance(value.get("messages"), list):
-        return "json"
+        return "opencode" if isinstance(value.get("info"), dict) else "json"
     if isinstance(value.get("meta"), dict) and not role:
         return "meta"
     if kind == "session" and ("cwd" in value or "version" in value or "id" in value):
         return "pi"
     if kind in _LATER and ("payload" in value or "data" in value):
         return kind
+    if _COPILOT.fullmatch(kind) and isinstance(value.get("data"), dict):
+        return "copilot-cli"
     if not role and (_claude(value, kind) or _pi(value, kind)):
         return "claude-code" if _claude(value, kind) else "pi"
     if role in _PLAIN_ROLES and "content" not in value and ("text" in value or "calls" in value):

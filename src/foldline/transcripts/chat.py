@@ -1,0 +1,96 @@
+"""`openai-chat` payloads from what other agents wrote, and the records that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from foldline import dialects
+from foldline.core.log.codec import encode
+from foldline.core.log.messages import Message, ToolResult
+from foldline.errors import DialectError
+from foldline.transcripts.base import Heard, Warned
+
+_IMAGE = "image/"
+
+
+def call(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
+    """Write a tool call; arguments that are no text yet become JSON text."""
+    written = arguments if isinstance(arguments, str) else encode(arguments or {}).decode()
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": written}}
+
+
+def sealed(data: Any, **known: Any) -> dict[str, Any]:
+    """Write encrypted reasoning, as OpenRouter's `reasoning_details` have it."""
+    return {"type": "reasoning.encrypted", "data": data, **known}
+
+
+def reply(
+    text: str,
+    thinking: str,
+    calls: Sequence[dict[str, Any]],
+    details: Sequence[dict[str, Any]] = (),
+) -> dict[str, Any]:
+    """Write what a model said, thought and called; `details` are its sealed thoughts."""
+    payload: dict[str, Any] = {"role": "assistant", "content": text or None}
+    if thinking:
+        payload["reasoning_content"] = thinking
+    if details:
+        payload["reasoning_details"] = list(details)
+    if calls:
+        payload["tool_calls"] = list(calls)
+    elif not text:
+        payload["content"] = ""  # null needs calls beside it
+    return payload
+
+
+def says_nothing(payload: dict[str, Any]) -> bool:
+    """Whether a reply has neither text nor thoughts nor calls."""
+    return not payload["content"] and payload.keys() == {"role", "content"}
+
+
+def answer(call_id: str, text: str) -> dict[str, Any]:
+    """Write a tool's result; Chat Completions has no mark for a failed one."""
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+def media(mime: str, url: str, name: str = "") -> dict[str, Any]:
+    """Write an image or a file, given as a URL or a data URL."""
+    if mime.startswith(_IMAGE):
+        return {"type": "image_url", "image_url": {"url": url}}
+    return {"type": "file", "file": {"filename": name or "file", "file_data": url}}
+
+
+def heard(
+    payload: dict[str, Any],
+    line: int,
+    *,
+    at: float | None = None,
+    key: str | None = None,
+    parent: str | None = None,
+    failed: bool = False,
+    **known: Any,
+) -> Heard | Warned:
+    """Decode a payload with what the file knows about it (`known`: usage, model, stop, injected).
+
+    `failed` marks its results as errors. What is no message becomes a warning with its line.
+    """
+    try:
+        message = dialects.get("openai-chat").decode(payload)
+    except (DialectError, RecursionError) as error:
+        reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
+        return Warned(line, f"not a message: {reason} (left out)")
+    if failed:
+        message = _failed(message)
+    message = msgspec.structs.replace(message, **known)
+    return Heard(message, at=at, key=key, parent=parent, line=line)
+
+
+def _failed(message: Message) -> Message:
+    parts = [
+        msgspec.structs.replace(part, is_error=True) if isinstance(part, ToolResult) else part
+        for part in message.parts
+    ]
+    return msgspec.structs.replace(message, parts=tuple(parts))

@@ -1,0 +1,288 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.transcripts.reading import about, folded, heard, lines, records, said, warned
+
+from foldline import dialects
+from foldline.core.log.messages import Media, Thinking, Usage
+from foldline.errors import FormatError
+from foldline.transcripts import sniff
+
+META = {
+    "sessionId": "s",
+    "projectHash": "h",
+    "startTime": "2026-01-02T03:04:05.000Z",
+    "lastUpdated": "2026-01-02T03:05:05.000Z",
+    "kind": "main",
+}
+TOKENS = {"input": 100, "output": 5, "cached": 60, "thoughts": 7, "tool": 2, "total": 114}
+
+
+def user(key, content):
+    return {"id": key, "timestamp": "2026-01-02T03:04:06.000Z", "type": "user", "content": content}
+
+
+def gemini(key, content="", **fields):
+    return {
+        "id": key,
+        "timestamp": "2026-01-02T03:04:07.000Z",
+        "type": "gemini",
+        "content": content,
+        "model": "g-1",
+        **fields,
+    }
+
+
+def call(key, output=None, status="success", error=None):
+    response = {"error": error} if error else {"output": output}
+    result = [{"functionResponse": {"id": key, "name": "read_file", "response": response}}]
+    return {"id": key, "name": "read_file", "args": {"path": "a.py"}, "result": result, "status": status}
+
+
+def document(*messages, indent=2, **meta):
+    return json.dumps({**META, **meta, "messages": list(messages)}, indent=indent).encode()
+
+
+def valid(found):
+    payloads = [json.loads(record.message.native.raw) for record in heard(found)]
+    return dialects.get("openai-chat").validate(payloads) == []
+
+
+@pytest.mark.parametrize("indent", [2, None])
+def test_a_document_is_read_in_order(indent):
+    thought = {"subject": "Reading", "description": "I look first."}
+    found = records(
+        document(
+            user("m1", [{"text": "Read "}, {"text": "it."}]),
+            gemini(
+                "m2",
+                "Reading.",
+                thoughts=[thought],
+                tokens=TOKENS,
+                toolCalls=[call("c1", "A"), call("c2", "B")],
+            ),
+            {"id": "m3", "type": "info", "content": "Request cancelled."},
+            gemini("m4", "Done."),
+            indent=indent,
+            summary="My try",
+        )
+    )
+    assert about(found, "format") == [{"format": "gemini-cli", "dialect": "openai-chat"}]
+    assert about(found, "session") == [META]
+    assert about(found, "title") == [{"title": "My try"}]
+    assert about(found, "model") == [{"model": "g-1"}]
+    assert about(found, "info")[0]["content"] == "Request cancelled."
+    assert said(found) == [
+        "user: Read \nit.",
+        "assistant: Reading. | call c1 | call c2",
+        "tool: result c1: A",
+        "tool: result c2: B",
+        "assistant: Done.",
+    ]
+    message = heard(found)[1].message
+    assert message.usage == Usage(42, 60, 0, 12)
+    assert message.usage.total == TOKENS["total"]
+    assert [part.text for part in message.parts if isinstance(part, Thinking)] == [
+        "**Reading**\nI look first."
+    ]
+    assert [(record.key, record.line) for record in heard(found)] == [
+        ("m1", 1), ("m2", 2), ("c1", 2), ("c2", 2), ("m4", 4)
+    ]  # fmt: skip
+    assert heard(found)[0].at == 1767323046.0
+    assert valid(found)
+
+
+def test_failed_and_cancelled_calls_are_marked():
+    found = records(
+        document(
+            user("m1", "go"),
+            gemini(
+                "m2", toolCalls=[call("c1", error="not found", status="error"), call("c2", "", "cancelled")]
+            ),
+        )
+    )
+    assert [record.message.results[0].is_error for record in heard(found)[2:]] == [True, True]
+    assert said(found)[2] == "tool: result c1: not found"
+
+
+def test_calls_and_results_in_contents_are_told_once():
+    made = {"functionCall": {"id": "c1", "name": "read_file", "args": {}}}
+    answered = {"functionResponse": {"id": "c1", "name": "read_file", "response": {"output": "A"}}}
+    alone = {"functionResponse": {"id": "c2", "name": "ls", "response": {"lines": ["x"]}}}
+    found = records(
+        document(
+            user("m1", "go"),
+            gemini("m2", [{"text": "Hm.", "thought": True}, made], toolCalls=[call("c1", "A")]),
+            user("m3", [answered]),
+            gemini("m4", [{"functionCall": {"id": "c2", "name": "ls"}}]),
+            user("m5", [alone]),
+        )
+    )
+    assert said(found) == [
+        "user: go",
+        "assistant: call c1",
+        "tool: result c1: A",
+        "assistant: call c2",
+        'tool: result c2: {"lines":["x"]}',
+    ]
+    assert about(found, "repeated") == [{"results": ["c1"]}]
+    assert valid(found)
+
+
+def test_images_are_kept_and_results_stay_together():
+    picture = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+    shown = {**call("c1", "a plot")}
+    shown["result"] = [*shown["result"], picture]
+    found = records(
+        document(user("m1", [{"text": "See."}, picture]), gemini("m2", toolCalls=[shown, call("c2", "B")]))
+    )
+    pictures = [
+        record.message.injected
+        for record in heard(found)
+        for p in record.message.parts
+        if isinstance(p, Media)
+    ]
+    assert pictures == [False, True]
+    assert said(found)[-1] == "user: [Shown by the tool calls above]"
+    assert valid(found)
+
+
+def test_what_gemini_cli_sets_up_is_not_the_users():
+    found = records(
+        document(user("m1", "This is the Gemini CLI. We are setting up the context for our chat."))
+    )
+    assert heard(found)[0].message.injected
+
+
+def test_files_that_the_user_named_are_not_the_users_words():
+    texts = [
+        "Look at @a.py",
+        "\n--- Content from referenced files ---",
+        "always: x",
+        "\n--- End of content ---",
+    ]
+    found = records(document(user("m1", [{"text": text} for text in texts])))
+    assert [(record.message.text, record.message.injected) for record in heard(found)] == [
+        ("Look at @a.py", False),
+        ("\n".join(texts[1:]), True),
+    ]
+
+
+def test_empty_replies_strange_parts_and_wrong_messages_are_named():
+    found = records(
+        document(
+            user("m1", [{"text": "go"}, {"executableCode": {"code": "1"}}]),
+            gemini("m2", tokens=TOKENS),
+            {"id": "m3", "type": "wizard"},
+            "text",
+            user("m5", "on"),
+        )
+    )
+    assert said(found) == ["user: go", "user: on"]
+    assert about(found, "part") == [{"executableCode": {"code": "1"}}]
+    assert about(found, "empty")[0]["tokens"] == TOKENS
+    assert [one.line for one in warned(found)] == [3, 4]
+
+
+def test_of_json_lines_the_newest_version_of_a_message_counts():
+    found = records(
+        lines(
+            META,
+            user("m1", "go"),
+            gemini("m2", "Read"),
+            {"$set": {"lastUpdated": "2026-01-02T03:06:05.000Z", "summary": "My try"}},
+            {"id": "m3", "type": "info", "content": "note"},
+            gemini("m2", "Reading.", toolCalls=[call("c1", "A")]),
+            user("m4", "on"),
+        )
+    )
+    assert said(found) == ["user: go", "assistant: Reading. | call c1", "tool: result c1: A", "user: on"]
+    assert about(found, "title") == [{"title": "My try"}]
+    assert [record.line for record in heard(found)] == [2, 6, 6, 7]
+    assert valid(found)
+
+
+def test_what_was_rewound_is_left_out_and_counted():
+    found = records(
+        lines(
+            META,
+            user("m1", "a"),
+            user("m2", "wrong"),
+            gemini("m3", "too"),
+            {"$rewindTo": "m2"},
+            user("m4", "b"),
+        )
+    )
+    assert said(found) == ["user: a", "user: b"]
+    assert about(found, "branches") == [{"branches": 1, "messages": 2}]
+
+
+def test_a_rewind_to_a_message_that_is_not_there_takes_back_everything():
+    found = records(lines(META, user("m1", "a"), {"$rewindTo": "m9"}, user("m2", "b")))
+    assert said(found) == ["user: b"]
+
+
+def test_a_compression_is_a_boundary_and_nothing_said_before_it_is_lost():
+    snapshot = user("s1", [{"text": "<state_snapshot>goal</state_snapshot>"}])
+    agreed = gemini("s2", [{"text": "Got it."}])
+    history = [snapshot, agreed, user("m3", "c"), gemini("m4", "masked")]
+    found = records(
+        lines(
+            META,
+            user("m1", "a"),
+            gemini("m2", "b"),
+            user("m3", "c"),
+            gemini("m4", "d"),
+            {"$set": {"messages": history, "lastUpdated": "2026-01-02T03:06:05.000Z"}},
+            {"$set": {"messages": history}},
+            user("m5", "e"),
+        )
+    )
+    assert said(found) == ["user: a", "assistant: b", "user: c", "assistant: d", "user: e"]
+    assert [(one.summary, one.first_kept, one.line) for one in folded(found)] == [
+        ("<state_snapshot>goal</state_snapshot>", "m3", 6)
+    ]
+
+
+def test_a_history_that_only_lacks_its_end_was_taken_back():
+    found = records(
+        lines(
+            META,
+            user("m1", "a"),
+            gemini("m2", "b"),
+            user("m3", "c"),
+            {"$set": {"messages": [user("m1", "a")]}},
+        )
+    )
+    assert said(found) == ["user: a"]
+    assert about(found, "branches") == [{"branches": 1, "messages": 2}]
+
+
+def test_a_history_that_the_file_begins_with_is_read():
+    found = records(lines({**META, "messages": [user("m1", "a"), gemini("m2", "b")]}, user("m3", "c")))
+    assert said(found) == ["user: a", "assistant: b", "user: c"]
+
+
+def test_a_last_line_that_was_cut_off_is_a_warning_with_its_line():
+    found = records(lines(META, user("m1", "a")) + b'{"id": "m2", "type": "gem')
+    assert said(found) == ["user: a"]
+    assert [(one.line, "ends inside" in one.text) for one in warned(found)] == [(3, True)]
+
+
+def test_a_document_that_was_cut_off_is_an_error_with_its_line():
+    raw = document(user("m1", "a"), user("m2", "b"))
+    with pytest.raises(FormatError, match="not JSON") as caught:
+        records(raw[:-40])
+    assert caught.value.line > 1
+
+
+def test_a_document_without_messages_is_an_error():
+    with pytest.raises(FormatError, match="list of messages"):
+        records(json.dumps({**META, "messages": 3}, indent=1).encode())
+
+
+def test_a_chat_that_quotes_gemini_is_not_taken_for_one():
+    quoted = {"messages": [{"role": "user", "content": '"projectHash": "x", "info": {'}]}
+    assert sniff(json.dumps(quoted, indent=2).encode()) == "json"
