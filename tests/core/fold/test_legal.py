@@ -14,7 +14,14 @@ from tests.support.talk import (
     user,
 )
 
-from foldline.core.fold.legal import Progress, UnansweredStays, WholeBatches, fits_rule, legal_cuts
+from foldline.core.fold.legal import (
+    Progress,
+    UnansweredStays,
+    WholeBatches,
+    allowed,
+    fits_rule,
+    legal_cuts,
+)
 from foldline.core.fold.pairing import pair
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message
@@ -22,8 +29,8 @@ from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import Fold
 
 
-def allowed(invariant, *messages: Message) -> list[int]:
-    return sorted(invariant.legal(entries(*messages), pair(messages)))
+def alone(invariant, *messages: Message) -> list[int]:
+    return allowed(len(messages), invariant.forbidden(entries(*messages), pair(messages)))
 
 
 def legal(*messages: Message) -> list[int]:
@@ -35,39 +42,39 @@ def legal(*messages: Message) -> list[int]:
 
 def test_no_cut_falls_between_a_call_and_its_results():
     talk = [user(), calls("a", "b"), tool("a"), tool("b"), assistant("ok")]
-    assert allowed(WholeBatches(), *talk) == [0, 1, 4, 5]
+    assert alone(WholeBatches(), *talk) == [0, 1, 4, 5]
 
 
 def test_no_cut_falls_beside_a_developer_message_inside_a_batch():
-    assert allowed(WholeBatches(), calls("a", "b"), tool("a"), developer(), tool("b")) == [0, 4]
+    assert alone(WholeBatches(), calls("a", "b"), tool("a"), developer(), tool("b")) == [0, 4]
 
 
 def test_everything_after_an_open_batch_belongs_to_it():
-    assert allowed(WholeBatches(), user(), calls("a", "b"), tool("a"), reminder()) == [0, 1]
+    assert alone(WholeBatches(), user(), calls("a", "b"), tool("a"), reminder()) == [0, 1]
 
 
 def test_a_batch_that_was_given_up_ends_with_its_last_result():
-    assert allowed(WholeBatches(), calls("a", "b"), tool("a"), user("stop"), user("now")) == [0, 2, 3, 4]
-    assert allowed(WholeBatches(), calls("a"), user("stop")) == [0, 1, 2]
+    assert alone(WholeBatches(), calls("a", "b"), tool("a"), user("stop"), user("now")) == [0, 2, 3, 4]
+    assert alone(WholeBatches(), calls("a"), user("stop")) == [0, 1, 2]
 
 
 def test_a_result_without_a_call_binds_nothing():
-    assert allowed(WholeBatches(), user(), tool("nobody"), assistant("ok")) == [0, 1, 2, 3]
+    assert alone(WholeBatches(), user(), tool("nobody"), assistant("ok")) == [0, 1, 2, 3]
 
 
 # ---- what is not yet answered stays
 
 
 def test_a_cut_keeps_every_message_that_no_reply_has_seen():
-    assert allowed(UnansweredStays(), user(), assistant("ok"), user("a"), user("b")) == [0, 1, 2]
-    assert allowed(UnansweredStays(), user(), assistant("ok")) == [0, 1, 2]
-    assert allowed(UnansweredStays(), user(), calls("a"), tool("a")) == [0, 1, 2]
-    assert allowed(UnansweredStays()) == [0]
+    assert alone(UnansweredStays(), user(), assistant("ok"), user("a"), user("b")) == [0, 1, 2]
+    assert alone(UnansweredStays(), user(), assistant("ok")) == [0, 1, 2]
+    assert alone(UnansweredStays(), user(), calls("a"), tool("a")) == [0, 1, 2]
+    assert alone(UnansweredStays()) == [0]
 
 
 def test_a_cut_folds_something():
-    assert allowed(Progress(), user(), assistant("ok")) == [1, 2]
-    assert allowed(Progress()) == []
+    assert alone(Progress(), user(), assistant("ok")) == [1, 2]
+    assert alone(Progress()) == []
 
 
 # ---- all of them

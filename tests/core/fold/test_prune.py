@@ -279,3 +279,14 @@ class Tallying:
 
 def test_ten_times_the_messages_are_counted_about_ten_times_as_often():
     assert _counted_to_prune(1_000) <= 11 * _counted_to_prune(131)
+
+
+@given(st.text(max_size=120), st.text(max_size=30), st.booleans())
+def test_a_result_is_left_alone_only_where_its_placeholder_is_no_smaller(text, name, failed):
+    answer = ToolResult("c", (Text(text),), is_error=failed)
+    asked = call("c", name, command="run")
+    messages = [user("go"), assistant("", asked), Message("user", (answer,)), assistant("done")]
+    counted = [(message, message_tokens(message)) for message in messages]
+    pruning = prune(entries(counted), POLICY, WINDOW, 180_000, OFFLINE, date=DATE)
+    freed = OFFLINE.count(text) - OFFLINE.count(placeholder(answer, asked, DATE))
+    assert pruning.freed == max(0, freed)

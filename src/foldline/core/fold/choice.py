@@ -14,6 +14,7 @@ from foldline.core.fold.pairing import Pairing
 from foldline.core.fold.shrink import least_tokens, shrink
 from foldline.core.log.entries import Edit, Said
 from foldline.core.log.messages import Message, Opaque, Part, Thinking
+from foldline.core.log.steps import finishes
 from foldline.core.measure.tokens import Counter
 from foldline.core.measure.window import Window
 
@@ -174,7 +175,7 @@ def _quotes(older: Sequence[Said], tokens: int, most: int) -> list[Said]:
 
 def open_loop(kept: Sequence[Said]) -> int:
     """Return the index at which an unfinished tool loop starts; the length where none is open."""
-    if not kept or (kept[-1].message.role == "assistant" and not kept[-1].message.calls):
+    if not kept or (kept[-1].message.role == "assistant" and finishes(kept[-1].message)):
         return len(kept)
     prompts = [i for i, entry in enumerate(kept) if entry.message.is_prompt and not entry.message.results]
     start = prompts[-1] + 1 if prompts else 0

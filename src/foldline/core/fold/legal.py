@@ -5,7 +5,8 @@ A cut at index i keeps the messages from i on. Legal indices lie between 0 and t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import Protocol
 
 from foldline.core.decide.policy import CutRule
@@ -16,37 +17,36 @@ from foldline.core.log.entries import Said
 class Invariant(Protocol):
     """Something that a cut must not break."""
 
-    def legal(self, kept: Sequence[Said], pairing: Pairing, /) -> set[int]:
-        """Return the indices at which a cut does not break it."""
+    def forbidden(self, kept: Sequence[Said], pairing: Pairing, /) -> Iterable[range]:
+        """Return the stretches of indices at which a cut breaks it, each within 0 to the number of messages."""
         ...
 
 
 class WholeBatches:
     """Calls and results live or die together: no cut inside a batch, nor inside what waits for one."""
 
-    def legal(self, kept: Sequence[Said], pairing: Pairing, /) -> set[int]:
-        """Return the indices that split no batch."""
-        inside: set[int] = set()
+    def forbidden(self, kept: Sequence[Said], pairing: Pairing, /) -> Iterable[range]:
+        """Return the inside of every batch; all that follows the start of an open one is inside."""
+        current = pairing.current
         for batch in pairing.batches:
-            end = len(kept) if batch is pairing.current else batch.end
-            inside.update(range(batch.start + 1, end + 1))
-        return set(range(len(kept) + 1)) - inside
+            end = len(kept) if batch is current else batch.end
+            yield range(batch.start + 1, end + 1)
 
 
 class UnansweredStays:
     """Every message not yet answered stays in the view."""
 
-    def legal(self, kept: Sequence[Said], _pairing: Pairing, /) -> set[int]:
-        """Return the indices up to the first unanswered message."""
-        return set(range(unanswered_from([entry.message for entry in kept]) + 1))
+    def forbidden(self, kept: Sequence[Said], _pairing: Pairing, /) -> Iterable[range]:
+        """Return what follows the first unanswered message."""
+        yield range(unanswered_from([entry.message for entry in kept]) + 1, len(kept) + 1)
 
 
 class Progress:
     """A cut folds at least one message."""
 
-    def legal(self, kept: Sequence[Said], _pairing: Pairing, /) -> set[int]:
-        """Return every index but the first."""
-        return set(range(1, len(kept) + 1))
+    def forbidden(self, _kept: Sequence[Said], _pairing: Pairing, /) -> Iterable[range]:
+        """Return the first index alone."""
+        yield range(1)
 
 
 INVARIANTS: tuple[Invariant, ...] = (WholeBatches(), UnansweredStays(), Progress())
@@ -55,8 +55,15 @@ INVARIANTS: tuple[Invariant, ...] = (WholeBatches(), UnansweredStays(), Progress
 def legal_cuts(kept: Sequence[Said], pairing: Pairing | None = None) -> list[int]:
     """Return the legal cut indices in ascending order."""
     pairing = pairing or pair([entry.message for entry in kept])
-    first, *rest = (invariant.legal(kept, pairing) for invariant in INVARIANTS)
-    return sorted(first.intersection(*rest))
+    return allowed(len(kept), [one for each in INVARIANTS for one in each.forbidden(kept, pairing)])
+
+
+def allowed(messages: int, forbidden: Iterable[range]) -> list[int]:
+    """Return the cut indices of a list of so many messages that lie in none of the stretches, ascending."""
+    legal = bytearray(b"\1") * (messages + 1)
+    for stretch in forbidden:
+        legal[stretch.start : stretch.stop] = bytes(len(stretch))
+    return list(compress(range(messages + 1), legal))
 
 
 def fits_rule(rule: CutRule, kept: Sequence[Said], index: int) -> bool:

@@ -3,7 +3,7 @@
 An assistant message with calls opens a batch. Results answer open calls of the batch alone. A system,
 developer or injected message inside a batch waits until the batch is complete; an assistant message or
 words of the user close it, and what is still open then stays unanswered. A result that finds no open call
-is late (or an orphan).
+is late (or an orphan). An assistant message may answer its own calls: they open nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from foldline.core.log.messages import Message, ToolCall, ToolResult
+from foldline.core.log.steps import ends_in_results, own_results
 
 
 class Batch(msgspec.Struct):
@@ -47,17 +48,18 @@ class Pairing(msgspec.Struct):
     def say(self, index: int, message: Message) -> tuple[str, ...]:
         """Take the next message; return the ids of calls that it leaves unanswered for good."""
         batch = self.current
+        own = own_results(message)
         for part_index, part in enumerate(message.parts):
-            if isinstance(part, ToolResult):
+            if isinstance(part, ToolResult) and part_index not in own:
                 self._answer(batch, index, part_index, part)
         if batch is None or not batch.open or waits(message, batch):
-            self._open(index, message)
+            self._open(index, message, own)
             return ()
-        if message.results and not message.is_prompt:
+        if message.results and not message.is_prompt and not own:
             return ()
         batch.closed = True
         left = tuple(batch.open)
-        self._open(index, message)
+        self._open(index, message, own)
         return left
 
     def _answer(self, batch: Batch | None, index: int, part_index: int, part: ToolResult) -> None:
@@ -67,16 +69,20 @@ class Pairing(msgspec.Struct):
         else:
             self.late.append((index, part_index))
 
-    def _open(self, index: int, message: Message) -> None:
+    def _open(self, index: int, message: Message, own: frozenset[int]) -> None:
         if message.role != "assistant" or not message.calls:
             return
         batch = Batch(start=index, end=index, open={})
+        asked: set[str] = set()
         for part_index, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
-                if part.id in batch.open:
+                if part.id in asked:
                     self.doubled.append((index, part_index))
                 else:
+                    asked.add(part.id)
                     batch.open[part.id] = part.name
+            elif isinstance(part, ToolResult) and part_index in own:
+                del batch.open[part.call_id]
         self.batches.append(batch)
 
 
@@ -98,10 +104,11 @@ def pair(messages: Sequence[Message]) -> Pairing:
 def unanswered_from(messages: Sequence[Message]) -> int:
     """Return the index of the first message not yet answered; the length where everything is.
 
-    Unanswered are user messages and results after the last assistant message, and an open batch with it.
+    Unanswered are user messages and results after the last assistant message, an open batch with it, and a
+    message that ends with the results of its own calls.
     """
     last = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "assistant"), -1)
-    if pair(messages[max(last, 0) :]).current is not None:
+    if pair(messages[max(last, 0) :]).current is not None or (last >= 0 and ends_in_results(messages[last])):
         return last
     after = range(last + 1, len(messages))
     return next((i for i in after if messages[i].role in ("user", "tool")), len(messages))

@@ -14,7 +14,8 @@ from foldline.core.fold.notes import CLEARED
 from foldline.core.fold.reads import Read, read_of, superseded
 from foldline.core.log.entries import Edit, Said
 from foldline.core.log.messages import Part, Text, ToolCall, ToolResult
-from foldline.core.measure.tokens import MESSAGE_OVERHEAD, Counter, part_tokens
+from foldline.core.log.steps import last_step
+from foldline.core.measure.tokens import CALL_OVERHEAD, MESSAGE_OVERHEAD, Counter, part_tokens
 from foldline.core.measure.window import Window
 
 LABEL_CAP = 80  # characters of a call that its placeholder names
@@ -70,10 +71,14 @@ def prune(
     exempt = frozenset(policy.prune_exempt)
     minimum = policy.prune_minimum.resolve(window, usable)
     old = _old(results, again, policy.prune_protect.resolve(window, usable))
+    # a placeholder is longer than its beginning: a result that is no longer than that frees nothing
+    least = CALL_OVERHEAD + counter.count(_opening(date))
     chosen: dict[int, Edit] = {}
     for index in sorted(again | old):
         result = results[index]
-        if result.answered and not (result.call is not None and result.call.name in exempt):
+        if result.tokens <= least or not result.answered:
+            continue
+        if result.call is None or result.call.name not in exempt:
             edit = _blanked(result, counter, date)
             if edit.saved > 0:
                 chosen[index] = edit
@@ -91,13 +96,16 @@ def _results(kept: Sequence[Said], counter: Counter) -> list[_Result]:
     found: list[_Result] = []
     for index, entry in enumerate(kept):
         sizes: list[int] | None = None
+        seen = len(entry.message.parts) if index < last_reply else 0
+        if index == last_reply:
+            seen = last_step(entry.message)
         for part_index, part in enumerate(entry.message.parts):
             if isinstance(part, ToolCall):
                 calls[part.id] = part
             elif isinstance(part, ToolResult):
                 sizes = sizes if sizes is not None else _sizes(entry, counter)
                 call = calls.get(part.call_id)
-                found.append(_Result(entry.id, part_index, part, call, sizes[part_index], index < last_reply))
+                found.append(_Result(entry.id, part_index, part, call, sizes[part_index], part_index < seen))
     return found
 
 
@@ -154,12 +162,18 @@ def _blanked(result: _Result, counter: Counter, date: str) -> Edit:
 def placeholder(result: ToolResult, call: ToolCall | None, date: str) -> str:
     """Return what stands in a blanked result's place: the date, the call, its size; an error's telling line."""
     text = result.text
-    sizes = [_lines(text)] if text else []
-    others = [part.kind for part in result.content if not isinstance(part, Text)]
-    sizes += [f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in Counts(others).items()]
-    about = ", ".join([*([_label(call)] if call is not None else []), *sizes])
+    about = [_label(call)] if call is not None else []
+    if text:
+        about.append(_lines(text))
+    if others := [part.kind for part in result.content if not isinstance(part, Text)]:
+        about += [f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in Counts(others).items()]
     error = f"; {_error_line(text)}" if result.is_error and text.strip() else ""
-    return f"{CLEARED}{date}: {about or 'empty'}{error}]"
+    return f"{_opening(date)}{', '.join(about) or 'empty'}{error}]"
+
+
+def _opening(date: str) -> str:
+    """What every placeholder of a day begins with."""
+    return f"{CLEARED}{date}: "
 
 
 def _lines(text: str) -> str:

@@ -42,14 +42,16 @@ def read_of(call: ToolCall) -> Read | None:
     if not isinstance(arguments, dict) or _changes(call.name):
         return None
     paths = [key for key in arguments if key.lower() in PATH_KEYS]
-    if len(paths) != 1 or not isinstance(arguments[paths[0]], str):
+    if len(paths) != 1 or not isinstance(path := arguments[paths[0]], str):
         return None
+    if len(arguments) == 1:
+        return Read(call.name, _plain(path), "")
     rest = {
         key: arguments[key] for key in sorted(arguments) if key != paths[0] and arguments[key] is not None
     }
     if any(map(_changes, rest)) or not _reads(rest.get("command")):
         return None
-    return Read(call.name, _plain(arguments[paths[0]]), encode(rest).decode() if rest else "")
+    return Read(call.name, _plain(path), encode(rest).decode() if rest else "")
 
 
 def _reads(command: Any) -> bool:
@@ -60,11 +62,11 @@ def _plain(path: str) -> str:
     return path.strip().removeprefix("file://").removeprefix("./")
 
 
+@lru_cache(maxsize=1_024)  # the names of tools and of their arguments: few, and asked for at every call
 def _changes(name: str) -> bool:
     return not CHANGING.isdisjoint(_words(name))
 
 
-@lru_cache(maxsize=1_024)
 def _words(name: str) -> frozenset[str]:
     """The lower-case words in a name such as `old_string`, `newText` or `str-replace`."""
     spaced = "".join(f" {c}" if c.isupper() else c if c.isalnum() else " " for c in name)

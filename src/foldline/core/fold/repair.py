@@ -82,7 +82,8 @@ def _pieces(index: int, message: Message, owners: dict[tuple[int, int], int]) ->
     for at, part in enumerate(message.parts):
         if isinstance(part, ToolResult) and (index, at) not in owners:
             continue
-        batch = owners.get((index, at))
+        owner = owners.get((index, at))
+        batch = owner if owner != index else None  # it stands in the message of its call: it stays there
         last = pieces[-1] if pieces else None
         if last is not None and last.batch == batch and last.first + len(last.parts) == at:
             last.parts = (*last.parts, part)

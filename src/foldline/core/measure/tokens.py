@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 from foldline.core.log.codec import encode
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.core.log.steps import STEP
 from foldline.core.measure.byteclasses import (
     BOX_LEAD,
     LEFT,
@@ -80,6 +81,11 @@ def pair_codes(data: bytes) -> bytes:
     return (left | right).to_bytes(len(data) - 1, "little")
 
 
+def _weighed(data: bytes) -> int:
+    """Return the summed weights of all neighbours in `data`."""
+    return sum(pair_codes(data).translate(WEIGHTS))
+
+
 def repeats(data: bytes) -> bool:
     """Whether a run of 16 stands in `data`: of one byte, or of a character of three bytes that may be a box's line.
 
@@ -119,10 +125,12 @@ class Offline:
             return 0
         data, runs = take_runs(text.encode("utf-8", "surrogatepass"))
         data = b"\n" + data  # a text begins with a token, as a line does
-        weight = sum(
-            sum(pair_codes(data[start : start + _STEP + 1]).translate(WEIGHTS))
-            for start in range(0, len(data) - 1, _STEP)
-        )
+        if len(data) <= _STEP:
+            weight = _weighed(data)
+        else:
+            weight = sum(
+                _weighed(data[start : start + _STEP + 1]) for start in range(0, len(data) - 1, _STEP)
+            )
         return max(1, round(weight / 255 + runs))
 
 
@@ -181,6 +189,8 @@ def part_tokens(part: Part, counter: Counter) -> int:
             return CALL_OVERHEAD + sum(part_tokens(inner, counter) for inner in content)
         case Media():
             return media_tokens(part)
+        case Opaque(kind=kind) if kind == STEP:
+            return 0
         case _:
             return opaque_tokens(part, counter)
 
