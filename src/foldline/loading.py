@@ -156,9 +156,9 @@ def _theirs(record: Folded, at: int, keys: dict[str, int], counter: Counter) -> 
     first = keys.get(record.first_kept) if record.first_kept is not None else None
     return _Boundary(
         at=at,
-        checkpoint=make_checkpoint(record.summary, preset("foldline"), counter),
+        checkpoint=make_checkpoint(record.summary, preset("foldline"), counter, number=record.number or 1),
         first_kept=first,
-        receipt=Receipt(reason="imported", tokens_before=record.tokens_before or 0),
+        receipt=Receipt(reason="imported", tokens_before=record.tokens_before or 0, origin=record.data),
         when=record.at,
     )
 

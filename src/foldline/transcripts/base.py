@@ -36,7 +36,8 @@ class Folded(msgspec.Struct, frozen=True, omit_defaults=True):
     """A compaction that the agent itself made, where it stands in the file.
 
     `first_kept` is the `Heard.key` of the first message that it kept (None: it kept nothing);
-    `tokens_before` is the agent's own count.
+    `tokens_before` is the agent's own count; `number` counts its compactions from 1, where the file does;
+    `data` is what else the file says of it, in the file's words, and stays with the boundary (`Receipt.origin`).
     """
 
     summary: str
@@ -44,6 +45,8 @@ class Folded(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens_before: int | None = None
     at: float | None = None
     line: int = 0
+    number: int | None = None
+    data: dict[str, Any] = {}
 
 
 class About(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -59,6 +59,12 @@ def rewindable(stream: BinaryIO, name: str = "") -> BinaryIO:
     return cast("BinaryIO", io.BufferedReader(_Unzipped(stream, name), 1024 * 1024))
 
 
+def path_of(stream: BinaryIO) -> Path | None:
+    """Return the path that a stream was opened by; None for one that is no named file."""
+    name = getattr(stream, "name", None)
+    return Path(name) if isinstance(name, str) and name else None
+
+
 def _seeks(stream: BinaryIO) -> bool:
     """Whether the stream can be rewound."""
     try:
@@ -72,9 +78,13 @@ class _Unzipped(io.RawIOBase):
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
         self._stream = stream
-        self._name = name
+        self._where = name
         self._file = gzip.GzipFile(fileobj=stream, mode="rb")
         self.cut_off = False
+
+    @property
+    def name(self) -> object:
+        return getattr(self._stream, "name", None)
 
     def readable(self) -> bool:
         return True
@@ -95,7 +105,7 @@ class _Unzipped(io.RawIOBase):
             self.cut_off = True
             return 0
         except (OSError, zlib.error) as error:
-            raise FormatError(f"is a broken gzip file: {error}", where=self._name) from error
+            raise FormatError(f"is a broken gzip file: {error}", where=self._where) from error
         buffer[: len(data)] = data
         return len(data)
 

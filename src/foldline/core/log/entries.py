@@ -34,7 +34,8 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a boundary did. Token figures are Foldline's own count, system prompt and tools included.
 
     `reason` is manual, threshold, overflow, model_switch, agent or target; `created_at` is ISO 8601 UTC;
-    `by_category` maps a category to [tokens before, tokens after].
+    `by_category` maps a category to [tokens before, tokens after]. `origin` is what another agent's file
+    says of a boundary that the agent made, in the file's words.
     """
 
     reason: str
@@ -53,6 +54,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     price: float | None = None
     duration_ms: float = 0.0
     notes: tuple[str, ...] = ()
+    origin: dict[str, Any] = {}
 
 
 class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True):
