@@ -1,0 +1,80 @@
+"""The steps of an assistant message that holds the results of its own calls.
+
+In some dialects one message is a whole turn: call, result, text, call, result, text. The order of its parts is
+the truth: a step is what the model said at a time, its calls, and their results behind it.
+"""
+
+from __future__ import annotations
+
+from foldline.core.log.messages import Message, Opaque, Part, ToolCall, ToolResult
+
+STEP = "step-start"
+"""The kind of an Opaque part that marks where a step begins; it says nothing to a model."""
+
+
+def is_step(part: Part) -> bool:
+    """Whether a part is the mark of a step's beginning."""
+    return isinstance(part, Opaque) and part.kind == STEP
+
+
+def own_results(message: Message) -> frozenset[int]:
+    """Return the indices of the results that answer a call standing before them in the same message.
+
+    Only an assistant's message has any, and none of Anthropic's, where results belong to the user's turn. Of
+    calls that share an id the first counts.
+    """
+    native = message.native
+    if message.role != "assistant" or not message.results or (native and native.dialect == "anthropic"):
+        return frozenset()
+    waiting: set[str] = set()
+    asked: set[str] = set()
+    found: set[int] = set()
+    for index, part in enumerate(message.parts):
+        if isinstance(part, ToolCall) and part.id not in asked:
+            asked.add(part.id)
+            waiting.add(part.id)
+        elif isinstance(part, ToolResult) and part.call_id in waiting:
+            waiting.remove(part.call_id)
+            found.add(index)
+    return frozenset(found)
+
+
+def steps(message: Message) -> list[tuple[int, int]]:
+    """Return the (start, stop) part indices of a message's steps, in order; they cover all its parts.
+
+    A step begins at a mark, and where the model speaks again behind a result. Calls behind a result without
+    either are parallel ones, each recorded with its result.
+    """
+    own = own_results(message)
+    starts = [0]
+    answered = False
+    for index, part in enumerate(message.parts):
+        speaks = index not in own and not isinstance(part, ToolCall | Opaque)
+        if is_step(part) or (answered and speaks):
+            starts += [index] if index else []
+            answered = False
+        answered = answered or index in own
+    return list(zip(starts, [*starts[1:], len(message.parts)], strict=True))
+
+
+def last_step(message: Message) -> int:
+    """Return the index of the part with which the last step begins that says, calls or answers anything."""
+    if not message.results:
+        marks = [index for index, part in enumerate(message.parts) if is_step(part)]
+        if not marks:
+            return 0
+    for start, stop in reversed(steps(message)):
+        if any(not isinstance(part, Opaque) for part in message.parts[start:stop]):
+            return start
+    return 0
+
+
+def finishes(message: Message) -> bool:
+    """Whether a message ends with words: its last step calls no tool."""
+    return not any(isinstance(part, ToolCall) for part in message.parts[last_step(message) :])
+
+
+def ends_in_results(message: Message) -> bool:
+    """Whether a message ends with results of its own calls, to which the model said nothing yet."""
+    own = own_results(message)
+    return bool(own) and max(own) >= last_step(message)
