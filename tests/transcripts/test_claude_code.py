@@ -212,6 +212,47 @@ def test_a_compaction_that_kept_messages_names_the_first_and_one_without_a_summa
     assert said(found) == ["user: a", "user: b", "user: c"]
 
 
+def test_a_compaction_may_name_any_line_of_the_first_message_that_it_kept():
+    def session(head):
+        file = File()
+        file.user("a", key="first")
+        file.reply("m1", text("b"), key="reply")
+        file.reply("m1", {"type": "tool_use", "id": "t1", "name": "ls", "input": {}}, key="call")
+        file.user([{"type": "tool_result", "tool_use_id": "t1", "content": "x"}], key="result")
+        file.add("system", subtype="turn_duration", key="silent")
+        file.user("c", key="last")
+        file.add(
+            "system",
+            subtype="compact_boundary",
+            compactMetadata={"preservedMessages": {"uuids": [head, "last"]}},
+        )
+        file.user("Summary", isCompactSummary=True)
+        return folded(file.read())[0].first_kept
+
+    assert [session(key) for key in ("first", "call", "silent", "nowhere")] == [
+        "first",
+        "reply",
+        "last",
+        None,
+    ]
+
+
+def test_results_that_are_stored_beside_the_file_are_named():
+    told = "<persisted-output>\nOutput too large (20.1KB). Full output saved to: /s/tool-results/t1.txt\n\nPreview"
+    file = File()
+    file.user("a")
+    file.reply("m1", *({"type": "tool_use", "id": call, "name": "ls", "input": {}} for call in ("t1", "t2")))
+    shown = [{"type": "text", "text": told.replace("t1", "t2")}]
+    file.user([{"type": "tool_result", "tool_use_id": "t1", "content": told}])
+    file.user([{"type": "tool_result", "tool_use_id": "t2", "content": shown}])
+    found = file.read()
+    assert about(found, "stored_beside") == [
+        {"call": "t1", "file": "/s/tool-results/t1.txt"},
+        {"call": "t2", "file": "/s/tool-results/t2.txt"},
+    ]
+    assert heard(found)[-1].message.results[0].text == told
+
+
 def test_the_newest_branch_counts_and_the_others_are_named():
     file = File()
     start = file.user("a")

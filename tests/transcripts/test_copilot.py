@@ -5,7 +5,7 @@ import json
 from tests.transcripts.reading import about, folded, heard, lines, records, said, warned
 
 from foldline import dialects
-from foldline.core.log.messages import Media, Opaque, Thinking
+from foldline.core.log.messages import Media, Thinking
 from foldline.transcripts import sniff
 
 START = {
@@ -76,7 +76,9 @@ def test_messages_calls_and_results_are_read_in_order():
     assert message.stop == "tools"
     assert message.usage is None  # the file has only what was written, not the size of the context
     assert [part.text for part in message.parts if isinstance(part, Thinking)] == ["Hm."]
-    assert [part.data[0]["data"] for part in message.parts if isinstance(part, Opaque)] == ["sealed"]
+    assert json.loads(message.native.raw)["reasoning_opaque"] == [
+        {"type": "reasoning.encrypted", "data": "sealed"}
+    ]
     assert heard(found)[1].key == "u1"
     assert heard(found)[1].at == 1767323046.0
     payloads = [json.loads(record.message.native.raw) for record in heard(found)]

@@ -88,13 +88,23 @@ def test_messages_calls_and_results_are_read_in_order(indent):
     message = heard(found)[1].message
     assert (message.usage, message.model, message.stop) == (Usage(40, 60, 3, 12), "m-1", "tools")
     assert [part.text for part in message.parts if isinstance(part, Thinking)] == ["Hm."]
-    sealed = next(part for part in message.parts if isinstance(part, Opaque))
-    assert sealed.data == [
-        {"type": "reasoning.encrypted", "data": "sealed", "provider": "openai", "id": "rs_1"}
-    ]
+    sealed = [{"type": "reasoning.encrypted", "data": "sealed", "provider": "openai", "id": "rs_1"}]
+    assert json.loads(message.native.raw)["reasoning_opaque"] == sealed
     assert [record.message.results[0].is_error for record in heard(found)[2:4]] == [False, True]
     assert (heard(found)[0].key, heard(found)[0].at) == ("msg_1", 1767323046.0)
     assert valid(found)
+
+
+def test_sealed_thoughts_without_words_are_kept_once():
+    thought = {
+        "type": "reasoning",
+        "text": "",
+        "metadata": {"openai": {"reasoningEncryptedContent": "sealed"}},
+    }
+    found = records(document(user("msg_1", text("go")), reply("msg_2", thought, thought, text("Done."))))
+    sealed = [part for part in heard(found)[1].message.parts if isinstance(part, Opaque)]
+    assert [len(part.data) for part in sealed] == [1]
+    assert not any(isinstance(part, Thinking) for part in heard(found)[1].message.parts)
 
 
 def test_a_message_of_several_steps_is_read_step_by_step():

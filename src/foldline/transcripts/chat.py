@@ -33,12 +33,17 @@ def reply(
     calls: Sequence[dict[str, Any]],
     details: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Write what a model said, thought and called; `details` are its sealed thoughts."""
+    """Write what a model said, thought and called; `details` are its sealed thoughts.
+
+    Beside thoughts in words they are a signature, which costs no tokens and is no part of what was said; alone
+    they are the thoughts. The same ones are kept once: some agents repeat them with every paragraph.
+    """
     payload: dict[str, Any] = {"role": "assistant", "content": text or None}
     if thinking:
         payload["reasoning_content"] = thinking
     if details:
-        payload["reasoning_details"] = list(details)
+        known = {encode(one["data"]): one for one in reversed(details)}
+        payload["reasoning_opaque" if thinking else "reasoning_details"] = list(known.values())[::-1]
     if calls:
         payload["tool_calls"] = list(calls)
     elif not text:

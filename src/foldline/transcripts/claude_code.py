@@ -62,6 +62,8 @@ class _Teller:
         self._calls: set[str] = set()  # of the reply told last
         self._results: list[Row] = []  # answers to it, to be told as one message
         self._boundary: Row | None = None
+        self._stands_in: dict[str, str] = {}  # a line's key -> the key of the message that it is a part of
+        self._silent: list[str] = []  # keys of lines without a message; they stand for the next one
 
     def take(self, row: Row) -> Iterator[Record]:
         """Take the next line of the file; yield what is complete by it."""
@@ -117,6 +119,8 @@ class _Teller:
     def _tell(self, row: Row) -> Iterator[Record]:
         """Tell a line that is no reply."""
         kind = row.value.get("type")
+        if kind != "user":
+            self._silent.append(self._index.keys[row.number])
         if kind == "user":
             yield from self._tell_user(row)
         elif kind == "attachment":
@@ -126,6 +130,8 @@ class _Teller:
 
     def _tell_user(self, row: Row) -> Iterator[Record]:
         answers = written.result_ids(row.value)
+        for call, path in written.stored_beside(row.value):
+            yield About("stored_beside", {"call": call, "file": path}, row.number)
         if answers and self._calls.issuperset(answers):
             if self._results and not _only_results(self._results[-1]):
                 yield from self._end_results()
@@ -152,7 +158,7 @@ class _Teller:
         told = boundary.value if boundary else {}
         tokens = count_or_none(mapping(told.get("compactMetadata")).get("preTokens"))
         head = preserved_head(told)
-        kept = head if self._index.has(head) else None
+        kept = self._stands_in.get(head, head) if self._index.has(head) else None
         yield Folded(heard.message.text, kept, tokens, at=heard.at, line=row.number)
 
     def _tell_attachment(self, row: Row) -> Iterator[Record]:
@@ -198,10 +204,14 @@ class _Teller:
         except (DialectError, RecursionError) as error:
             reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
             return Warned(first.number, f"not a message: {reason} (left out)")
+        key = self._index.keys[first.number]
+        parts = [*self._silent, *(self._index.keys[line.number] for line in lines[1:])]
+        self._stands_in.update((part, key) for part in parts if part != key)
+        self._silent.clear()
         return Heard(
             msgspec.structs.replace(message, **known),
             at=moment(lines[-1].value.get("timestamp")),
-            key=self._index.keys[first.number],
+            key=key,
             parent=text_or(first.value.get("parentUuid")) or None,
             line=first.number,
         )

@@ -9,7 +9,7 @@ from foldline.transcripts.base import Warned
 from foldline.transcripts.claude_messages import message_id, result_ids
 from foldline.transcripts.lines import Row
 from foldline.transcripts.tree import Node, Tree
-from foldline.transcripts.values import mapping, text_or
+from foldline.transcripts.values import items, mapping, text_or
 
 TREE_TYPES = ("user", "assistant", "system", "attachment", "progress")
 
@@ -130,4 +130,5 @@ class Index:
 def preserved_head(value: dict[str, Any]) -> Any:
     """The key of the first message that a compaction kept, where its boundary line names one."""
     metadata = mapping(value.get("compactMetadata"))
-    return mapping(metadata.get("preservedSegment")).get("headUuid")
+    listed = items(mapping(metadata.get("preservedMessages")).get("uuids"))
+    return mapping(metadata.get("preservedSegment")).get("headUuid") or next(iter(listed), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from foldline.core.log.messages import Usage
@@ -15,6 +16,8 @@ _STOPS = {
     "max_tokens": "length",
     "refusal": "end",
 }
+
+_STORED = re.compile(r"<persisted-output>\s*[^\n]*?saved to: ([^\n]+)")
 
 
 def message_id(value: dict[str, Any]) -> str:
@@ -30,6 +33,19 @@ def result_ids(value: dict[str, Any]) -> list[str]:
         for block in blocks
         if mapping(block).get("type") == "tool_result"
     ]
+
+
+def stored_beside(value: dict[str, Any]) -> list[tuple[str, str]]:
+    """The results of which a user line shows only the beginning: call id, and the file that holds all of it."""
+    found: list[tuple[str, str]] = []
+    for block in map(mapping, items(mapping(value.get("message")).get("content"))):
+        inner = block.get("content")
+        text = (
+            inner if isinstance(inner, str) else text_or(mapping(next(iter(items(inner)), None)).get("text"))
+        )
+        if block.get("type") == "tool_result" and (match := _STORED.match(text)):
+            found.append((text_or(block.get("tool_use_id")), match[1].strip()))
+    return found
 
 
 def call_ids(values: list[dict[str, Any]]) -> set[str]:
