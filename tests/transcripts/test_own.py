@@ -193,7 +193,10 @@ def test_a_file_of_another_form_is_refused():
 def test_a_line_nested_too_deep_or_too_long_is_named(history):
     told: list[Warned] = []
     deep = (
-        b'{"type":"noted","id":"x","parent":null,"kind":"k","data":{"a":' + b"[" * 5000 + b"]" * 5000 + b"}}"
+        b'{"type":"noted","id":"x","parent":null,"kind":"k","data":{"a":'
+        + b"[" * 200_000
+        + b"]" * 200_000
+        + b"}}"
     )
     assert list(load(io.BytesIO(written(history) + deep + b"\n"), warn=told.append)) == history
     assert "nested" in told[0].text

@@ -129,7 +129,7 @@ def test_what_the_user_and_the_assistant_said_is_never_shortened():
 
 def test_arguments_that_did_not_parse_or_nest_too_deeply_are_written_all_the_same():
     deep = []
-    for _ in range(5_000):
+    for _ in range(200_000):
         deep = [deep]
     message = assistant("", call("a", "bash", '{"command": "ls'), call("b", "x", v=deep, n=None))
     text = serialize([Said("s", None, message, "")], result_cap=100, thinking=True)
