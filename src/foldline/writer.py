@@ -100,7 +100,7 @@ class Writer:
                 entry = said(one, parent=parent, said_key=key, tokens=tokens, at=time.time())
                 entries.append(entry)
                 parent, key = entry.id, entry.said_key
-            calls = tuple(call.id for call in message.calls)
+            calls = tuple(call.id for call in message.calls if call.id not in answered)
             still_open = calls if message.role == "assistant" else () if cut_short else left
         return entries
 

@@ -241,7 +241,7 @@ class Fold:
         left = self.pairing.say(index, message)
         if left and batch is not None:
             self._emit(self._unanswered(left, entry.id))
-            if not message.results:
+            if not message.results or message.calls:
                 self._release()
         strange = [part for at, part in self.pairing.late[late:] if at == index]
         twice = [part for at, part in self.pairing.doubled[doubled:] if at == index]

@@ -94,3 +94,11 @@ def test_a_reply_that_ended_too_early_goes_on_and_a_stopped_one_waits():
     assert state(user(), assistant("and then", stop="length")) == Continuation("mid_tool", "cut_off")
     assert state(user(), assistant("", stop="error")) == Continuation("mid_tool", "cut_off")
     assert state(user(), assistant("and th", stop="aborted")) == Continuation("waiting", "aborted")
+
+
+def test_a_message_with_its_own_results_ends_or_goes_on():
+    ended = assistant("", call("c1"), result("c1", "x"), Text("All done."))
+    assert state(user(), ended) == Continuation("done")
+    assert state(user(), assistant("", call("c1"), result("c1", "x"))) == Continuation("mid_tool", "results")
+    still_open = assistant("", call("c1"), result("c1", "x"), call("c2"))
+    assert state(user(), still_open) == Continuation("mid_tool", "calls", ("c2",))

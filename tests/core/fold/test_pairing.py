@@ -1,6 +1,7 @@
 import pytest
 from tests.support.talk import (
     assistant,
+    call,
     calls,
     developer,
     image,
@@ -13,7 +14,7 @@ from tests.support.talk import (
 )
 
 from foldline.core.fold.pairing import Pairing, pair, unanswered_from, waits
-from foldline.core.log.messages import Message
+from foldline.core.log.messages import Message, Text
 
 
 def batches(*messages: Message) -> list[tuple[int, int, list[str], bool]]:
@@ -178,3 +179,38 @@ def test_a_turn_of_400_calls_is_400_batches_that_end_where_they_start():
 )
 def test_what_is_not_yet_answered_starts_at(messages, first):
     assert unanswered_from(messages) == first
+
+
+def whole_turn(*parts) -> Message:
+    return Message("assistant", parts)
+
+
+def test_a_message_may_answer_its_own_calls():
+    turn = whole_turn(call("a"), result("a"), Text("and"), call("b"), result("b"))
+    pairing = pair([user(), turn, user()])
+    assert (pairing.current, pairing.late, pairing.doubled) == (None, [], [])
+    assert [batch.open for batch in pairing.batches] == [{}]
+    assert left(user(), turn, user("go")) == [(), (), ()]
+
+
+def test_what_a_message_leaves_open_of_its_own_calls_waits_for_results():
+    turn = whole_turn(call("a"), result("a"), call("b"))
+    assert batches(turn, tool("b")) == [(0, 1, [], False)]
+    assert left(turn, user("stop")) == [(), ("b",)]
+
+
+def test_a_message_with_its_own_results_closes_the_batch_before():
+    assert left(calls("a"), whole_turn(call("b"), result("b"))) == [(), ("a",)]
+    assert pair([calls("a"), whole_turn(call("b"), result("b"))]).current is None
+
+
+def test_an_id_used_again_in_one_message_is_doubled_and_its_second_result_late():
+    pairing = pair([whole_turn(call("a"), result("a"), call("a"), result("a"))])
+    assert (pairing.doubled, pairing.late) == ([(0, 2)], [(0, 3)])
+
+
+def test_own_results_at_the_end_are_unanswered():
+    ended = whole_turn(call("a"), result("a"), Text("done"))
+    assert unanswered_from([user(), ended]) == 2
+    assert unanswered_from([user(), whole_turn(call("a"), result("a"))]) == 1
+    assert unanswered_from([user(), ended, user()]) == 2

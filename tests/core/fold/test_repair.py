@@ -150,3 +150,12 @@ def test_nothing_is_lost_but_the_orphans_and_repairing_again_changes_nothing(mad
     calls_ = [p.id for m in messages for p in m.parts if isinstance(p, ToolCall)]
     if len(calls_) == len(set(calls_)):
         assert pair([message for _, message in done.messages]).late == []
+
+
+def test_results_in_the_message_of_their_calls_stay_where_they_are():
+    turn = Message("assistant", (call("a"), result("a"), Text("and"), call("b"), result("b"), Text("done")))
+    done = repair([user(), turn, user()])
+    assert [message for _, message in done.messages] == [user(), turn, user()]
+    assert not done.changed
+    half = Message("assistant", (call("a"), result("a"), Text("and"), call("b")))
+    assert order(user(), half, user("go"), tool("b")) == [0, 1, 3, 2]

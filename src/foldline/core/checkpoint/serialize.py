@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from foldline.core.checkpoint.redact import redact as without_secrets
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.core.log.steps import is_step
 
 TAGS = (
     "conversation",
@@ -110,6 +111,8 @@ def _blocks(
     """Yield label and content of each part of a message; `calls` learns the calls for their results to come."""
     label = "Harness" if message.injected and message.role == "user" else _LABELS[message.role]
     for part in message.parts:
+        if is_step(part):
+            continue
         if isinstance(part, Thinking):
             if thinking:
                 yield "Assistant thinking", neutral(_clean(part.text, redact=redact))

@@ -17,7 +17,7 @@ from foldline.core.checkpoint.serialize import serialize, shorten
 from foldline.core.decide.policy import Policy
 from foldline.core.ledger.facts import Ledger
 from foldline.core.log.entries import Said
-from foldline.core.log.messages import texts
+from foldline.core.log.messages import ToolCall, ToolResult, texts
 from foldline.core.measure.tokens import Counter
 
 LEAST_CAP = (
@@ -316,10 +316,10 @@ def _spans(folded: Sequence[Said]) -> list[bool]:
     edges = [0] * (len(folded) + 1)
     newest: dict[str, int] = {}
     for index, entry in enumerate(folded):
-        for result in entry.message.results:
-            if result.call_id in newest:
-                edges[newest[result.call_id]] += 1
+        for part in entry.message.parts:
+            if isinstance(part, ToolCall):
+                newest[part.id] = index
+            elif isinstance(part, ToolResult) and part.call_id in newest:
+                edges[newest[part.call_id]] += 1
                 edges[index] -= 1
-        for call in entry.message.calls:
-            newest[call.id] = index
     return [depth > 0 for depth in accumulate(edges[:-1])]

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from foldline.core.log.messages import Message, ToolCall
+from foldline.core.log.steps import finishes
 
 State = Literal["mid_tool", "waiting", "done"]
 
@@ -64,10 +65,11 @@ def continuation(messages: Sequence[Message]) -> Continuation:
     if any(message.is_prompt for message in after):
         return Continuation("mid_tool", "prompt")
     answered = {result.call_id for message in after for result in message.results}
-    still_open = tuple(call for call in reply.calls if call.id not in answered)
+    own = {result.call_id for result in reply.results}
+    still_open = tuple(call for call in reply.calls if call.id not in answered | own)
     if still_open:
         return _open(still_open)
-    if reply.calls or answered:
+    if answered or not finishes(reply):
         return Continuation("mid_tool", "results")
     return _ended(reply)
 

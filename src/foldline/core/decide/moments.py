@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from foldline.core.decide.policy import Moment
 from foldline.core.log.messages import Message
+from foldline.core.log.steps import ends_in_results
 
 GROWTH = 20  # a fruitless compaction is tried again when the view has grown by usable / GROWTH
 
@@ -11,7 +12,7 @@ GROWTH = 20  # a fruitless compaction is tried again when the view has grown by 
 def moment_of(message: Message) -> Moment | None:
     """Return the moment that a message brings about once its batch is complete."""
     if message.role == "assistant":
-        return "after_reply"
+        return "after_tools" if ends_in_results(message) else "after_reply"
     if message.results:
         return "after_tools"
     return "turn_start" if message.role == "user" else None

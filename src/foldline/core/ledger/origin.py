@@ -123,7 +123,7 @@ def prompts(entries: Sequence[Said]) -> Iterator[tuple[Said, tuple[str, ...]]]:
 
 def _expands(message: Message) -> bool:
     """Whether the next user message is the text of a command or a skill that this one names."""
-    if message.results:
+    if message.results and message.role != "assistant":  # an assistant's own results are answered in it
         return any(_SKILL.match(result.text[:100]) for result in message.results)
     if message.role != "user":
         return False

@@ -270,7 +270,7 @@ def _largest(
 def _what(message: Message, index: int, calls: dict[tuple[int, int], ToolCall]) -> str:
     """Say what a message is, in a few words."""
     answered = [calls[index, number] for number in range(len(message.parts)) if (index, number) in calls]
-    if message.results:
+    if message.results and message.role != "assistant":
         shown = ", ".join(_label(call) for call in answered[:3]) or "no call asked for it"
         return f"tool result: {shown}{', ...' if len(answered) > 3 else ''}"
     if message.calls and not message.text:
