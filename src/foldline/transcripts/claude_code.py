@@ -63,7 +63,7 @@ class _Teller:
         self._results: list[Row] = []  # answers to it, to be told as one message
         self._boundary: Row | None = None
         self._stands_in: dict[str, str] = {}  # a line's key -> the key of the message that it is a part of
-        self._silent: list[str] = []  # keys of lines without a message; they stand for the next one
+        self._silent: list[int] = []  # lines without a message; each stands for the next one
 
     def take(self, row: Row) -> Iterator[Record]:
         """Take the next line of the file; yield what is complete by it."""
@@ -120,7 +120,7 @@ class _Teller:
         """Tell a line that is no reply."""
         kind = row.value.get("type")
         if kind != "user":
-            self._silent.append(self._index.keys[row.number])
+            self._silent.append(row.number)
         if kind == "user":
             yield from self._tell_user(row)
         elif kind == "attachment":
@@ -205,9 +205,10 @@ class _Teller:
             reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
             return Warned(first.number, f"not a message: {reason} (left out)")
         key = self._index.keys[first.number]
-        parts = [*self._silent, *(self._index.keys[line.number] for line in lines[1:])]
-        self._stands_in.update((part, key) for part in parts if part != key)
-        self._silent.clear()
+        parts = [number for number in self._silent if number < first.number]
+        self._silent = [number for number in self._silent if number > first.number]
+        parts += [line.number for line in lines[1:]]
+        self._stands_in.update((self._index.keys[number], key) for number in parts)
         return Heard(
             msgspec.structs.replace(message, **known),
             at=moment(lines[-1].value.get("timestamp")),

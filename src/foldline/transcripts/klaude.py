@@ -11,6 +11,7 @@ from foldline.transcripts import klaude_messages as written
 from foldline.transcripts.base import About, Folded, Record, Warned
 from foldline.transcripts.beside import beside
 from foldline.transcripts.lines import Row, rows
+from foldline.transcripts.shapes import is_klaude
 from foldline.transcripts.source import path_of
 from foldline.transcripts.values import count_or_none, mapping, moment, text_or
 
@@ -19,12 +20,6 @@ _RESULT = "ToolResultMessage"
 _CHECKPOINT = re.compile(r"<system-reminder>Checkpoint (\d+)</system-reminder>")
 _SESSION = ("id", "work_dir", "created_at", "updated_at", "model_config_name", "sub_agent_state")
 _SHOWN = "[Shown by the tool calls above]"
-
-
-def is_line(value: dict[str, Any]) -> bool:
-    """Whether a JSON line is an item of klaude-code's history."""
-    kind = text_or(value.get("type"))
-    return bool(re.fullmatch(r"[A-Z]\w+(Message|Entry|Item)", kind)) and isinstance(value.get("data"), dict)
 
 
 def read_klaude(stream: BinaryIO, _name: str) -> Iterator[Record]:
@@ -86,7 +81,7 @@ class _Index:
 
     def add(self, row: Row) -> None:
         """Take a line."""
-        if not is_line(row.value):
+        if not is_klaude(row.value):
             return
         kind, data = row.value["type"], mapping(row.value["data"])
         if kind == "RewindEntry":
@@ -111,9 +106,10 @@ class _Index:
 
     def _retract(self, text: int) -> None:
         """Take back the user's last message, if it is that one."""
-        places = [i for i, one in enumerate(self.items) if one.kind == "UserMessage"]
-        if places and self.items[places[-1]].text == text:
-            self._leave([self.items.pop(places[-1])])
+        places = range(len(self.items) - 1, -1, -1)
+        last = next((place for place in places if self.items[place].kind == "UserMessage"), None)
+        if last is not None and self.items[last].text == text:
+            self._leave([self.items.pop(last)])
 
     def _leave(self, gone: list[_Item]) -> None:
         messages = sum(one.kind in (*_TOLD, _RESULT) for one in gone)
@@ -144,7 +140,7 @@ class _Teller:
         """Take the next line."""
         if isinstance(item, Warned):
             yield item
-        elif not is_line(item.value):
+        elif not is_klaude(item.value):
             yield Warned(item.number, "no item of a klaude-code history: it needs type and data (left out)")
         elif (place := self._index.places.get(item.number)) is not None:
             if item.value["type"] in (*_TOLD, "CompactionEntry"):
@@ -192,7 +188,9 @@ class _Teller:
         if not isinstance(summary, str):
             return Warned(line, "a compaction without a summary (left out)")
         kept = None if first is None else self._index.first_told(first, place)
-        more = {key: data[key] for key in ("details", "kept_items_brief", "first_kept_index") if data.get(key)}
+        more = {
+            key: data[key] for key in ("details", "kept_items_brief", "first_kept_index") if data.get(key)
+        }
         before, at = count_or_none(data.get("tokens_before")), moment(data.get("created_at"))
         return Folded(summary, kept, before, at=at, line=line, data=more)
 

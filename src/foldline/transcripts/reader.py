@@ -9,8 +9,10 @@ from typing import BinaryIO
 from foldline.errors import FormatError
 from foldline.transcripts.base import MAX_LINE, Record, Warned
 from foldline.transcripts.claude_code import read_claude_code
+from foldline.transcripts.coop import read_coop
 from foldline.transcripts.copilot import read_copilot
 from foldline.transcripts.gemini import read_gemini
+from foldline.transcripts.klaude import read_klaude
 from foldline.transcripts.messages import read_json, read_jsonl
 from foldline.transcripts.opencode import read_opencode
 from foldline.transcripts.own import read_own
@@ -33,6 +35,8 @@ _READERS: dict[str, Callable[[BinaryIO, str], Iterator[Record]]] = {
     "copilot-cli": read_copilot,
     "gemini-cli": read_gemini,
     "opencode": read_opencode,
+    "klaude-code": read_klaude,
+    "coop": read_coop,
 }
 
 

@@ -6,11 +6,13 @@ import re
 from typing import Any
 
 from foldline.errors import FormatError
+from foldline.transcripts import shapes
 from foldline.transcripts.lines import Unreadable, parse
 from foldline.transcripts.values import text_or
 
 FORMATS = (
     "json", "jsonl", "foldline", "plain", "pi", "claude-code", "copilot-cli", "gemini-cli", "opencode",
+    "klaude-code", "coop",
 )  # fmt: skip
 """The formats that `read` knows: a JSON list or object of messages, JSON lines of messages, Foldline's own, ..."""
 
@@ -130,6 +132,8 @@ def _kind_of(value: dict[str, Any]) -> str:
         return "copilot-cli"
     if not role and (_claude(value, kind) or _pi(value, kind)):
         return "claude-code" if _claude(value, kind) else "pi"
+    if agent := shapes.of_line(value):
+        return agent
     if role in _PLAIN_ROLES and "content" not in value and ("text" in value or "calls" in value):
         return "plain"
     if role:
