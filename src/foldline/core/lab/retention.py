@@ -1,0 +1,306 @@
+"""Retention: how much of what a recorded future used a view still carries.
+
+A recorded session is cut. What its later tool calls address, although nothing but the past had told it, is
+what a view at the cut has to carry. Five shares say how much it does; `docs/replay.md` defines them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any, cast
+
+import msgspec
+
+from foldline.core.lab.entities import Entity, Places, Reading, entities, phrases, quoted
+from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
+
+FAR = 0.1  # what was last met before this newest share of the past is far
+RARE = 2  # past messages at most that name a rare entity
+LEAST_HANDLES = 5  # handles that a cut must need, or its score says nothing
+CHARACTERS = 4  # of a token, in the sizes and ages of this score
+FRAME = 4  # tokens around a message
+
+LONG = 600  # characters from which on an argument is a text that was written, whatever its name
+# Arguments that hold what is being written; all others address something.
+_BODY_NAMES = (
+    "content contents new_content old_content file_text text body code patch patchText input insert_text edits "
+    "old_string new_string old_str new_str oldText newText oldString newString "
+    "prompt message instruction description explanation reasoning thought plan todos "
+    "questions answers title subject activeForm"
+)
+_BODIES = frozenset(_BODY_NAMES.split())
+
+BEFORE_USE = 600  # characters of the reply before that belong to a first use
+NEAR_USE, NEAR_PAST, NEAR_VIEW = 400, 160, 240  # characters around a mention in which a binding word stands
+FEW, MANY = 6, 40  # mentions that are looked at
+BOUND_BY = 2  # words at least that bind an entity to what it was about
+_WORD = re.compile(r"(?<![\w/.#-])[A-Za-z][a-z]{3,}(?![\w/-]|\.\w)")  # not in a path, a name or a number
+# Words that agents say about anything: they bind an entity to nothing.
+_EMPTY_WORDS = (
+    "about after already also because been before being between both call calls check code command "
+    "content could does done each edit error false file files first from have here input into just "
+    "like line lines look looking made make makes more most name need needs next none null only other "
+    "output over path read result results should some still sure text than that their them then there "
+    "these they this those tool true type update updated used uses using very what when where which "
+    "while will with would write your"
+)
+_EMPTY = frozenset(_EMPTY_WORDS.split())
+
+
+class Need(msgspec.Struct, frozen=True):
+    """What was needed of one entity: whether a call addressed it, and where the past and the future met it.
+
+    `age` is how many tokens (characters / 4) stand behind its last mention in the past, `mentions` how many
+    past messages name it, `step` which future message used it first.
+    """
+
+    addressed: bool
+    age: int
+    mentions: int
+    step: int
+
+
+class Demand(msgspec.Struct, frozen=True):
+    """What the future of one cut needed, and what a view has to say to have it all."""
+
+    past_tokens: int
+    needs: dict[Entity, Need]
+    handles: frozenset[Entity]
+    far: frozenset[Entity]
+    rare: frozenset[Entity]
+    bindings: dict[Entity, frozenset[str]]
+    common: frozenset[str] = frozenset()
+
+    @property
+    def telling(self) -> bool:
+        """Whether enough was needed for a score to say something."""
+        return len(self.handles) >= LEAST_HANDLES
+
+
+class Scores(msgspec.Struct, frozen=True):
+    """Five shares between 0 and 1; None where nothing of the kind was needed."""
+
+    handle: float | None = None
+    far: float | None = None
+    far_bound: float | None = None
+    far_rare: float | None = None
+    steps: float | None = None
+
+
+class Spoken(msgspec.Struct, frozen=True):
+    """A message as the score reads it: its text (results included, thinking not) and calls; `answers` are call ids."""
+
+    role: str
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    rendered: str = ""
+    answers: tuple[str, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """The size, in characters / 4."""
+        return len(self.rendered) // CHARACTERS + FRAME
+
+
+def spoken(message: Message) -> Spoken:
+    """Return a message as the score reads it."""
+    parts = (part.text for part in message.parts if isinstance(part, Text | ToolResult))
+    text, calls = "\n".join(parts), message.calls
+    answers = tuple(result.call_id for result in message.results)
+    role = "tool" if answers and not message.text.strip() else message.role
+    written = (f"\n{call.name}({_arguments(call)})" for call in calls)
+    return Spoken(role, text, calls, text + "".join(written), answers)
+
+
+def _arguments(call: ToolCall) -> str:
+    if isinstance(call.arguments, str):
+        return call.arguments
+    return json.dumps(call.arguments, ensure_ascii=False)
+
+
+def rendered(messages: Iterable[Message]) -> str:
+    """Return the text of a view as the score reads it."""
+    return "\n".join(spoken(message).rendered for message in messages)
+
+
+# ---- what was needed
+
+
+def demand(
+    past: Sequence[Spoken], future: Sequence[Spoken], common: AbstractSet[str] = frozenset()
+) -> Demand:
+    """Return what the calls of `future` used that stands in `past` and that nobody told them anew.
+
+    `common` are names that say nothing, being met in many unrelated projects.
+    """
+    texts = [message.rendered for message in past]
+    reading, places = Reading("\n".join(texts), common), Places(texts)
+    sizes = [message.tokens for message in past]
+    total = sum(sizes)
+    behind = _behind(sizes)
+    needs: dict[Entity, Need] = {}
+    for entity, (addressed, step) in _used(future, common).items():
+        met = sorted({places.index(at) for at in reading.mentions(entity)})
+        if met:
+            needs[entity] = Need(addressed, behind[met[-1]], len(met), step)
+    handles = frozenset(entity for entity, need in needs.items() if need.addressed)
+    far = frozenset(entity for entity in handles if needs[entity].age > FAR * total)
+    return Demand(
+        past_tokens=total,
+        needs=needs,
+        handles=handles,
+        far=far,
+        rare=frozenset(entity for entity in far if needs[entity].mentions <= RARE),
+        bindings=_bindings(far, reading, future, common),
+        common=frozenset(common),
+    )
+
+
+def _behind(sizes: Sequence[int]) -> list[int]:
+    """Return the tokens that stand behind each message."""
+    found, after = [0] * len(sizes), 0
+    for index in range(len(sizes) - 1, -1, -1):
+        found[index] = after
+        after += sizes[index]
+    return found
+
+
+def _used(future: Sequence[Spoken], common: AbstractSet[str]) -> dict[Entity, tuple[bool, int]]:
+    """Return what calls used before anything but the assistant named it: whether addressed, and in which message."""
+    told: set[Entity] = set()
+    used: dict[Entity, tuple[bool, int]] = {}
+    for step, message in enumerate(future):
+        if message.role != "assistant":
+            told |= entities(message.text) - used.keys()
+            if message.role != "tool":
+                told |= quoted(message.text)
+            continue
+        for entity, addressed in called(message.calls).items():
+            if entity in told or entity.key in common or "REDACTED" in entity.key:
+                continue
+            before = used.get(entity)
+            used[entity] = (addressed or (before is not None and before[0]), before[1] if before else step)
+    return used
+
+
+def called(calls: Iterable[ToolCall]) -> dict[Entity, bool]:
+    """Return what the arguments of calls name, and whether one of them addresses it."""
+    found: dict[Entity, bool] = {}
+    for call in calls:
+        for body, text in _argument_texts(call.arguments, body=False):
+            named = entities(text)
+            if not body:
+                named |= set(phrases(text))
+            for entity in named:
+                found[entity] = found.get(entity, False) or not body
+    return found
+
+
+def _argument_texts(value: Any, *, body: bool) -> Iterator[tuple[bool, str]]:
+    """Yield every value of arguments as text, and whether it is a body; names of arguments are never yielded."""
+    if isinstance(value, dict):
+        for key, inner in cast("dict[str, Any]", value).items():
+            yield from _argument_texts(inner, body=body or key in _BODIES)
+    elif isinstance(value, list):
+        for inner in cast("list[Any]", value):
+            yield from _argument_texts(inner, body=body)
+    elif value is not None and not isinstance(value, bool):
+        text = str(value)
+        yield body or "<<" in text or len(text) > LONG, text
+
+
+# ---- what an entity was about
+
+
+def _bindings(
+    wanted: AbstractSet[Entity], past: Reading, future: Sequence[Spoken], common: AbstractSet[str]
+) -> dict[Entity, frozenset[str]]:
+    """Return the words that stand near an entity in the past and around its first use, where there are enough."""
+    found: dict[Entity, frozenset[str]] = {}
+    for entity, text in _first_uses(wanted, future).items():
+        use = _near(Reading(text, common), entity, NEAR_USE, FEW)
+        shared = use & _near(past, entity, NEAR_PAST, MANY) if use else use
+        if len(shared) >= BOUND_BY:
+            found[entity] = frozenset(shared)
+    return found
+
+
+def _first_uses(wanted: AbstractSet[Entity], future: Sequence[Spoken]) -> dict[Entity, str]:
+    found: dict[Entity, str] = {}
+    before = ""
+    for message in future:
+        if message.role == "assistant":
+            for entity in called(message.calls):
+                if entity in wanted and entity not in found:
+                    found[entity] = f"{before} {message.rendered}"
+            before = message.text[-BEFORE_USE:]
+    return found
+
+
+def _near(reading: Reading, entity: Entity, span: int, most: int) -> set[str]:
+    """Return the telling words around the first mentions of an entity."""
+    found: set[str] = set()
+    for count, at in enumerate(reading.spelt(entity)):
+        if count >= most:
+            break
+        around = reading.text[max(0, at - span) : at + len(entity.key) + span]
+        found.update(word.lower() for word in _WORD.findall(around))
+    return found - _EMPTY
+
+
+# ---- what a view carries of it
+
+
+def score(wanted: Demand, view: str) -> Scores:
+    """Score the text of a view (`rendered`) at the cut that `wanted` was taken at."""
+    reading = Reading(view, wanted.common)
+    there = frozenset(entity for entity in wanted.handles if reading.names(entity))
+    steps: defaultdict[int, list[bool]] = defaultdict(list)
+    for entity in wanted.handles:
+        steps[wanted.needs[entity].step].append(entity in there)
+    bound = [
+        bool(binding & _near(reading, entity, NEAR_VIEW, MANY)) for entity, binding in wanted.bindings.items()
+    ]
+    return Scores(
+        handle=_share([entity in there for entity in wanted.handles]),
+        far=_share([entity in there for entity in wanted.far]),
+        far_bound=_share(bound),
+        far_rare=_share([entity in there for entity in wanted.rare]),
+        steps=_share([all(found) for found in steps.values()]),
+    )
+
+
+def _share(found: Sequence[bool]) -> float | None:
+    return sum(found) / len(found) if found else None
+
+
+def mean(scores: Sequence[Scores]) -> Scores:
+    """Return the mean of each share over the cuts that have one."""
+
+    def of(name: str) -> float | None:
+        known = [value for one in scores if (value := getattr(one, name)) is not None]
+        return sum(known) / len(known) if known else None
+
+    return Scores(**{name: of(name) for name in Scores.__struct_fields__})
+
+
+# ---- where a session is cut
+
+
+def cut_at(messages: Sequence[Spoken], share: float) -> int | None:
+    """Return the index nearest to a share of the tokens at which no call waits and no result follows."""
+    want, before, waiting = share * sum(message.tokens for message in messages), 0, set[str]()
+    found: tuple[float, int] | None = None
+    for index, message in enumerate(messages):
+        if index and not waiting and message.role != "tool":
+            found = min(found or (float("inf"), 0), (abs(before - want), index), key=lambda pair: pair[0])
+        before += message.tokens
+        waiting |= {call.id for call in message.calls}
+        waiting -= set(message.answers)
+        if message.role == "user":
+            waiting.clear()  # calls that the user cut short
+    return found[1] if found else None

@@ -1,0 +1,70 @@
+"""From our own count to the model's tokens, learnt from what a recording says of its requests."""
+
+from __future__ import annotations
+
+import msgspec
+
+from foldline.core.log.messages import Message
+from foldline.core.measure.accounting import real_usage, scaled
+from foldline.core.measure.calibration import Calibration, update
+from foldline.core.measure.window import Floor
+
+UNSEEN_MOST = 60_000  # tokens of a system prompt and tools that no file tells; more is no prompt, but history
+
+
+class Scale(msgspec.Struct, frozen=True):
+    """How our count becomes tokens of the model: what is sent apart from the messages, in our count, and a ratio."""
+
+    apart: Floor = Floor()
+    ratio: float = 1.0
+
+    @property
+    def apart_tokens(self) -> int:
+        """The tokens of the system prompt and tools, in our count."""
+        return self.apart.system + self.apart.tools
+
+    def of(self, tokens: int) -> int:
+        """Return a count of ours in tokens of the model."""
+        return scaled(tokens, self.ratio)
+
+
+class Learner:
+    """Learns the scale of a recording, message by message.
+
+    A recorded usage says what the recorded context took. Up to the first compaction of the recording that
+    context is all that was said, so the two can be compared; later it is not known, and nothing is learnt.
+    What the first request took beyond its messages is the system prompt and the tools, where the file does
+    not hold them.
+    """
+
+    def __init__(self, apart: Floor) -> None:
+        self._apart = apart
+        self._said = 0
+        self._unseen: int | None = None
+        self._calibration = Calibration()
+        self._known = True
+        self._replying = False
+
+    @property
+    def scale(self) -> Scale:
+        """What is known by now."""
+        apart = Floor(system=self._apart.system, tools=self._apart.tools + (self._unseen or 0))
+        return Scale(apart, self._calibration.ratio)
+
+    def folded(self) -> None:
+        """The recording was compacted here."""
+        self._known = False
+
+    def hear(self, message: Message, tokens: int) -> None:
+        """Take the next message, of so many tokens in our count."""
+        usage = real_usage(message)
+        if usage is not None and self._known and not self._replying:
+            self._learn(usage.total - usage.output)
+        self._replying = message.role == "assistant"
+        self._said += tokens
+
+    def _learn(self, actual: int) -> None:
+        counted = self._apart.system + self._apart.tools + self._said
+        if self._unseen is None:
+            self._unseen = min(max(0, actual - counted), UNSEEN_MOST)
+        self._calibration = update(self._calibration, counted + self._unseen, actual)

@@ -1,0 +1,1 @@
+"""The lab: recorded sessions replayed under policies. It reads files, makes the compactions, measures, draws."""

@@ -1,0 +1,111 @@
+"""What a replay came to, as it is printed and written: one row a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from foldline.catalogue.models import Price, cost
+from foldline.core.lab.replay import Replay, Turn
+from foldline.core.lab.retention import Scores, mean
+from foldline.core.log.messages import Usage
+from foldline.lab.retained import Cut
+
+
+class PolicyReport(msgspec.Struct, frozen=True):
+    """A session under one policy: its turns, its totals, its retention (None where it was not measured)."""
+
+    policy: str
+    turns: tuple[dict[str, Any], ...]
+    totals: dict[str, Any]
+    retention: dict[str, Any] | None = None
+
+
+class SessionReport(msgspec.Struct, frozen=True):
+    """A session under every policy asked for; `window` in tokens."""
+
+    session: str
+    window: int
+    policies: tuple[PolicyReport, ...]
+    model: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def policy_report(
+    replay: Replay, price: Price | None, *, invalid: int = 0, cuts: Sequence[Cut] = ()
+) -> PolicyReport:
+    """Return what came of a replay, prices in USD where the model's are known."""
+    sums = replay.sums
+    plain, cached = usages(sums.input_tokens, sums.cache_read, sums.output_tokens)
+    totals: dict[str, Any] = {
+        "input_tokens": sums.input_tokens,
+        "output_tokens": sums.output_tokens,
+        "cache_read_tokens": sums.cache_read,
+        "calls": sums.calls,
+        "turns": len(replay.turns),
+        "price": priced(plain, price),
+        "price_cached": priced(cached, price),
+        "price_summaries": priced(sums.summaries, price),
+        "compactions": sums.compactions,
+        "prunes": sums.prunes,
+        "overflows": sums.overflows,
+        "fruitless": sums.fruitless,
+        "refused": sums.refused,
+        "invalid_views": invalid,
+        "peak": sums.peak,
+        "compaction_seconds": round(sums.seconds, 3),
+        "token_ratio": round(replay.scale.ratio, 4),
+        "apart_tokens": replay.scale.apart_tokens,
+    }
+    turns = tuple(_turn(turn, price) for turn in replay.turns if turn.calls or turn.overflows)
+    return PolicyReport(replay.policy.name, turns, totals, _retention(cuts))
+
+
+def usages(sent: int, read: int, output: int) -> tuple[Usage, Usage]:
+    """Return what is paid for without and with prompt caching: what is not read from the cache is written to it."""
+    return Usage(input=sent, output=output), Usage(cache_read=read, cache_write=sent - read, output=output)
+
+
+def priced(usage: Usage, price: Price | None) -> float | None:
+    """Return USD, None where no price is known."""
+    return round(cost(usage, price), 6) if price is not None else None
+
+
+def _turn(turn: Turn, price: Price | None) -> dict[str, Any]:
+    plain, cached = usages(turn.input_tokens, turn.cache_read, turn.output_tokens)
+    found = msgspec.to_builtins(turn)
+    found["cache_read_tokens"] = found.pop("cache_read")
+    if not turn.fills:
+        found.pop("fills")
+    return {**found, "price": priced(plain, price), "price_cached": priced(cached, price)}
+
+
+def _retention(cuts: Sequence[Cut]) -> dict[str, Any] | None:
+    """Return the mean of the cuts whose view could be sent, and every cut; None where none could be scored."""
+    if not cuts:
+        return None
+    sendable = [cut.scores for cut in cuts if cut.scores is not None]
+    return {**shares(mean(sendable)), "cuts": [_cut(cut) for cut in cuts]}
+
+
+def _cut(cut: Cut) -> dict[str, Any]:
+    scores = shares(cut.scores) if cut.scores is not None else dict.fromkeys(shares(Scores()))
+    return {
+        "message": cut.message,
+        "past_tokens": cut.past_tokens,
+        "view_tokens": cut.view_tokens,
+        "fits": cut.fits,
+        "folds": cut.folds,
+        **scores,
+    }
+
+
+def shares(scores: Scores) -> dict[str, float | None]:
+    """Return the five shares by the names that the score gives them."""
+    return {name.replace("_", "-"): _rounded(getattr(scores, name)) for name in Scores.__struct_fields__}
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)

@@ -1,0 +1,89 @@
+"""Retention of a replay: where a session is cut, what was needed there, and what each policy's view says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib import resources
+from typing import Self
+
+import msgspec
+
+from foldline.core.lab.replay import Replay
+from foldline.core.lab.retention import Demand, Scores, Spoken, cut_at, demand, rendered, score, spoken
+from foldline.core.log.entries import Said
+from foldline.core.view import native_items
+from foldline.dialects.edits import applied
+
+MOST_TOKENS = 4_000_000  # of a session that is held in memory to find out what its future needed
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """One view, scored: before which message, how large the past and the view were, in tokens of four characters.
+
+    `folds` counts the boundaries made before it. A view that does not fit into the window was never sent:
+    it has no scores.
+    """
+
+    message: int
+    past_tokens: int
+    view_tokens: int
+    fits: bool
+    folds: int
+    scores: Scores | None = None
+
+
+class Needed(msgspec.Struct, frozen=True):
+    """What the session needed at one cut."""
+
+    message: int
+    wanted: Demand
+
+    def scored(self, replay: Replay) -> Cut:
+        """Score the view of a replay as it stands."""
+        sent = (applied(message, edits) for message, edits in native_items(replay.fold.view()))
+        text = rendered(message for message in sent if message is not None)
+        fits = replay.fits
+        folds = replay.sums.compactions + replay.sums.prunes
+        scores = score(self.wanted, text) if fits else None
+        return Cut(self.message, self.wanted.past_tokens, len(text) // 4, fits, folds, scores)
+
+
+class Cuts:
+    """The cuts of one session."""
+
+    def __init__(self, needed: Sequence[Needed], warnings: Sequence[str] = ()) -> None:
+        self.warnings = tuple(warnings)
+        self._needed = {one.message: one for one in needed}
+
+    @classmethod
+    def of(cls, steps: Iterable[object], shares: Sequence[float], most: int = MOST_TOKENS) -> Self:
+        """Read a session and find out what was needed at its cuts, given as shares of its tokens.
+
+        A cut at which fewer than five handles were needed says nothing and is left out; so are all cuts of a
+        session of more than `most` tokens, which would not fit into memory twice.
+        """
+        said: list[Spoken] = []
+        size = 0
+        for step in steps:
+            if isinstance(step, Said):
+                said.append(spoken(step.message))
+                size += said[-1].tokens
+                if size > most:
+                    return cls((), [f"retention is not measured above {most:,} tokens"])
+        places = {place for share in shares if (place := cut_at(said, share)) is not None}
+        found = [
+            Needed(place, demand(said[:place], said[place:], common_names())) for place in sorted(places)
+        ]
+        return cls([one for one in found if one.wanted.telling])
+
+    def at(self, message: int) -> Needed | None:
+        """Return the cut before a message, if there is one."""
+        return self._needed.get(message)
+
+
+@cache
+def common_names() -> frozenset[str]:
+    """Return the names that say nothing: those that calls of at least three unrelated projects used."""
+    text = (resources.files("foldline.lab") / "common_names.txt").read_text(encoding="utf-8")
+    return frozenset(line for line in text.splitlines() if line and not line.startswith("# "))

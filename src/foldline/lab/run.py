@@ -1,0 +1,192 @@
+"""One session file replayed under several policies: read once, counted once, folded for each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from foldline.catalogue import Catalogue
+from foldline.catalogue.models import Price
+from foldline.core.decide.policy import Policy
+from foldline.core.lab.replay import Replay
+from foldline.core.lab.sizes import Learner
+from foldline.core.log.entries import Said
+from foldline.core.measure.tokens import OFFLINE, Counter
+from foldline.core.measure.window import Floor, Window
+from foldline.core.plan import Outcome, plan
+from foldline.core.view import native_items
+from foldline.dialects import get
+from foldline.errors import FloorExceeded, InputError
+from foldline.executor import execute, run_sync
+from foldline.lab.report import PolicyReport, SessionReport, policy_report
+from foldline.lab.retained import Cut, Cuts
+from foldline.lab.source import Step, steps
+from foldline.stateless import apart, window_for
+from foldline.summarizers.offline import OfflineSummarizer
+from foldline.transcripts import About, Folded, Warned, read
+
+WINDOW = 200_000  # tokens of context, where neither the call nor the file nor its model names another
+EVERY = 200  # messages between two reports of progress
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """How to replay: the policies, the window (None: the file's, or its model's), and what to measure beside it.
+
+    `cuts` are shares of a session at which retention is measured, none to leave it out; `fills` keeps what
+    filled the window; `models` are a user's own limits and prices.
+    """
+
+    policies: tuple[Policy, ...]
+    window: int | None = None
+    model: str | None = None
+    cuts: tuple[float, ...] = ()
+    fills: bool = False
+    models: dict[str, dict[str, Any]] = {}
+
+
+class Facts(msgspec.Struct):
+    """What a file says of its session before the first message that counts."""
+
+    window: Window
+    price: Price | None
+    model: str | None = None
+    dialect: str = "openai-chat"
+    apart: Floor = Floor()
+
+
+def replay_file(
+    file: str, wanted: Wanted, tick: Callable[[int], None] = lambda _: None, *, counter: Counter = OFFLINE
+) -> SessionReport:
+    """Replay a session file under every policy asked for; `tick` is told how many messages were taken.
+
+    Raises FormatError for what cannot be read, InputError for a file without messages.
+    """
+    name = "standard input" if file == "-" else file
+    facts = _facts(file, wanted, counter)
+    cuts = Cuts.of(_steps(file, counter), wanted.cuts) if wanted.cuts else None
+    running = Running(facts, wanted, counter, cuts)
+    for step in _steps(file, counter):
+        running.take(step)
+        if running.said % EVERY == 0:
+            tick(running.said)
+    if not running.said:
+        raise InputError(f"{name}: there is no message in it")
+    warnings = [*running.warnings, *(cuts.warnings if cuts is not None else ())]
+    return SessionReport(name, facts.window.context, running.finish(), facts.model, tuple(warnings))
+
+
+def _steps(file: str, counter: Counter) -> Iterator[Step]:
+    return steps(read(file), counter)
+
+
+def _facts(file: str, wanted: Wanted, counter: Counter) -> Facts:
+    """Read the beginning of a file, up to its first message, for its model, its window and its system prompt."""
+    told: dict[str, Any] = {}
+    for record in read(file):
+        if not isinstance(record, About):
+            break
+        told.update(record.data)
+    catalogue = Catalogue(overrides=wanted.models)
+    model = wanted.model or told.get("model")
+    context = wanted.window or _whole(told.get("window"))
+    known = model is not None and catalogue.look_up(model).known
+    window = window_for(model if known else None, context or (None if known else WINDOW), catalogue)
+    return Facts(
+        window=window,
+        price=catalogue.price_of(model),
+        model=model,
+        dialect=told.get("dialect", "openai-chat"),
+        apart=apart(told.get("system"), told.get("tools"), counter),
+    )
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+class Running:
+    """All replays of one file, side by side."""
+
+    def __init__(self, facts: Facts, wanted: Wanted, counter: Counter, cuts: Cuts | None = None) -> None:
+        self.said = 0
+        self.warnings: list[str] = []
+        self._facts = facts
+        self._counter = counter
+        self._cuts = cuts
+        self._learner = Learner(facts.apart)
+        self._summarizer = OfflineSummarizer(counter)
+        self._runs = [
+            _Run(Replay(policy, facts.window, counter, model=facts.model, fills=wanted.fills))
+            for policy in wanted.policies
+        ]
+
+    def take(self, step: Step) -> None:
+        """Take the next thing that the file holds."""
+        if isinstance(step, Said):
+            self._say(step)
+        elif isinstance(step, Folded) or (isinstance(step, About) and step.kind == "boundary"):
+            self._learner.folded()
+        elif isinstance(step, Warned):
+            self.warnings.append(f"line {step.line}: {step.text}" if step.line else step.text)
+
+    def _say(self, entry: Said) -> None:
+        self._learner.hear(entry.message, entry.tokens)
+        cut = self._cuts.at(self.said) if self._cuts is not None else None
+        for run in self._runs:
+            run.replay.scale = self._learner.scale
+            if cut is not None:
+                run.cuts.append(cut.scored(run.replay))
+            self._compact(run, entry)
+            run.replay.say(entry)
+        self.said += 1
+
+    def _compact(self, run: _Run, entry: Said) -> None:
+        while (ask := run.replay.due(entry.message)) is not None:
+            run.check(self._facts.dialect)
+            started = time.perf_counter()
+            outcome: Outcome | None = None
+            try:
+                asked = plan(run.replay.fold, ask, self._counter)
+                outcome = run_sync(execute(asked, self._summarizer))
+            except FloorExceeded:
+                pass  # counted as refused
+            run.replay.settle(outcome, time.perf_counter() - started)
+            run.check(self._facts.dialect)
+
+    def finish(self) -> tuple[PolicyReport, ...]:
+        """Return what came of each replay."""
+        for run in self._runs:
+            run.check(self._facts.dialect)
+        return tuple(
+            policy_report(run.replay, self._facts.price, invalid=run.invalid, cuts=run.cuts)
+            for run in self._runs
+        )
+
+
+class _Run:
+    """One replay, and what is measured of it from outside."""
+
+    def __init__(self, replay: Replay) -> None:
+        self.replay = replay
+        self.cuts: list[Cut] = []
+        self.invalid = 0
+
+    def check(self, dialect: str) -> None:
+        """Count a view that the strict validator of its dialect refuses.
+
+        Between two boundaries a view only grows: whole before and after each, and at the end, is whole always.
+        """
+        view: Sequence[Any] = self.replay.fold.view()
+        if view:
+            codec = get(dialect)
+            rendered = codec.render(native_items(view), whole=True)
+            self.invalid += bool(codec.validate(rendered.messages, rendered.system))
+
+
+def is_file(path: str) -> bool:
+    """Whether a path names something that can be read as a session file."""
+    return path == "-" or Path(path).is_file()

@@ -1,0 +1,61 @@
+"""A session file as a stream of entries, in memory that does not grow with the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from foldline.core.fold.repair import repair
+from foldline.core.log.entries import Said
+from foldline.core.log.log import said
+from foldline.core.log.messages import Message
+from foldline.core.measure.tokens import Counter, message_tokens
+from foldline.transcripts import About, Folded, Heard, Record, Warned
+
+HELD_MOST = 256  # messages that are held back for the result of a call
+
+Step = Said | Folded | About | Warned
+
+
+def steps(records: Iterable[Record], counter: Counter) -> Iterator[Step]:
+    """Yield the entries of a transcript as they were said, and what the file tells beside them.
+
+    Results go to their calls, as when a file is loaded, where they stand at most `HELD_MOST` messages behind;
+    one that comes later is an orphan, left out with a warning.
+    """
+    chain = _Chain(counter)
+    held: list[Heard] = []
+    waiting: set[str] = set()
+    for record in records:
+        if not isinstance(record, Heard):
+            yield record
+            continue
+        held.append(record)
+        waiting |= {call.id for call in record.message.calls}
+        waiting -= {result.call_id for result in record.message.results}
+        if not waiting or len(held) >= HELD_MOST:
+            yield from chain.ordered(held)
+            held, waiting = [], set[str]()
+    yield from chain.ordered(held)
+
+
+class _Chain:
+    """Entries, chained as they would be in a log."""
+
+    def __init__(self, counter: Counter) -> None:
+        self._counter = counter
+        self._parent: str | None = None
+        self._key = ""
+
+    def ordered(self, held: list[Heard]) -> Iterator[Step]:
+        """Yield the entries of some messages with every result behind its call."""
+        repaired = repair([one.message for one in held])
+        for index, call in repaired.orphans:
+            yield Warned(held[index].line, f"a result that no call asked for: {call} (left out)")
+        for index, message in repaired.messages:
+            yield self._say(message, held[index].at)
+
+    def _say(self, message: Message, at: float | None) -> Said:
+        tokens = message_tokens(message, self._counter)
+        entry = said(message, parent=self._parent, said_key=self._key, tokens=tokens, at=at)
+        self._parent, self._key = entry.id, entry.said_key
+        return entry
