@@ -53,7 +53,8 @@ class About(msgspec.Struct, frozen=True, omit_defaults=True):
     """A fact about the session that is no message.
 
     `kind` is format (always the first record: format, version, dialect), session, title, model, thinking,
-    system, tools, branches, label, queued, boundary (a compaction without a summary) or another name of the file's own.
+    system, tools, window (tokens that a recording is to be replayed in), note, branches, label, queued,
+    boundary (a compaction without a summary) or another name of the file's own.
     """
 
     kind: str

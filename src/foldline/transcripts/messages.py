@@ -75,7 +75,7 @@ def _header(value: dict[str, Any]) -> bool:
 
 def _around(holder: dict[str, Any], line: int) -> Iterator[About]:
     """What an object or header line says beside the messages."""
-    for kind in ("title", "model", "system", "tools"):
+    for kind in ("title", "model", "window", "note", "system", "tools"):
         if holder.get(kind):
             yield About(kind, {kind: holder[kind]}, line)
 
