@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import statistics
 import time
 from typing import Any
 
 import foldline
 from foldline.core.log.entries import Checkpoint, Compacted, Receipt
-from sessions import prompt, reply
-from table import Row
+from sessions import Talk, prompt, reply
+from table import Row, cpu
 
 SIZES = (1_000, 10_000, 100_000)
 TURNS = 100
+MESSAGES = 10_000
 KEPT = 20  # messages behind each boundary
 
 
@@ -82,6 +84,32 @@ async def measured(policy: str, *, usage: bool, folds: bool, sizes: tuple[int, .
     return found
 
 
+async def handed_out(natives: list[Any]) -> tuple[float, float]:
+    """Return the CPU time, in seconds, of a context that folds nothing, and of writing it down as JSON."""
+    async with foldline.open("memory://", "bench", window=10**10) as session:
+        await session.append(*natives)
+        view = await session.context()
+        times: list[float] = []
+        for _ in range(20):
+            start = time.process_time()
+            await session.context()
+            times.append(time.process_time() - start)
+    return min(times), cpu(lambda: json.dumps(view))
+
+
+def copies() -> list[Row]:
+    """Handing out a view copies it: what that costs beside the least that a caller does with it."""
+    texts = [one for n in range(0, MESSAGES, 2) for one in (prompt(n), reply(n))]
+    found: list[Row] = []
+    for name, natives in (("texts", texts), ("with tool calls", Talk().messages(MESSAGES))):
+        taken, written = asyncio.run(handed_out(natives))
+        found += [
+            Row(f"context of {len(natives):,} messages, {name}", taken * 1e3, "ms"),
+            Row(f"the same / json.dumps of it, {name}", taken / written, "x"),
+        ]
+    return found
+
+
 def rows(policy: str, *, usage: bool, folds: bool, sizes: tuple[int, ...]) -> list[Row]:
     found = asyncio.run(measured(policy, usage=usage, folds=folds, sizes=sizes))
     name = f"turn, {policy}, {'usage' if usage else 'no usage'}"
@@ -112,4 +140,5 @@ def main(*, full: bool = False) -> list[Row]:
         *rows("foldline", usage=False, folds=False, sizes=sizes),
         *rows("foldline", usage=True, folds=False, sizes=sizes),
         *rows("klaude", usage=False, folds=False, sizes=sizes),
+        *copies(),
     ]

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from io import BytesIO
+from itertools import chain
 from typing import Any, Self
 
 import msgspec
@@ -34,7 +35,7 @@ from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Floor, Window
 from foldline.core.plan import floor_of, plan
 from foldline.core.view import Item, Kept, native_items, sized
-from foldline.dialects import get
+from foldline.dialects import decode_all, get
 from foldline.dialects.growing import Growing
 from foldline.dialects.whose import certain, joined, reply_dialect
 from foldline.errors import CallsOpen, FloorExceeded, InputError
@@ -125,7 +126,7 @@ class Session:
         if self.setup.dialect:
             return self.setup.dialect
         fold = self._log.fold
-        entries = (*reversed(fold.kept), *reversed(fold.quoted), *reversed(fold.leading))
+        entries = chain(reversed(fold.kept), reversed(fold.quoted), reversed(fold.leading))
         newest = next((e.message.native for e in entries if e.message.native is not None), None)
         return newest.dialect if newest is not None else self._log.dialect or "openai-chat"
 
@@ -218,14 +219,23 @@ class Session:
         """Decode messages; one that any dialect could have written is read as those around it are."""
         own = [None if isinstance(message, Message) else certain(message) for message in messages]
         usual = self.setup.dialect or next((name for name in reversed(own) if name), None) or self.dialect
-        return [
-            message
-            if isinstance(message, Message)
-            else get(name).decode_reply(message)
-            if (name := reply_dialect(message)) is not None
-            else get(self.setup.dialect or known or usual).decode(message)
-            for message, known in zip(messages, own, strict=True)
-        ]
+        read: list[Message] = []
+        run: list[Any] = []  # messages of one dialect, not read yet
+        whose = ""
+        for message, known in zip(messages, own, strict=True):
+            reply = None if isinstance(message, Message) else reply_dialect(message)
+            name = "" if isinstance(message, Message) or reply else self.setup.dialect or known or usual
+            if run and name != whose:
+                read += decode_all(run, whose)
+                run = []
+            whose = name
+            if isinstance(message, Message):
+                read.append(message)
+            elif reply is not None:
+                read.append(get(reply).decode_reply(message))
+            else:
+                run.append(message)
+        return [*read, *(decode_all(run, whose) if run else ())]
 
     # ---- context
 

@@ -46,7 +46,7 @@ def test_marks_that_a_caller_makes_do_not_stay(made):
     items = fold.items()
     whole = copy.deepcopy(growing.messages(dialect, items))
     for message in growing.messages(dialect, items):
-        if isinstance(message["content"], list):
+        if isinstance(message.get("content"), list):
             message["content"][-1]["cache_control"] = {"type": "ephemeral"}
             message["content"].append("more")
         message["mark"] = True
@@ -105,9 +105,33 @@ def test_a_message_without_a_native_form_is_rendered_with_its_neighbours():
 
 
 def test_a_copy_shares_nothing_that_can_be_changed():
-    value = {"a": [{"b": [1, None, True, "text"]}], "c": {"d": {}}}
+    value = {"a": [{"b": [1, None, True, "text", 2**70, -0.0]}], "c": {"d": {}}}
     made = copied(value)
     assert made == value
     made["a"][0]["b"].append(2)
     made["c"]["d"]["e"] = 1
-    assert value == {"a": [{"b": [1, None, True, "text"]}], "c": {"d": {}}}
+    assert value == {"a": [{"b": [1, None, True, "text", 2**70, -0.0]}], "c": {"d": {}}}
+
+
+def nests(value: Any) -> list[Any]:
+    """Every list and dict in a value, itself included."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [*([value] if isinstance(value, dict | list) else []), *(n for v in inner for n in nests(v))]
+
+
+@given(logs(), st.sampled_from(DIALECTS), st.data())
+def test_a_change_at_any_depth_stays_with_the_list_that_it_was_made_in(made, dialect, data):
+    _, log = made
+    fold, growing = Fold(log.path(), counter=OFFLINE), Growing()
+    if fold.open_calls:
+        return
+    first, second = (growing.messages(dialect, fold.items()) for _ in range(2))
+    as_it_was = copy.deepcopy(second)
+    for place in data.draw(st.lists(st.sampled_from(nests(first)), max_size=5)):
+        if isinstance(place, dict):
+            place["cache_control"] = {"type": "ephemeral"}
+            place.pop(next(iter(place)))
+        else:
+            place.append("more")
+    assert second == as_it_was, "a list handed out before the change"
+    assert growing.messages(dialect, fold.items()) == as_it_was, "and one handed out after it"

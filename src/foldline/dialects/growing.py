@@ -1,9 +1,11 @@
-"""A view that grows, rendered turn by turn: a turn costs what it adds, and one copy of the list."""
+"""A view that grows, rendered turn by turn: a turn costs what it adds, and one copy of the messages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
+
+import msgspec
 
 from foldline.core.view import Item, Kept, native_items
 from foldline.dialects.base import get
@@ -12,7 +14,8 @@ from foldline.dialects.base import get
 class Growing:
     """The native messages of one session's view.
 
-    What is handed out are copies: a caller may mark or change its messages, the next list has none of that.
+    What is handed out are copies down to the last list and object: a caller may mark or change its messages
+    at any time, and no other list, nor the log, has any of that.
     """
 
     def __init__(self) -> None:
@@ -20,7 +23,7 @@ class Growing:
         self._items: Sequence[Item] = ()
         self._known = 0
         self._messages: list[dict[str, Any]] = []
-        self._texts: list[bool] = []  # whether a message holds texts alone: a shallow copy of it is whole
+        self._nested: list[int] = []  # the messages that hold more than texts: a shallow copy would share it
         self._extends = False
 
     def messages(self, dialect: str, items: Sequence[Item]) -> list[Any]:
@@ -34,19 +37,24 @@ class Growing:
             self._take(get(dialect).render(native_items(new)).messages)
         else:
             rendered = get(dialect).render(native_items(items), whole=True).messages
-            self._messages, self._texts = [], []
+            self._messages, self._nested = [], []
             self._take(rendered)
             self._items, self._dialect = items, dialect
             self._extends = _may_extend(items, dialect)
         self._known = len(items)
-        return [
-            dict(message) if texts else copied(message)
-            for message, texts in zip(self._messages, self._texts, strict=True)
-        ]
+        return self._copies()
 
     def _take(self, messages: Sequence[dict[str, Any]]) -> None:
+        for at, message in enumerate(messages, len(self._messages)):
+            if not all(isinstance(value, str) for value in message.values()):
+                self._nested.append(at)
         self._messages += messages
-        self._texts += [all(isinstance(value, str) for value in message.values()) for message in messages]
+
+    def _copies(self) -> list[Any]:
+        made: list[Any] = [message.copy() for message in self._messages]
+        for at in self._nested:
+            made[at] = copied(self._messages[at])
+        return made
 
 
 def _is_native(item: Item, dialect: str) -> bool:
@@ -72,9 +80,4 @@ def _may_extend(items: Sequence[Item], dialect: str) -> bool:
 
 def copied(value: Any) -> Any:
     """Return a copy of a JSON value that shares nothing which could be changed."""
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        return {key: v if isinstance(v, str) else copied(v) for key, v in fields.items()}
-    if isinstance(value, list):
-        return [copied(v) for v in cast("list[Any]", value)]
-    return value
+    return msgspec.to_builtins(value)  # new lists and dicts all the way down, made without a step of Python
