@@ -16,6 +16,7 @@ from foldline.dialects.anthropic_write import Writer, edited
 from foldline.dialects.convert import lost_fields
 from foldline.dialects.edits import applied, by_part
 from foldline.dialects.plain import block_types, count, parse, peek, read, read_any
+from foldline.dialects.steps import apart
 from foldline.dialects.values import ANTHROPIC, Problem, Rendered
 from foldline.errors import DialectError
 
@@ -97,7 +98,8 @@ class Anthropic:
                 kept = applied(message, edits, index)
                 if kept is not None:
                     lost_fields(native, writer.losses, index)
-                    writer.add(msgspec.structs.replace(kept, native=native))
+                    for said in apart(msgspec.structs.replace(kept, native=native)):
+                        writer.add(said)
                 continue
             body = parse(native.raw, index)
             if not isinstance(body, dict):

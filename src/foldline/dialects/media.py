@@ -1,4 +1,4 @@
-"""Images, documents and sound: native blocks of both dialects <-> Media."""
+"""Images, documents and sound: native blocks of the dialects <-> Media."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def from_openai(part: dict[str, Any]) -> Media | None:
     value = part.get(str(kind))
     if kind == "image_url":
         url = cast("dict[str, Any]", value).get("url") if isinstance(value, dict) else value
-        return _from_url("image", url) if isinstance(url, str) else None
+        return from_url("image", url) if isinstance(url, str) else None
     if not isinstance(value, dict):
         return None
     fields = cast("dict[str, Any]", value)
@@ -49,7 +49,7 @@ def from_openai(part: dict[str, Any]) -> Media | None:
     name = fields.get("filename")
     name = name if isinstance(name, str) else None
     if isinstance(data := fields.get("file_data"), str):
-        media = _from_url("document", data)
+        media = from_url("document", data)
         return Media("document", mime=media.mime, data=media.data, url=media.url, name=name)
     if isinstance(file_id := fields.get("file_id"), str):
         return Media("document", url=FILE_ID + file_id, name=name)
@@ -71,6 +71,35 @@ def to_openai(media: Media) -> dict[str, Any] | None:
         data = f"data:{PDF};base64,{media.data}"
         return {"type": "file", "file": {"filename": media.name or "document.pdf", "file_data": data}}
     return None
+
+
+def from_responses(part: dict[str, Any]) -> Media | None:
+    """Read an input_image or input_file part; None where it names no data, URL or file."""
+    kind = "image" if part.get("type") == "input_image" else "document"
+    name = part.get("filename")
+    name = name if isinstance(name, str) else None
+    for key in ("image_url",) if kind == "image" else ("file_data", "file_url"):
+        if isinstance(url := part.get(key), str):
+            bare = key == "file_data" and not url.startswith("data:")
+            media = Media(kind, data=url) if bare else from_url(kind, url)
+            return Media(kind, mime=media.mime, data=media.data, url=media.url, name=name)
+    file_id = part.get("file_id")
+    return Media(kind, url=FILE_ID + file_id, name=name) if isinstance(file_id, str) else None
+
+
+def to_responses(media: Media) -> dict[str, Any] | None:
+    """The part of a user message or a tool's output; None where the Responses API has none for it."""
+    if (media.url or "").startswith(FILE_ID) or not (media.data or media.url):
+        return None
+    if media.kind == "image":
+        url = media.url if media.data is None else f"data:{media.mime or 'image/png'};base64,{media.data}"
+        return {"type": "input_image", "image_url": url, "detail": "auto"}
+    if media.data is None:
+        return {"type": "input_file", "file_url": media.url} if media.kind == "document" else None
+    if media.mime != PDF:
+        return None
+    data = f"data:{PDF};base64,{media.data}"
+    return {"type": "input_file", "filename": media.name or "document.pdf", "file_data": data}
 
 
 def from_anthropic(block: dict[str, Any]) -> Media | None:
@@ -123,7 +152,8 @@ def _anthropic_source(media: Media) -> dict[str, Any] | None:
     return {"type": "base64", "media_type": media.mime, "data": media.data}
 
 
-def _from_url(kind: str, url: str) -> Media:
+def from_url(kind: str, url: str) -> Media:
+    """Read a URL as a medium: a data URL of base64 as its data and type, any other as it is."""
     head, comma, data = url.partition(",")
     if comma and head.startswith("data:") and head.endswith(";base64"):
         return Media(kind, mime=head[len("data:") : -len(";base64")], data=data)

@@ -16,6 +16,7 @@ from foldline.dialects.openai_read import role_of, slots
 from foldline.dialects.openai_rules import validate as check_rules
 from foldline.dialects.openai_write import Writer, edited
 from foldline.dialects.plain import block_types, count, parse, peek, read
+from foldline.dialects.steps import apart
 from foldline.dialects.values import OPENAI_CHAT, Problem, Rendered
 from foldline.errors import DialectError
 
@@ -90,7 +91,8 @@ class OpenAIChat:
                 kept = applied(message, edits, index)
                 if kept is not None:
                     lost_fields(native, writer.losses, index)
-                    writer.add(kept)
+                    for said in apart(kept):
+                        writer.add(said)
                 continue
             body = parse(native.raw, index)
             if edits:

@@ -7,7 +7,9 @@ from typing import Any
 import msgspec
 
 OPENAI_CHAT = "openai-chat"
+OPENAI_RESPONSES = "openai-responses"
 ANTHROPIC = "anthropic"
+UI_MESSAGE = "ui-message"
 
 FILE_ID = "file-id:"  # a Media whose url starts so is a file uploaded to its provider, known there alone
 

@@ -1,0 +1,187 @@
+"""Tool parts of UI messages: a call and its result in one part, in the form of today and in that of AI SDK 4."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from foldline.core.log import codec
+from foldline.core.log.messages import Media, Opaque, Text, ToolCall, ToolResult
+from foldline.errors import DialectError
+
+Native = dict[str, Any]
+
+DYNAMIC = "dynamic-tool"
+PREFIX = "tool-"
+OPEN = ("input-available", "approval-requested", "approval-responded")
+ANSWERED = ("output-available", "output-error", "output-denied")
+STREAMING = "input-streaming"  # the SDK never sends such a call to a model
+DENIED = "Tool execution denied."  # what the SDK tells the model where no reason was given
+
+_MEDIA = ("image", "audio", "media", "image-data", "file-data")
+_V4_STATES = ("call", "result")
+_OF_RESULTS = ("output", "errorText", "preliminary", "resultProviderMetadata")
+
+
+def is_tool(native: Native) -> bool:
+    """Whether a part is a tool part of today's form."""
+    kind = native.get("type")
+    return isinstance(kind, str) and (kind == DYNAMIC or kind.startswith(PREFIX)) and not invocation(native)
+
+
+def invocation(native: Native) -> Native | None:
+    """The call in the form of AI SDK 4: inside a tool-invocation part, or an element of `toolInvocations`."""
+    inner = native.get("toolInvocation") if native.get("type") == "tool-invocation" else None
+    if isinstance(inner, dict):
+        return cast("Native", inner)
+    return native if "type" not in native and "toolCallId" in native and "args" in native else None
+
+
+def read_tool(native: Native, index: int | None = None) -> list[ToolCall | ToolResult] | None:
+    """Read a tool part: its call, and its result where it has one.
+
+    None for what stays as it is: a call that is still streamed in (no model ever sees it), one that the
+    provider ran itself, and an unknown state. Raises DialectError where an id or a name is no text.
+    """
+    old = invocation(native)
+    if old is not None:
+        return _read_v4(old, index)
+    state = native.get("state")
+    if state not in (*OPEN, *ANSWERED) or native.get("providerExecuted") is True:
+        return None
+    call_id = _text(native, "toolCallId", index)
+    kind = str(native.get("type"))
+    name = _text(native, "toolName", index) if kind == DYNAMIC else kind[len(PREFIX) :]
+    given = native.get("input")
+    if given is None and state == "output-error":
+        given = native.get("rawInput")
+    call = ToolCall(call_id, name, arguments_of(given))
+    return [call] if state in OPEN else [call, _result(call_id, native)]
+
+
+def _read_v4(native: Native, index: int | None) -> list[ToolCall | ToolResult] | None:
+    state = native.get("state")
+    if state not in _V4_STATES:
+        return None
+    call_id = _text(native, "toolCallId", index)
+    call = ToolCall(call_id, _text(native, "toolName", index), arguments_of(native.get("args")))
+    if state == "call":
+        return [call]
+    return [call, ToolResult(call_id, *_content(native.get("result")))]
+
+
+def _result(call_id: str, native: Native) -> ToolResult:
+    state = native["state"]
+    if state == "output-available":
+        return ToolResult(call_id, *_content(native.get("output")))
+    if state == "output-error":
+        return ToolResult(call_id, _content(native.get("errorText"))[0], is_error=True)
+    approval = native.get("approval")
+    reason = cast("Native", approval).get("reason") if isinstance(approval, dict) else None
+    return ToolResult(
+        call_id, (Text(reason if isinstance(reason, str) and reason else DENIED),), is_error=True
+    )
+
+
+def arguments_of(value: Any) -> dict[str, Any] | str:
+    """The arguments of a call: an object, or text; other JSON values as their text."""
+    if value is None:
+        return {}
+    return cast("dict[str, Any] | str", value) if isinstance(value, dict | str) else json_text(value)
+
+
+def _content(output: Any) -> tuple[tuple[Text | Media | Opaque, ...], bool]:
+    """A tool's output as content, and whether it says that it is an error.
+
+    Lists of content blocks, as MCP tools return them, are texts and media; all other values are JSON text.
+    """
+    if output is None or output == "":
+        return (), False
+    if isinstance(output, str):
+        return (Text(output),), False
+    if isinstance(output, dict):
+        fields = cast("Native", output)
+        blocks = fields.get("value") if fields.get("type") == "content" else fields.get("content")
+        read = [_block(block) for block in cast("list[Any]", blocks)] if isinstance(blocks, list) else []
+        known = tuple(block for block in read if block is not None)
+        if known and len(known) == len(read) and fields.get("structuredContent") is None:
+            return known, fields.get("isError") is True
+    return (Text(json_text(output)),), False
+
+
+def _block(block: Any) -> Text | Media | None:
+    fields = cast("Native", block) if isinstance(block, dict) else {}
+    kind, text, data = fields.get("type"), fields.get("text"), fields.get("data")
+    mime = fields.get("mediaType", fields.get("mimeType"))
+    if kind == "text" and isinstance(text, str):
+        return Text(text)
+    if kind not in _MEDIA or not isinstance(data, str) or not isinstance(mime, str):
+        return None
+    return Media(kind_of(mime), mime=mime, data=data)
+
+
+def kind_of(mime: str) -> str:
+    """The kind of a medium, by its media type."""
+    kind = mime.partition("/")[0]
+    return kind if kind in ("image", "audio", "video") else "document"
+
+
+def json_text(value: Any) -> str:
+    """A value as compact JSON text."""
+    return codec.encode(value).decode("utf-8")
+
+
+def tool_part(call: ToolCall) -> Native:
+    """A new part for a call that nothing answered yet."""
+    return {
+        "type": PREFIX + call.name,
+        "toolCallId": call.id,
+        "state": "input-available",
+        "input": call.arguments,
+    }
+
+
+def with_call(native: Native, call: ToolCall) -> Native:
+    """A tool part with another id, name or arguments; all else as it was."""
+    old = invocation(native)
+    if old is not None:
+        new = {**old, "toolCallId": call.id, "toolName": call.name, "args": call.arguments}
+        return new if old is native else {**native, "toolInvocation": new}
+    new = {**native, "toolCallId": call.id}
+    new["rawInput" if native.get("input") is None and "rawInput" in native else "input"] = call.arguments
+    if native["type"] == DYNAMIC:
+        new["toolName"] = call.name
+    else:
+        new["type"] = PREFIX + call.name
+    return new
+
+
+def with_result(native: Native, output: Any, *, is_error: bool) -> Native:
+    """A tool part that is answered: by an output (any JSON value), or by the text of an error."""
+    old = invocation(native)
+    if old is not None:
+        new = {**old, "state": "result", "result": output}
+        return new if old is native else {**native, "toolInvocation": new}
+    new = without_result(native)
+    approval = native.get("approval")
+    agreed = isinstance(approval, dict) and cast("Native", approval).get("approved") is True
+    if not agreed:
+        new.pop("approval", None)
+    if is_error:
+        return {**new, "state": "output-error", "errorText": output if isinstance(output, str) else ""}
+    return {**new, "state": "output-available", "output": output}
+
+
+def without_result(native: Native) -> Native:
+    """A tool part whose call waits for its result again."""
+    old = invocation(native)
+    if old is not None:
+        new = {**{key: value for key, value in old.items() if key != "result"}, "state": "call"}
+        return new if old is native else {**native, "toolInvocation": new}
+    return {**{k: v for k, v in native.items() if k not in _OF_RESULTS}, "state": "input-available"}
+
+
+def _text(native: Native, key: str, index: int | None) -> str:
+    value = native.get(key)
+    if not isinstance(value, str):
+        raise DialectError(f"tool part: {key} must be a string", index=index)
+    return value
