@@ -27,6 +27,7 @@ class Loaded(msgspec.Struct):
     `index` maps an entry id to its place in the input (0-based among the messages); `orphans` are results
     left out because nothing called for them: (index, call id). `repaired` says that the order changed.
     Of our own form, `log` has every branch in the order of appending, and `session` is the id it had.
+    `about` is what a transcript says of itself, by kind.
     """
 
     entries: list[Entry]
@@ -42,6 +43,7 @@ class Loaded(msgspec.Struct):
     warnings: list[str] = []
     log: list[Entry] = []
     session: str | None = None
+    about: dict[str, dict[str, Any]] = {}
 
 
 class _Boundary(msgspec.Struct):
@@ -140,6 +142,7 @@ def from_records(records: Iterable[Record], counter: Counter, *, from_start: boo
     else:
         loaded = _load(messages, list(range(len(messages))), boundaries, counter, dialect, times=times)
     loaded.warnings = warnings
+    loaded.about = about
     loaded.format = about.get("format", {}).get("format", "")
     loaded.system = about.get("system", {}).get("system")
     loaded.tools = about.get("tools", {}).get("tools")
@@ -154,13 +157,25 @@ def _warning(record: Warned) -> str:
 
 def _theirs(record: Folded, at: int, keys: dict[str, int], counter: Counter) -> _Boundary:
     first = keys.get(record.first_kept) if record.first_kept is not None else None
+    ours = _through_another_tool(record.summary, counter)
     return _Boundary(
         at=at,
-        checkpoint=make_checkpoint(record.summary, preset("foldline"), counter, number=record.number or 1),
+        checkpoint=ours
+        or make_checkpoint(record.summary, preset("foldline"), counter, number=record.number or 1),
+        ledger=msgspec.to_builtins(parse(ours.summary)) if ours is not None else None,
         first_kept=first,
         receipt=Receipt(reason="imported", tokens_before=record.tokens_before or 0, origin=record.data),
         when=record.at,
     )
+
+
+def _through_another_tool(summary: str, counter: Counter) -> Checkpoint | None:
+    """Return the checkpoint of ours that another tool was given as its own summary; None for any other text."""
+    message = Message("user", (Text(summary),))
+    ours = recognise([message])
+    if ours is None:
+        return None
+    return Checkpoint(ours.text, ours.summary, pins=ours.pins, tokens=message_tokens(message, counter))
 
 
 def _load(
