@@ -50,6 +50,8 @@ FOUND = {
 VETOED = {
     "question": "Should we always use UTC here?",
     "request": "Can you make sure that no test fails",
+    "moment": "Stop, not staging!",
+    "reports": "No work here.",
     "not for good": "Don't commit yet.",
     "log or code": "main.go:12: must not be nil",
     "describes": "It always crashes when I never expected it.",

@@ -13,6 +13,7 @@ from foldline.core.ledger import (
     excerpts,
     files,
     open_work,
+    reports,
     requests,
     stale,
     survey,
@@ -32,17 +33,24 @@ def collect(entries: Sequence[Said]) -> Ledger:
     touched = files.from_uses(calls)
     base = values.base_of(survey.root(met), touched)
     made = edits.edits(calls)
+    replaced = stale.replaced_values(made)
+    choices = decisions.made(entries)
+    chosen = decisions.settled([fact for fact in choices if not stale.names_any(fact.text, replaced)])
+    turned = (fact.text for fact in decisions.turned(choices) if fact.user)
+    undone = (fact.text for fact in reports.taken_back(calls, entries))
+    gone = frozenset(excerpts.opening_of(text) for text in (*turned, *undone))
     return Ledger(
         requests=asked,
         constraints=constraints.collect(entries),
         files=touched,
         commands=commands.from_uses(calls),
         errors=errors.from_uses(calls),
-        decisions=decisions.collect(entries),
-        values=values.from_uses(calls, base, stale.replaced_values(made)),
+        decisions=chosen,
+        values=values.from_uses(calls, base, replaced),
         open=open_work.from_uses(calls, entries),
         tools=tools.from_uses(calls),
-        excerpts=excerpts.choose(entries, met, made=made, base=base),
+        reports=reports.from_uses(calls, entries, replaced),
+        excerpts=excerpts.choose(entries, met, made=made, base=base, gone=gone),
         turns=len(asked),
         messages=len(entries),
     )

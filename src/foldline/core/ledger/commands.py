@@ -11,7 +11,7 @@ import msgspec
 from foldline.core.ledger import shell
 from foldline.core.ledger.calls import Use, arguments, ends, exit_code, holds, plain, rejected, uses
 from foldline.core.ledger.facts import CommandFact
-from foldline.core.ledger.sentences import cut, word_set
+from foldline.core.ledger.sentences import clip, cut, word_set
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import ToolCall
 
@@ -22,6 +22,7 @@ COMMAND = 400
 CITED = 12
 
 _COMMAND_KEYS = ("command", "cmd", "commandline", "shellcommand", "script", "bashcommand", "argv", "commands")
+_REASON_KEYS = ("description", "explanation", "reason", "purpose", "justification")
 _SHELL_NAME = re.compile(r"bash|shell|terminal|exec|^run|command|powershell|console|process")
 _FOLDER_KEYS = ("workdir", "cwd", "workingdirectory", "dirpath", "directory", "workingdir")
 _NOT_SHELL = word_set("view create strreplace insert undoedit read write edit delete append replace")
@@ -182,6 +183,11 @@ def telling(text: str, *, failed: bool) -> str:
     return cut(rest[0] if failed else rest[-1], OUTCOME) if rest else ""
 
 
+def is_verdict(line: str) -> bool:
+    """Whether a line of output says how a run went, rather than being merely its last."""
+    return bool(_FAILED_LINE.search(line) or _PASSED_LINE.search(line))
+
+
 _ENVELOPE = re.compile(
     r"\s*(?:Exit code\b|Wall time\b|Total output lines\b|Output:|Process exited|Chunk ID|Command exited|\(no output\)|Original token|Process Group PGID|Background PIDs|Command:|Directory:|Signal:|Stderr:|Stdout:|> \S+@\S+|> [\w./-]+ |\$ )"
 )
@@ -205,8 +211,16 @@ def from_uses(calls: Iterable[Use]) -> tuple[CommandFact, ...]:
             outcome=outcome,
             uses=old.uses + 1 if old else 1,
             entries=cited(old.entries if old else (), (use.entry, use.answered_in)),
+            why=_why(use),
         )
     return tuple(found.values())
+
+
+def _why(use: Use) -> str:
+    """Return the reason given for a command: its own description, else what was said before it."""
+    args = arguments(use.call)
+    own = next((text for key in _REASON_KEYS if isinstance(text := args.get(key), str)), "")
+    return clip(own or use.why, OUTCOME)
 
 
 def speaking(calls: Sequence[Use]) -> frozenset[str]:

@@ -13,9 +13,8 @@ from functools import lru_cache
 import msgspec
 
 from foldline.core.ledger import excerpts as choosing
-from foldline.core.ledger import layout, names
+from foldline.core.ledger import layout, names, opening
 from foldline.core.ledger.facts import (
-    CommandFact,
     Excerpt,
     FileFact,
     Ledger,
@@ -24,6 +23,7 @@ from foldline.core.ledger.facts import (
     ValueFact,
 )
 from foldline.core.ledger.open_work import is_done
+from foldline.core.ledger.requests import substantial
 from foldline.core.ledger.sentences import clip
 from foldline.core.ledger.values import BASE
 
@@ -44,7 +44,8 @@ NOTHING = "(none)"
 # Shares of the budget that the parts may take beside the excerpts; what one leaves, the excerpts get.
 SHARES = {
     "goal": 0.1,
-    "done": 0.07,
+    "reports": 0.03,
+    "done": 0.04,
     "doing": 0.08,
     "blocked": 0.06,
     "decisions": 0.06,
@@ -59,6 +60,7 @@ LONG_REQUEST = 500  # characters of a request that stand at the top; its lines c
 MENTIONS = 0.15  # share of the room for excerpts that names alone may take
 IN_A_PART = 0.7  # how well a name is carried, 0 to 1, that another part of the checkpoint names
 IN_A_LIST = 0.4  # and one that only the lists of files name
+NO_FILES = 5  # times as much room that reports get where no file was changed that would say what was done
 CARRIED = 400  # excerpts that a reduced ledger keeps beside those that were written
 
 
@@ -170,13 +172,13 @@ def _fill(ledger: Ledger, room: int, count: Count, focus: str | None) -> tuple[_
     _doing(sheet, ledger, share["doing"])
     _blocked(sheet, ledger, share["blocked"])
     sheet.add("## Next Steps", _next_steps(ledger), share["next"])
-    sheet.add(
-        "## Key Decisions",
-        (f"- {clip(fact.text, 300)}" for fact in reversed(ledger.decisions)),
-        share["decisions"],
-    )
-    sheet.parts["## Key Decisions"].reverse()
-    sheet.add("### Done", _commands(ledger), share["done"])
+    rules = [fact.text for fact in ledger.constraints]
+    sheet.add("## Key Decisions", opening.decided(ledger.decisions, rules), share["decisions"])
+    chosen = sheet.parts["## Key Decisions"]
+    sheet.parts["## Key Decisions"] = opening.in_order(chosen, ledger.decisions)
+    sheet.add("### Done", opening.reported(ledger), share["reports"] * (1 if _changed(ledger) else NO_FILES))
+    sheet.parts["### Done"].reverse()
+    sheet.add("### Done", (*opening.commands(ledger), *opening.repaired(ledger.errors)), share["done"])
     sheet.add("## Critical Context", _values(ledger.values), share["values"])
     tail = _file_lists(ledger.files, base, count, min(share["files"], max(0, sheet.left)))
     sheet.used += count("\n".join(tail)) + 2 if tail else 0
@@ -186,30 +188,26 @@ def _fill(ledger: Ledger, room: int, count: Count, focus: str | None) -> tuple[_
     return sheet, picked
 
 
+def _changed(ledger: Ledger) -> bool:
+    return any(fact.status != "read" for fact in ledger.files)
+
+
 def _goal(sheet: _Sheet, ledger: Ledger, most: int) -> None:
     """The first and the newest request; a long one is cut short here, its lines compete as excerpts."""
     requests = ledger.requests
     if not requests:
         return
     size = max(80, min(most * 2, LONG_REQUEST))
-    lines = _first_and_newest(requests, size)
+    lines = opening.first_and_newest(requests, size)
     while size > SHORT_REQUEST and sum(sheet.count(line) + 1 for line in lines) > most:
         size = size * 3 // 4
-        lines = _first_and_newest(requests, size)
+        lines = opening.first_and_newest(requests, size)
     taken = sheet.add("## Goal", lines, max(most, min(sheet.left, 2 * SHORT_REQUEST)))
     sheet.parts["## Goal"].reverse()
-    between = [f"- Also asked: {clip(fact.text, 200)}" for fact in reversed(requests[1:-1])]
     at = len(sheet.parts["## Goal"])
-    sheet.add("## Goal", between, most - taken)
+    elsewhere = (fact.text for fact in (*ledger.constraints, *ledger.decisions))
+    sheet.add("## Goal", opening.between(requests, elsewhere), most - taken)
     sheet.parts["## Goal"][at:] = reversed(sheet.parts["## Goal"][at:])
-
-
-def _first_and_newest(requests: Sequence[RequestFact], size: int) -> list[str]:
-    """The two lines of a goal, the newest first: a later fold reads the first request from here."""
-    lines = [f"First request: {clip(requests[0].text, size)}"]
-    if len(requests) > 1:
-        lines.insert(0, f"Newest request: {clip(requests[-1].text, size)}")
-    return lines
 
 
 def _doing(sheet: _Sheet, ledger: Ledger, most: int) -> None:
@@ -223,9 +221,7 @@ def _doing(sheet: _Sheet, ledger: Ledger, most: int) -> None:
 
 
 def _blocked(sheet: _Sheet, ledger: Ledger, most: int) -> None:
-    calls = [
-        f"- A call was never answered: {clip(fact.text, 160)}" for fact in ledger.open if fact.kind == "call"
-    ]
+    calls = [opening.unanswered(fact) for fact in ledger.open if fact.kind == "call"]
     errors = [
         f"- {clip(fact.text, 240)}" + (f" (from `{clip(fact.source, 80)}`)" if fact.source else "")
         for fact in reversed(ledger.errors)
@@ -233,7 +229,7 @@ def _blocked(sheet: _Sheet, ledger: Ledger, most: int) -> None:
     ]
     repaired = {fact.source for fact in ledger.errors if fact.fixed}
     failed = [
-        _ran(fact)
+        opening.ran(fact)
         for fact in reversed(ledger.commands)
         if fact.passed is False and fact.command not in repaired
     ]
@@ -254,22 +250,6 @@ def _label(fact: OpenFact) -> str:
     if fact.kind != "next":
         return ""
     return ASKED_LAST if fact.state == "asked" else SAID_NEXT
-
-
-def _commands(ledger: Ledger) -> list[str]:
-    """What was run last and did not fail; then what was repaired."""
-    lines = [_ran(fact) for fact in ledger.commands[::-1] if fact.passed is not False][:10]
-    lines.extend(
-        f"- Fixed since: {clip(fact.text, 140)}" for fact in list(reversed(ledger.errors))[:12] if fact.fixed
-    )
-    return lines
-
-
-def _ran(fact: CommandFact) -> str:
-    """Write a command with its verdict."""
-    verdict = {True: "passed", False: "failed", None: "ran"}[fact.passed]
-    outcome = f": {clip(fact.outcome, 120)}" if fact.outcome else ""
-    return f"- `{clip(fact.command, 160)}` {verdict}{outcome}"
 
 
 def _values(values: Sequence[ValueFact]) -> list[str]:
@@ -308,12 +288,12 @@ def _pick(sheet: _Sheet, ledger: Ledger, focus: str | None, tail: Sequence[str])
                 covered[name.key] = IN_A_PART
     covered.update((names.path_key(path), IN_A_LIST) for line in tail for path in layout.paths_of(line))
     wanted = _focus(focus)
-    goal = "\n".join(sheet.parts["## Goal"])
+    written = "\n".join(line for lines in sheet.parts.values() for line in lines)
     pool = [
         excerpt
         for excerpt in ledger.excerpts
         if excerpt.kind not in ("latest", "mention")
-        and not (excerpt.kind == "asked" and excerpt.text.rstrip("…") in goal)
+        and not (excerpt.kind in ("asked", "said") and opening.says_already(excerpt.text, written))
     ]
     room = max(0, int(sheet.left * MENTIONS))
     indices = choosing.pick(pool, sheet.left - room, sheet.count, covered=covered, boost=wanted)
@@ -373,6 +353,12 @@ def _asked(topic: str, group: Sequence[Excerpt]) -> list[str]:
     return [f'- Asked under "{topic}":', *(f"  - {layout.item(excerpt)}" for excerpt in group)]
 
 
+def _few(requests: Sequence[RequestFact]) -> tuple[RequestFact, ...]:
+    """The first request that asks for something, and the newest."""
+    first = substantial(requests)[:1]
+    return (*first, *[fact for fact in requests if fact not in first][-20:])
+
+
 def _reduced(ledger: Ledger, picked: Sequence[Excerpt]) -> Ledger:
     """Bound the ledger: what was written, and the best of what was not."""
     written = {id(excerpt) for excerpt in picked}
@@ -384,12 +370,13 @@ def _reduced(ledger: Ledger, picked: Sequence[Excerpt]) -> Ledger:
     kept |= {id(e) for e in rest if any((e.entry, e.topic, key) in alone for key in e.names)}
     return msgspec.structs.replace(
         ledger,
-        requests=(*ledger.requests[:1], *ledger.requests[1:][-20:]),
+        requests=_few(ledger.requests),
         files=ledger.files[-300:],
         commands=ledger.commands[-60:],
         errors=ledger.errors[-60:],
         decisions=ledger.decisions[-60:],
         values=ledger.values[-80:],
         open=ledger.open[-80:],
+        reports=ledger.reports[-60:],
         excerpts=tuple(excerpt for excerpt in ledger.excerpts if id(excerpt) in kept),
     )

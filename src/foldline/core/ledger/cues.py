@@ -54,7 +54,7 @@ _ENGLISH = {
     r"(?:should|must|has to|have to|needs?|requires?)\s+\w+|\bfor (?:each|every)\b[^,.]{1,40}\bshould\b|"
     r"\b(?:before|after|in|on|with) (?:each|every)\b.{1,40}, \w+",
     "only": rf"{_CLAUSE}only\s+(?:ever\s+)?{_DO}\b|{_CLAUSE}{_DO}\s+only\b|\buse\b.{{0,40}}\bexclusively\b",
-    "not that but this": rf"{_CLAUSE}(?:use|write|prefer)\b.{{1,60}}, (?:not|never)\b|^\W*(?!ok\b|hmm|yes|no\b)[\w ]{{2,30}}, (?:not|never) (?!bad|sure|yet|really|now|that|this|it|working|good)\w+\W*$",
+    "not that but this": rf"{_CLAUSE}(?:use|write|prefer)\b.{{1,60}}, (?:not|never)\b|^\W*(?!ok\b|hmm|yes|no\b|stop\b|wait\b|hey\b|oh\b|sorry\b)[\w ]{{2,30}}, (?:not|never) (?!bad|sure|yet|really|now|that|this|it|working|good)\w+\W*$",
     "use for": r"^\W*(?:please )?use (?!the\b|this\b|that\b|an?\b|it\b)[^,.]{2,50}\bfor (?!the\b|this\b|that\b|now\b|an?\b|it\b|me\b)\w+",
     "make sure": r"\b(?:make sure|ensure|see to it|be sure)\b.{0,50}\b(?:every|each|all|any|no|never|always|not|only|nobody|nothing|"
     r"stays?|remains?|n['’]t)\b",
@@ -121,6 +121,8 @@ _VETOES = {
     "question": r"^(?!.*\b(?:can|could|would|will) (?:you (?:please )?(?:always|never|only)\b|we (?:please )?stick\b)).*[?？]\W*$|吗\W*$|呢\W*$|为什么|怎么|ですか\W*$|ますか\W*$|^\W*(?:why|what|how|who|where|when (?:did|does|do|will)|is|are|was|were|do(?! not\b)|does|did|"
     r"am i|has|have (?:you|we)|should (?:i|we)|shall|would|which|q:)\b",
     "request": r"^\W*(?:\w+[, ]+){0,3}(?:can|could|would|will) (?:you|we|i)\b(?!.*\b(?:stick to|always|never|from now on|in (?:the )?future)\b)",
+    "moment": r"^\W*(?:stop|wait|halt|hold on|hey|oh|whoa)\b[,! ]|^\W*(?:stopp?|warte|halt|arr[eê]te|attends|para|espera)\b[,!]",
+    "reports": r"^\W*no (?:[\w-]+ ){1,3}(?:here|there|today|yesterday|so far|from (?:us|me|my side)|on (?:my|our) (?:side|end))\W*$",
     "not for good": r"\b(?:yet|for now|right now|this time|at the moment|for the moment|just this once|for today|so far|until (?:i|we)|for the time being)\b|"
     r"\bjetzt noch nicht\b|\bnoch nicht\b|\bpas encore\b|\btodavía no\b|先不要|先别|暂时",
     "log or code": r"^\s*(?:[\w./-]+\.\w{1,5}:\d+|\d+\s*[:+|→-]|[>+|│╰─✓✗•]|\[\w+\]|at \S+\(|\{\"|<\w|(?-i:INFO|WARN|WARNING|ERROR|DEBUG)\b|Messages?:|--- |=== |\$ |//|/\*|#!)|"
@@ -146,7 +148,7 @@ _WEAK = frozenset(["make sure", "keep", "every", "must", "should not", "not that
 _WEAK_LONGEST = 220
 _SINGLE_TASK = re.compile(
     r"^\W*(?:(?:like|please|also|and|then|ok|okay|now|yes|so|but|next|first)\b,?\s*)*(?:let['’]?s\s+)?"
-    r"(?:update|move|review|fix|add|change|resume|implement|remove|rename|refactor|merge|revert|find|look|read|go|create|"
+    r"(?:run|rerun|start|stop|send|call|update|move|review|fix|add|change|resume|implement|remove|rename|refactor|merge|revert|find|look|read|go|create|"
     r"check|replace|restore|rerun|try|explain|tell|show|investigate|consider|propose|compare|can|could)\b"
     r"|^\W*(?:if the|since|while|because|although|for example|e\.g\.|as|given|currently|the current|in this case)\b"
     r"|\s->\s",

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
-from foldline.core.ledger.facts import DecisionFact
-from foldline.core.ledger.origin import prompts
+from foldline.core.ledger import requests
+from foldline.core.ledger.facts import DecisionFact, RequestFact
 from foldline.core.ledger.sentences import sentences, word_set
+from foldline.core.ledger.stale import names_any
+from foldline.core.ledger.words import words
 from foldline.core.log.entries import Said
 
 LONGEST = 400
@@ -32,10 +36,32 @@ _ACTOR = re.compile(
     re.IGNORECASE,
 )
 _NOT_A_CHOICE = re.compile(
-    r"[?:]\W*$|\bfor now\b|\b(?:skill|subagent|todowrite|the \w+ (?:tool|agent))\b|\bI wonder\b|^\W*(?:now|let me|first|next)\b|^\W*(?:should (?:I|we)|do you|would you|if you|could|maybe|perhaps|option \w)\b|\bor should\b|"
+    r"\bas (?:decided|discussed|agreed|planned|before)\b|[?:]\W*$|\bfor now\b|\b(?:skill|subagent|todowrite|the \w+ (?:tool|agent))\b|\bI wonder\b|^\W*(?:now|let me|first|next)\b|^\W*(?:should (?:I|we)|do you|would you|if you|could|maybe|perhaps|option \w)\b|\bor should\b|"
     r"\bwould you (?:like|prefer)\b|^\W*(?:\d+[:→]|[+>|])",
     re.IGNORECASE,
 )
+_ANSWER = re.compile(
+    r"(?:^|[:;,.!–—]\s+)(?:(?:so|then|and|but|yes|yeah|no|ok|okay|please|well|just|right)\b,? )*(?:put|use|take|go (?:with|for)|pick|"
+    r"keep|leave|make (?:it|them)|scratch|scrap|drop|skip|forget|no (?!need|idea|problem|work|worries|one\b)\w+|don['’]t|do not|let['’]s|"
+    r"raise|lower|set|stay|stick|store|call it|switch|I (?:want|prefer|stay|choose|take|['’]d)|I['’]d|option|only|both|"
+    r"(?:one|two|three) is|nimm|lass|wir nehmen|kein|prends|usa|choose|the (?:first|second|last) one)\b|^(?:用|选|不要|改)",
+    re.IGNORECASE,
+)
+"""How a sentence begins that answers a question by a choice."""
+_LISTED = re.compile(
+    r"^[^\n]*\bdecisions?\W*:\W*\n((?:[ \t]*(?:[-*+•]|\d{1,2}[.)])[^\n]+\n?)+)", re.IGNORECASE | re.MULTILINE
+)
+_SCRAPPED = re.compile(
+    r"\b(?:scratch|scrap|forget|drop|get rid of|instead of|no longer use|rather than)\s+(?:the |using |about )*([\w.-]{3,40})",
+    re.IGNORECASE,
+)
+_SETS = re.compile(
+    r"\b(?:raise|lower|set|change|increase|reduce|bump|make)\s+(?:the |our )?(?:[\w-]+ ){0,2}?([A-Za-z][\w-]{2,30}) to \S*\d|"
+    r"\bI(?:['’]ll| will)? stay with (?:the )?(\w+)",
+    re.IGNORECASE,
+)
+"""A thing that is given a number, or kept as it is: an older sentence that gives it another is settled."""
+ANSWERS = 6  # sentences of one answer that can be choices
 _WORD = re.compile(r"[A-Za-zÀ-ÿ_][\w.-]{2,}|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]{2,4}")
 _COMMON = word_set(
     "the and for use uses using used with will instead rather than over into from that this have has had not now "
@@ -59,53 +85,90 @@ def is_choice(sentence: str) -> bool:
     return bool(found) and (not _WEAK.fullmatch(found.group()) or bool(_ACTOR.search(sentence)))
 
 
-def _said(entries: Sequence[Said]) -> Iterator[tuple[str, str]]:
-    """Yield (entry id, text) of what the user and the assistant said, oldest first."""
-    mine = {entry.id: spans for entry, spans in prompts(entries)}
+def collect(entries: Sequence[Said], replaced: AbstractSet[str] = frozenset()) -> tuple[DecisionFact, ...]:
+    """Take the choices from what the assistant and the user said; a later one replaces what it reverses.
+
+    One that names a value which edits `replaced` is left out.
+    """
+    return settled([fact for fact in made(entries) if not names_any(fact.text, replaced)])
+
+
+def made(entries: Sequence[Said]) -> tuple[DecisionFact, ...]:
+    """Take all choices, those that were reversed later included."""
+    asked = {fact.entry: fact for fact in requests.collect(entries)}
+    found: list[DecisionFact] = []
     for entry in entries:
-        if entry.message.role == "assistant":
-            yield entry.id, entry.message.text
-        else:
-            for span in mine.get(entry.id, ()):
-                yield entry.id, span
+        request = asked.get(entry.id)
+        if request is not None:
+            found.extend(by_user(request))
+        elif entry.message.role == "assistant" and _CHOICE.search(entry.message.text[:_SCANNED]):
+            text = entry.message.text[:_SCANNED]
+            found.extend(DecisionFact(said, entry.id) for said in sentences(text) if is_choice(said))
+    return tuple(found)
 
 
-def collect(entries: Sequence[Said]) -> tuple[DecisionFact, ...]:
-    """Take the choices from what the assistant and the user said; a later one replaces what it reverses."""
-    found = [
-        DecisionFact(sentence, entry)
-        for entry, text in _said(entries)
-        if _CHOICE.search(text[:_SCANNED])
-        for sentence in sentences(text[:_SCANNED])
-        if is_choice(sentence)
-    ]
-    return settled(found)
+def by_user(request: RequestFact) -> Iterator[DecisionFact]:
+    """Yield the choices of the user's: listed as such, made in answer to a question, or in so many words."""
+    text = request.text[:_SCANNED]
+    listed = {said for match in _LISTED.finditer(text) for said in sentences(match.group(1))}
+    for number, said in enumerate(sentences(text)):
+        answer = bool(request.question) and number < ANSWERS and len(said) <= LONGEST
+        answer = (
+            answer and bool(_ANSWER.search(said)) and not _NOT_A_CHOICE.search(said) and len(words(said)) > 1
+        )
+        sets = len(said) <= LONGEST and not said.endswith("?") and bool(_SETS.search(said))
+        if said in listed or answer or sets or is_choice(said):
+            yield DecisionFact(said, request.entry, user=True)
 
 
 def settled(facts: Sequence[DecisionFact]) -> tuple[DecisionFact, ...]:
     """Drop each choice that a later one repeats or reverses: most of its content words come again."""
-    kept: list[tuple[DecisionFact, frozenset[str]]] = []
-    by_word: dict[str, set[int]] = {}
-    seen: set[tuple[str, str]] = set()
-    dropped: set[int] = set()
-    for fact in facts:
-        if (fact.entry, fact.text) in seen:
-            continue
-        seen.add((fact.entry, fact.text))
-        words = subject_of(fact.text)
-        shared: dict[int, int] = {}
-        for word in words:
-            for index in by_word.get(word, ()):
-                shared[index] = shared.get(index, 0) + 1
+    found = _Settling(facts)
+    return tuple(fact for index, fact in enumerate(found.facts) if index not in found.dropped)
+
+
+def turned(facts: Sequence[DecisionFact]) -> tuple[DecisionFact, ...]:
+    """Return the choices that a later one takes back: what it scraps, or gives another number."""
+    found = _Settling(facts)
+    return tuple(found.facts[index] for index in sorted(found.turned))
+
+
+class _Settling:
+    """The choices in order, which of them hold no more, and which of these were taken back in so many words."""
+
+    def __init__(self, facts: Sequence[DecisionFact]) -> None:
+        self.facts: list[DecisionFact] = []
+        self.dropped: set[int] = set()
+        self.turned: set[int] = set()
+        self._words: list[frozenset[str]] = []
+        self._by_word: dict[str, set[int]] = {}
+        for fact in dict.fromkeys(facts):
+            self._take_back(fact.text)
+            self._repeat(subject_of(fact.text))
+            for word in self._words[-1]:
+                self._by_word.setdefault(word, set()).add(len(self.facts))
+            self.facts.append(fact)
+
+    def _take_back(self, text: str) -> None:
+        """Drop what a sentence scraps, or gives another number."""
+        for scrapped in _SCRAPPED.findall(text):
+            self.turned |= self._by_word.get(scrapped.lower().strip(".-"), set())
+        for thing in ("".join(groups).lower() for groups in _SETS.findall(text)):
+            for index in self._by_word.get(thing, set()):
+                if re.search(r"\d", self.facts[index].text):
+                    self.turned.add(index)
+        self.dropped |= self.turned
+
+    def _repeat(self, own: frozenset[str]) -> None:
+        """Drop what has most of its content words in common with a newer choice."""
+        shared = Counter(index for word in own for index in self._by_word.get(word, ()))
         for index, count in shared.items():
-            if index not in dropped and count >= 2 and count >= 0.7 * min(len(kept[index][1]), len(words)):
-                dropped.add(index)
-                for word in kept[index][1]:
-                    by_word[word].discard(index)
-        for word in words:
-            by_word.setdefault(word, set()).add(len(kept))
-        kept.append((fact, words))
-    return tuple(fact for index, (fact, _) in enumerate(kept) if index not in dropped)
+            theirs = self._words[index]
+            if index not in self.dropped and count >= 2 and count >= 0.7 * min(len(theirs), len(own)):
+                self.dropped.add(index)
+                for word in theirs:
+                    self._by_word[word].discard(index)
+        self._words.append(own)
 
 
 def merge(old: Sequence[DecisionFact], new: Sequence[DecisionFact]) -> tuple[DecisionFact, ...]:

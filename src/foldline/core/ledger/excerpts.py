@@ -28,13 +28,18 @@ LEAST_WORTH = 0.002
 
 # How well each kind of passage tells a reader what a name is: a sentence better than a line of code.
 _TELLING = {"hit": 0.9, "line": 0.8, "listing": 0.95}
-NAMED = 0.6  # of a name's worth, what naming it brings; the rest is for words that say what it is about
+NAMED = 0.5  # of a name's worth, what naming it brings; the rest is for words that say what it is about
 
 
 @lru_cache(maxsize=16_384)
 def telling(kind: str, text: str) -> float:
     """Rate from 0 to 1 how well a passage ties its names to what they are about: by kind and plain words."""
     return _TELLING.get(kind, 1.0) * (NAMED + (1 - NAMED) * min(len(words(text)), 3) / 3)
+
+
+def _read(piece: Passage | Excerpt) -> str:
+    """Return what a reader sees of a piece: a use of a tool or a listing stands beside its reason."""
+    return f"{piece.topic} {piece.text}" if piece.kind in ("ran", "searched", "listing") else piece.text
 
 
 def choose(
@@ -45,11 +50,13 @@ def choose(
     *,
     made: Sequence[Edit] = (),
     base: str | None = None,
+    gone: AbstractSet[str] = frozenset(),
 ) -> tuple[Excerpt, ...]:
     """Return the excerpts of the entries worth carrying, in order: for each name its few best passages.
 
     `met` is the survey of the same entries, where it has been made already; `made` the edits in them, after
-    which quoted lines are reworded or gone; `base` the directory that paths are spelled from.
+    which quoted lines are reworded or gone; `base` the directory that paths are spelled from; `gone` the
+    openings of what was said and holds no more.
     """
     seen = met or survey(entries)
     value = {key: worth(name, seen, weights or WEIGHTS) for key, name in seen.names.items()}
@@ -58,7 +65,7 @@ def choose(
     scored = [
         (_score(passage, value), index)
         for index, passage in enumerate(passages)
-        if _worth_quoting(passage, value)
+        if _worth_quoting(passage, value) and not _is_gone(passage, gone)
     ]
     kept: dict[str, list[tuple[float, int]]] = {}
     for score, index in scored:
@@ -77,6 +84,16 @@ def choose(
     return tuple(_excerpt(passages[index], value, seen, place_of, chosen[index]) for index in order)
 
 
+def opening_of(text: str) -> str:
+    """Return the beginning of a sentence by which it is known again."""
+    return text[:60]
+
+
+def _is_gone(passage: Passage, gone: AbstractSet[str]) -> bool:
+    """Whether what was said holds no more."""
+    return passage.kind in ("said", "asked") and any(text in passage.text for text in gone)
+
+
 def _worth_quoting(passage: Passage, value: Mapping[str, float]) -> bool:
     """Whether a quoted line says something, or holds a name that is likely to be needed."""
     if passage.kind not in ("line", "hit") or len(words(passage.text)) >= QUOTED_WORDS:
@@ -87,7 +104,7 @@ def _worth_quoting(passage: Passage, value: Mapping[str, float]) -> bool:
 
 def _score(passage: Passage, value: Mapping[str, float]) -> float:
     carried = sum(value.get(key, 0.0) for key in passage.names) + 0.5 * value.get(passage.topic, 0.0)
-    return carried * telling(passage.kind, passage.text) / (10 + len(passage.text) / 4)
+    return carried * telling(passage.kind, _read(passage)) / (10 + len(passage.text) / 4)
 
 
 def _excerpt(passage: Passage, value: Mapping[str, float], seen: Survey, base: str, score: float) -> Excerpt:
@@ -281,7 +298,7 @@ class _Picking:
         self.covered = covered
         self.costs = [count(_itself(excerpt)) + _AROUND.get(excerpt.kind, 3) for excerpt in excerpts]
         self.openings: dict[str, int] = {}
-        self.quality = [telling(excerpt.kind, excerpt.text) for excerpt in excerpts]
+        self.quality = [telling(excerpt.kind, _read(excerpt)) for excerpt in excerpts]
         self.boosts = [boost(excerpt.text) if boost else 1.0 for excerpt in excerpts]
         for excerpt in excerpts:
             if excerpt.topic not in self.openings:

@@ -19,13 +19,17 @@ class FileFact(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class CommandFact(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A shell command; `passed` is None where the result does not say; `outcome` is its telling line."""
+    """A shell command; `passed` is None where the result does not say; `outcome` is its telling line.
+
+    `why` is the reason given for its newest run.
+    """
 
     command: str
     passed: bool | None = None
     outcome: str = ""
     uses: int = 1
     entries: tuple[str, ...] = ()
+    why: str = ""
 
 
 class ErrorFact(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -39,10 +43,11 @@ class ErrorFact(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RequestFact(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the user asked, verbatim."""
+    """What the user asked, verbatim; `question` is what the assistant had asked just before, if anything."""
 
     text: str
     entry: str
+    question: str = ""
 
 
 class ConstraintFact(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -55,10 +60,11 @@ class ConstraintFact(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DecisionFact(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A choice that was made, in the words it was made in."""
+    """A choice that was made, in the words it was made in; `user` where they are the user's."""
 
     text: str
     entry: str
+    user: bool = False
 
 
 class ValueFact(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -77,12 +83,23 @@ class ValueFact(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class OpenFact(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Work not finished: `kind` is todo, plan, call (never answered) or next; `state` as the tool put it."""
+    """Work not finished: `kind` is todo, plan, call (never answered) or next; `state` as the tool put it.
+
+    `then` is what the user said right after a call that was never answered.
+    """
 
     text: str
     kind: str
     state: str = ""
     entry: str = ""
+    then: str = ""
+
+
+class ReportFact(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the assistant reported as done or as the state of things, verbatim."""
+
+    text: str
+    entry: str
 
 
 class ToolFact(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -122,6 +139,7 @@ class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
     values: tuple[ValueFact, ...] = ()
     open: tuple[OpenFact, ...] = ()
     tools: tuple[ToolFact, ...] = ()
+    reports: tuple[ReportFact, ...] = ()
     excerpts: tuple[Excerpt, ...] = ()
     turns: int = 0
     messages: int = 0

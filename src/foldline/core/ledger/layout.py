@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from foldline.core.ledger import names
 from foldline.core.ledger.facts import Excerpt, FileFact
 from foldline.core.ledger.sentences import clip
+from foldline.core.ledger.words import words
 
 LINE = 420  # characters at which a joined line is broken
 
@@ -26,7 +27,8 @@ def by_topic(excerpts: Iterable[Excerpt], *, in_order: bool = False) -> dict[str
 
 def about_file(path: str, group: Sequence[Excerpt], fact: FileFact | None) -> list[str]:
     """Write what is carried about one file: a line that says what became of it and why, and lines below."""
-    reasons = list(dict.fromkeys(excerpt.text for excerpt in group if excerpt.kind in ("opened", "changed")))
+    given = dict.fromkeys(excerpt.text for excerpt in group if excerpt.kind in ("opened", "changed"))
+    reasons = [text for text in given if len(words(text)) > 1 and not text.rstrip().endswith("?")]
     if not reasons:
         reasons = [note for note in (fact.notes[-1:] if fact else ()) if note]
     if not reasons:

@@ -10,6 +10,7 @@ from foldline.core.ledger import (
     excerpts,
     files,
     open_work,
+    reports,
     requests,
     tools,
     values,
@@ -19,7 +20,14 @@ from foldline.core.ledger.facts import Ledger
 
 def cited(ledger: Ledger) -> frozenset[str]:
     """Return the ids of all entries that a ledger cites."""
-    single = (*ledger.requests, *ledger.constraints, *ledger.decisions, *ledger.open, *ledger.excerpts)
+    single = (
+        *ledger.requests,
+        *ledger.constraints,
+        *ledger.decisions,
+        *ledger.open,
+        *ledger.reports,
+        *ledger.excerpts,
+    )
     several = (*ledger.files, *ledger.commands, *ledger.errors, *ledger.values)
     return frozenset((*(fact.entry for fact in single), *(id_ for fact in several for id_ in fact.entries)))
 
@@ -48,6 +56,7 @@ def merge(old: Ledger, new: Ledger) -> Ledger:
         values=values.merge(old.values, new.values),
         open=open_work.merge(old.open, new.open),
         tools=tools.merge(old.tools, new.tools),
+        reports=reports.merge(old.reports, new.reports),
         excerpts=excerpts.merge(old.excerpts, new.excerpts),
         turns=old.turns + new.turns,
         messages=old.messages + new.messages,

@@ -33,7 +33,9 @@ _HEREDOC = re.compile(r"<<-?\s*['\"]?[A-Za-z_]\w*['\"]?")
 def is_noise(line: str) -> bool:
     """Whether a quoted line of output tells a reader nothing whatever it names."""
     text = line.strip("… ")
-    return bool(_NOISE.match(text)) or bool(_ADDRESS.search(text))
+    parts = text.split(", ")
+    only_names = len(parts) > 4 and all(" " not in part.strip(" …") for part in parts)
+    return only_names or bool(_NOISE.match(text)) or bool(_ADDRESS.search(text))
 
 
 def is_record(line: str) -> bool:
@@ -56,9 +58,9 @@ def quiet(passages: Sequence[Passage]) -> list[Passage]:
 
 def _stated(passage: Passage, said: dict[str, list[int]]) -> bool:
     """Whether prose just after a record names all that the record names."""
-    if not is_record(passage.text):
+    if passage.topic or not is_record(passage.text):
         return False
-    own = [key for key in passage.names if key != passage.topic]
+    own = {name.key for name in names.find(_PAIR.sub(" ", passage.text)) if name.kind != "identifier"}
     return all(any(0 <= at - passage.order <= NEARBY for at in said.get(key, ())) for key in own)
 
 

@@ -15,6 +15,7 @@ from foldline.core.ledger.sentences import clip, sentences
 from foldline.core.log.entries import Said
 
 TEXT = 300
+THEN = 160  # characters of what the user said after a call that was never answered
 _STATE_KEYS = ("status", "state", "done", "completed", "complete", "checked")
 _TEXT_KEYS = ("content", "text", "task", "step", "title", "subject", "name", "description", "todo", "item")
 _TASK_TOOL = re.compile(r"task|todo|plan")
@@ -145,14 +146,22 @@ def _shown(use: Use) -> str:
     return clip(f"{use.call.name}: {what}" if what else use.call.name, TEXT)
 
 
-def _unanswered(calls: Sequence[Use]) -> Iterator[OpenFact]:
+def _unanswered(calls: Sequence[Use], entries: Sequence[Said]) -> Iterator[OpenFact]:
     """Yield the calls that no result answers, but for those that were made again and answered."""
     if all(use.result is not None for use in calls):
         return
     last = {_shown(use): index for index, use in enumerate(calls) if use.result is not None}
     for index, use in enumerate(calls):
         if use.result is None and last.get(_shown(use), -1) < index:
-            yield OpenFact(_shown(use), "call", "unanswered", use.entry)
+            yield OpenFact(_shown(use), "call", "unanswered", use.entry, _then(use, entries))
+
+
+def _then(use: Use, entries: Sequence[Said]) -> str:
+    """Return what the user said next after a call."""
+    after = {entry.id: number for number, entry in enumerate(entries)}
+    at = after.get(use.entry, len(entries))
+    said = next((spans for entry, spans in prompts(entries) if after.get(entry.id, -1) > at), ())
+    return clip(" ".join(said), THEN)
 
 
 def _next(entries: Sequence[Said]) -> Iterator[OpenFact]:
@@ -184,7 +193,9 @@ def _answered(entries: Sequence[Said], request: Said) -> bool:
 
 def from_uses(calls: Sequence[Use], entries: Sequence[Said]) -> tuple[OpenFact, ...]:
     """Take the open work from the calls and messages; done items of a list stay, with their state."""
-    return tuple(dict.fromkeys((*lists(calls), *_checklist(entries), *_unanswered(calls), *_next(entries))))
+    return tuple(
+        dict.fromkeys((*lists(calls), *_checklist(entries), *_unanswered(calls, entries), *_next(entries)))
+    )
 
 
 def collect(entries: Sequence[Said]) -> tuple[OpenFact, ...]:

@@ -16,9 +16,11 @@ from foldline.core.ledger.facts import (
     FileFact,
     Ledger,
     OpenFact,
+    ReportFact,
     RequestFact,
     ValueFact,
 )
+from foldline.core.ledger.opening import FIXED, THEN, UNANSWERED
 
 FIRST_WORTH = 0.4  # worth of a name in the first line of a part; what stands first was worth most
 FADING = 0.985  # from one line to the next
@@ -27,7 +29,7 @@ LEAST_WORTH = 0.05
 _REQUEST = re.compile(r"(First request|Newest request|- Also asked): (.+)")
 _UNDER = re.compile(r'- (Asked|Noted earlier) under "(.*)":$')
 _ALONE = re.compile(r"- (Asked|Noted earlier): (.*)$")
-_COMMAND = re.compile(r"- `(.+)` (passed|failed|ran)(?:: (.*))?$")
+_COMMAND = re.compile(r"- (?:([^`]{1,160}): )?`(.+)` (passed|failed|ran)(?:: (.*))?$")
 _FILE = re.compile(r"- `([^`]+)`(?: \((read|modified|created|deleted)(?:, used (\d+) times)?\))?(?:: (.*))?$")
 _VALUE = re.compile(r"- ([^`=]{1,60}) = `([^`]*)`(?: \((.*)\))?$")
 _LISTING = re.compile(r"- seen (?:\((.*?)\)|in a listing): (`.*)$")
@@ -61,7 +63,12 @@ def parse(text: str) -> Ledger:
         decisions=tuple(DecisionFact(_plain(item[0]), "") for item in _items(parts["## Key Decisions"])),
         values=tuple(reversed([fact for item in context if (fact := _value(item[0]))])),
         open=tuple(_open(parts)),
-        excerpts=(*_asked(goal), *_excerpts(done), *_excerpts(context)),
+        reports=tuple(ReportFact(_plain(item[0]), "") for item in done if _is_report(item)),
+        excerpts=(
+            *_asked(goal),
+            *_excerpts([item for item in done if not _is_report(item)]),
+            *_excerpts(context),
+        ),
     )
 
 
@@ -144,7 +151,19 @@ def _files(items: list[list[str]]) -> Iterator[FileFact]:
 
 def _command(line: str) -> CommandFact | None:
     match = _COMMAND.match(line)
-    return CommandFact(match.group(1), _VERDICTS[match.group(2)], match.group(3) or "") if match else None
+    return _ran(match) if match else None
+
+
+def _ran(match: re.Match[str]) -> CommandFact:
+    why, command, verdict, outcome = match.groups()
+    return CommandFact(command, _VERDICTS[verdict], outcome or "", why=why or "")
+
+
+def _is_report(item: list[str]) -> bool:
+    """Whether an item under Done is a sentence rather than a command, a file or an error."""
+    line = item[0]
+    marks = (_COMMAND.match(line), _FILE.match(line), line.startswith(FIXED), len(item) > 1)
+    return line.startswith("- ") and not any(marks)
 
 
 def _value(line: str) -> ValueFact | None:
@@ -159,7 +178,7 @@ def _value(line: str) -> ValueFact | None:
 def _errors(lines: list[str]) -> Iterator[ErrorFact]:
     for item in _items(lines):
         line = _plain(item[0])
-        if line.startswith("A call was never answered: ") or _command(item[0]):
+        if line.startswith(UNANSWERED) or _command(item[0]):
             continue
         source = _ERROR_SOURCE.search(line)
         yield ErrorFact(line[: source.start()] if source else line, source.group(1) if source else "")
@@ -167,14 +186,19 @@ def _errors(lines: list[str]) -> Iterator[ErrorFact]:
 
 def _fixed(done: list[list[str]]) -> Iterator[ErrorFact]:
     for item in reversed(done):
-        if item[0].startswith("- Fixed since: "):
-            yield ErrorFact(item[0].removeprefix("- Fixed since: "), fixed=True)
+        if item[0].startswith(FIXED):
+            text = item[0].removeprefix(FIXED)
+            source = _ERROR_SOURCE.search(text)
+            yield ErrorFact(
+                text[: source.start()] if source else text, source.group(1) if source else "", fixed=True
+            )
 
 
 def _open(parts: dict[str, list[str]]) -> Iterator[OpenFact]:
     for item in _items(parts["### Blocked"]):
-        if item[0].startswith("- A call was never answered: "):
-            yield OpenFact(item[0].removeprefix("- A call was never answered: "), "call", "unanswered")
+        if item[0].startswith(f"- {UNANSWERED}"):
+            text, _, then = item[0].removeprefix(f"- {UNANSWERED}").partition(THEN)
+            yield OpenFact(text, "call", "unanswered", then=then)
     for item in _items(parts["### In Progress"]):
         if not item[0].startswith("- Last said: "):
             yield OpenFact(_plain(item[0]), "todo", "in_progress")
@@ -208,7 +232,7 @@ def _excerpts(items: list[list[str]]) -> Iterator[Excerpt]:
     """Yield what the items of a part carry beside files' states, commands' verdicts and values."""
     for rank, item in enumerate(items):
         line = item[0]
-        if _COMMAND.match(line) or _VALUE.match(line) or line.startswith("- Fixed since: "):
+        if _COMMAND.match(line) or _VALUE.match(line) or line.startswith(FIXED):
             continue
         listing, file, uses = _LISTING.match(line), _FILE.match(line), _USES.match(line)
         if listing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
 import msgspec
@@ -14,6 +15,7 @@ from foldline.core.ledger.passages import Passage
 from foldline.core.ledger.sentences import clip
 
 QUOTED = ("line", "hit", "outline")
+SPOKEN = ("said", "asked", "told")
 LONGEST = 110  # characters of a line that takes an older one's place
 SHORTEST = 8  # characters of a line that can be told from others by its text alone
 ALIKE = 0.5  # share of common words from which a new line is the old one reworded
@@ -27,7 +29,10 @@ class Edits:
     def __init__(self, edits: Iterable[Edit], place: Mapping[str, int]) -> None:
         self._by_path: dict[str, list[tuple[int, Edit]]] = {}
         self._gone: dict[str, int] = {}  # a line that was taken out anywhere: where last
-        for edit in edits:
+        made = tuple(edits)
+        self._replaced = replaced_values(made)
+        self._introduced = introduced_values(made)
+        for edit in made:
             at = place.get(edit.entry, 0) + edit.shown  # what a result shows was so before it
             self._by_path.setdefault(edit.path, []).append((at, edit))
             for line in _lines(edit.old) - _lines(edit.new):
@@ -39,12 +44,24 @@ class Edits:
         if not self._by_path:
             return list(passages)
         found: list[Passage] = []
+        newest: dict[tuple[str, str], Passage] = {}
         for raw in passages:
             passage = _placed(raw) if raw.kind == "line" and ":" in raw.text else raw
             now = self._after(passage) if passage.kind in QUOTED else passage
-            if now is not None:
-                found.append(now)
-        return found
+            if now is None or (now.kind in SPOKEN and self._outdated(now.text)):
+                continue
+            if now.kind == "outline":
+                newest[now.topic, now.head] = now
+            found.append(now)
+        return [
+            passage
+            for passage in found
+            if passage.kind != "outline" or newest[passage.topic, passage.head] is passage
+        ]
+
+    def _outdated(self, text: str) -> bool:
+        """Whether words name a value that edits replaced, and none that took a place."""
+        return names_any(text, self._replaced) and not names_any(text, self._introduced)
 
     def _after(self, passage: Passage) -> Passage | None:
         core = passage.text.strip("…").strip()
@@ -130,7 +147,15 @@ def outlined(passage: Passage, edit: Edit) -> str | None:
     if not taken or passage.text.startswith(f"`{passage.head}`"):
         return passage.text if not taken or word.search(edit.new) else None
     given = [line for line in sorted(_lines(edit.new)) if word.search(line) and _defines(line)]
-    return f"`{clip(given[0].rstrip('{:;=( '), 80)}`" if given else None
+    return f"`{clip(_signature(given[0]), 80)}`" if given else None
+
+
+def _signature(line: str) -> str:
+    """Write a definition without the types of its parameters."""
+    for _ in range(3):
+        line = re.sub(r"\[[^\[\]]*\]", "", line)
+    line = re.sub(r"(?<=\w)\??:\s*[^,()=]+(?=[,)=])", "", line)
+    return re.sub(r"\)\s*(?:->|:).*$", ")", line).rstrip("{:;=( ")
 
 
 def _defines(line: str) -> bool:
@@ -141,14 +166,32 @@ def _defines(line: str) -> bool:
     )
 
 
+def introduced_values(edits: Sequence[Edit]) -> frozenset[str]:
+    """Return ids, URLs and numbers that took another's place in an edit."""
+    found: set[str] = set()
+    for edit in edits:
+        if not edit.whole:
+            before, now = _values(edit.old), _values(edit.new)
+            found |= now - before if before - now else set()
+    return frozenset(found)
+
+
+def _values(text: str) -> set[str]:
+    return {name.text for name in names.find(text) if name.kind in _VALUES}
+
+
 def replaced_values(edits: Sequence[Edit]) -> frozenset[str]:
     """Return ids, URLs and numbers that edits took out and none put back."""
     gone: set[str] = set()
     for edit in edits:
         if edit.whole:
-            gone -= {name.text for name in names.find(edit.new) if name.kind in _VALUES}
+            gone -= _values(edit.new)
             continue
-        before = {name.text for name in names.find(edit.old) if name.kind in _VALUES}
-        now = {name.text for name in names.find(edit.new) if name.kind in _VALUES}
+        before, now = _values(edit.old), _values(edit.new)
         gone = (gone | (before - now)) - now
     return frozenset(gone)
+
+
+def names_any(text: str, values: AbstractSet[str]) -> bool:
+    """Whether a text names one of the values."""
+    return bool(values) and any(name.text in values for name in names.find(text))
