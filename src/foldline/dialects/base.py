@@ -10,6 +10,7 @@ from foldline.core.log.messages import Message
 from foldline.dialects.anthropic import Anthropic
 from foldline.dialects.openai_chat import OpenAIChat
 from foldline.dialects.plain import is_list, read
+from foldline.dialects.ui_message import UIMessage
 from foldline.dialects.values import OPENAI_CHAT, Problem, Rendered
 from foldline.errors import DialectError
 
@@ -48,7 +49,7 @@ class Dialect(Protocol):
 
 
 # in the order in which they are asked whether a message is theirs
-_DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (Anthropic(), OpenAIChat())}
+_DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (UIMessage(), Anthropic(), OpenAIChat())}
 
 
 def names() -> tuple[str, ...]:
@@ -61,6 +62,11 @@ def get(name: str) -> Dialect:
     if name not in _DIALECTS:
         raise DialectError(f"unknown dialect {name!r}; known are {', '.join(names())}")
     return _DIALECTS[name]
+
+
+def recognised(payload: Any) -> str | None:
+    """Return the dialect that alone could have written a message; None where several could."""
+    return next((name for name, dialect in _DIALECTS.items() if dialect.recognises(payload)), None)
 
 
 def detect(messages: Sequence[Any]) -> str:
@@ -80,7 +86,7 @@ def detect(messages: Sequence[Any]) -> str:
         if not isinstance(body.get("role"), str):
             raise DialectError("no role; a message is an object with role and content", index=index)
         if found is None:
-            found = next((name for name, dialect in _DIALECTS.items() if dialect.recognises(body)), None)
+            found = recognised(body)
     return found or OPENAI_CHAT
 
 

@@ -6,7 +6,8 @@ from typing import Any, cast
 
 from foldline.core.log.messages import Native
 from foldline.dialects.plain import parse
-from foldline.dialects.values import Losses
+from foldline.dialects.ui_losses import lost_of_ui
+from foldline.dialects.values import UI_MESSAGE, Losses
 
 # carried by role, parts and pairing, or what a provider noted about its reply; all else is left out
 _CARRIED = frozenset(
@@ -27,6 +28,9 @@ def lost_fields(native: Native | None, losses: Losses, index: int | None = None)
     if not isinstance(body, dict):
         return
     fields = cast("dict[str, Any]", body)
+    if native.dialect == UI_MESSAGE:
+        lost_of_ui(fields, losses)
+        return
     for key, value in fields.items():
         if key not in _CARRIED and value is not None:
             losses.add(f"field {key!r} left out")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from foldline.dialects.base import get, names
+from foldline.dialects.base import recognised
 
 
 def certain(message: Any) -> str | None:
     """Return the dialect that alone could have written a message; None where several could."""
-    return reply_dialect(message) or next((name for name in names() if get(name).recognises(message)), None)
+    return reply_dialect(message) or recognised(message)
 
 
 def reply_dialect(message: Any) -> str | None:
@@ -24,7 +24,14 @@ def reply_dialect(message: Any) -> str | None:
 
     if has("choices") is not None:
         return "openai-chat"
+    if has("responseMessage") is not None or (has("parts") is not None and _counted(has("metadata"))):
+        return "ui-message"
     return "anthropic" if has("type") == "message" and has("usage") is not None else None
+
+
+def _counted(metadata: object) -> bool:
+    """Whether the metadata of a UI message says what its reply used."""
+    return isinstance(metadata, dict) and bool({"usage", "totalUsage"} & metadata.keys())  # pyright: ignore[reportUnknownArgumentType]
 
 
 def joined(given: Any, recorded: Any) -> Any:
