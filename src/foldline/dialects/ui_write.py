@@ -13,7 +13,7 @@ from foldline.core.log.steps import STEP, is_step, own_results, steps
 from foldline.dialects.ids import Ids
 from foldline.dialects.media import plain_text
 from foldline.dialects.ui_edit import answer, file_of, native_of
-from foldline.dialects.ui_read import slots
+from foldline.dialects.ui_read import REDACTED, slots
 from foldline.dialects.ui_tools import Native, tool_part
 from foldline.dialects.values import Losses, Rendered
 
@@ -111,7 +111,8 @@ class Writer:
 
     def _plain(self, part: Part, role: str) -> Native | None:
         """A text, a file, reasoning or an opaque part, where the role may have it; else it is counted as lost."""
-        if isinstance(part, Thinking) and role != "assistant":
+        thought = isinstance(part, Thinking) or (isinstance(part, Opaque) and part.kind == REDACTED)
+        if thought and role != "assistant":
             self.losses.add(f"thinking of a {role} message left out")
             return None
         if isinstance(part, Media) and (role == "system" or file_of(part) is None):
@@ -120,8 +121,6 @@ class Writer:
         native = native_of(part)
         if native is None and isinstance(part, Opaque):
             self.losses.add(f"{part.dialect} {part.kind} left out")
-        if native is not None and role != "assistant" and native["type"] == "reasoning":
-            return None
         return native
 
     def _answer(self, result: ToolResult) -> None:
