@@ -237,7 +237,7 @@ def test_a_compaction_may_name_any_line_of_the_first_message_that_it_kept():
     ]
 
 
-def test_results_that_are_stored_beside_the_file_are_named():
+def test_results_that_are_stored_beside_the_file_are_named_and_found(tmp_path):
     told = "<persisted-output>\nOutput too large (20.1KB). Full output saved to: /s/tool-results/t1.txt\n\nPreview"
     file = File()
     file.user("a")
@@ -245,12 +245,25 @@ def test_results_that_are_stored_beside_the_file_are_named():
     shown = [{"type": "text", "text": told.replace("t1", "t2")}]
     file.user([{"type": "tool_result", "tool_use_id": "t1", "content": told}])
     file.user([{"type": "tool_result", "tool_use_id": "t2", "content": shown}])
-    found = file.read()
+    session = tmp_path / "s.jsonl"
+    session.write_bytes(lines(*file.rows))
+    whole = tmp_path / "s" / "tool-results" / "t1.txt"
+    whole.parent.mkdir(parents=True)
+    whole.write_text("all of it")
+    found = list(read(session))
     assert about(found, "stored_beside") == [
-        {"call": "t1", "file": "/s/tool-results/t1.txt"},
-        {"call": "t2", "file": "/s/tool-results/t2.txt"},
+        {"call": "t1", "file": "/s/tool-results/t1.txt", "found": str(whole)},
+        {"call": "t2", "file": "/s/tool-results/t2.txt", "found": None},
     ]
     assert heard(found)[-1].message.results[0].text == told
+
+
+def test_sub_agents_shown_as_progress_are_counted():
+    file = File()
+    file.user("a")
+    file.add("progress", data={"type": "agent_progress", "message": {"type": "user"}})
+    file.add("progress", data={"type": "hook_progress"})
+    assert about(file.read(), "sidechains") == [{"messages": 1}]
 
 
 def test_the_newest_branch_counts_and_the_others_are_named():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import msgspec
@@ -15,6 +16,7 @@ from foldline.transcripts.base import About, Folded, Heard, Record, Warned
 from foldline.transcripts.claude_index import Index, preserved_head
 from foldline.transcripts.injected import is_injected
 from foldline.transcripts.lines import Row, rows
+from foldline.transcripts.source import path_of
 from foldline.transcripts.values import count_or_none, items, mapping, moment, text_or
 
 _SESSION = ("sessionId", "cwd", "version", "gitBranch", "agentId")
@@ -36,7 +38,7 @@ def read_claude_code(stream: BinaryIO, _name: str) -> Iterator[Record]:
     stream.seek(start)
     yield About("format", {"format": "claude-code", "dialect": "anthropic"})
     yield from index.warnings
-    teller = _Teller(index)
+    teller = _Teller(index, path_of(stream))
     for item in rows(stream):
         if isinstance(item, Warned):
             yield item
@@ -52,8 +54,9 @@ def read_claude_code(stream: BinaryIO, _name: str) -> Iterator[Record]:
 class _Teller:
     """Turns lines into records; holds back at most one reply with its results."""
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: Index, path: Path | None) -> None:
         self._index = index
+        self._path = path
         self._session_told = False
         self._model = ""
         self._reply: list[Row] = []  # lines of a reply, of which more are to come
@@ -130,8 +133,7 @@ class _Teller:
 
     def _tell_user(self, row: Row) -> Iterator[Record]:
         answers = written.result_ids(row.value)
-        for call, path in written.stored_beside(row.value):
-            yield About("stored_beside", {"call": call, "file": path}, row.number)
+        yield from self._stored(row)
         if answers and self._calls.issuperset(answers):
             if self._results and not _only_results(self._results[-1]):
                 yield from self._end_results()
@@ -147,6 +149,13 @@ class _Teller:
             injected = row.value.get("isMeta") is True or is_injected(heard.message.text)
             heard = _injected(heard, not answers and injected and not _has_media(heard.message))
         yield heard
+
+    def _stored(self, row: Row) -> Iterator[About]:
+        """Results that the model saw the beginning of: where all of each stands, and where it is found here."""
+        for call, file in written.stored_beside(row.value):
+            beside = self._path.with_suffix("") / "tool-results" / Path(file).name if self._path else None
+            found = next((str(path) for path in (Path(file), beside) if path and path.is_file()), None)
+            yield About("stored_beside", {"call": call, "file": file, "found": found}, row.number)
 
     def _tell_summary(self, row: Row) -> Iterator[Record]:
         """Tell a compaction: its summary, with what the boundary line before it says."""

@@ -86,7 +86,7 @@ class Index:
         self.keys: dict[int, str] = {}  # line -> key, of the lines that are read
         self.reply_lines: Counter[str] = Counter()
         self.branches: dict[str, Any] = {}
-        self.sidechain_messages = 0
+        self.sidechain_messages = 0  # of sub-agents, on lines of their own or shown as progress
 
     @property
     def warnings(self) -> list[Warned]:
@@ -102,6 +102,8 @@ class Index:
         """Note a line of the tree; others are of no interest here."""
         if row.value.get("type") not in TREE_TYPES:
             return
+        if row.value.get("type") == "progress" and mapping(row.value.get("data")).get("message"):
+            self.sidechain_messages += 1
         sidechain = row.value.get("isSidechain") is True
         (self._sub if sidechain else self._main).add(row)
 
@@ -116,7 +118,7 @@ class Index:
                     self.reply_lines[side.reply] += 1
         self.branches = chain.tree.branches(on)
         if chain is self._main:
-            self.sidechain_messages = sum(node.said for node in self._sub.tree.nodes)
+            self.sidechain_messages += sum(node.said for node in self._sub.tree.nodes)
 
     def has(self, key: Any) -> bool:
         """Whether the path holds a line with that key."""
