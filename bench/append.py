@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 import statistics
 import sys
 import tempfile
@@ -45,17 +46,22 @@ async def append_against_raw(folder: Path, messages: int, size: int, turns: int)
     """Time appends of one turn against raw writes of its payloads, alternately."""
     store = SqliteStore(folder / f"{messages}-{size}.db")
     raw = os.open(folder / f"{messages}-{size}.raw", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    bare = bare_table(folder / f"{messages}-{size}-bare.db")
     loop, leaf = asyncio.get_running_loop(), None
     stored: list[float] = []
     written: list[float] = []
+    inserted: list[float] = []
     threaded: list[float] = []
     for tag in range(turns + 20):
         batch = turn(leaf, messages, size, tag)
-        payload = b"".join(pack(entry) for entry in batch)
-        for side in (written, threaded, stored):
+        payloads = [pack(entry) for entry in batch]
+        payload = b"".join(payloads)
+        for side in (written, inserted, threaded, stored):
             start = time.perf_counter()
             if side is stored:
                 await store.append("s", batch, seen=leaf.id if leaf else None)
+            elif side is inserted:
+                insert(bare, payloads)
             elif side is threaded:
                 await loop.run_in_executor(None, write, raw, payload)
             else:
@@ -64,12 +70,16 @@ async def append_against_raw(folder: Path, messages: int, size: int, turns: int)
         leaf = batch[-1]
     await store.close()
     os.close(raw)
+    bare.close()
     name = f"{messages} x {size:,} B"
-    median = {id(side): statistics.median(side[20:]) for side in (stored, written, threaded)}
+    median = {id(side): statistics.median(side[20:]) for side in (stored, written, inserted, threaded)}
     return [
         Row(f"append of {name}", median[id(stored)] * 1e6, "us"),
         Row(f"raw write + fdatasync of {name}", median[id(written)] * 1e6, "us"),
+        Row(f"bare SQLite insert and commit of {name}", median[id(inserted)] * 1e6, "us"),
         Row(f"raw / append, {name}", median[id(written)] / median[id(stored)], "x", least=0.8),
+        Row(f"raw / bare SQLite, {name}: the most there is", median[id(written)] / median[id(inserted)], "x"),
+        Row(f"bare SQLite / append, {name}", median[id(inserted)] / median[id(stored)], "x"),
         Row(f"raw in a thread / append, {name}", median[id(threaded)] / median[id(stored)], "x"),
         Row(
             f"raw / append by means, {name}",
@@ -77,6 +87,22 @@ async def append_against_raw(folder: Path, messages: int, size: int, turns: int)
             "x",
         ),
     ]
+
+
+def bare_table(file: Path) -> sqlite3.Connection:
+    """A table of payloads and nothing else, with the store's journal and sync."""
+    database = sqlite3.connect(file, isolation_level=None)
+    for pragma in ("page_size = 2048", "journal_mode = WAL", "synchronous = FULL"):
+        database.execute(f"PRAGMA {pragma}")
+    database.execute("CREATE TABLE payloads (key INTEGER PRIMARY KEY, payload BLOB)")
+    return database
+
+
+def insert(database: sqlite3.Connection, payloads: list[bytes]) -> None:
+    """Insert a row for each payload in one commit, durable on return."""
+    database.execute("BEGIN IMMEDIATE")
+    database.executemany("INSERT INTO payloads (payload) VALUES (?)", [(payload,) for payload in payloads])
+    database.execute("COMMIT")
 
 
 def write(raw: int, payload: bytes) -> None:

@@ -86,6 +86,19 @@ def test_the_settings_are_those_of_a_durable_log(file: Path) -> None:
     database.close()
 
 
+def test_a_file_of_another_page_size_keeps_it(file: Path) -> None:
+    filled(file)
+    made = sqlite3.connect(file)
+    assert made.execute("PRAGMA page_size").fetchone() == (2048,)
+    made.executescript("PRAGMA journal_mode = DELETE; PRAGMA page_size = 4096; VACUUM")
+    made.close()
+    assert len(use(file, path_of)) == 20
+    again = sqlite3.connect(file)
+    assert again.execute("PRAGMA page_size").fetchone() == (4096,)
+    assert again.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    again.close()
+
+
 def test_the_write_ahead_log_is_moved_into_the_file_between_appends(file: Path) -> None:
     async def size_of_log(store: SqliteStore) -> int:
         leaf = None

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -19,6 +18,7 @@ from foldline.stores.base import Hit, SessionInfo, Store
 from foldline.stores.connection import connect, patiently, transaction, translated
 from foldline.stores.tables import Tables
 from foldline.stores.tree import Spans
+from foldline.stores.worker import Worker
 
 _PAGE = 256  # entries read in one step
 _CHECKPOINT = 4 * 2**20  # bytes in the write-ahead log after which they are moved into the file
@@ -36,7 +36,7 @@ class SqliteStore:
     def __init__(self, path: str | Path, *, timeout: float = 10.0) -> None:
         self.file = Path(path)
         self.timeout = timeout
-        self._worker = ThreadPoolExecutor(1, thread_name_prefix="foldline-sqlite")
+        self._worker = Worker("foldline-sqlite")
         self._tables: Tables | None = None
         self._closed = False
 
@@ -121,16 +121,16 @@ class SqliteStore:
         if self._closed:
             return
         self._closed = True
-        done = self._worker.submit(self._disconnect)
+        done = self._worker.ask(self._disconnect)
         try:
-            await asyncio.shield(asyncio.wrap_future(done))  # done even if the caller is cancelled
+            await asyncio.shield(done)  # done even if the caller is cancelled
         finally:
-            self._worker.shutdown(wait=done.done())
+            self._worker.stop(wait=done.done())
 
     async def _run(self, work: Callable[[Tables], T]) -> T:
         if self._closed:
             raise StoreError("this store is closed")
-        return await asyncio.get_running_loop().run_in_executor(self._worker, self._work, work)
+        return await self._worker.ask(partial(self._work, work))
 
     def _work(self, work: Callable[[Tables], T]) -> T:
         try:
@@ -144,8 +144,7 @@ class SqliteStore:
         tables.append(session, entries, seen)
         if tables.unsettled > _CHECKPOINT:
             tables.unsettled = 0
-            with contextlib.suppress(RuntimeError):  # the store is being closed, which does it too
-                self._worker.submit(self._checkpoint)  # after the answer: no append waits for its own
+            self._worker.submit(self._checkpoint)  # after the answer: no append waits for its own
 
     def _checkpoint(self) -> None:
         if self._tables is not None:

@@ -62,7 +62,7 @@ class Tables:
                     known.no,
                 ),
             )
-        self.unsettled += sum(map(len, payloads)) + 16_384  # about four pages of tables and indexes
+        self.unsettled += sum(map(len, payloads)) + 10_240  # about five pages of tables and indexes
 
     def move(self, session: str, leaf: str | None, seen: str | None) -> None:
         """Move the leaf as `Store.move` says."""

@@ -1,0 +1,83 @@
+"""One thread that does a store's work in the order asked, and answers in the event loop that asked.
+
+What an executor of the standard library does, at half the cost of its way there and back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import weakref
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import TypeVar
+
+T = TypeVar("T")
+_Queue = SimpleQueue[Callable[[], object] | None]
+
+
+class Worker:
+    """A thread that starts with its first work, and ends when it is told to or nobody has the worker any more."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._queue: _Queue = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        weakref.finalize(self, self._queue.put, None)
+
+    def submit(self, work: Callable[[], object]) -> None:
+        """Have work done that nobody waits for; it must not raise. After `stop` it is left out."""
+        if self._thread is None:
+            # a daemon, so that a process ends though a store was never closed; what was answered is durable
+            self._thread = threading.Thread(target=_serve, args=(self._queue,), name=self._name, daemon=True)
+            self._thread.start()
+        self._queue.put(work)
+
+    def ask(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Have work done; its result, or what it raises, comes to the running event loop.
+
+        Cancelling what is returned leaves out work that was not begun, and lets go of the rest.
+        """
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T] = loop.create_future()
+
+        def job() -> None:
+            if answer.cancelled():
+                return
+            try:
+                result = work()
+            except BaseException as error:  # whatever it is, the one who asked has to know
+                _post(loop, _fail, answer, error)
+            else:
+                _post(loop, _give, answer, result)
+
+        self.submit(job)
+        return answer
+
+    def stop(self, *, wait: bool) -> None:
+        """End the thread when all that was asked before is done; `wait` for that."""
+        self._queue.put(None)
+        if wait and self._thread is not None:
+            self._thread.join()
+
+
+def _serve(queue: _Queue) -> None:
+    while (work := queue.get()) is not None:
+        work()
+        del work  # it holds the store, which nobody may want any more
+
+
+def _post(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *args: object) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+        loop.call_soon_threadsafe(call, *args)
+
+
+def _give(answer: asyncio.Future[T], result: T) -> None:
+    if not answer.done():
+        answer.set_result(result)
+
+
+def _fail(answer: asyncio.Future[T], error: BaseException) -> None:
+    if not answer.done():
+        answer.set_exception(error)
