@@ -7,13 +7,17 @@ from pathlib import Path
 from typing import BinaryIO
 
 from foldline.errors import FormatError
+from foldline.transcripts.aider import read_aider
 from foldline.transcripts.base import MAX_LINE, Record, Warned
 from foldline.transcripts.claude_code import read_claude_code
 from foldline.transcripts.coop import read_coop
 from foldline.transcripts.copilot import read_copilot
 from foldline.transcripts.gemini import read_gemini
+from foldline.transcripts.gencode import read_gencode
 from foldline.transcripts.klaude import read_klaude
+from foldline.transcripts.markdown import read_markdown
 from foldline.transcripts.messages import read_json, read_jsonl
+from foldline.transcripts.moldable import read_moldable
 from foldline.transcripts.opencode import read_opencode
 from foldline.transcripts.own import read_own
 from foldline.transcripts.pi import read_pi
@@ -37,6 +41,10 @@ _READERS: dict[str, Callable[[BinaryIO, str], Iterator[Record]]] = {
     "opencode": read_opencode,
     "klaude-code": read_klaude,
     "coop": read_coop,
+    "gencode": read_gencode,
+    "moldable": read_moldable,
+    "aider": read_aider,
+    "markdown": read_markdown,
 }
 
 

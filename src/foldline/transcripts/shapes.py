@@ -1,14 +1,21 @@
-"""Whose a JSON value is, by its shape: the agents that put no name of theirs into their files."""
+"""Whose a file is, by its shape: the formats that put no name of theirs into their files."""
 
 from __future__ import annotations
 
 import re
+from io import BytesIO
 from typing import Any
 
+from foldline.transcripts.base import Warned
+from foldline.transcripts.markdown_marks import mark
+from foldline.transcripts.prose import Fence, prose
 from foldline.transcripts.values import items, mapping, text_or
 
 _KLAUDE = re.compile(r"[A-Z]\w+(Message|Entry|Item)")
 _COOP = {"text", "image", "tool_request", "tool_result", "thinking"}
+AIDER_BEGINS = "# aider chat started at "
+_AIDER_SAYS = ("> Aider v", "> Tokens: ")
+_PASTED = 60_000  # bytes of a beginning that one message may fill
 _METADATA_FIRST = re.compile(rb'\A\{\s*"metadata"\s*:\s*\{')
 _CREATED = re.compile(rb'"createdAt"\s*:')
 _PARTS = re.compile(rb'"parts"\s*:\s*\[')
@@ -54,3 +61,26 @@ def is_coop(value: dict[str, Any]) -> bool:
         and isinstance(value.get("content"), list)
         and all(block.get("type") in _COOP for block in blocks)
     )
+
+
+def of_text(text: bytes) -> str:
+    """Name the format of a chat in plain text, by its beginning ("": none).
+
+    Markdown needs a user's mark and another speaker's; a long beginning may hold no more than what the user pasted.
+    """
+    fence, speakers, typed, shown = Fence(), set[str](), False, False
+    for words in prose(BytesIO(text)):
+        if isinstance(words, Warned):
+            continue
+        if words.text.startswith(AIDER_BEGINS):
+            return "aider"
+        if fence.take(words):
+            continue
+        typed = typed or words.text.startswith("#### ")
+        shown = shown or words.text.startswith(_AIDER_SAYS)
+        if found := mark(words.text):
+            speakers.add(found.role)
+    if typed and shown:
+        return "aider"
+    several = len(speakers) > 1 or len(text) >= _PASTED
+    return "markdown" if "user" in speakers and several else ""

@@ -12,7 +12,7 @@ from foldline.transcripts.values import text_or
 
 FORMATS = (
     "json", "jsonl", "foldline", "plain", "pi", "claude-code", "copilot-cli", "gemini-cli", "opencode",
-    "klaude-code", "coop",
+    "klaude-code", "coop", "gencode", "moldable", "aider", "markdown",
 )  # fmt: skip
 """The formats that `read` knows: a JSON list or object of messages, JSON lines of messages, Foldline's own, ..."""
 
@@ -67,6 +67,8 @@ def sniff(head: bytes, name: str = "") -> str:
         return document
     if _binary(text):
         raise FormatError("is binary data, not a session file", where=name)
+    if chat := shapes.of_text(text):
+        return chat
     raise FormatError(
         "is no session file: no JSON message, list or known transcript line at its start", where=name, line=1
     )
@@ -83,7 +85,8 @@ def _kind_of_document(text: bytes) -> str:
     for kind, mark in _BEFORE_MESSAGES.items():
         if text[:1] == b"{" and mark.search(before):
             return kind
-    return "json" if text[:1] == b"{" and b'"messages"' in text else ""
+    named = shapes.of_document(text) if text[:1] == b"{" else ""
+    return named or ("json" if text[:1] == b"{" and b'"messages"' in text else "")
 
 
 def _decide(kinds: list[str], name: str) -> str:
@@ -121,7 +124,7 @@ def _kind_of(value: dict[str, Any]) -> str:
     if "projectHash" in value and "sessionId" in value:
         return "gemini-cli"
     if isinstance(value.get("messages"), list):
-        return "opencode" if isinstance(value.get("info"), dict) else "json"
+        return "opencode" if isinstance(value.get("info"), dict) else shapes.of_object(value) or "json"
     if isinstance(value.get("meta"), dict) and not role:
         return "meta"
     if kind == "session" and ("cwd" in value or "version" in value or "id" in value):

@@ -1,0 +1,123 @@
+"""Moldable's conversations: one JSON document with UI messages, and the state of its newest compaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import msgspec
+
+from foldline import dialects
+from foldline.errors import DialectError, FormatError
+from foldline.transcripts.base import About, Folded, Heard, Record, Warned
+from foldline.transcripts.injected import is_injected
+from foldline.transcripts.lines import whole
+from foldline.transcripts.values import count_or_none, items, mapping, moment, text_or
+
+PREFIX = "[Conversation Context - Compacted]\n\nThe following is a summary of the earlier conversation:"
+SUFFIX = "---\nThe conversation continues below:"
+"""What Moldable writes around a summary."""
+
+_DIALECT = "ui-message"
+_SESSION = ("id", "createdAt", "updatedAt", "messageCount")
+
+
+def read_moldable(stream: BinaryIO, name: str) -> Iterator[Record]:
+    """Read a Moldable conversation; its UI messages stay as they are, `Heard.key` is a message's place from 0.
+
+    The display history is complete; the newest compaction stands where its time says, at the end where the
+    messages tell no times. What Moldable records of it stays with the boundary: version, compacted_at,
+    summarized_range and api_start_index.
+    """
+    value, note = whole(stream, name)
+    if note:
+        yield Warned(1, note)
+    conversation = mapping(value)
+    if not isinstance(conversation.get("messages"), list):
+        raise FormatError('needs a list of messages under "messages"', where=name)
+    yield About("format", {"format": "moldable", "dialect": _DIALECT})
+    yield About("session", {key: conversation[key] for key in _SESSION if conversation.get(key)}, 1)
+    if text_or(conversation.get("title")):
+        yield About("title", {"title": conversation["title"]}, 1)
+    yield from _messages(conversation)
+
+
+def _messages(conversation: dict[str, Any]) -> Iterator[Record]:
+    messages = items(conversation["messages"])
+    fold = _folded(mapping(conversation.get("compaction")), len(messages))
+    if isinstance(fold, Warned):
+        yield fold
+        fold = None
+    first = int(fold.first_kept) if fold is not None and fold.first_kept is not None else 0
+    model = ""
+    for place, payload in enumerate(messages):
+        record = _heard(payload, place)
+        if isinstance(record, Heard):
+            if fold is not None and place >= first and _newer(record, fold):
+                yield fold
+                fold = None
+            if record.message.model and record.message.model != model:
+                model = record.message.model
+                yield About("model", {"model": model}, record.line)
+        yield record
+    if fold is not None:
+        yield fold
+
+
+def _newer(heard: Heard, fold: Folded) -> bool:
+    return heard.at is not None and fold.at is not None and heard.at > fold.at
+
+
+def _folded(state: dict[str, Any], count: int) -> Folded | Warned | None:
+    """The state of the newest compaction (None: there was none)."""
+    if not state:
+        return None
+    start = count_or_none(state.get("apiStartIndex"))
+    summary = "".join(
+        text_or(part.get("text"))
+        for part in map(mapping, items(mapping(state.get("summaryMessage")).get("parts")))
+        if part.get("type") == "text"
+    )
+    if not summary or start is None:
+        missing = "a summary" if not summary else "apiStartIndex"
+        return Warned(1, f"its compaction has no {missing} (left out)")
+    span = mapping(state.get("summarizedRange"))
+    version = count_or_none(state.get("version"))
+    data = {
+        "version": version,
+        "compacted_at": state.get("compactedAt"),
+        "summarized_range": {
+            "from_index": span.get("fromIndex"),
+            "to_index": span.get("toIndex"),
+            "message_count": span.get("messageCount"),
+        },
+        "api_start_index": start,
+        "summary_message": state.get("summaryMessage"),
+    }
+    kept = str(start) if start < count else None
+    at = moment(state.get("compactedAt"))
+    return Folded(inner(summary), kept, at=at, line=1, number=version or None, data=data)
+
+
+def inner(summary: str) -> str:
+    """Return a summary without what Moldable writes around it."""
+    return summary.strip().removeprefix(PREFIX).removesuffix(SUFFIX).strip()
+
+
+def _heard(payload: Any, place: int) -> Heard | Warned:
+    """A UI message, with the time and the usage that its metadata tell."""
+    dialect = dialects.get(_DIALECT)
+    try:
+        message = (
+            dialect.decode_reply(payload)
+            if mapping(payload).get("role") == "assistant"
+            else dialect.decode(payload)
+        )
+    except (DialectError, RecursionError) as error:
+        reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
+        return Warned(place + 1, f"not a message: {reason} (left out)")
+    if message.role == "user" and is_injected(message.text):
+        message = msgspec.structs.replace(message, injected=True)
+    metadata = mapping(mapping(payload).get("metadata"))
+    at = moment(metadata.get("createdAt", mapping(payload).get("createdAt")))
+    return Heard(message, at=at, key=str(place), line=place + 1)
