@@ -16,7 +16,7 @@ from foldline.core.log.entries import Checkpoint, Compacted, Entry, Noted, Recei
 from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter, message_tokens
-from foldline.dialects import detect, get
+from foldline.dialects import decode_placed, detect
 from foldline.dialects.anthropic_write import OPENING
 from foldline.transcripts import About, Folded, Heard, Record, Warned, load
 
@@ -64,13 +64,17 @@ def from_messages(messages: Sequence[Any], counter: Counter, *, dialect: str | N
     Raises DialectError naming the message that is not of the dialect.
     """
     name = dialect or detect(messages)
-    reader = get(name)
-    decoded = [reader.decode(payload) for payload in messages]
+    placed = decode_placed(messages, name)
+    decoded = [message for _, message in placed]
     found = recognise(decoded)
     if found is None:
         first = int(bool(decoded) and decoded[0].role == "user" and decoded[0].text == OPENING)
-        return _load(decoded, list(range(first, len(decoded))), [], counter, name)
-    return _recognised(decoded, found, counter, name)
+        loaded = _load(decoded, list(range(first, len(decoded))), [], counter, name)
+    else:
+        loaded = _recognised(decoded, found, counter, name)
+    loaded.index = {entry: placed[index][0] for entry, index in loaded.index.items()}
+    loaded.orphans = [(placed[index][0], call) for index, call in loaded.orphans]
+    return loaded
 
 
 def _recognised(

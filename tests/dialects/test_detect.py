@@ -67,7 +67,7 @@ def test_what_is_no_message_is_refused_with_its_place(junk):
 
 
 def test_names():
-    assert {"anthropic", "openai-chat", "ui-message"} <= set(names())
+    assert set(names()) == {"anthropic", "openai-chat", "openai-responses", "ui-message"}
     assert [get(name).name for name in names()] == list(names())
     with pytest.raises(DialectError, match="anthropic, openai-chat"):
         get("gemini")

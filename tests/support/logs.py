@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
+from tests.support.ui_talk import UIWriter
 
 from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.policy import Policy
@@ -18,7 +19,7 @@ from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.core.measure.window import Window
 from foldline.core.plan import plan
 from foldline.core.view import Fold, Item, native_items
-from foldline.dialects import get
+from foldline.dialects import decode_all, get
 from foldline.errors import FloorExceeded
 from foldline.executor import execute, run_sync
 from foldline.summarizers.offline import OfflineSummarizer
@@ -30,6 +31,7 @@ CONSTRAINTS = (
     "Do not ever commit to main.",
 )
 SIGNED = {"type": "thinking", "thinking": "Let me think about it.", "signature": "c2lnbmVk"}
+SEALED = {"type": "reasoning", "summary": [], "encrypted_content": "Z0FBQUFBQm8="}
 IMAGE = "iVBORw0KGgo="
 
 
@@ -94,6 +96,7 @@ class _Writer:
         self.open: list[str] = []
         self.closed: list[str] = []
         self.n = 0
+        self.kinds: dict[str, str] = {}  # of the items of calls, by their ids
 
     def step(self, kind: str, value: Any) -> None:
         getattr(self, kind.replace(" ", "_"))(value)
@@ -110,13 +113,16 @@ class _Writer:
         self._close()
         if self.dialect == "anthropic":
             block = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": IMAGE}}
+        elif self.dialect == "openai-responses":
+            block = {"type": "input_image", "detail": "auto", "image_url": f"data:image/png;base64,{IMAGE}"}
         else:
             block = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{IMAGE}"}}
-        parts = [*([{"type": "text", "text": text}] if text.strip() else []), block]
+        kind = "input_text" if self.dialect == "openai-responses" else "text"
+        parts = [*([{"type": kind, "text": text}] if text.strip() else []), block]
         self.out.append({"role": "user", "content": parts})
 
     def system(self, text: str) -> None:
-        if self.dialect == "openai-chat":
+        if self.dialect.startswith("openai"):
             self.out.append({"role": "developer" if self.n % 2 else "system", "content": text})
 
     def assistant(self, text: str) -> None:
@@ -125,8 +131,17 @@ class _Writer:
             self.out.append(
                 {"role": "assistant", "content": [SIGNED, {"type": "text", "text": text or "ok"}]}
             )
+        elif self.dialect == "openai-responses" and len(text) % 3 == 0:
+            block = {"type": "output_text", "text": text, "annotations": []}
+            spoken = {"type": "message", "role": "assistant", "status": "completed", "content": [block]}
+            self.out += [self._reasoning(), {**spoken, "id": f"msg_{len(self.out)}"}]
         else:
             self.out.append({"role": "assistant", "content": text})
+
+    def _reasoning(self) -> dict[str, Any]:
+        """Reasoning with its id, in clear, or both, or as it ends a reply that was cut off."""
+        shown = [{"type": "summary_text", "text": "Let me think about it."}] if len(self.out) % 2 else []
+        return {**SEALED, "id": f"rs_{len(self.out)}", "summary": shown}
 
     def calls(self, several: Sequence[dict[str, Any]], ids: Sequence[str] | None = None) -> None:
         self._close()
@@ -140,12 +155,27 @@ class _Writer:
             head = [SIGNED] if self.n % 2 else []
             blocks = [{"type": "tool_use", "id": i, "name": n, "input": a} for i, n, a in made]
             self.out.append({"role": "assistant", "content": [*head, *blocks]})
+        elif self.dialect == "openai-responses":
+            self.out += [self._reasoning()] if self.n % 2 else []
+            self.out += [self._item(*call) for call in made]
         else:
             tool_calls = [
                 {"id": i, "type": "function", "function": {"name": n, "arguments": json.dumps(a)}}
                 for i, n, a in made
             ]
             self.out.append({"role": "assistant", "content": None, "tool_calls": tool_calls})
+
+    def _item(self, call_id: str, name: str, args: dict[str, Any]) -> dict[str, Any]:
+        """A call, now and then of another type than a function."""
+        self.kinds[call_id] = "function_call"
+        if self.n % 5 == 4:
+            self.kinds[call_id] = "custom_tool_call"
+            return {"type": "custom_tool_call", "call_id": call_id, "name": name, "input": json.dumps(args)}
+        if "command" in args and self.n % 5 == 3:
+            self.kinds[call_id] = "shell_call"
+            return {"type": "shell_call", "call_id": call_id, "action": {"commands": [args["command"]]}}
+        item = {"type": "function_call", "call_id": call_id, "name": name, "arguments": json.dumps(args)}
+        return {**item, "id": f"fc_{len(self.out)}_{call_id}_{len(name)}_{self.n}", "status": "completed"}
 
     def same_id_twice(self, text: str) -> None:
         self.calls([{"path": text or "a"}, {"path": "b"}], ids=["call_same", "call_same"])
@@ -154,8 +184,18 @@ class _Writer:
         if self.dialect == "anthropic":
             blocks = [{"type": "tool_result", "tool_use_id": i, "content": text} for i in ids]
             self.out.append({"role": "user", "content": blocks})
+        elif self.dialect == "openai-responses":
+            self.out += [self._output(i, text) for i in ids]
         else:
             self.out += [{"role": "tool", "tool_call_id": i, "content": text} for i in ids]
+
+    def _output(self, call_id: str, text: str) -> dict[str, Any]:
+        kind = self.kinds.get(call_id, "function_call")
+        output: Any = text
+        if kind == "shell_call":
+            ended = {"type": "exit", "exit_code": 0}
+            output = [{"stdout": text, "stderr": "", "outcome": ended}]
+        return {"type": f"{kind}_output", "call_id": call_id, "output": output}
 
     def results(self, text: str) -> None:
         if self.open:
@@ -194,7 +234,7 @@ class _Writer:
 
 
 def write(dialect: str, script: Sequence[tuple[str, Any]]) -> list[dict[str, Any]]:
-    writer = _Writer(dialect)
+    writer = UIWriter() if dialect == "ui-message" else _Writer(dialect)
     for kind, value in script:
         writer.step(kind, value)
     return writer.out
@@ -205,15 +245,18 @@ def lists(dialect: str) -> st.SearchStrategy[list[dict[str, Any]]]:
     return steps.map(lambda script: write(dialect, script)).filter(bool)
 
 
-DIALECTS = ("openai-chat", "anthropic")
+DIALECTS = ("openai-chat", "anthropic", "openai-responses", "ui-message")
 any_list = st.sampled_from(DIALECTS).flatmap(lambda d: st.tuples(st.just(d), lists(d)))
 
 
 # ---- logs
 
 
-def decode(dialect: str, payloads: Sequence[Any]) -> list[Message]:
-    return [get(dialect).decode(payload) for payload in payloads]
+def decode(dialect: str, payloads: Sequence[Any], *, singly: bool = False) -> list[Message]:
+    """Read messages; `singly` as a session does that is told them one at a time."""
+    if singly:
+        return [get(dialect).decode(payload) for payload in payloads]
+    return decode_all(payloads, dialect)
 
 
 def chain(messages: Sequence[Message], log: Log | None = None) -> Log:
@@ -286,7 +329,7 @@ operations = st.lists(
 def logs(draw: st.DrawFn) -> tuple[str, Log]:
     """Logs with boundaries, lifted boundaries, pins, notes and branches."""
     dialect, payloads = draw(any_list)
-    messages = decode(dialect, payloads)
+    messages = decode(dialect, payloads, singly=draw(st.booleans()))
     log = Log()
     for kind, value in draw(operations):
         if kind == "say":

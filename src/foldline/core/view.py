@@ -28,6 +28,7 @@ from foldline.core.log.messages import Message, Role, Text, ToolCall, ToolResult
 from foldline.core.measure.accounting import Size, context_size, real_usage, scaled
 from foldline.core.measure.tokens import Counter, message_tokens, part_tokens
 
+UNIQUE_IDS = ("anthropic", "openai-responses")  # dialects that want a call's id once in the whole list
 LATE_CAP = 2_000  # characters of a late result that a note quotes; the rest stays in the history
 
 
@@ -267,7 +268,7 @@ class Fold:
             if isinstance(part, ToolCall):
                 times = self._used[part.id] = self._used.get(part.id, 0) + 1
                 self._renamed.pop(part.id, None)
-                if times > 1 and (native is None or native.dialect == "anthropic"):
+                if times > 1 and (native is None or native.dialect in UNIQUE_IDS):
                     self._renamed[part.id] = f"{part.id}_{times}"
                     edits.append(self._renaming(entry, index, id=self._renamed[part.id]))
             elif isinstance(part, ToolResult) and part.call_id in self._renamed:

@@ -1,16 +1,18 @@
 """Stored message shapes: native messages <-> `Message`, rendering of views, and a strict validator each."""
 
-from foldline.dialects.base import Dialect, decode_all, detect, get, names
-from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, UI_MESSAGE, Problem, Rendered
+from foldline.dialects.base import Dialect, decode_all, decode_placed, detect, get, names
+from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE, Problem, Rendered
 
 __all__ = [
     "ANTHROPIC",
     "OPENAI_CHAT",
+    "OPENAI_RESPONSES",
     "UI_MESSAGE",
     "Dialect",
     "Problem",
     "Rendered",
     "decode_all",
+    "decode_placed",
     "detect",
     "get",
     "names",

@@ -10,8 +10,9 @@ from foldline.core.log.messages import Message
 from foldline.dialects.anthropic import Anthropic
 from foldline.dialects.openai_chat import OpenAIChat
 from foldline.dialects.plain import is_list, read
+from foldline.dialects.responses import OpenAIResponses
 from foldline.dialects.ui_message import UIMessage
-from foldline.dialects.values import OPENAI_CHAT, Problem, Rendered
+from foldline.dialects.values import OPENAI_CHAT, OPENAI_RESPONSES, Problem, Rendered
 from foldline.errors import DialectError
 
 
@@ -49,7 +50,9 @@ class Dialect(Protocol):
 
 
 # in the order in which they are asked whether a message is theirs
-_DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (UIMessage(), Anthropic(), OpenAIChat())}
+_DIALECTS: dict[str, Dialect] = {
+    dialect.name: dialect for dialect in (UIMessage(), OpenAIResponses(), Anthropic(), OpenAIChat())
+}
 
 
 def names() -> tuple[str, ...]:
@@ -73,24 +76,41 @@ def detect(messages: Sequence[Any]) -> str:
     """Tell a list's dialect by its content; plain text, which could be either, is `openai-chat`.
 
     The first message that only one dialect can hold decides: content blocks of Anthropic's, or tool
-    messages, tool_calls, image_url parts and their like. Raises DialectError (with the index of the message)
-    for what is no list of messages.
+    messages, tool_calls, image_url parts and their like, or items of the Responses API. Raises DialectError
+    (with the index of the message) for what is no list of messages.
     """
     if not is_list(messages):
         raise DialectError(
             "expected a list of messages, each an object with a role; wrap a single one in [ ]"
         )
-    found = None
+    found = bare = None
     for index, payload in enumerate(messages):
         body = cast("dict[str, Any]", payload) if isinstance(payload, dict) else read(payload, index)[0]
-        if not isinstance(body.get("role"), str):
-            raise DialectError("no role; a message is an object with role and content", index=index)
+        if bare is None and not isinstance(body.get("role"), str):
+            bare = index
         if found is None:
             found = recognised(body)
+    if bare is not None and found != OPENAI_RESPONSES:  # items alone need no role
+        raise DialectError("no role; a message is an object with role and content", index=bare)
     return found or OPENAI_CHAT
 
 
 def decode_all(messages: Sequence[Any], name: str | None = None) -> list[Message]:
     """Read a whole list in a dialect (None: detected); raises DialectError with the index of a bad message."""
-    dialect = get(name or detect(messages))
-    return [dialect.decode(payload, index=index) for index, payload in enumerate(messages)]
+    return [message for _, message in decode_placed(messages, name or detect(messages))]
+
+
+def decode_placed(messages: Sequence[Any], name: str) -> list[tuple[int, Message]]:
+    """Read a whole list in a dialect: each message with the index of its first element.
+
+    One message is one element, but in `openai-responses`, where a reply of the model is several items.
+    Raises DialectError with the index of a bad element.
+    """
+    dialect = get(name)
+    if not isinstance(dialect, OpenAIResponses):
+        return [(index, dialect.decode(payload, index=index)) for index, payload in enumerate(messages)]
+    found: list[tuple[int, Message]] = []
+    for start, end in dialect.spans(messages):
+        payload = messages[start] if end == start + 1 else list(messages[start:end])
+        found.append((start, dialect.decode(payload, index=start)))
+    return found

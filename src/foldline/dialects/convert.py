@@ -6,8 +6,9 @@ from typing import Any, cast
 
 from foldline.core.log.messages import Native
 from foldline.dialects.plain import parse
+from foldline.dialects.responses_items import CALLS, Item, kind_of
 from foldline.dialects.ui_losses import lost_of_ui
-from foldline.dialects.values import UI_MESSAGE, Losses
+from foldline.dialects.values import OPENAI_RESPONSES, UI_MESSAGE, Losses
 
 # carried by role, parts and pairing, or what a provider noted about its reply; all else is left out
 _CARRIED = frozenset(
@@ -18,6 +19,14 @@ _CARRIED = frozenset(
     }
 )  # fmt: skip
 _ON_BLOCKS = ("cache_control", "citations")
+_OF_ITEMS = frozenset(
+    {
+        "type", "id", "status", "role", "content", "call_id", "name", "arguments", "input", "output", "action",
+        "actions", "operation", "summary", "encrypted_content", "approval_request_id", "approve", "reason",
+        "tools", "execution", "max_output_length",
+    }
+)  # fmt: skip
+_ON_PARTS = ("annotations", "logprobs", "detail", "prompt_cache_breakpoint")
 
 
 def lost_fields(native: Native | None, losses: Losses, index: int | None = None) -> None:
@@ -25,6 +34,10 @@ def lost_fields(native: Native | None, losses: Losses, index: int | None = None)
     if native is None:
         return
     body = parse(native.raw, index)
+    if native.dialect == OPENAI_RESPONSES:
+        for item in cast("list[Item]", body if isinstance(body, list) else [body]):
+            _lost_of_item(item, losses)
+        return
     if not isinstance(body, dict):
         return
     fields = cast("dict[str, Any]", body)
@@ -39,3 +52,21 @@ def lost_fields(native: Native | None, losses: Losses, index: int | None = None)
         for key in _ON_BLOCKS:
             if isinstance(block, dict) and cast("dict[str, Any]", block).get(key):
                 losses.add(f"field {key!r} left out")
+
+
+def _lost_of_item(item: Any, losses: Losses) -> None:
+    """Count what of a Responses item no part stands for; items that are one opaque part are named by it."""
+    kind = kind_of(cast("Item", item)) if isinstance(item, dict) else None
+    if kind in CALLS and kind != "function_call":
+        losses.add(f"{kind} became a function call")
+    if kind != "message" and kind not in CALLS and not str(kind).endswith(("_output", "_response")):
+        return
+    fields = cast("Item", item)
+    for key, value in fields.items():
+        if key not in _OF_ITEMS and value is not None:
+            losses.add(f"field {key!r} left out")
+    for holder in (fields.get("content"), fields.get("output")):
+        for part in cast("list[Any]", holder) if isinstance(holder, list) else ():
+            for key in _ON_PARTS:
+                if isinstance(part, dict) and cast("Item", part).get(key) not in (None, [], "auto"):
+                    losses.add(f"field {key!r} left out")

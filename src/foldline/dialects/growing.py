@@ -7,8 +7,10 @@ from typing import Any
 
 import msgspec
 
+from foldline.core.log.messages import Opaque, Thinking
 from foldline.core.view import Item, Kept, native_items
 from foldline.dialects.base import get
+from foldline.dialects.values import OPENAI_RESPONSES
 
 
 class Growing:
@@ -33,7 +35,7 @@ class Growing:
         """
         new = items[self._known :]
         same = items is self._items and dialect == self._dialect
-        if same and self._extends and all(_is_native(item, dialect) for item in new):
+        if same and self._extends and all(_is_native(item, dialect) for item in new) and not _is_open(new):
             self._take(get(dialect).render(native_items(new)).messages)
         else:
             rendered = get(dialect).render(native_items(items), whole=True).messages
@@ -66,13 +68,22 @@ def _is_native(item: Item, dialect: str) -> bool:
     return native is not None and native.dialect == dialect and message.role not in {"system", "developer"}
 
 
+def _is_open(items: Sequence[Item]) -> bool:
+    """Whether what comes next could bring back what a list leaves out: reasoning that nothing follows yet."""
+    if not items or not isinstance(items[-1], Kept):
+        return False
+    message = items[-1].entry.message
+    ours = message.native is not None and message.native.dialect == OPENAI_RESPONSES
+    return ours and bool(message.parts) and isinstance(message.parts[-1], Thinking | Opaque)
+
+
 def _may_extend(items: Sequence[Item], dialect: str) -> bool:
     """Whether native messages may follow without a change of what is there.
 
     The last message must not be one that the next could join, and no call may have an id made for this dialect:
     a native call that comes later could need that id.
     """
-    if not items or not _is_native(items[-1], dialect):
+    if not items or not _is_native(items[-1], dialect) or _is_open(items):
         return False
     encoded = (item for item in items if not _is_native(item, dialect))
     return not any((i.entry.message if isinstance(i, Kept) else i.message).calls for i in encoded)

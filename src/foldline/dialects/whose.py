@@ -26,6 +26,8 @@ def reply_dialect(message: Any) -> str | None:
         return "openai-chat"
     if has("responseMessage") is not None or (has("parts") is not None and _counted(has("metadata"))):
         return "ui-message"
+    if has("object") == "response" or (has("output") is not None and has("usage") is not None):
+        return "openai-responses"
     return "anthropic" if has("type") == "message" and has("usage") is not None else None
 
 

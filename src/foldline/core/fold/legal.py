@@ -6,11 +6,11 @@ A cut at index i keeps the messages from i on. Legal indices lie between 0 and t
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import compress
+from itertools import compress, pairwise
 from typing import Protocol
 
 from foldline.core.decide.policy import CutRule
-from foldline.core.fold.pairing import Pairing, pair, unanswered_from
+from foldline.core.fold.pairing import Pairing, continues, pair, unanswered_from
 from foldline.core.log.entries import Said
 
 
@@ -33,6 +33,16 @@ class WholeBatches:
             yield range(batch.start + 1, end + 1)
 
 
+class WholeReplies:
+    """A reply that its dialect writes as several messages is kept or folded whole."""
+
+    def forbidden(self, kept: Sequence[Said], _pairing: Pairing, /) -> Iterable[range]:
+        """Return each index inside of such a reply."""
+        for index, (before, entry) in enumerate(pairwise(kept), 1):
+            if continues(entry.message, before.message):
+                yield range(index, index + 1)
+
+
 class UnansweredStays:
     """Every message not yet answered stays in the view."""
 
@@ -49,7 +59,7 @@ class Progress:
         yield range(1)
 
 
-INVARIANTS: tuple[Invariant, ...] = (WholeBatches(), UnansweredStays(), Progress())
+INVARIANTS: tuple[Invariant, ...] = (WholeBatches(), WholeReplies(), UnansweredStays(), Progress())
 
 
 def legal_cuts(kept: Sequence[Said], pairing: Pairing | None = None) -> list[int]:

@@ -4,6 +4,7 @@ An assistant message with calls opens a batch. Results answer open calls of the 
 developer or injected message inside a batch waits until the batch is complete; an assistant message or
 words of the user close it, and what is still open then stays unanswered. A result that finds no open call
 is late (or an orphan). An assistant message may answer its own calls: they open nothing.
+Where a dialect writes one reply as several messages, those in a row are that reply: their calls are one batch.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ class Pairing(msgspec.Struct):
     batches: list[Batch] = []
     late: list[tuple[int, int]] = []
     doubled: list[tuple[int, int]] = []
+    last: Message | None = None
+    begun: int = 0  # where the reply begins to which the last message belongs
 
     @property
     def current(self) -> Batch | None:
@@ -49,6 +52,13 @@ class Pairing(msgspec.Struct):
         """Take the next message; return the ids of calls that it leaves unanswered for good."""
         batch = self.current
         own = own_results(message)
+        if not waits(message, batch):
+            follows = continues(message, self.last)
+            self.last, self.begun = message, self.begun if follows else index
+            if follows and batch is not None:
+                batch.end = index
+                self._ask(batch, index, message, own)
+                return ()
         for part_index, part in enumerate(message.parts):
             if isinstance(part, ToolResult) and part_index not in own:
                 self._answer(batch, index, part_index, part)
@@ -72,8 +82,12 @@ class Pairing(msgspec.Struct):
     def _open(self, index: int, message: Message, own: frozenset[int]) -> None:
         if message.role != "assistant" or not message.calls:
             return
-        batch = Batch(start=index, end=index, open={})
-        asked: set[str] = set()
+        batch = Batch(start=self.begun, end=index, open={})
+        self._ask(batch, index, message, own)
+        self.batches.append(batch)
+
+    def _ask(self, batch: Batch, index: int, message: Message, own: frozenset[int]) -> None:
+        asked = set(batch.open)
         for part_index, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 if part.id in asked:
@@ -83,7 +97,6 @@ class Pairing(msgspec.Struct):
                     batch.open[part.id] = part.name
             elif isinstance(part, ToolResult) and part_index in own:
                 del batch.open[part.call_id]
-        self.batches.append(batch)
 
 
 def waits(message: Message, batch: Batch | None) -> bool:
@@ -91,6 +104,16 @@ def waits(message: Message, batch: Batch | None) -> bool:
     if batch is None or not batch.open or message.results:
         return False
     return message.role in ("system", "developer") or (message.role == "user" and message.injected)
+
+
+def continues(message: Message, before: Message | None) -> bool:
+    """Whether a message belongs to the reply of the one before it: items of OpenAI's Responses, told singly."""
+    return before is not None and _is_item(before) and _is_item(message)
+
+
+def _is_item(message: Message) -> bool:
+    native = message.native
+    return message.role == "assistant" and native is not None and native.dialect == "openai-responses"
 
 
 def pair(messages: Sequence[Message]) -> Pairing:
@@ -108,6 +131,8 @@ def unanswered_from(messages: Sequence[Message]) -> int:
     message that ends with the results of its own calls.
     """
     last = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "assistant"), -1)
+    while last > 0 and continues(messages[last], messages[last - 1]):
+        last -= 1
     if pair(messages[max(last, 0) :]).current is not None or (last >= 0 and ends_in_results(messages[last])):
         return last
     after = range(last + 1, len(messages))
