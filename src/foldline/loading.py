@@ -161,13 +161,17 @@ def _warning(record: Warned) -> str:
 
 def _theirs(record: Folded, at: int, keys: dict[str, int], counter: Counter) -> _Boundary:
     first = keys.get(record.first_kept) if record.first_kept is not None else None
+    quoted = tuple(keys[key] for key in record.quoted if key in keys)
     ours = _through_another_tool(record.summary, counter)
     return _Boundary(
         at=at,
         checkpoint=ours
-        or make_checkpoint(record.summary, preset("foldline"), counter, number=record.number or 1),
+        or make_checkpoint(
+            record.summary, preset("foldline"), counter, quoted=len(quoted), number=record.number or 1
+        ),
         ledger=msgspec.to_builtins(parse(ours.summary)) if ours is not None else None,
         first_kept=first,
+        quoted=quoted,
         receipt=Receipt(reason="imported", tokens_before=record.tokens_before or 0, origin=record.data),
         when=record.at,
     )

@@ -104,7 +104,6 @@ def test_in_a_json_list_a_wrong_message_is_an_error_with_its_index():
         (b'{"messages": [', "not JSON"),
         (b'{"messages": 3}', "no messages"),
         (b'{\n "messages": {}\n}', "list of messages"),
-        (b'{"type": "session_meta", "payload": {}}\n', "Codex"),
         (b'{"projectHash": "x", "messages": []}', "Gemini"),
     ],
 )

@@ -37,7 +37,8 @@ class Folded(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `first_kept` is the `Heard.key` of the first message that it kept (None: it kept nothing);
     `tokens_before` is the agent's own count; `number` counts its compactions from 1, where the file does;
-    `data` is what else the file says of it, in the file's words, and stays with the boundary (`Receipt.origin`).
+    `data` is what else the file says of it, in the file's words, and stays with the boundary (`Receipt.origin`);
+    `quoted` are the keys of older messages that it kept word for word beside the summary.
     """
 
     summary: str
@@ -47,6 +48,7 @@ class Folded(msgspec.Struct, frozen=True, omit_defaults=True):
     line: int = 0
     number: int | None = None
     data: dict[str, Any] = {}
+    quoted: tuple[str, ...] = ()
 
 
 class About(msgspec.Struct, frozen=True, omit_defaults=True):

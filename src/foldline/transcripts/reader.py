@@ -10,6 +10,7 @@ from foldline.errors import FormatError
 from foldline.transcripts.aider import read_aider
 from foldline.transcripts.base import MAX_LINE, Record, Warned
 from foldline.transcripts.claude_code import read_claude_code
+from foldline.transcripts.codex import read_codex
 from foldline.transcripts.coop import read_coop
 from foldline.transcripts.copilot import read_copilot
 from foldline.transcripts.gemini import read_gemini
@@ -36,6 +37,7 @@ _READERS: dict[str, Callable[[BinaryIO, str], Iterator[Record]]] = {
     "plain": read_plain,
     "pi": read_pi,
     "claude-code": read_claude_code,
+    "codex": read_codex,
     "copilot-cli": read_copilot,
     "gemini-cli": read_gemini,
     "opencode": read_opencode,

@@ -11,7 +11,7 @@ from foldline.transcripts.lines import Unreadable, parse
 from foldline.transcripts.values import text_or
 
 FORMATS = (
-    "json", "jsonl", "foldline", "plain", "pi", "claude-code", "copilot-cli", "gemini-cli", "opencode",
+    "json", "jsonl", "foldline", "plain", "pi", "claude-code", "codex", "copilot-cli", "gemini-cli", "opencode",
     "klaude-code", "coop", "gencode", "moldable", "aider", "markdown",
 )  # fmt: skip
 """The formats that `read` knows: a JSON list or object of messages, JSON lines of messages, Foldline's own, ..."""
@@ -34,11 +34,7 @@ _CLAUDE_TYPES = {
     "ai-title", "custom-title", "last-prompt", "agent-name", "mode", "permission-mode", "tag", "pr-link",
 }  # fmt: skip
 _PLAIN_ROLES = {"system", "user", "assistant", "tool", "summary", "boundary"}
-_LATER = {
-    "session_meta": "a Codex rollout",
-    "response_item": "a Codex rollout",
-    "event_msg": "a Codex rollout",
-}
+_CODEX = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
 _COPILOT = re.compile(r"(session|system|user|assistant|tool|hook|permission|subagent|skill)\.[a-z_]+")
 _BEFORE_MESSAGES = {
     "gemini-cli": re.compile(rb'"projectHash"\s*:'),
@@ -99,13 +95,11 @@ def _decide(kinds: list[str], name: str) -> str:
             line=1,
         )
     kind = "plain" if sure[0] == "meta" else next((kind for kind in sure if kind != "header"), "jsonl")
-    if kind in _LATER:
-        raise FormatError(f"is {_LATER[kind]}, which this version cannot read yet", where=name, line=1)
     return "plain" if kind == "meta" else kind
 
 
 def _kind_of_line(line: bytes) -> str:
-    """What format a line speaks for: a format, meta, header, a key of `_LATER`, unknown, or "" (not readable)."""
+    """What format a line speaks for: a format, meta, header, unknown, or "" (not readable)."""
     body = line.strip()
     if not body.startswith(b"{"):
         return ""
@@ -129,8 +123,8 @@ def _kind_of(value: dict[str, Any]) -> str:
         return "meta"
     if kind == "session" and ("cwd" in value or "version" in value or "id" in value):
         return "pi"
-    if kind in _LATER and ("payload" in value or "data" in value):
-        return kind
+    if _codex(value, kind):
+        return "codex"
     if _COPILOT.fullmatch(kind) and isinstance(value.get("data"), dict):
         return "copilot-cli"
     if not role and (_claude(value, kind) or _pi(value, kind)):
@@ -142,6 +136,14 @@ def _kind_of(value: dict[str, Any]) -> str:
     if role:
         return "jsonl"
     return "header" if "system" in value or "tools" in value or "dialect" in value else "unknown"
+
+
+def _codex(value: dict[str, Any], kind: str) -> bool:
+    """Whether a line is Codex's: wrapped, or the header of the older files, which name no type."""
+    if kind in _CODEX and isinstance(value.get("payload"), dict):
+        return True
+    old = {"id", "timestamp"} <= value.keys() and ("instructions" in value or "git" in value)
+    return old and not kind and "role" not in value
 
 
 def _claude(value: dict[str, Any], kind: str) -> bool:

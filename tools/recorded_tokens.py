@@ -1,0 +1,275 @@
+"""Hold the tokens that agents recorded against Foldline's own count, and print the page docs/recorded.md.
+
+    python tools/recorded_tokens.py ../shared/data > docs/recorded.md
+
+Takes the folder of recorded sessions (`native/` and `sessions/` in it); reads only, writes to standard output.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import msgspec
+
+from foldline.core.measure.tokens import MESSAGE_OVERHEAD, OFFLINE, json_text, message_tokens
+from foldline.transcripts import About, Folded, Heard, read
+
+LEAST = 50  # tokens of an increment from which on its relative error says something
+
+
+class Step(msgspec.Struct):
+    """What came between two counted replies: what the second prompt grew by, and our estimate of it."""
+
+    recorded: int
+    ours: int
+
+
+class Count(msgspec.Struct):
+    """What an agent counted, and what we count of the same."""
+
+    recorded: int
+    ours: int
+
+    @property
+    def ratio(self) -> float:
+        """Theirs by ours."""
+        return self.recorded / max(self.ours, 1)
+
+
+class Session(msgspec.Struct):
+    """The figures of one file; `fixed` is our count of the system prompt and tools that it holds."""
+
+    name: str
+    agent: str = ""
+    fixed: int = 0
+    contexts: list[Count] = []
+    outputs: list[Count] = []
+    steps: list[Step] = []
+    messages: int = 0
+    folds: list[Count] = []
+
+
+class Counter:
+    """Follows the records of a file and counts the agent's view as it grows."""
+
+    def __init__(self, name: str) -> None:
+        self.found = Session(name)
+        self._sizes: list[tuple[str, int]] = []  # key and tokens of what the agent's model sees
+        self._all: dict[str, int] = {}  # key -> tokens of every message
+        self._prompt: int | None = None  # of the newest counted reply
+        self._since = 0  # our tokens of that reply and what followed
+        self._output: int | None = None  # told beside the message
+
+    def take(self, record: object) -> None:
+        """Count the next record."""
+        if isinstance(record, Heard):
+            self._heard(record)
+        elif isinstance(record, Folded):
+            self._folded(record)
+        elif isinstance(record, About):
+            self._about(record.kind, record.data)
+
+    @property
+    def size(self) -> int:
+        """Our count of what the model sees."""
+        return sum(tokens for _, tokens in self._sizes)
+
+    def _about(self, kind: str, data: dict[str, Any]) -> None:
+        if kind == "format":
+            self.found.agent = str(data["format"])
+        elif kind == "session" and self.found.agent == "plain":
+            self.found.agent = str(data.get("agent", "plain"))
+        elif kind == "system":
+            self.found.fixed += OFFLINE.count(str(data["system"]))
+        elif kind == "tools":
+            self.found.fixed += OFFLINE.count(json_text(data["tools"]))
+        elif kind == "boundary" and isinstance(data.get("tokens_before"), int):
+            self.found.folds.append(Count(data["tokens_before"], self.size + self.found.fixed))
+        elif kind == "microcompact_boundary":
+            self._prompt, self._since = None, 0
+        elif kind == "usage" and isinstance(data.get("output"), int):
+            self._output = data["output"]
+
+    def _heard(self, record: Heard) -> None:
+        message = record.message
+        self.found.messages += 1
+        tokens = message_tokens(message, OFFLINE)
+        usage = message.usage
+        if usage is not None and usage.total:
+            prompt = usage.input + usage.cache_read + usage.cache_write
+            self._grown(prompt)
+            self.found.contexts.append(Count(usage.total, self.size + tokens + self.found.fixed))
+            self._prompt, self._since = prompt, 0
+        output = usage.output if usage is not None and usage.total else self._output
+        if message.role == "assistant" and output:
+            self.found.outputs.append(Count(output, tokens - MESSAGE_OVERHEAD))
+        self._output = None
+        self._since += tokens
+        self._sizes.append((record.key or "", tokens))
+        self._all[record.key or ""] = tokens
+
+    def _grown(self, prompt: int) -> None:
+        if self._prompt is None:
+            return
+        self.found.steps.append(Step(prompt - self._prompt, self._since))
+
+    def _folded(self, record: Folded) -> None:
+        """What stays is the summary, what the agent quoted beside it, and all from its first kept message on."""
+        if record.tokens_before:
+            self.found.folds.append(Count(record.tokens_before, self.size + self.found.fixed))
+        keys = [key for key, _ in self._sizes]
+        begin = keys.index(record.first_kept) if record.first_kept in keys else len(keys)
+        quoted = [(key, self._all[key]) for key in record.quoted if key in self._all]
+        self._sizes = [("", OFFLINE.count(record.summary)), *quoted, *self._sizes[begin:]]
+        self._prompt, self._since = None, 0
+
+
+def counted(path: Path) -> Session:
+    """Read a file and count it."""
+    counter = Counter(path.name.removesuffix(".gz").removesuffix(".jsonl"))
+    for record in read(path):
+        counter.take(record)
+    return counter.found
+
+
+def error(recorded: float, ours: float) -> str:
+    """By how much ours is off."""
+    return f"{100 * (ours - recorded) / recorded:+.0f}%" if recorded else ""
+
+
+def _median_error(pairs: Iterable[Count | Step]) -> str:
+    found = [abs(one.ours - one.recorded) / one.recorded for one in pairs if one.recorded >= LEAST]
+    return f"{100 * median(found):.0f}%" if found else ""
+
+
+def table(head: str, rows: Iterable[str]) -> Iterator[str]:
+    """A Markdown table; all columns but the first are right-aligned."""
+    names = head.split(" | ")
+    yield f"| {head} |"
+    yield "|" + "|".join([" --- ", *[" ---: "] * (len(names) - 1)]) + "|"
+    yield from (f"| {row} |" for row in rows)
+    yield ""
+
+
+def increments(sessions: Iterable[Session]) -> Iterator[str]:
+    """What prompts grew by, against our estimate of what came in between."""
+    head = "file | agent | increments | recorded | ours | error of the sum | median error of one | shrunk"
+
+    def row(session: Session) -> str:
+        recorded, ours = sum(s.recorded for s in session.steps), sum(s.ours for s in session.steps)
+        shrunk = sum(step.recorded < 0 for step in session.steps)
+        return (
+            f"{session.name} | {session.agent} | {len(session.steps)} | {recorded:,} | {ours:,} | "
+            f"{error(recorded, ours)} | {_median_error(session.steps)} | {shrunk}"
+        )
+
+    yield from table(head, (row(session) for session in sessions if session.steps))
+
+
+def contexts(sessions: Iterable[Session]) -> Iterator[str]:
+    """The largest context of each file."""
+    head = "file | agent | largest recorded context | ours then | error | of ours, system prompt and tools"
+
+    def row(session: Session) -> str:
+        top = max(session.contexts, key=lambda count: count.recorded)
+        return (
+            f"{session.name} | {session.agent} | {top.recorded:,} | {top.ours:,} | "
+            f"{error(top.recorded, top.ours)} | {session.fixed:,}"
+        )
+
+    yield from table(head, (row(session) for session in sessions if session.contexts))
+
+
+def outputs(sessions: Iterable[Session]) -> Iterator[str]:
+    """What replies cost, against our estimate of them."""
+    head = "file | agent | replies | recorded output | ours | error of the sum"
+
+    def row(session: Session) -> str:
+        recorded, ours = sum(c.recorded for c in session.outputs), sum(c.ours for c in session.outputs)
+        return (
+            f"{session.name} | {session.agent} | {len(session.outputs)} | {recorded:,} | {ours:,} | "
+            f"{error(recorded, ours)}"
+        )
+
+    yield from table(head, (row(session) for session in sessions if session.outputs))
+
+
+def folds(sessions: Iterable[Session]) -> Iterator[str]:
+    """The sizes that agents noted at their compactions, by agent."""
+    by_agent: dict[str, list[Count]] = {}
+    for session in sessions:
+        by_agent.setdefault(session.agent, []).extend(session.folds)
+    head = "agent | compactions with a size | recorded | ours | error of the sum | median of recorded / ours"
+
+    def row(agent: str, counts: list[Count]) -> str:
+        recorded, ours = sum(c.recorded for c in counts), sum(c.ours for c in counts)
+        ratio = median(count.ratio for count in counts)
+        return f"{agent} | {len(counts)} | {recorded:,} | {ours:,} | {error(recorded, ours)} | {ratio:.2f}"
+
+    yield from table(head, (row(agent, counts) for agent, counts in sorted(by_agent.items()) if counts))
+
+
+PAGE = """# What agents recorded, and what Foldline counts
+
+Made by `python tools/recorded_tokens.py ../shared/data > docs/recorded.md` on {date}, offline, with the counter `foldline`
+(an estimate of o200k_base). {natives} native files and {plain} sessions in the plain form were read, {messages:,} messages.
+
+An agent's own count is that of its provider, by the provider's tokenizer, and holds what its file lacks: the system prompt
+and the definitions of tools (Codex files hold both, Copilot files the prompt), reminders added at sending, encrypted
+thinking. So contexts cannot agree. Increments can: what the prompt of one reply is larger than that of the reply before is
+what was said in between, and what stands in every request cancels out.
+
+## Increments: from the prompt of one counted reply to the next
+
+Recorded is the growth of the prompt (input, cached or not); ours is the estimate of the reply and of what followed it. An
+increment over a compaction (Claude Code's small ones, which take out old results, included) is left out; one below zero (`shrunk`: older thinking or results were taken out, or the provider
+counts what it has not cached otherwise) lowers the sum. The median is over increments of {least} tokens or more.
+
+Codex's, Gemini's and OpenCode's first session are GPT and Gemini models; Claude Code, pi and `opencode-2` are Claude models,
+whose tokenizer makes more tokens of the same text than the one that is estimated here. Foldline calibrates its count per
+model from such increments in a live session.
+
+"""
+
+REST = """## Contexts: the largest of each file
+
+"""
+
+OUTPUT = """## Replies
+
+Recorded output counts hidden reasoning, which the files do not hold or hold encrypted; ours counts what they show. Claude
+Code notes the output while the reply still streams: its figures are far too small, and nothing can be learnt from them.
+
+"""
+
+FOLDS = """## Compactions
+
+The size that the agent noted when it compacted, and ours of what it saw then: the summary before, what was kept beside it,
+and what was said since. The plain form leaves thinking, images, system prompts and tools out.
+
+"""
+
+
+def main(root: Path) -> None:
+    """Print the page."""
+    native = [counted(path) for path in sorted((root / "native").iterdir())]
+    plain = [counted(path) for path in sorted((root / "sessions").glob("*/*.jsonl.gz"))]
+    told = sum(session.messages for session in [*native, *plain])
+    date = datetime.now(UTC).date().isoformat()
+    print(PAGE.format(date=date, natives=len(native), plain=len(plain), messages=told, least=LEAST), end="")
+    for part, lines in ((REST, increments(native)), (OUTPUT, contexts(native)), (FOLDS, outputs(native))):
+        print("\n".join(lines))
+        print(part, end="")
+    print("Native files:\n")
+    print("\n".join(folds(native)))
+    print("Sessions in the plain form:\n")
+    print("\n".join(folds(plain)))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
