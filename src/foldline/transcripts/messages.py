@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from foldline import dialects
+from foldline.dialects.responses_items import KINDS, role_of
 from foldline.errors import DialectError, FormatError
 from foldline.transcripts.base import About, Heard, Record, Warned
 from foldline.transcripts.lines import Row, rows, whole
@@ -32,12 +33,12 @@ def read_json(stream: BinaryIO, name: str) -> Iterator[Record]:
     dialect = _named(holder) or _detect(messages, name)
     yield About("format", {"format": "json", "dialect": dialect})
     yield from _around(holder, 1)
-    codec = _codec(dialect, name)
-    for index, payload in enumerate(messages):
-        try:
-            yield Heard(codec.decode(payload), line=index + 1)
-        except (DialectError, RecursionError) as error:
-            raise FormatError(f"message {index}: {_reason(error)}", where=name) from error
+    _codec(dialect, name)
+    try:
+        for index, message in dialects.decode_placed(messages, dialect):
+            yield Heard(message, line=index + 1)
+    except (DialectError, RecursionError) as error:
+        raise FormatError(_reason(error), where=name) from error
 
 
 def read_jsonl(stream: BinaryIO, name: str) -> Iterator[Record]:
@@ -47,13 +48,41 @@ def read_jsonl(stream: BinaryIO, name: str) -> Iterator[Record]:
     stream.seek(start)
     yield About("format", {"format": "jsonl", "dialect": dialect})
     codec = _codec(dialect, name)
+    reply: list[Row] = []  # items of one reply of the model's, not read yet
     for item in rows(stream):
+        if isinstance(item, Row) and dialect == dialects.OPENAI_RESPONSES and _is_models(item.value):
+            reply.append(item)
+            continue
+        yield from _replied(codec, reply)
+        reply = []
         if isinstance(item, Warned):
             yield item
         elif "role" not in item.value and _header(item.value):
             yield from _around(item.value, item.number)
         else:
             yield decoded(codec, item.value, item.number)
+    yield from _replied(codec, reply)
+
+
+def _is_models(item: dict[str, Any]) -> bool:
+    """Whether a line is an item of a reply, of which several in a row are one message."""
+    try:
+        return role_of(item) == "assistant"
+    except DialectError:
+        return False
+
+
+def _replied(codec: dialects.Dialect, reply: list[Row]) -> Iterator[Heard | Warned]:
+    """Read the items of one reply; one that is none becomes a warning, the others stay together."""
+    sound: list[Row] = []
+    for row in reply:
+        try:
+            codec.decode(row.value)
+            sound.append(row)
+        except (DialectError, RecursionError) as error:
+            yield Warned(row.number, f"not a message: {_reason(error)} (left out)")
+    if sound:
+        yield Heard(codec.decode([row.value for row in sound]), line=sound[0].number)
 
 
 def decoded(codec: dialects.Dialect, payload: dict[str, Any], line: int) -> Heard | Warned:
@@ -70,7 +99,9 @@ def _reason(error: Exception) -> str:
 
 def _header(value: dict[str, Any]) -> bool:
     """Whether a line without a role speaks about the session."""
-    return any(key in value for key in ("system", "tools", "dialect", "model", "title"))
+    return value.get("type") not in KINDS and any(
+        key in value for key in ("system", "tools", "dialect", "model", "title")
+    )
 
 
 def _around(holder: dict[str, Any], line: int) -> Iterator[About]:
@@ -106,11 +137,11 @@ def _dialect_of_lines(stream: BinaryIO, name: str) -> str:
     for item in rows(stream):
         if not isinstance(item, Row):
             continue
-        if "role" not in item.value:
+        if "role" not in item.value and item.value.get("type") not in KINDS:
             if named := _named(item.value):
                 return named
             continue
-        if isinstance(item.value["role"], str):
+        if isinstance(item.value.get("role", ""), str):
             samples.setdefault(_shape(item.value), item.value)
         if len(samples) >= _SHAPES:
             break
@@ -120,4 +151,4 @@ def _dialect_of_lines(stream: BinaryIO, name: str) -> str:
 def _shape(payload: dict[str, Any]) -> tuple[Any, ...]:
     """What of a message tells its dialect: role, keys and the types of its blocks."""
     blocks = {text_or(mapping(block).get("type")) for block in items(payload.get("content"))}
-    return (text_or(payload.get("role")), frozenset(payload), frozenset(blocks))
+    return (text_or(payload.get("role")), text_or(payload.get("type")), frozenset(payload), frozenset(blocks))
