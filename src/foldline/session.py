@@ -14,13 +14,13 @@ from typing import Any, Self
 
 import msgspec
 
+from foldline import exports
 from foldline.core.decide.ask import Ask, Nothing, Reason
 from foldline.core.decide.breaker import breaker_state
 from foldline.core.decide.estimate import Estimates, trigger_size
 from foldline.core.decide.moments import moment_of, worth_a_try
 from foldline.core.decide.policy import Moment, Policy
 from foldline.core.decide.triggers import Compact, Decision, Refuse, decide
-from foldline.core.log.codec import encode
 from foldline.core.log.entries import (
     Boundary,
     Compacted,
@@ -37,7 +37,7 @@ from foldline.core.plan import floor_of, plan
 from foldline.core.view import Item, Kept, native_items, sized
 from foldline.dialects import decode_all, get
 from foldline.dialects.growing import Growing
-from foldline.dialects.whose import certain, joined, reply_dialect
+from foldline.dialects.whose import certain, in_form, joined, reply_dialect
 from foldline.errors import CallsOpen, FloorExceeded, InputError
 from foldline.executor import execute
 from foldline.stateless import now
@@ -181,22 +181,20 @@ class Session:
         return await self.store.verify(self.id)
 
     async def export(self, form: str = "jsonl", *, view: bool = False) -> bytes:
-        """Return the session as JSON lines: `jsonl` is every entry, lossless; a dialect's name its messages.
+        """Return the session in a form of `foldline export`: `jsonl` is every entry of the path, lossless.
 
-        With `view`, what the model is sent instead of all that was said.
+        With `view`, what the model is sent instead of all that was said (`jsonl`: in the session's dialect).
+        Raises InputError for a form that is not known.
         """
         await self._log.ready()
-        if form == "jsonl" and not view:
-            stream = BytesIO()
+        stream = BytesIO()
+        if form == exports.OWN and not view:
             dump([entry async for entry in self.store.path(self.id)], stream, session=self.id, leaf=self.leaf)
-            return stream.getvalue()
-        items = (
-            self._log.fold.view()
-            if view
-            else [Kept(e) async for e in self.store.path(self.id) if isinstance(e, Said)]
-        )
-        rendered = get(self.dialect if form == "jsonl" else form).render(native_items(items), whole=view)
-        return b"".join(encode(message) + b"\n" for message in rendered.messages)
+        else:
+            name = self.dialect if form == exports.OWN else form
+            wish = exports.Wish(name, view=view, model=self.setup.model)
+            await exports.export_stored(self.store, self.id, wish, stream.write)
+        return stream.getvalue()
 
     # ---- appending
 
@@ -224,7 +222,7 @@ class Session:
         whose = ""
         for message, known in zip(messages, own, strict=True):
             reply = None if isinstance(message, Message) else reply_dialect(message)
-            name = "" if isinstance(message, Message) or reply else self.setup.dialect or known or usual
+            name = "" if isinstance(message, Message) or reply else known or usual
             if run and name != whose:
                 read += decode_all(run, whose)
                 run = []
@@ -234,7 +232,7 @@ class Session:
             elif reply is not None:
                 read.append(get(reply).decode_reply(message))
             else:
-                run.append(message)
+                run.append(in_form(message, name, f"{self.leaf} {len(read) + len(run)}"))
         return [*read, *(decode_all(run, whose) if run else ())]
 
     # ---- context

@@ -12,6 +12,7 @@ from foldline.dialects.openai_chat import OpenAIChat
 from foldline.dialects.plain import is_list, read
 from foldline.dialects.responses import OpenAIResponses
 from foldline.dialects.ui_message import UIMessage
+from foldline.dialects.ui_plain import adopted
 from foldline.dialects.values import OPENAI_CHAT, OPENAI_RESPONSES, Problem, Rendered
 from foldline.errors import DialectError
 
@@ -103,10 +104,13 @@ def decode_all(messages: Sequence[Any], name: str | None = None) -> list[Message
 def decode_placed(messages: Sequence[Any], name: str) -> list[tuple[int, Message]]:
     """Read a whole list in a dialect: each message with the index of its first element.
 
-    One message is one element, but in `openai-responses`, where a reply of the model is several items.
+    One message is one element, but in `openai-responses`, where a reply of the model is several items. Plain
+    messages of text among UI messages are given their form.
     Raises DialectError with the index of a bad element.
     """
     dialect = get(name)
+    if isinstance(dialect, UIMessage):
+        messages = [adopted(payload, str(index)) for index, payload in enumerate(messages)]
     if not isinstance(dialect, OpenAIResponses):
         return [(index, dialect.decode(payload, index=index)) for index, payload in enumerate(messages)]
     found: list[tuple[int, Message]] = []

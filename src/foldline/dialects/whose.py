@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import Any, cast
 
 from foldline.dialects.base import recognised
+from foldline.dialects.ui_plain import adopted
+from foldline.dialects.values import UI_MESSAGE
 
 
 def certain(message: Any) -> str | None:
     """Return the dialect that alone could have written a message; None where several could."""
     return reply_dialect(message) or recognised(message)
+
+
+def in_form(message: Any, name: str, salt: str) -> Any:
+    """Return a message in the form of a dialect: a plain text among UI messages becomes one; `salt` is of its id."""
+    return adopted(message, salt) if name == UI_MESSAGE else message
 
 
 def reply_dialect(message: Any) -> str | None:
