@@ -29,6 +29,17 @@ def output(call_id="c1", value="ok", **more):
     return {"type": "function_call_output", "call_id": call_id, "output": value, **more}
 
 
+def response(*items, **more):
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "model": "gpt-5.2",
+        "status": "completed",
+        "output": list(items),
+        **more,
+    }
+
+
 RESPONSES = [
     {"role": "developer", "content": "Be brief."},
     user("Fix a.py, the picture shows how."),
