@@ -265,6 +265,22 @@ def test_a_history_that_the_file_begins_with_is_read():
     assert said(found) == ["user: a", "assistant: b", "user: c"]
 
 
+def test_messages_without_an_id_and_strange_lines_are_not_lost():
+    nameless = {"type": "user", "content": "a"}
+    found = records(
+        lines(META, nameless, {"$set": {"messages": [nameless]}}, {"x": 1}, {**nameless, "content": "b"})
+    )
+    assert said(found) == ["user: a", "user: b"]
+    assert [one.line for one in warned(found)] == [4]
+
+
+def test_a_compression_without_words_of_the_user_keeps_what_it_kept():
+    history = [gemini("s1", "Summary."), user("m2", "b")]
+    found = records(lines(META, user("m1", "a"), user("m2", "b"), {"$set": {"messages": history}}))
+    assert said(found) == ["user: a", "user: b"]
+    assert [(one.summary, one.first_kept) for one in folded(found)] == [("Summary.", "m2")]
+
+
 def test_a_last_line_that_was_cut_off_is_a_warning_with_its_line():
     found = records(lines(META, user("m1", "a")) + b'{"id": "m2", "type": "gem')
     assert said(found) == ["user: a"]

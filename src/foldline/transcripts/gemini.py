@@ -72,6 +72,22 @@ def _about(holder: dict[str, Any], line: int) -> Iterator[About]:
         yield About("memory", {"memoryScratchpad": holder["memoryScratchpad"]}, line)
 
 
+def _key(message: dict[str, Any], line: int, place: int = 0) -> str:
+    """The id of a message; one that has none is known by where it stands."""
+    return text_or(message.get("id")) or f"line {line}.{place}"
+
+
+def _is_message(value: dict[str, Any]) -> bool:
+    """Whether a line is a message, and not metadata."""
+    return "$set" not in value and (isinstance(value.get("id"), str) or "type" in value)
+
+
+def _history(value: dict[str, Any], line: int) -> dict[str, dict[str, Any]]:
+    """The messages by their keys that a line of metadata holds: the history from then on."""
+    messages = items((mapping(value.get("$set")) or value).get("messages"))
+    return {_key(mapping(one), line, place): mapping(one) for place, one in enumerate(messages)}
+
+
 class _Models:
     """Tells messages, and the model where it changes."""
 
@@ -98,8 +114,7 @@ class _Index(msgspec.Struct):
 
     order: list[str | _Fold] = []
     newest: dict[str, int] = {}
-    wide: dict[int, list[str]] = {}  # lines that replace the history -> the ids that they brought
-    summaries: dict[int, list[str]] = {}  # of those, the ids that are a compression's summary
+    brought: dict[int, list[str]] = {}  # lines that replace the history -> the keys of messages new in it
     live: dict[str, None] = {}  # what the model still sees of it
     folded_in: set[str] = set()  # ids of the summaries of compressions
     rewinds: int = 0
@@ -110,15 +125,12 @@ class _Index(msgspec.Struct):
         value = row.value
         if isinstance(value.get("$rewindTo"), str):
             self._rewind(value["$rewindTo"])
-        elif isinstance(value.get("id"), str):
-            self._say(value, row.number)
-        else:
-            holder = mapping(value.get("$set")) or value
-            if isinstance(holder.get("messages"), list):
-                self._replace(row.number, [mapping(one) for one in items(holder["messages"])])
+        elif _is_message(value):
+            self._say(_key(value, row.number), value, row.number)
+        elif history := _history(value, row.number):
+            self._replace(row.number, history)
 
-    def _say(self, value: dict[str, Any], line: int) -> None:
-        key = value["id"]
+    def _say(self, key: str, value: dict[str, Any], line: int) -> None:
         if key not in self.newest:
             self.order.append(key)
         self.newest[key] = line
@@ -139,28 +151,25 @@ class _Index(msgspec.Struct):
         lost = set(gone)
         self.order = [one for one in self.order if one not in lost]
 
-    def _replace(self, line: int, messages: list[dict[str, Any]]) -> None:
+    def _replace(self, line: int, history: dict[str, dict[str, Any]]) -> None:
         """The history as Gemini CLI sends it from now on: messages it lacks were folded into new ones, or taken back.
 
         Messages that are known stay as they were told: what changes in them is only what was masked.
         """
-        keys = [text_or(one.get("id")) for one in messages]
         known = self.newest.keys() | self.folded_in
-        new = [one for one in messages if text_or(one.get("id")) and one["id"] not in known]
-        gone = [key for key in self.live if key not in set(keys)]
-        self.wide[line] = [one["id"] for one in new]
+        new = [key for key in history if key not in known]
+        gone = [key for key in self.live if key not in history]
+        self.brought[line] = new
         if gone and new:
-            self.summaries[line] = self.wide[line]
-            self.folded_in.update(self.wide[line])
-            last = keys.index(new[-1]["id"])
-            kept = next((key for key in keys[last + 1 :] if key in self.live), None)
-            self.order.append(_Fold(line, kept))
-            self.live = {key: None for key in self.live if key in set(keys)}
+            self.folded_in.update(new)
+            keys = [*history]
+            behind = keys[keys.index(new[-1]) + 1 :]
+            self.order.append(_Fold(line, next((key for key in behind if key in self.live), None)))
+            self.live = {key: None for key in self.live if key in history}
             return
-        if gone and messages:
-            self._take_back(gone)
-        for one in new:
-            self._say(one, line)
+        self._take_back(gone)
+        for key in new:
+            self._say(key, history[key], line)
 
 
 def _read_lines(stream: BinaryIO, start: int) -> Iterator[Record]:
@@ -192,25 +201,27 @@ class _LineTeller:
     def take(self, row: Row) -> Iterator[Record]:
         """Take the next line; yield what is complete by it."""
         value, line = row.value, row.number
-        key = value.get("id")
-        if isinstance(key, str):
-            if self._index.newest.get(key) == line:
-                self._early[key] = (value, line)
+        if _is_message(value):
+            self._hold(_key(value, line), value, line)
         elif "$rewindTo" not in value:
-            holder = mapping(value.get("$set")) or value
-            yield from _about(holder, line)
-            self._take_history(holder, line)
+            told = [*_about(mapping(value.get("$set")) or value, line)]
+            history = _history(value, line)
+            if not told and not history and not isinstance(value.get("$set"), dict):
+                yield Warned(line, "no record that Gemini CLI writes (left out)")
+            yield from told
+            self._take_history(value, history, line)
         yield from self._release()
 
-    def _take_history(self, holder: dict[str, Any], line: int) -> None:
-        brought = set(self._index.wide.get(line, []))
-        for message in map(mapping, items(holder.get("messages"))):
-            key = text_or(message.get("id"))
-            if key in brought and self._index.newest.get(key) == line:
-                self._early[key] = (message, line)
+    def _hold(self, key: str, message: dict[str, Any], line: int) -> None:
+        if self._index.newest.get(key) == line:
+            self._early[key] = (message, line)
+
+    def _take_history(self, value: dict[str, Any], history: dict[str, dict[str, Any]], line: int) -> None:
+        for key in self._index.brought.get(line, []):
+            self._hold(key, history[key], line)
         fold = next((one for one in self._order if isinstance(one, _Fold) and one.line == line), None)
         if fold:
-            self._early[fold] = (holder, line)
+            self._early[fold] = (value, line)
 
     def _release(self) -> Iterator[Record]:
         while self._order and self._order[0] in self._early:
@@ -221,14 +232,12 @@ class _LineTeller:
             else:
                 yield self._folded(key, value)
 
-    def _folded(self, fold: _Fold, holder: dict[str, Any]) -> Folded:
+    def _folded(self, fold: _Fold, value: dict[str, Any]) -> Folded:
         """A compression: the new messages of the user's side are its summary, the model's only agree to it."""
-        new = set(self._index.summaries[fold.line])
-        texts = [
-            "\n".join(written(message.get("content")).text)
-            for message in map(mapping, items(holder.get("messages")))
-            if message.get("id") in new and message.get("type") == "user"
-        ]
-        at = moment(holder.get("lastUpdated"))
+        history = _history(value, fold.line)
+        new = [history[key] for key in self._index.brought[fold.line]]
+        users = [one for one in new if one.get("type") == "user"]
+        texts = ["".join(written(one.get("content")).text) for one in users or new]
+        at = moment(mapping(value.get("$set")).get("lastUpdated"))
         summary = "\n\n".join(text for text in texts if text)
         return Folded(summary, fold.first_kept, at=at, line=fold.line)

@@ -33,13 +33,20 @@ def read_opencode(stream: BinaryIO, name: str) -> Iterator[Record]:
     yield About("session", {**told, "cwd": info.get("directory")}, 1)
     if text_or(info.get("title")):
         yield About("title", {"title": info["title"]}, 1)
-    teller = _Teller(text_or(info.get("id")), _summaries(items(holder["messages"])))
+    teller = _Teller(_session(info, items(holder["messages"])), _summaries(items(holder["messages"])))
     for place, message in enumerate(items(holder["messages"]), 1):
         if isinstance(message, dict):
             yield from teller.take(mapping(message), place)
         else:
             yield Warned(place, "a message that is no JSON object (left out)")
     yield from teller.end()
+
+
+def _session(info: dict[str, Any], messages: list[Any]) -> str:
+    """The id of the session that is read: the document's, or the first message's where no message has that one."""
+    known = [text_or(mapping(mapping(one).get("info")).get("sessionID")) for one in messages]
+    named = text_or(info.get("id"))
+    return named if named in known else next((one for one in known if one), "")
 
 
 def _summaries(messages: list[Any]) -> dict[str, dict[str, Any]]:
