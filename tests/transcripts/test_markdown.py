@@ -102,6 +102,10 @@ no such ``` file
 
 Gone.
 
+> a quote
+
+**User:** nobody
+
 ---
 
 ## Compacted, 1,234 tokens before · 2026-01-02 03:06
@@ -131,7 +135,7 @@ def test_our_own_export_comes_back():
         "user: fix a",
         "assistant: Looking. | call t1",
         "tool: result t1: no such ``` file",
-        "assistant: Gone.",
+        "assistant: Gone.\n\n> a quote\n\n**User:** nobody",
         "user: <system-reminder>x</system-reminder>",
         "user: kept",
     ]

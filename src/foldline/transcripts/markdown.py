@@ -43,10 +43,13 @@ class _Chat:
         self._level: int | None = None
         self._lines: list[tuple[Words, bool]] = []
         self._line = 1
+        self._ours = False  # our own export: it writes headings alone, and quotes nothing but thoughts
 
     def counts(self, found: Mark) -> bool:
         """Whether a mark begins a section: a label does, and a heading of the level that the first one had."""
-        return found.level == 0 or self._level in (None, found.level)
+        if self._mark is None:
+            self._ours = any(_FACTS.match(words.text) for words, _ in self._lines)
+        return not self._ours if found.level == 0 else self._level in (None, found.level)
 
     def begin(self, found: Mark, words: Words) -> None:
         """Begin a section."""
@@ -62,7 +65,7 @@ class _Chat:
         """Yield the section that ends here."""
         lines, self._lines = self._lines, []
         if self._mark is not None:
-            yield from records(self._mark, lines, self._line)
+            yield from records(self._mark, lines, self._line, quotes=not self._ours)
         else:
             yield from _preamble([words for words, _ in lines])
 

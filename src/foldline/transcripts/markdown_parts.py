@@ -37,13 +37,13 @@ class _Piece(msgspec.Struct):
         return "\n".join(self.lines).strip("\n")
 
 
-def records(mark: Mark, lines: Lines, line: int) -> Iterator[Record]:
-    """Yield a section's records; an empty section yields none."""
+def records(mark: Mark, lines: Lines, line: int, *, quotes: bool) -> Iterator[Record]:
+    """Yield a section's records; an empty section yields none. `quotes`: what a reply quotes is output."""
     if mark.role == "folded":
         yield Folded(_fenced(_trimmed(lines)), tokens_before=mark.tokens_before, at=mark.at, line=line)
         return
-    replying = mark.role == "assistant"
-    pieces = [piece for piece in _pieces(_trimmed(lines), quotes=replying) if piece.text or piece.call]
+    cut = _pieces(_trimmed(lines), replying=mark.role == "assistant", quotes=quotes)
+    pieces = [piece for piece in cut if piece.text or piece.call]
     if pieces:
         pieces[0].line = line  # where the speaker is named
     waiting: list[_Piece] = []
@@ -74,7 +74,7 @@ def _bare(line: tuple[Words, bool]) -> bool:
     return not line[1] and (not line[0].text.strip() or bool(_RULE.match(line[0].text)))
 
 
-def _pieces(lines: Lines, *, quotes: bool) -> list[_Piece]:
+def _pieces(lines: Lines, *, replying: bool, quotes: bool) -> list[_Piece]:
     """Cut a section into its stretches. Only in a reply is a quote something of its own."""
     found: list[_Piece] = []
     for words, code in lines:
@@ -84,7 +84,7 @@ def _pieces(lines: Lines, *, quotes: bool) -> list[_Piece]:
             found.append(_Piece("call", at, call=label["id"], name=label["name"]))
         elif not code and (label := _RESULT.match(text)):
             found.append(_Piece("result", at, call=label["id"], failed=bool(label["failed"])))
-        elif quotes and not code and text.startswith(">"):
+        elif replying and not code and _quoted(last, text, quotes=quotes):
             inner = text[1:].removeprefix(" ")
             if last is None or last.kind not in ("quote", "thought") or inner == _THOUGHT:
                 last = _Piece("thought" if inner == _THOUGHT else "quote", at)
@@ -96,6 +96,14 @@ def _pieces(lines: Lines, *, quotes: bool) -> list[_Piece]:
         else:
             last.lines.append(text)
     return found
+
+
+def _quoted(last: _Piece | None, text: str, *, quotes: bool) -> bool:
+    """Whether a line is quoted output, or a thought: that begins with its name, or goes on."""
+    if not text.startswith(">"):
+        return False
+    thinks = text[1:].strip() == _THOUGHT or (last is not None and last.kind == "thought")
+    return quotes or thinks
 
 
 def _ended(piece: _Piece, text: str, *, code: bool) -> bool:

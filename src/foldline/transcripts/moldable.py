@@ -44,7 +44,7 @@ def read_moldable(stream: BinaryIO, name: str) -> Iterator[Record]:
 
 def _messages(conversation: dict[str, Any]) -> Iterator[Record]:
     messages = items(conversation["messages"])
-    fold = _folded(mapping(conversation.get("compaction")), len(messages))
+    fold = _folded(conversation, len(messages))
     if isinstance(fold, Warned):
         yield fold
         fold = None
@@ -68,8 +68,9 @@ def _newer(heard: Heard, fold: Folded) -> bool:
     return heard.at is not None and fold.at is not None and heard.at > fold.at
 
 
-def _folded(state: dict[str, Any], count: int) -> Folded | Warned | None:
-    """The state of the newest compaction (None: there was none)."""
+def _folded(conversation: dict[str, Any], count: int) -> Folded | Warned | None:
+    """The newest compaction (None: there was none)."""
+    state = mapping(conversation.get("compaction"))
     if not state:
         return None
     start = count_or_none(state.get("apiStartIndex"))
@@ -93,15 +94,21 @@ def _folded(state: dict[str, Any], count: int) -> Folded | Warned | None:
         },
         "api_start_index": start,
         "summary_message": state.get("summaryMessage"),
+        "conversation": {key: conversation[key] for key in ("id", "createdAt") if conversation.get(key)},
     }
     kept = str(start) if start < count else None
     at = moment(state.get("compactedAt"))
-    return Folded(inner(summary), kept, at=at, line=1, number=version or None, data=data)
+    return Folded(unwrapped(summary), kept, at=at, line=1, number=version or None, data=data)
 
 
-def inner(summary: str) -> str:
+def unwrapped(summary: str) -> str:
     """Return a summary without what Moldable writes around it."""
     return summary.strip().removeprefix(PREFIX).removesuffix(SUFFIX).strip()
+
+
+def wrapped(summary: str) -> str:
+    """Return a summary as Moldable sends it."""
+    return f"{PREFIX}\n\n{summary}\n\n{SUFFIX}"
 
 
 def _heard(payload: Any, place: int) -> Heard | Warned:
