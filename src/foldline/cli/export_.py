@@ -1,53 +1,92 @@
-"""`foldline export ID`: a stored session as a file."""
+"""`foldline export SOURCE`: a stored session, or a session file, in the form of another tool."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Callable, Sequence
+from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 import msgspec
 
-from foldline.cli.common import json_option, store_option
-from foldline.cli.output import err, escape, message_lines, print_json, progress, warn, write_whole
+from foldline import dialects
+from foldline.cli.common import (
+    find_policy,
+    find_window,
+    json_option,
+    policy_options,
+    read_session,
+    shown_name,
+    store_option,
+)
+from foldline.cli.output import err, escape, print_json, progress, warn, write_whole
 from foldline.cli.stored import known, with_store
-from foldline.core.log.entries import Entry, Said
+from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.log.entries import Entry
+from foldline.core.log.log import chained
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Fold, native_items
-from foldline.dialects import get, names
-from foldline.dialects.base import Rendered
+from foldline.core.plan import plan
+from foldline.core.view import Fold
+from foldline.errors import InputError
+from foldline.executor import execute, run_sync
+from foldline.exports import OWN, Told, Wish, about, export_entries, export_stored, formats
+from foldline.exports.base import RESULT_CAP, line
+from foldline.loading import Loaded, with_notes
+from foldline.stateless import apart, budget, now
 from foldline.stores import Store
+from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import dump
 
 EPILOG = """
 \b
 Examples:
-  foldline export login-bug -o login-bug.jsonl            everything, lossless, for another Foldline
-  foldline export login-bug --format openai-chat --view   the folded messages, ready to send
-  foldline export login-bug --format anthropic -o all.jsonl
+  foldline export login-bug -o login-bug.jsonl              everything, lossless, for another Foldline
+  foldline export login-bug --format pi --view -o pi.jsonl  the folded session, to go on with it in pi
+  foldline export claude.jsonl --format pi --view --target 32000 -o pi.jsonl
+  foldline export pi.jsonl --format claude-code --cwd ~/my-project -o SESSION.jsonl
+  foldline export login-bug --format markdown --results whole -o login-bug.md
+  foldline export login-bug --format openai-chat --view     the folded messages, ready to send
 """
 
+_tokens = click.IntRange(min=1)
 
-class _Stored(NamedTuple):
-    session: str
-    leaf: str | None
-    path: list[Entry]
-    log: list[Entry]  # every branch
+
+class _Asked(msgspec.Struct, frozen=True):
+    """The call: what to write, and how to fold it first (None: as it is)."""
+
+    source: str
+    wish: Wish
+    store_url: str | None
+    ask: Callable[[Loaded], Ask] | None
 
 
 @click.command(epilog=EPILOG)
-@click.argument("session", metavar="ID")
+@click.argument("source", metavar="ID|FILE")
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["jsonl", *names()]),
-    default="jsonl",
+    type=click.Choice(formats()),
+    default=OWN,
     show_default=True,
-    help="jsonl is our own, lossless.",
+    help="jsonl is our own, lossless; openai-chat and its like are lists of messages.",
 )
 @click.option(
-    "--view", is_flag=True, help="What the model is sent, instead of all that was said (as openai-chat)."
+    "--view",
+    is_flag=True,
+    help="What the model is sent, instead of all that was said (jsonl: as openai-chat).",
+)
+@click.option("--target", type=_tokens, metavar="N", help="Fold it to N tokens first (with --view).")
+@click.option("--window", type=_tokens, metavar="N", help="Fold it for this context window (with --view).")
+@policy_options
+@click.option("--cwd", metavar="DIR", help="The folder to go on in  [default: the file's own, else this one]")
+@click.option(
+    "--results",
+    type=click.Choice(["short", "whole"]),
+    default="short",
+    show_default=True,
+    help=f"Tool results in Markdown: {RESULT_CAP:,} characters of each, or all.",
 )
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Write here instead of to standard output."
@@ -55,56 +94,158 @@ class _Stored(NamedTuple):
 @store_option
 @json_option
 def command(
-    session: str, form: str, view: bool, output: Path | None, store_url: str | None, as_json: bool
+    source: str,
+    form: str,
+    view: bool,
+    target: int | None,
+    window: int | None,
+    policy_name: str | None,
+    policy_file: Path | None,
+    cwd: str | None,
+    results: str,
+    output: Path | None,
+    store_url: str | None,
+    as_json: bool,
 ) -> None:
-    """Write the stored session ID as JSON lines.
+    """Write a stored session ID, or a session FILE of any known format, in the form of another tool.
 
-    The form jsonl holds every entry of every branch, boundaries included, and can be imported again. A
-    dialect's name writes the messages of the path, one a line. With --json and no -o: one document.
+    Without --view all that was said is written, with its compactions as the other tool writes its own; with
+    it the folded form. What a form cannot carry is named on standard error. A file of that name comes
+    before a session. jsonl of a stored session holds every branch. With --json and no -o: one document.
     """
-    with progress("reading"):
-        stored = with_store(store_url, lambda store: _read(store, session))
-    target = output or Path("-")
-    if form == "jsonl" and not view:
-        header = {"session": stored.session, "leaf": stored.leaf}
-        count = len(stored.log)
-        if as_json and output is None:
-            print_json({**header, "entries": stored.log})
-        else:
-            write_whole(target, lambda stream: dump(stored.log, stream, **header))
+    folds = bool(target or window or policy_name)
+    if folds and not view:
+        raise InputError("--target, --window and --policy say how to fold: add --view")
+    rules = find_policy(policy_name, policy_file) if folds else None
+
+    def ask(loaded: Loaded) -> Ask:
+        assert rules is not None
+        limits = find_window(None, window, loaded.model)
+        outside = apart(loaded.system, loaded.tools, OFFLINE)
+        tokens = budget(target, rules, limits)
+        return Ask(policy=rules, window=limits, reason="target", target=tokens, apart=outside, now=now())
+
+    wish = Wish(
+        form=dialects.OPENAI_CHAT if form == OWN and view else form,
+        view=view,
+        cwd=str(Path(cwd).expanduser().resolve()) if cwd else None,
+        cap=None if results == "whole" else RESULT_CAP,
+    )
+    asked = _Asked(source, wish, store_url, ask if folds else None)
+    write = _from_file(asked) if source == "-" or Path(source).is_file() else _from_store(asked)
+    if as_json and output is None:
+        print_json(_document(asked, write))
+        return
+    told: list[Told] = []
+    with progress("writing"):
+        write_whole(output or Path("-"), lambda stream: told.append(write(stream.write)))
+    warn(told[0].warnings)
+    if output is not None and str(output) != "-":
+        _tell(asked, told[0], output, as_json=as_json)
+
+
+Write = Callable[[Callable[[bytes], object]], Told]
+
+
+def _from_file(asked: _Asked) -> Write:
+    """Return what writes a session file; it is read at once, so that nothing is written where that fails."""
+    loaded = read_session(asked.source)
+    name = loaded.session or Path(shown_name(asked.source)).name
+    if asked.wish.form == OWN:
+        return lambda out: _own(with_notes(loaded), name, loaded.entries[-1].id if loaded.log else None, out)
+    origin = loaded.about.get("session", {})
+    cwd = origin.get("cwd")
+    wish = msgspec.structs.replace(
+        asked.wish,
+        title=loaded.title,
+        model=loaded.model,
+        cwd=asked.wish.cwd or (cwd if isinstance(cwd, str) and cwd else None),
+    )
+    entries = _folded(loaded, asked) if asked.ask else loaded.entries
+    return lambda out: export_entries(entries, name, wish, out)
+
+
+def _own(log: Sequence[Entry], name: str, leaf: str | None, out: Callable[[bytes], object]) -> Told:
+    """Write our own form of a file that was read."""
+    out(_head(session=name, leaf=leaf or log[-1].id))
+    for entry in log:
+        out(line(entry))
+    return Told(name, len(log))
+
+
+def _from_store(asked: _Asked) -> Write:
+    """Return what writes a stored session."""
+    name = with_store(asked.store_url, lambda store: known(store, asked.source))
+    return lambda out: with_store(asked.store_url, lambda store: _stored(store, name, asked, out))
+
+
+async def _stored(store: Store, name: str, asked: _Asked, out: Callable[[bytes], object]) -> Told:
+    if asked.wish.form == OWN:
+        count = 0
+        out(_head(session=name, leaf=await store.leaf(name)))
+        async for entry in store.all(name):
+            out(line(entry))
+            count += 1
+        return Told(name, count)
+    if asked.ask is None:
+        return await export_stored(store, name, asked.wish, out)
+    loaded = Loaded(await store.active(name), {}, "")
+    return export_entries(await _refolded(loaded, asked), name, asked.wish, out)
+
+
+def _folded(loaded: Loaded, asked: _Asked) -> list[Entry]:
+    return run_sync(_refolded(loaded, asked))
+
+
+async def _refolded(loaded: Loaded, asked: _Asked) -> list[Entry]:
+    """Return the entries with a boundary that fits them into the budget; nothing is stored."""
+    assert asked.ask is not None
+    fold = Fold(loaded.entries, counter=OFFLINE)
+    outcome = await execute(plan(fold, asked.ask(loaded), OFFLINE), OfflineSummarizer())
+    if not isinstance(outcome, Nothing):
+        return [*loaded.entries, chained(outcome, loaded.entries[-1].id)]
+    if outcome.why != "fits":
+        raise InputError(f"nothing could be folded ({outcome.why}) {outcome.detail}".strip())
+    return loaded.entries
+
+
+def _head(**header: Any) -> bytes:
+    """Return the header line of our own form."""
+    stream = BytesIO()
+    dump((), stream, **header)
+    return stream.getvalue()
+
+
+def _document(asked: _Asked, write: Write) -> dict[str, Any]:
+    """Return the whole export as one JSON document."""
+    pieces: list[bytes] = []
+    told = write(pieces.append)
+    raw = b"".join(pieces)
+    form = asked.wish.form
+    if form == "markdown":
+        body: dict[str, Any] = {"text": raw.decode()}
     else:
-        form = "openai-chat" if form == "jsonl" else form
-        rendered = _rendered(stored.path, form, view=view)
-        count = len(rendered.messages)
-        if as_json and output is None:
-            print_json({"dialect": form, "system": rendered.system, "messages": rendered.messages})
-        else:
-            lines = message_lines(rendered.messages, system=rendered.system)
-            write_whole(target, lambda stream: stream.writelines(lines))
-    if output is not None:
-        _tell(stored.session, output, form, count, view=view, as_json=as_json)
+        lines = [json.loads(text) for text in raw.splitlines()]
+        if form == OWN:
+            return {"session": told.session, "leaf": lines[0]["leaf"], "entries": lines[1:]}
+        if form in dialects.names():
+            beside = lines[0]["system"] if lines and set(lines[0]) == {"system"} else None
+            messages = lines[1:] if beside is not None else lines
+            return {"dialect": form, "system": beside, "messages": messages, "warnings": told.warnings}
+        body = {"lines": lines}
+    return {"session": asked.source, "format": form, "view": asked.wish.view, **about(told), **body}
 
 
-async def _read(store: Store, session: str) -> _Stored:
-    name = await known(store, session)
-    path = [entry async for entry in store.path(name)]
-    return _Stored(name, await store.leaf(name), path, [entry async for entry in store.all(name)])
-
-
-def _rendered(entries: Iterable[Entry], dialect: str, *, view: bool) -> Rendered:
-    if view:
-        items = native_items(Fold(entries, counter=OFFLINE).view())
-    else:
-        items = [(entry.message, ()) for entry in entries if isinstance(entry, Said)]
-    rendered = get(dialect).render(items)
-    warn(rendered.warnings)
-    return rendered
-
-
-def _tell(session: str, output: Path, form: str, count: int, *, view: bool, as_json: bool) -> None:
-    summary: dict[str, Any] = {"session": session, "file": str(output), "format": form, "view": view}
-    if as_json and str(output) != "-":
-        print_json(msgspec.to_builtins({**summary, "count": count}))
-    else:
-        what = "entries" if form == "jsonl" and not view else "messages"
-        err().print(f"[green]wrote[/] {count:,} {what} to {escape(str(output))}")
+def _tell(asked: _Asked, told: Told, output: Path, *, as_json: bool) -> None:
+    """Say what was written, and how the other tool goes on with it."""
+    wish = asked.wish
+    if as_json:
+        known = {"session": asked.source, "file": str(output), "format": wish.form, "view": wish.view}
+        print_json({**known, **about(told)})
+        return
+    what = "entries" if wish.form == OWN else "messages"
+    err().print(f"[green]wrote[/] {told.count:,} {what} to {escape(str(output))}")
+    if told.place and told.command:
+        err().print(
+            f"[dim]to go on: put it at {escape(told.place)}, then {escape(told.command)}[/]", soft_wrap=True
+        )

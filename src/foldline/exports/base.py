@@ -1,0 +1,179 @@
+"""What every export format is given: the steps of a session in order, and what is known about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+import msgspec
+
+from foldline.core.log.codec import encode
+from foldline.core.log.entries import Edit
+from foldline.core.log.log import digest
+from foldline.core.log.messages import Message, Usage
+from foldline.dialects.values import Losses
+
+RESULT_CAP = 2_000
+"""Characters of a tool result that a readable export shows unless it is asked for all."""
+
+
+class Spoken(msgspec.Struct, frozen=True):
+    """A message to write. `key` is its entry's id, or one derived from it for a message that the view adds.
+
+    `measured` is False where its usage was counted on another context than the one that is written;
+    `kind` is said, or what the view calls a message of its own (ack, unanswered, late, pin).
+    """
+
+    key: str
+    message: Message
+    edits: tuple[Edit, ...] = ()
+    at: float | None = None
+    measured: bool = True
+    kind: str = "said"
+
+
+class Folding(msgspec.Struct, frozen=True):
+    """A boundary to write. `text` stands alone, pins and ledger included; `summary` is the summary's own words.
+
+    `message` is how a view renders it; `first_kept` is the key of the first message before it that it kept.
+    `number` counts the compactions of the path; `origin` is what the file it came from says of it.
+    """
+
+    key: str
+    text: str
+    summary: str
+    message: Message
+    first_kept: str | None = None
+    tokens_before: int = 0
+    automatic: bool = False
+    imported: bool = False
+    at: float | None = None
+    number: int = 1
+    origin: dict[str, Any] = {}
+
+
+Step = Spoken | Folding
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """What is known of the session as a whole. Times are Unix seconds.
+
+    `kept` are the keys that boundaries name as their first kept message; `cap` is how many characters of a
+    result a readable form shows (None: all).
+    """
+
+    session: str
+    started: float
+    ended: float
+    cwd: str
+    title: str | None = None
+    model: str | None = None
+    view: bool = False
+    kept: frozenset[str] = frozenset()
+    cap: int | None = RESULT_CAP
+
+    def uuid(self, form: str, leaf: str | None) -> str:
+        """Return the id that the session gets in another tool: the same for the same export."""
+        return uuid_of(digest(encode([form, self.session, leaf, self.view])))
+
+
+class Writer:
+    """Writes one session in one format, piece by piece; a format is a subclass.
+
+    `own_boundaries` says that the format has a form for boundaries; elsewhere a view's checkpoint is a message.
+    """
+
+    own_boundaries: ClassVar[bool] = True
+
+    def __init__(self, origin: Origin, session: str) -> None:
+        self.origin = origin
+        self.session = session
+        self.losses = Losses()
+        self.count = 0
+        self.clock = Clock(origin.started)
+        self._places: dict[str, str] = {}
+        self._unplaced: list[str] = []
+
+    def begin(self) -> Iterator[bytes]:
+        """Yield what stands before the first message."""
+        yield from ()
+
+    def say(self, step: Spoken) -> Iterator[bytes]:
+        """Yield a message."""
+        raise NotImplementedError
+
+    def fold(self, step: Folding) -> Iterator[bytes]:
+        """Yield a boundary."""
+        raise NotImplementedError
+
+    def end(self) -> Iterator[bytes]:
+        """Yield what stands behind the last message."""
+        yield from ()
+
+    def resume(self) -> tuple[str, str] | None:
+        """Return where the other tool looks for the file, and the command that goes on with it."""
+        return None
+
+    # ---- for subclasses: which place in the file a boundary's first kept message has
+
+    def expect(self, step: Spoken) -> None:
+        """Note that the next thing written is what a boundary may name as its first kept."""
+        if step.key in self.origin.kept:
+            self._unplaced.append(step.key)
+
+    def wrote(self, place: str) -> None:
+        """Note the id under which a message was written."""
+        for key in self._unplaced:
+            self._places[key] = place
+        self._unplaced.clear()
+
+    def place(self, key: str | None) -> str | None:
+        """Return the id under which the message with that key, or the first one behind it, was written."""
+        return self._places.get(key) if key is not None else None
+
+    def model(self, message: Message, unknown: str) -> str:
+        """Return the model to write for a reply: its own, else the session's, else `unknown`."""
+        if message.model is None and self.origin.model is not None:
+            self.losses.add("replies without a model carry the session's")
+        return message.model or self.origin.model or unknown
+
+    def usage(self, step: Spoken) -> Usage | None:
+        """Return the usage to write: none where it measured another context than the one that is written."""
+        if step.message.usage is not None and not step.measured:
+            self.losses.add("usage measured before the fold left out")
+            return None
+        return step.message.usage
+
+
+class Clock:
+    """Times for entries that have none: a millisecond behind the one before, the first at `start`."""
+
+    def __init__(self, start: float) -> None:
+        self._now = start - 0.001
+
+    def at(self, when: float | None) -> float:
+        """Return the time to write (Unix seconds): the one recorded, else the next after the last."""
+        self._now = self._now + 0.001 if when is None else when
+        return self._now
+
+
+def iso(when: float) -> str:
+    """Return a Unix time as the agents write it: ISO 8601, UTC, milliseconds, Z."""
+    return datetime.fromtimestamp(when, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def uuid_of(hexadecimal: str) -> str:
+    """Return 32 hex characters in the form of a UUID (RFC 9562, marked as version 4, so that every tool takes it)."""
+    h = hexadecimal
+    return f"{h[:8]}-{h[8:12]}-4{h[13:16]}-{'89ab'[int(h[16], 16) % 4]}{h[17:20]}-{h[20:32]}"
+
+
+def part_key(key: str, number: int) -> str:
+    """Return the key of one of several things that a message is written as; the first has the message's own."""
+    return key if number == 0 else digest(f"{key}:{number}".encode())
+
+
+def line(value: Any) -> bytes:
+    """Return a JSON value as one line."""
+    return encode(value) + b"\n"

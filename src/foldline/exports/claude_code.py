@@ -1,0 +1,185 @@
+"""Claude Code's session files: a chain by uuid, one line a message or result, boundary and summary for a fold.
+
+Facts: recorded files of versions 2.1.22 to 2.1.39, and what is public about how later versions read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from foldline.core.log.log import digest
+from foldline.core.log.messages import Message, Usage
+from foldline.exports.base import Folding, Origin, Spoken, Writer, iso, line, part_key, uuid_of
+from foldline.exports.blocks import Block, Blocks
+from foldline.transcripts.injected import is_injected
+
+VERSION = "2.1.39"  # of Claude Code, whose form this is
+_STOPS = {"end": "end_turn", "tools": "tool_use", "length": "max_tokens"}
+_SYNTHETIC = "<synthetic>"  # what Claude Code calls the model of replies that no model wrote
+_OWN_SUMMARY = "This session is being continued"
+
+
+class ClaudeCodeWriter(Writer):
+    """Writes lines that Claude Code resumes."""
+
+    def __init__(self, origin: Origin, session: str) -> None:
+        super().__init__(origin, session)
+        self._blocks = Blocks(self.losses)
+        self._last: str | None = None  # uuid of the line before
+        self._last_said: str | None = None
+        self._caller: str | None = None  # uuid of the newest reply
+
+    def end(self) -> Iterator[bytes]:
+        """Yield the title."""
+        if self.origin.title:
+            yield line({"type": "custom-title", "customTitle": self.origin.title, "sessionId": self.session})
+
+    def resume(self) -> tuple[str, str]:
+        """Return the place where Claude Code keeps a project's sessions, and its command."""
+        project = "".join(c if c.isascii() and c.isalnum() else "-" for c in self.origin.cwd)
+        return f"~/.claude/projects/{project}/{self.session}.jsonl", f"claude --resume {self.session}"
+
+    def say(self, step: Spoken) -> Iterator[bytes]:
+        """Yield a message: results first, one line each, then what else the user said."""
+        self.expect(step)
+        message = step.message
+        if message.role in ("system", "developer"):
+            yield from self._say_system(step)
+            return
+        content = self._blocks.of(message, step.edits)
+        if not content:
+            self.losses.add("empty messages left out")
+            return
+        at = self.clock.at(step.at)
+        if message.role == "assistant":
+            yield self._reply(
+                step, [{"type": "text", "text": content}] if isinstance(content, str) else content, at
+            )
+            return
+        for number, group in enumerate(_grouped(content)):
+            yield self._user(step, part_key(step.key, number), group, at)
+
+    def fold(self, step: Folding) -> Iterator[bytes]:
+        """Yield the boundary line and the summary behind it, which starts a new chain."""
+        at = self.clock.at(None if self.origin.view else step.at)
+        boundary, summary = uuid_of(step.key), uuid_of(part_key(step.key, 1))
+        metadata: dict[str, Any] = {
+            "trigger": "auto" if step.automatic else "manual",
+            "preTokens": step.tokens_before,
+        }
+        head = self.place(step.first_kept)
+        if head is not None and self._last_said is not None:
+            metadata["preservedSegment"] = {
+                "headUuid": head,
+                "anchorUuid": summary,
+                "tailUuid": self._last_said,
+            }
+        before, self._last = self._last, None
+        yield self._line(
+            "system",
+            boundary,
+            at,
+            **({} if before is None else {"logicalParentUuid": before}),
+            subtype="compact_boundary",
+            content="Conversation compacted",
+            isMeta=False,
+            level="info",
+            compactMetadata=metadata,
+        )
+        text = step.summary if step.imported and step.summary.startswith(_OWN_SUMMARY) else step.text
+        yield self._line(
+            "user",
+            summary,
+            at,
+            message={"role": "user", "content": text},
+            isVisibleInTranscriptOnly=True,
+            isCompactSummary=True,
+        )
+
+    def _say_system(self, step: Spoken) -> Iterator[bytes]:
+        """A system prompt is the agent's own matter; one in the middle becomes a reminder."""
+        text = step.message.text.strip()
+        if self._last is None:
+            self.losses.add("system prompt left out (the agent brings its own)")
+        elif text:
+            self.losses.add("system messages became reminders")
+            content = f"<system-reminder>\n{text}\n</system-reminder>"
+            yield self._user(step, step.key, content, self.clock.at(step.at))
+
+    def _reply(self, step: Spoken, content: list[Block], at: float) -> bytes:
+        message = step.message
+        failed = message.stop == "error" and not message.calls
+        if message.stop in ("aborted", "error") and not failed:
+            self.losses.add("that a reply was aborted or failed left out")
+        reply = {
+            "model": _SYNTHETIC if failed and message.model is None else self.model(message, _SYNTHETIC),
+            "id": f"msg_{digest(step.key.encode())[:24]}",
+            "type": "message",
+            "role": "assistant",
+            "content": content,
+            "stop_reason": _STOPS.get(message.stop or ("tools" if message.calls else "")),
+            "stop_sequence": None,
+            "usage": _usage(self.usage(step) or Usage()),
+        }
+        self._caller = uuid_of(step.key)
+        return self._said(
+            "assistant", self._caller, at, message=reply, **({"isApiErrorMessage": True} if failed else {})
+        )
+
+    def _user(self, step: Spoken, key: str, content: str | list[Block], at: float) -> bytes:
+        """One user line: the user's words, or one result."""
+        extra: dict[str, Any] = {}
+        if isinstance(content, list) and content[0].get("type") == "tool_result":
+            if self._caller is not None:
+                extra["sourceToolAssistantUUID"] = self._caller
+        elif _is_meta(step.message, content):
+            extra["isMeta"] = True
+        return self._said("user", uuid_of(key), at, message={"role": "user", "content": content}, **extra)
+
+    def _said(self, kind: str, uuid: str, at: float, **fields: Any) -> bytes:
+        self.wrote(uuid)
+        self.count += 1
+        self._last_said = uuid
+        return self._line(kind, uuid, at, **fields)
+
+    def _line(self, kind: str, uuid: str, at: float, **fields: Any) -> bytes:
+        before, self._last = self._last, uuid
+        return line(
+            {
+                "parentUuid": before,
+                "isSidechain": False,
+                "userType": "external",
+                "cwd": self.origin.cwd,
+                "sessionId": self.session,
+                "version": VERSION,
+                "gitBranch": "",
+                "type": kind,
+                **fields,
+                "uuid": uuid,
+                "timestamp": iso(at),
+            }
+        )
+
+
+def _grouped(content: str | list[Block]) -> list[str | list[Block]]:
+    """Split a user message: each result by itself, in order, and what is no result together behind them."""
+    if isinstance(content, str):
+        return [content]
+    results: list[str | list[Block]] = [[block] for block in content if block.get("type") == "tool_result"]
+    rest = [block for block in content if block.get("type") != "tool_result"]
+    return [*results, rest] if rest else results
+
+
+def _is_meta(message: Message, content: str | list[Block]) -> bool:
+    """Whether a line must say that no user wrote it: its text alone does not show it."""
+    return message.injected and not (isinstance(content, str) and is_injected(content))
+
+
+def _usage(usage: Usage) -> dict[str, int]:
+    return {
+        "input_tokens": usage.input,
+        "cache_creation_input_tokens": usage.cache_write,
+        "cache_read_input_tokens": usage.cache_read,
+        "output_tokens": usage.output,
+    }

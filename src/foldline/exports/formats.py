@@ -1,0 +1,34 @@
+"""The formats that a session can be written in, by name."""
+
+from __future__ import annotations
+
+from foldline import dialects
+from foldline.errors import InputError
+from foldline.exports.base import Writer
+from foldline.exports.claude_code import ClaudeCodeWriter
+from foldline.exports.lists import list_writer
+from foldline.exports.markdown import MarkdownWriter
+from foldline.exports.pi import PiWriter
+
+OWN = "jsonl"
+"""Foldline's own form, which holds the log itself: `transcripts.dump` writes it."""
+
+_TOOLS: dict[str, type[Writer]] = {
+    "pi": PiWriter,
+    "claude-code": ClaudeCodeWriter,
+    "markdown": MarkdownWriter,
+}
+
+
+def formats() -> tuple[str, ...]:
+    """Return the names of all formats, our own first, then those of other tools, then the dialects' lists."""
+    return (OWN, *_TOOLS, *dialects.names())
+
+
+def writer_of(name: str) -> type[Writer]:
+    """Return the writer of a format; raises InputError for one that is not known."""
+    if name in _TOOLS:
+        return _TOOLS[name]
+    if name in dialects.names():
+        return list_writer(name)
+    raise InputError(f"unknown format {name!r}; known are {', '.join(formats())}")

@@ -1,0 +1,57 @@
+"""A session as a list of native messages of one dialect, one a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from foldline.core.log.entries import Edit
+from foldline.core.log.messages import Message
+from foldline.dialects import get
+from foldline.exports.base import Folding, Origin, Spoken, Writer, line
+
+
+class ListWriter(Writer):
+    """Writes messages as JSON lines; a system prompt that the dialect takes apart stands on a line before them.
+
+    A list is rendered as a whole, so its messages are in memory until its end.
+    """
+
+    own_boundaries: ClassVar[bool] = False
+    dialect: ClassVar[str]
+
+    def __init__(self, origin: Origin, session: str) -> None:
+        super().__init__(origin, session)
+        self._items: list[tuple[Message, tuple[Edit, ...]]] = []
+
+    def say(self, step: Spoken) -> Iterator[bytes]:
+        """Take a message."""
+        self._items.append((step.message, step.edits))
+        yield from ()
+
+    def fold(self, step: Folding) -> Iterator[bytes]:
+        """Take a checkpoint, which is a message of a view and stands nowhere in a history."""
+        if self.origin.view:
+            self._items.append((step.message, ()))
+        else:
+            self.losses.add("boundaries left out (a list has no form for them)")
+        yield from ()
+
+    def end(self) -> Iterator[bytes]:
+        """Yield the system prompt, then every message."""
+        rendered = get(self.dialect).render(self._items, whole=self.origin.view)
+        self.count = len(rendered.messages)
+        for warning in rendered.warnings:
+            self.losses.add(warning.rpartition(" (")[0], int(warning.rpartition("(")[2].rstrip(")")))
+        if rendered.system:
+            yield line({"system": rendered.system})
+        yield from map(line, rendered.messages)
+
+
+def list_writer(name: str) -> type[ListWriter]:
+    """Return the writer of a dialect."""
+
+    class _Of(ListWriter):
+        dialect: ClassVar[str] = name
+
+    return _Of

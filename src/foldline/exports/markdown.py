@@ -1,0 +1,125 @@
+"""A session to be read by people: who said what, what was called, what came back, where it was folded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from foldline.core.log.codec import encode
+from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.dialects.edits import applied
+from foldline.dialects.media import placeholder
+from foldline.exports.base import Folding, Spoken, Writer, iso
+
+_FENCES = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
+_ROLES = {"user": "User", "assistant": "Assistant", "system": "System", "developer": "System"}
+
+
+class MarkdownWriter(Writer):
+    """Writes Markdown; results are shortened to the origin's `cap` characters, head and tail."""
+
+    _names: dict[str, str]
+
+    def begin(self) -> Iterator[bytes]:
+        """Yield the title and what is known of the session."""
+        self._names = {}
+        origin = self.origin
+        facts = [f"session `{origin.session}`", *([f"model {origin.model}"] if origin.model else [])]
+        facts.append(f"{_day(origin.started)} to {_day(origin.ended)}, UTC")
+        if origin.view:
+            facts.append("folded: what the model is sent")
+        yield _text(f"# {_one_line(origin.title or origin.session)}\n\n{' · '.join(facts)}\n")
+
+    def say(self, step: Spoken) -> Iterator[bytes]:
+        """Yield a message under a heading; results stand under the reply that called for them."""
+        kept = applied(step.message, step.edits)
+        if kept is None or not kept.parts:
+            self.losses.add("empty messages left out")
+            return
+        self.count += 1
+        if any(not isinstance(part, ToolResult) for part in kept.parts):
+            yield _text(f"\n## {self._heading(step, kept)}\n")
+        for part in kept.parts:
+            yield _text(f"\n{self._part(part)}\n")
+
+    def fold(self, step: Folding) -> Iterator[bytes]:
+        """Yield a boundary: the summary between two rules."""
+        before = f", {step.tokens_before:,} tokens before" if step.tokens_before else ""
+        when = f" · {_day(step.at)}" if step.at is not None else ""
+        text = step.summary if step.imported else step.text
+        yield _text(f"\n---\n\n## Compacted{before}{when}\n\n{_fenced(text, 'markdown')}\n\n---\n")
+
+    def _heading(self, step: Spoken, message: Message) -> str:
+        name = _ROLES.get(message.role, "Tool")
+        if message.injected:
+            name = "Program, in the user's name"
+        elif step.kind != "said":
+            name = f"{name} ({step.kind}, added by the view)"
+        pieces = [name]
+        if message.role == "assistant" and message.model and message.model != self.origin.model:
+            pieces.append(message.model)
+        if step.at is not None:
+            pieces.append(_day(step.at))
+        if message.stop in ("aborted", "error", "length"):
+            pieces.append({"aborted": "aborted", "error": "failed", "length": "cut off"}[message.stop])
+        return " · ".join(pieces)
+
+    def _part(self, part: Part) -> str:
+        if isinstance(part, Text):
+            return part.text.strip("\n")
+        if isinstance(part, Thinking):
+            return "\n".join(f"> {line}".rstrip() for line in ("*thinking*", *part.text.strip().split("\n")))
+        if isinstance(part, ToolCall):
+            self._names[part.id] = part.name
+            return f"**call** `{part.name}` ({part.id})\n\n{_arguments(part)}"
+        if isinstance(part, ToolResult):
+            name = self._names.pop(part.call_id, "")
+            mark = " failed" if part.is_error else ""
+            label = f"**result{mark}** {f'of `{name}` ' if name else ''}({part.call_id})"
+            text = "\n".join(self._inner(inner) for inner in part.content)
+            return f"{label}\n\n{_fenced(self._shortened(text)) if text.strip() else '*(nothing)*'}"
+        return self._inner(part)
+
+    def _inner(self, part: Text | Media | Opaque) -> str:
+        if isinstance(part, Text):
+            return part.text
+        if isinstance(part, Media):
+            self.losses.add(f"{part.kind} left out")
+            return placeholder(part)
+        self.losses.add(f"{part.dialect} {part.kind} left out")
+        return f"[{part.kind} left out]"
+
+    def _shortened(self, text: str) -> str:
+        cap = self.origin.cap
+        if cap is None or len(text) <= cap:
+            return text
+        self.losses.add("results shortened")
+        head = cap * 2 // 3
+        return f"{text[:head]}\n[… {len(text) - cap:,} characters …]\n{text[len(text) - (cap - head) :]}"
+
+
+def _arguments(call: ToolCall) -> str:
+    if isinstance(call.arguments, str):
+        return _fenced(call.arguments)
+    return _fenced(msgspec.json.format(encode(call.arguments), indent=2).decode(), "json")
+
+
+def _fenced(text: str, language: str = "") -> str:
+    """Put text into a fence longer than any in it."""
+    longest = max((len(match[1]) for match in _FENCES.finditer(text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text.rstrip(chr(10))}\n{fence}"
+
+
+def _day(when: float) -> str:
+    return iso(when)[:16].replace("T", " ")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _text(text: str) -> bytes:
+    return text.encode("utf-8", "replace")

@@ -1,0 +1,239 @@
+"""pi's session files, version 3: a header, then a tree by id and parentId, boundaries as compaction entries.
+
+Facts: the session format that pi documents and the rules by which its session manager builds a context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from foldline.core.log.log import digest
+from foldline.core.log.messages import (
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from foldline.dialects.edits import applied
+from foldline.dialects.media import IMAGE_TYPES, placeholder
+from foldline.exports.base import Folding, Origin, Spoken, Writer, iso, line, part_key
+from foldline.exports.providers import provider_of
+from foldline.transcripts.injected import is_injected
+
+VERSION = 3
+_STOPS = {"end": "stop", "tools": "toolUse", "length": "length", "aborted": "aborted", "error": "error"}
+_NO_COST = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}
+
+Block = dict[str, Any]
+
+
+class PiWriter(Writer):
+    """Writes entries that pi opens with `pi --session FILE`."""
+
+    def __init__(self, origin: Origin, session: str) -> None:
+        super().__init__(origin, session)
+        self._parent: str | None = None
+        self._model = ""
+        self._names: dict[str, str] = {}  # call id -> tool, of calls without a result yet
+        self._waiting: tuple[Folding, float] | None = (
+            None  # a boundary whose first kept message is the next one
+        )
+
+    def begin(self) -> Iterator[bytes]:
+        """Yield the header, the title and the model."""
+        yield line(
+            {
+                "type": "session",
+                "version": VERSION,
+                "id": self.session,
+                "timestamp": iso(self.origin.started),
+                "cwd": self.origin.cwd,
+            }
+        )
+        if self.origin.title:
+            key = digest(f"{self.session}:title".encode())
+            yield self._entry("session_info", key, self.origin.started, name=self.origin.title)
+
+    def end(self) -> Iterator[bytes]:
+        """Yield a boundary that nothing follows."""
+        yield from self._end_fold(None)
+
+    def resume(self) -> tuple[str, str]:
+        """Return the place where pi keeps a folder's sessions, and its command."""
+        project = self.origin.cwd.lstrip("/\\").replace("/", "-").replace("\\", "-").replace(":", "-")
+        stamp = iso(self.origin.started).replace(":", "-").replace(".", "-")
+        place = f"~/.pi/agent/sessions/--{project}--/{stamp}_{self.session}.jsonl"
+        return place, f"pi --session {place}"
+
+    def say(self, step: Spoken) -> Iterator[bytes]:
+        """Yield a message: a reply, or each result by itself and what the user said behind them."""
+        self.expect(step)
+        kept = applied(step.message, step.edits)
+        if kept is None:
+            self.losses.add("empty messages left out")
+        elif kept.role in ("system", "developer"):
+            yield from self._say_system(step, kept)
+        elif kept.role == "assistant":
+            yield from self._reply(step, kept)
+        else:
+            yield from self._say_user(step, kept)
+
+    def fold(self, step: Folding) -> Iterator[bytes]:
+        """Yield a boundary; one that kept nothing waits for the message behind it, which it names."""
+        yield from self._end_fold(None)
+        first = self.place(step.first_kept)
+        at = self.clock.at(None if self.origin.view else step.at)
+        if first is not None:
+            yield self._compaction(step, at, first)
+        else:
+            self._waiting = step, at
+
+    def _end_fold(self, first: str | None) -> Iterator[bytes]:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            step, at = waiting
+            yield self._compaction(step, at, first or step.key)
+
+    def _compaction(self, step: Folding, at: float, first: str) -> bytes:
+        text = step.summary if step.imported else step.text
+        return self._entry(
+            "compaction", step.key, at, summary=text, firstKeptEntryId=first, tokensBefore=step.tokens_before
+        )
+
+    def _say_system(self, step: Spoken, message: Message) -> Iterator[bytes]:
+        """A system prompt is the agent's own matter; one in the middle becomes a custom message."""
+        if not self.count:
+            self.losses.add("system prompt left out (the agent brings its own)")
+        elif message.text.strip():
+            self.losses.add("system messages became custom messages")
+            yield from self._custom(step.key, message.text, self.clock.at(step.at))
+
+    def _say_user(self, step: Spoken, message: Message) -> Iterator[bytes]:
+        at = self.clock.at(step.at)
+        rest: list[Part] = []
+        number = 0
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                yield from self._message(part_key(step.key, number), at, self._result(part))
+                number += 1
+            else:
+                rest.append(part)
+        content = self._content(rest)
+        if not content:
+            if not number:
+                self.losses.add("empty messages left out")
+        elif message.injected and not (isinstance(content, str) and is_injected(content)):
+            yield from self._custom(part_key(step.key, number), content, at)
+        else:
+            yield from self._message(part_key(step.key, number), at, {"role": "user", "content": content})
+
+    def _custom(self, key: str, content: str | list[Block], at: float) -> Iterator[bytes]:
+        """A message that a program wrote in the user's name."""
+        yield from self._end_fold(key)
+        self.wrote(key)
+        self.count += 1
+        yield self._entry("custom_message", key, at, customType="foldline", content=content, display=True)
+
+    def _reply(self, step: Spoken, message: Message) -> Iterator[bytes]:
+        at = self.clock.at(step.at)
+        model = self.model(message, "unknown")
+        signed = any(isinstance(part, Thinking) and part.signature for part in message.parts)
+        provider, api = provider_of(model, message.native, signed=signed)
+        if model != self._model:
+            self._model = model
+            key = digest(f"{step.key}:model".encode())
+            yield from self._end_fold(key)
+            yield self._entry("model_change", key, at, provider=provider, modelId=model)
+        for call in message.calls:
+            self._names[call.id] = call.name
+        usage = self.usage(step)
+        if usage is not None:
+            self.losses.add("costs of replies are zero (a log holds none)")
+        body = {
+            "role": "assistant",
+            "content": [block for part in message.parts if (block := self._said(part)) is not None],
+            "api": api,
+            "provider": provider,
+            "model": model,
+            "usage": _usage(usage or Usage()),
+            "stopReason": _STOPS[message.stop or ("tools" if message.calls else "end")],
+        }
+        yield from self._message(step.key, at, body)
+
+    def _message(self, key: str, at: float, message: dict[str, Any]) -> Iterator[bytes]:
+        yield from self._end_fold(key)
+        self.wrote(key)
+        self.count += 1
+        yield self._entry("message", key, at, message={**message, "timestamp": round(at * 1000)})
+
+    def _entry(self, kind: str, key: str, at: float, **fields: Any) -> bytes:
+        before, self._parent = self._parent, key
+        return line({"type": kind, "id": key, "parentId": before, "timestamp": iso(at), **fields})
+
+    # ---- content
+
+    def _result(self, result: ToolResult) -> dict[str, Any]:
+        content = self._content(result.content)
+        return {
+            "role": "toolResult",
+            "toolCallId": result.call_id,
+            "toolName": self._names.pop(result.call_id, "unknown"),
+            "content": [{"type": "text", "text": content}] if isinstance(content, str) else content,
+            "isError": result.is_error,
+        }
+
+    def _content(self, parts: list[Part] | tuple[Text | Media | Opaque, ...]) -> str | list[Block]:
+        """Text, or text and image blocks; blank texts are left out."""
+        blocks = [block for part in parts if (block := self._block(part)) is not None]
+        if len(blocks) == 1 and blocks[0]["type"] == "text":
+            return str(blocks[0]["text"])
+        return blocks
+
+    def _block(self, part: Part) -> Block | None:
+        if isinstance(part, Text):
+            return {"type": "text", "text": part.text} if part.text.strip() else None
+        if isinstance(part, Media):
+            if part.kind == "image" and part.data and part.mime in IMAGE_TYPES:
+                return {"type": "image", "data": part.data, "mimeType": part.mime}
+            self.losses.add(f"{part.kind} left out")
+            return {"type": "text", "text": placeholder(part)}
+        if isinstance(part, Opaque):
+            self.losses.add(f"{part.dialect} {part.kind} left out")
+        return None
+
+    def _said(self, part: Part) -> Block | None:
+        """A block of a reply."""
+        if isinstance(part, Thinking):
+            signed = {} if part.signature is None else {"thinkingSignature": part.signature}
+            return {"type": "thinking", "thinking": part.text, **signed}
+        if isinstance(part, ToolCall):
+            arguments = part.arguments
+            if isinstance(arguments, str):
+                self.losses.add("call arguments that are no JSON object wrapped in one")
+                arguments = {"input": arguments}
+            return {"type": "toolCall", "id": part.id, "name": part.name, "arguments": arguments}
+        if isinstance(part, Opaque) and part.kind == "redacted_thinking":
+            return {
+                "type": "thinking",
+                "thinking": "",
+                "thinkingSignature": part.data.get("data"),
+                "redacted": True,
+            }
+        return self._block(part)
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "input": usage.input,
+        "output": usage.output,
+        "cacheRead": usage.cache_read,
+        "cacheWrite": usage.cache_write,
+        "totalTokens": usage.total,
+        "cost": dict(_NO_COST),
+    }

@@ -1,0 +1,147 @@
+"""Run an export: survey the entries, then write them one by one; from memory or from a store."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from foldline.core.log.entries import Entry
+from foldline.dialects.values import Losses
+from foldline.exports.base import RESULT_CAP, Folding, Origin, Step, Writer
+from foldline.exports.formats import writer_of
+from foldline.exports.steps import Survey, view, whole
+from foldline.stores.base import Store
+
+Out = Callable[[bytes], object]
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """What is asked for: a format, the view or all that was said, and what the entries themselves do not tell.
+
+    `cwd` is the folder in which the other tool goes on (None: the current one); `cap` is how many characters
+    of a result a readable form shows (None: all).
+    """
+
+    form: str
+    view: bool = False
+    title: str | None = None
+    model: str | None = None
+    cwd: str | None = None
+    cap: int | None = RESULT_CAP
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What an export wrote: the id that the session has in it, how many messages, and what it could not carry.
+
+    `place` and `command` say where the other tool looks for the file, and how it goes on with it.
+    """
+
+    session: str
+    count: int
+    warnings: tuple[str, ...] = ()
+    place: str | None = None
+    command: str | None = None
+
+
+def export_entries(entries: Sequence[Entry], session: str, wish: Wish, out: Out) -> Told:
+    """Write the entries of a path, root to leaf, to `out`.
+
+    `session` is what the session is called here. Raises InputError for a format that is not known.
+    """
+    survey = Survey()
+    for entry in entries:
+        survey.note(entry)
+    export = _Export(survey, session, wish)
+    if wish.view:
+        return export.run(view(entries, export.losses, own_boundaries=export.writer.own_boundaries), out)
+    return export.run(export.whole(entries), out)
+
+
+async def export_stored(store: Store, session: str, wish: Wish, out: Out) -> Told:
+    """Write a stored session to `out`: all that was said page by page, a view from what it needs.
+
+    Raises what the store raises, and InputError for a format that is not known.
+    """
+    info = next((known for known in await store.sessions() if known.id == session), None)
+    if wish.view:
+        known = wish.title or (info.title if info is not None else None)
+        return export_entries(
+            await store.active(session), session, msgspec.structs.replace(wish, title=known), out
+        )
+    survey = Survey()
+    async for entry in store.path(session):
+        survey.note(entry)
+    export = _Export(survey, session, wish)
+    if info is not None and info.entries > survey.entries:
+        export.losses.add("entries on other branches left out", info.entries - survey.entries)
+    export.put(export.writer.begin(), out)
+    async for entry in store.path(session):
+        export.put(export.steps(export.whole([entry])), out)
+    return export.finish(out)
+
+
+class _Export:
+    """One export: what is known of the session, and the writer of its format."""
+
+    def __init__(self, survey: Survey, session: str, wish: Wish) -> None:
+        make = writer_of(wish.form)
+        started = survey.started if survey.started is not None else time.time()
+        origin = Origin(
+            session=session,
+            started=started,
+            ended=survey.ended if survey.ended is not None else started,
+            cwd=wish.cwd or str(Path.cwd()),
+            title=survey.noted("title") or wish.title or None,
+            model=survey.model or wish.model or survey.noted("model"),
+            view=wish.view,
+            kept=frozenset(() if wish.view else survey.kept),
+            cap=wish.cap,
+        )
+        self._survey = survey
+        self.writer: Writer = make(origin, origin.uuid(wish.form, survey.leaf))
+        self.losses: Losses = self.writer.losses
+
+    def whole(self, entries: Iterable[Entry]) -> Iterator[Step]:
+        """Yield the steps of entries as they were said."""
+        for entry in entries:
+            if (step := whole(entry, self._survey, self.losses)) is not None:
+                yield step
+
+    def run(self, steps: Iterable[Step], out: Out) -> Told:
+        """Write everything."""
+        self.put(self.writer.begin(), out)
+        self.put(self.steps(steps), out)
+        return self.finish(out)
+
+    def steps(self, steps: Iterable[Step]) -> Iterator[bytes]:
+        """Yield what the steps are written as."""
+        for step in steps:
+            yield from self.writer.fold(step) if isinstance(step, Folding) else self.writer.say(step)
+
+    @staticmethod
+    def put(pieces: Iterable[bytes], out: Out) -> None:
+        """Hand on pieces."""
+        for piece in pieces:
+            out(piece)
+
+    def finish(self, out: Out) -> Told:
+        """Write the end and say what was written."""
+        self.put(self.writer.end(), out)
+        resume = self.writer.resume()
+        place, command = resume if resume is not None else (None, None)
+        return Told(self.writer.session, self.writer.count, self.losses.lines(), place, command)
+
+
+def about(told: Told) -> dict[str, Any]:
+    """Return what an export tells, as --json prints it."""
+    return {
+        "count": told.count,
+        "written_as": told.session,
+        "warnings": list(told.warnings),
+        "place": told.place,
+        "command": told.command,
+    }

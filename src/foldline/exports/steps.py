@@ -1,0 +1,127 @@
+"""Entries of a path -> the steps that a format writes: all that was said with its boundaries, or the view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Pruned, Said
+from foldline.core.log.log import digest
+from foldline.core.log.messages import Message, Text
+from foldline.core.measure.tokens import OFFLINE
+from foldline.core.view import Fold, Kept, Made
+from foldline.dialects.values import Losses
+from foldline.exports.base import Folding, Spoken, Step
+
+_BY_HAND = ("manual", "target", "agent")
+
+
+class Survey:
+    """What of a path must be known before it is written: one pass, and nothing kept that grows with the messages."""
+
+    def __init__(self) -> None:
+        self.undone: dict[str, bool] = {}
+        self.kept: set[str] = set()
+        self.notes: dict[str, dict[str, Any]] = {}
+        self.model: str | None = None
+        self.started: float | None = None
+        self.ended: float | None = None
+        self.leaf: str | None = None
+        self.entries = 0
+
+    def note(self, entry: Entry) -> None:
+        """Take the next entry of the path."""
+        self.leaf = entry.id
+        self.entries += 1
+        if isinstance(entry, Said):
+            self.model = entry.message.model or self.model
+            if entry.at is not None:
+                self.started = entry.at if self.started is None else self.started
+                self.ended = entry.at
+        elif isinstance(entry, Lifted):
+            self.undone[entry.target] = entry.lifted
+        elif isinstance(entry, Compacted):
+            if entry.first_kept is not None:
+                self.kept.add(entry.first_kept)
+        elif isinstance(entry, Noted):
+            self.notes[entry.kind] = entry.data
+
+    def noted(self, kind: str) -> str | None:
+        """Return the newest note of a kind, where it is text."""
+        value = self.notes.get(kind, {}).get(kind)
+        return value if isinstance(value, str) and value else None
+
+
+def whole(entry: Entry, survey: Survey, losses: Losses) -> Step | None:
+    """Return the step of an entry; None for one that says nothing to another tool. Nothing is left out unnamed."""
+    if isinstance(entry, Said):
+        return Spoken(entry.id, entry.message, at=entry.at)
+    if isinstance(entry, Compacted | Pruned) and survey.undone.get(entry.id, False):
+        losses.add("undone boundaries left out")
+    elif isinstance(entry, Compacted):
+        if entry.quoted:
+            losses.add("older messages quoted by a boundary stand in the history alone", len(entry.quoted))
+        if entry.edits:
+            losses.add("edits of kept messages left out", len(entry.edits))
+        return _folding(entry)
+    elif isinstance(entry, Pruned):
+        losses.add("prunes left out (the results are whole)")
+    elif isinstance(entry, Pinned):
+        losses.add("pins left out")
+    return None
+
+
+def view(entries: Sequence[Entry], losses: Losses, *, own_boundaries: bool) -> Iterator[Step]:
+    """Yield the steps of the view of a path.
+
+    With `own_boundaries` the checkpoint is a boundary behind the leading messages, and needs no acknowledgement.
+    """
+    fold = Fold(entries, counter=OFFLINE)
+    old = {entry.id for entry in fold.kept[: fold.usage_from]} | {entry.id for entry in fold.quoted}
+    items = fold.view()
+    if own_boundaries:
+        items = _boundary_first(items, losses)
+    for number, item in enumerate(items):
+        if isinstance(item, Kept):
+            entry = item.entry
+            yield Spoken(entry.id, entry.message, item.edits, entry.at, measured=entry.id not in old)
+        elif item.kind == "checkpoint" and fold.boundary is not None:
+            yield _folding(fold.boundary, message=item.message, alone=True)
+        else:
+            key = digest(f"{item.source}:{item.kind}:{number}".encode())
+            yield Spoken(key, item.message, kind=item.kind)
+
+
+def _boundary_first(items: Sequence[Kept | Made], losses: Losses) -> list[Kept | Made]:
+    """Put the checkpoint behind the leading messages, and leave out the acknowledgement that only a list needs."""
+    found = next((i for i in items if isinstance(i, Made) and i.kind == "checkpoint"), None)
+    rest = [i for i in items if i is not found and not (isinstance(i, Made) and i.kind == "ack")]
+    if found is None:
+        return rest
+    start = 0
+    while start < len(rest) and _leads(rest[start]):
+        start += 1
+    if items[start] is not found:
+        losses.add("the checkpoint stands before the messages that it quotes, not behind them")
+    return [*rest[:start], found, *rest[start:]]
+
+
+def _leads(item: Kept | Made) -> bool:
+    return isinstance(item, Kept) and item.entry.message.role in ("system", "developer")
+
+
+def _folding(entry: Compacted, *, message: Message | None = None, alone: bool = False) -> Folding:
+    point, receipt = entry.checkpoint, entry.receipt
+    return Folding(
+        key=entry.id,
+        text=point.text,
+        summary=point.summary,
+        message=message or Message("user", (Text(point.text),)),
+        first_kept=None if alone else entry.first_kept,
+        tokens_before=receipt.tokens_before,
+        automatic=receipt.reason not in _BY_HAND,
+        imported=receipt.reason == "imported",
+        at=entry.at,
+        number=point.number,
+        origin=receipt.origin,
+    )

@@ -1,0 +1,147 @@
+"""`foldline export`: a session from one agent to another in one command."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+
+import pytest
+from tests.cli.calling import EXAMPLES, work, write_lines
+from tests.support.openers import open_in_claude_code, open_in_pi
+
+RESEARCH = EXAMPLES / "research.jsonl"  # a pi session with a compaction of pi's
+
+
+@pytest.fixture
+def file(tmp_path):
+    return write_lines(tmp_path / "work.jsonl", work(8))
+
+
+def test_a_file_goes_from_one_agent_to_another_and_back_in_one_command_each(foldline, tmp_path):
+    claude, back = tmp_path / "claude.jsonl", tmp_path / "pi.jsonl"
+    there = foldline("export", RESEARCH, "--format", "claude-code", "-o", claude)
+    again = foldline("export", claude, "--format", "pi", "-o", back)
+
+    assert (there.code, again.code) == (0, 0)
+    assert "wrote 70 messages to" in there.err
+    assert "to go on: put it at ~/.claude/projects/" in there.err
+    assert "claude --resume " in there.err
+    open_in_claude_code(claude.read_bytes())
+    open_in_pi(back.read_bytes())
+    assert (
+        foldline("inspect", back, "--json").json["messages"]
+        == foldline("inspect", RESEARCH, "--json").json["messages"]
+    )
+
+
+@pytest.mark.parametrize(("form", "opens"), [("pi", open_in_pi), ("claude-code", open_in_claude_code)])
+def test_a_file_is_folded_on_the_way(foldline, file, tmp_path, form, opens):
+    out = tmp_path / "folded.jsonl"
+    told = foldline(
+        "export", file, "--format", form, "--view", "--policy", "pi", "--target", 2500, "-o", out, "--json"
+    )
+    context = opens(out.read_bytes())
+
+    assert told.code == 0
+    assert "foldline-checkpoint" in json.dumps(context[0])
+    assert told.json["count"] < 48
+    assert told.json["written_as"] in told.json["place"]
+    assert foldline("inspect", out, "--json").json["tokens"] <= 2_700
+
+
+def test_a_stored_session_is_folded_on_the_way_and_stays_as_it_is(foldline, file, tmp_path):
+    foldline("import", file, "--id", "work")
+    before = foldline("export", "work").out
+    out = tmp_path / "folded.jsonl"
+    told = foldline(
+        "export", "work", "--format", "pi", "--view", "--policy", "pi", "--target", 2500, "-o", out
+    )
+
+    assert told.code == 0
+    assert "foldline-checkpoint" in open_in_pi(out.read_bytes())[0]["summary"]
+    assert foldline("export", "work").out == before
+
+
+def test_without_a_target_the_view_is_the_files_own(foldline, tmp_path):
+    out = tmp_path / "view.jsonl"
+    foldline("export", RESEARCH, "--format", "pi", "--view", "-o", out)
+    context = open_in_pi(out.read_bytes())
+
+    assert context[0]["role"] == "compactionSummary"
+    assert "foldline-checkpoint" not in context[0]["summary"]
+    assert len(context) < 40
+
+
+def test_to_fold_needs_the_view(foldline, file):
+    refused = foldline("export", file, "--format", "pi", "--target", 3000)
+
+    assert refused.code == 2
+    assert "add --view" in refused.err
+
+
+def test_what_a_form_cannot_carry_is_named(foldline, file, tmp_path):
+    foldline("import", file, "--id", "work")
+    out = tmp_path / "view.jsonl"
+    text = foldline("export", RESEARCH, "--format", "openai-chat", "-o", out)
+    document = foldline("export", RESEARCH, "--format", "openai-chat", "-o", out, "--json")
+
+    assert "warning: boundaries left out (a list has no form for them) (1)" in text.err
+    assert document.json["warnings"] == [
+        "boundaries left out (a list has no form for them) (1)",
+        "signed thinking left out (3)",
+        *document.json["warnings"][2:],
+    ]
+
+
+def test_one_document_for_every_kind_of_form(foldline, file):
+    foldline("import", file, "--id", "work")
+    pi = foldline("export", "work", "--format", "pi", "--json").json
+    read = foldline("export", "work", "--format", "markdown", "--json").json
+
+    assert pi["lines"][0]["type"] == "session"
+    assert pi["count"] == 48
+    assert read["text"].startswith("# work")
+
+
+def test_a_file_of_any_form_becomes_our_own(foldline, tmp_path):
+    out = tmp_path / "own.jsonl"
+    assert foldline("export", RESEARCH, "-o", out).code == 0
+    told = foldline("import", out, "--id", "again", "--json").json
+
+    assert (told["format"], told["messages"], told["compactions"]) == ("foldline", 70, 1)
+
+
+def test_the_folder_to_go_on_in(foldline, file, tmp_path):
+    own = foldline("export", RESEARCH, "--format", "pi", "--json").json["lines"][0]["cwd"]
+    here = foldline("export", file, "--format", "pi", "--json").json["lines"][0]["cwd"]
+    given = foldline("export", RESEARCH, "--format", "pi", "--cwd", tmp_path, "--json").json
+
+    assert own == json.loads(RESEARCH.read_text().splitlines()[0])["cwd"]
+    assert here == os.getcwd()  # noqa: PTH109 (what the command sees)
+    assert given["lines"][0]["cwd"] == str(tmp_path)
+
+
+def test_results_in_markdown_are_whole_when_asked(foldline, tmp_path):
+    messages = work(1)
+    messages[2]["content"][0]["content"] = "x" * 9_000
+    file = write_lines(tmp_path / "long.jsonl", messages)
+    short = foldline("export", file, "--format", "markdown")
+    whole = foldline("export", file, "--format", "markdown", "--results", "whole")
+
+    assert "[… 7,000 characters …]" in short.out
+    assert "results shortened (1)" in short.err
+    assert "x" * 9_000 in whole.out
+
+
+def test_nothing_half_written_is_left(foldline, file, tmp_path):
+    out = tmp_path / "out.jsonl"
+    out.write_text("what was there")
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text("{}\n")
+    assert foldline("export", broken, "--format", "pi", "-o", out).code == 2
+    assert foldline("export", "nobody", "--format", "pi", "-o", out).code == 2
+    assert out.read_text() == "what was there"
+    assert foldline("export", file, "--format", "pi", "-o", "/dev/full").code == 1
+    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")] == []
+    assert stat.S_ISREG(out.stat().st_mode)

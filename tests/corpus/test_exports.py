@@ -1,0 +1,109 @@
+"""Files that agents wrote: into our log, into the other form, opened there by its rules, and back."""
+
+from __future__ import annotations
+
+import pytest
+from tests.exports.moving import boundaries, export, load, prompts, replies, said
+from tests.support.openers import open_in_claude_code, open_in_pi
+
+from foldline.core.decide.ask import Ask
+from foldline.core.log.entries import Said
+from foldline.core.log.log import chained
+from foldline.core.measure.tokens import OFFLINE
+from foldline.core.measure.window import Window
+from foldline.core.plan import plan
+from foldline.core.view import Fold, native_items
+from foldline.dialects import get
+from foldline.executor import execute, run_sync
+from foldline.policies import policy
+from foldline.summarizers.offline import OfflineSummarizer
+
+NAMES = ("claude-code-1", "claude-code-2", "claude-code-3", "pi-1", "pi-2")
+QUICK = ("claude-code-3", "pi-2")
+OPEN = {"pi": open_in_pi, "claude-code": open_in_claude_code}
+RISING = {"claude-code-2", "claude-code-3"}  # the others hold lines that are older than those before them
+
+
+@pytest.fixture(
+    params=[name if name in QUICK else pytest.param(name, marks=pytest.mark.corpus) for name in NAMES]
+)
+def name(request):
+    return request.param
+
+
+@pytest.fixture
+def native(name, recorded):
+    return load((recorded / "native" / f"{name}.jsonl").read_bytes())
+
+
+def folded(loaded, share):
+    """The entries with a boundary of ours that leaves a share of the view, as `export FILE --target` makes it."""
+    target = int(Fold(loaded.entries, counter=OFFLINE).tokens * share)
+    ask = Ask(policy("pi"), Window(200_000), "target", target=target, now="2026-01-02T03:04:05Z")
+    boundary = run_sync(
+        execute(plan(Fold(loaded.entries, counter=OFFLINE), ask, OFFLINE), OfflineSummarizer())
+    )
+    return [*loaded.entries, chained(boundary, loaded.entries[-1].id)]
+
+
+def native_count(loaded):
+    return sum(isinstance(entry, Said) for entry in loaded.entries)
+
+
+def same(again, native, *, stops=True):
+    assert again.warnings == []
+    assert said(again) == said(native)
+    assert replies(again, stops=stops) == replies(native, stops=stops)
+    assert prompts(again) == prompts(native)
+    assert boundaries(again) == boundaries(native)
+    assert again.title == native.title
+
+
+@pytest.mark.parametrize("form", ["pi", "claude-code"])
+def test_all_that_was_said_comes_back_and_opens_there(native, name, form):
+    raw, told = export(native, form)
+    again = load(raw)
+
+    assert again.format == form
+    same(again, native, stops=form == "pi")
+    context = OPEN[form](raw, rising=name in RISING)
+    assert len(context) > 5
+    assert told.count > 100
+
+
+@pytest.mark.parametrize("form", ["pi", "claude-code"])
+def test_a_session_comes_back_through_the_other_tool(native, form):
+    there = load(export(native, form)[0])
+    back = load(export(there, {"pi": "claude-code", "claude-code": "pi"}[form])[0])
+
+    same(back, native, stops=False)
+
+
+@pytest.mark.parametrize("form", ["pi", "claude-code"])
+def test_a_folded_session_opens_in_the_other_tool(native, name, form):
+    entries = folded(native, 0.4)
+    raw, told = export(entries, form, view=True, model=native.model)
+    context = OPEN[form](raw, rising=name in RISING)
+    view = Fold(entries, counter=OFFLINE)
+    again = load(raw)
+    size = Fold(again.entries, counter=OFFLINE)
+
+    assert view.boundary.checkpoint.text in str(context[0].get("summary") or context[0]["content"][0]["text"])
+    assert size.boundary.checkpoint.text == view.boundary.checkpoint.text
+    assert size.boundary.checkpoint.summary == view.boundary.checkpoint.summary
+    assert 0.95 * view.tokens <= size.tokens <= 1.05 * view.tokens
+    for dialect in ("anthropic", "openai-chat"):
+        rendered = get(dialect).render(native_items(size.view()), whole=True)
+        assert get(dialect).validate(rendered.messages, rendered.system) == []
+    assert context[-1]["role"] in ("user", "assistant", "toolResult", "custom")
+    assert told.count < native_count(native)
+
+
+@pytest.mark.parametrize("form", ["pi", "claude-code"])
+def test_a_folded_session_is_folded_again_from_there(native, form):
+    entries = folded(native, 0.6)
+    moved = load(export(entries, form, view=True)[0])
+    again = Fold(folded(moved, 0.5), counter=OFFLINE)
+
+    assert again.tokens <= Fold(moved.entries, counter=OFFLINE).tokens / 2
+    assert again.boundary.checkpoint.text.count("<foldline-checkpoint") == 1

@@ -1,0 +1,87 @@
+"""Read session files, write them in other forms, and compare what was said."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from foldline.core.log.entries import Compacted, Entry, Said
+from foldline.core.log.messages import Message, Text, Usage
+from foldline.core.measure.tokens import OFFLINE
+from foldline.exports import Told, Wish, export_entries
+from foldline.loading import Loaded, from_records
+from foldline.transcripts import read
+
+
+def load(raw: bytes, *, from_start: bool = False) -> Loaded:
+    return from_records(read(io.BytesIO(raw), name="session"), OFFLINE, from_start=from_start)
+
+
+def export(loaded: Loaded | Sequence[Entry], form: str, **wish: Any) -> tuple[bytes, Told]:
+    entries = loaded.entries if isinstance(loaded, Loaded) else loaded
+    known = {"title": loaded.title, "model": loaded.model} if isinstance(loaded, Loaded) else {}
+    pieces: list[bytes] = []
+    told = export_entries(entries, "here", Wish(form, **{"cwd": "/project", **known, **wish}), pieces.append)
+    return b"".join(pieces), told
+
+
+def parts_of(message: Message) -> list[Any]:
+    """The parts of a message that any tool keeps: no blank texts, a result without an explicit false."""
+    return [part for part in message.parts if not (isinstance(part, Text) and not part.text.strip())]
+
+
+def said(loaded: Loaded) -> list[tuple[str, Any]]:
+    """Who said what, part by part: tools differ in how many results they put into one message."""
+    return [
+        ("user" if entry.message.role == "tool" else entry.message.role, part)
+        for entry in loaded.entries
+        if isinstance(entry, Said)
+        for part in parts_of(entry.message)
+    ]
+
+
+def replies(loaded: Loaded, *, stops: bool = True) -> list[tuple[Any, ...]]:
+    """Model, usage, time and reason to stop of each reply that says something.
+
+    Without `stops` a reply that was aborted or failed counts as ended: not every form can say so.
+    """
+    return [
+        (
+            entry.message.model or loaded.model,
+            entry.message.usage or Usage(),
+            entry.at,
+            _stop(entry.message, stops=stops),
+        )
+        for entry in loaded.entries
+        if isinstance(entry, Said) and entry.message.role == "assistant" and parts_of(entry.message)
+    ]
+
+
+def _stop(message: Message, *, stops: bool) -> str:
+    usual = "tools" if message.calls else "end"
+    return usual if not stops and message.stop in ("aborted", "error") else message.stop or usual
+
+
+def prompts(loaded: Loaded) -> list[tuple[str, bool, float | None]]:
+    """What was said in the user's name, whether the user said it, and when."""
+    return [
+        (entry.message.text, entry.message.injected, entry.at)
+        for entry in loaded.entries
+        if isinstance(entry, Said) and entry.message.role == "user" and entry.message.text
+    ]
+
+
+def boundaries(loaded: Loaded) -> list[tuple[Any, ...]]:
+    """Summary, tokens before, time, how many parts stand before it, and the first part that it kept."""
+    parts: dict[str, int] = {}
+    count = 0
+    found: list[tuple[Any, ...]] = []
+    for entry in loaded.entries:
+        if isinstance(entry, Said):
+            parts[entry.id] = count
+            count += len(parts_of(entry.message))
+        elif isinstance(entry, Compacted):
+            kept = parts.get(entry.first_kept or "")
+            found.append((entry.checkpoint.summary, entry.receipt.tokens_before, entry.at, count, kept))
+    return found

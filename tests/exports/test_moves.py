@@ -1,0 +1,218 @@
+"""A session of everything, written for pi and for Claude Code, opened there by its rules, and read again."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from tests.exports.moving import boundaries, export, load, prompts, replies, said
+from tests.exports.sessions import START, boundary, chat, entries, talk
+from tests.support.openers import open_in_claude_code, open_in_pi, rows
+
+from foldline.core.log.entries import Lifted, Pinned, Pruned, Receipt, Said
+from foldline.core.log.log import chained
+from foldline.core.measure.tokens import OFFLINE
+from foldline.core.view import Fold
+from foldline.errors import InputError
+from foldline.loading import Loaded
+
+FORMS = {"pi": open_in_pi, "claude-code": open_in_claude_code}
+
+
+@pytest.fixture(params=sorted(FORMS))
+def form(request):
+    return request.param
+
+
+def loaded(path):
+    return Loaded(path, {}, "anthropic", title="The parser")
+
+
+def same(again, path):
+    assert again.warnings == []
+    assert said(again) == said(loaded(path))
+    assert replies(again) == replies(loaded(path))
+    assert prompts(again) == prompts(loaded(path))
+    assert boundaries(again) == boundaries(loaded(path))
+    assert again.title == "The parser"
+
+
+def test_everything_comes_back(form):
+    path = entries()
+    raw, told = export(path, form)
+    FORMS[form](raw)
+
+    same(load(raw), path)
+    assert load(raw).model == "claude-sonnet-4-5"
+    assert not [warning for warning in told.warnings if "left out" in warning]
+
+
+@pytest.mark.parametrize("keep_from", [None, 1, 4])
+def test_a_boundary_is_the_tools_own_and_keeps_what_it_kept(form, keep_from):
+    path = entries(fold_at=6 if keep_from else 4, keep_from=keep_from)
+    raw, _ = export(path, form)
+    context = FORMS[form](raw)
+
+    same(load(raw), path)
+    assert "Mend it." in json.dumps(context[0])
+    assert ("Please mend the parser" in json.dumps(context)) is False
+    assert ("It is `parse`" in json.dumps(context)) is (keep_from == 1)
+    assert "Mended and committed" in json.dumps(context)
+
+
+def test_it_comes_back_through_the_other_tool(form):
+    path = entries(fold_at=6, keep_from=4)
+    other = "pi" if form == "claude-code" else "claude-code"
+    there = load(export(path, form)[0])
+
+    same(load(export(there, other)[0]), path)
+
+
+def test_the_folded_form_begins_with_the_checkpoint(form):
+    path = entries(fold_at=6, keep_from=4)
+    raw, told = export(path, form, view=True)
+    context = FORMS[form](raw)
+    again = load(raw)
+
+    assert "Mend it." in json.dumps(context[0])
+    assert "Please mend the parser" not in raw.decode()
+    assert again.entries[0].checkpoint == Fold(path, counter=OFFLINE).boundary.checkpoint
+    assert said(again) == said(loaded([e for e in path if isinstance(e, Said)][4:]))
+    assert told.warnings[0] == "usage measured before the fold left out (1)"
+    assert [r[1].total for r in replies(again)] == [0, 7_042]
+
+
+def test_a_folded_form_with_nothing_behind_it(form):
+    path = entries(title=None)
+    path.append(chained(boundary(None), path[-1].id))
+    raw, told = export(path, form, view=True)
+
+    assert told.count == 0
+    FORMS[form](raw)
+    assert load_alone(raw, form) == "## Goal\nMend it."
+
+
+def load_alone(raw, form):
+    """The summary in a file without a message, which no reader of sessions loads."""
+    found = [row for row in rows(raw) if row.get("isCompactSummary") or row["type"] == "compaction"]
+    text = found[0]["summary"] if form == "pi" else found[0]["message"]["content"]
+    return text.partition("<summary>\n")[2].partition("\n</summary>")[0]
+
+
+def test_the_same_session_gets_the_same_ids_and_another_one_others(form):
+    path = entries()
+
+    assert export(path, form)[0] == export(path, form)[0]
+    assert export(path, form)[1].session != export(path[:-2], form)[1].session
+    assert export(path, form)[1].session != export(path, form, view=True)[1].session
+
+
+def test_messages_without_times_follow_one_another(form):
+    path = entries(timed=False)
+    first = export(path[:3], form)[0]
+    path[1] = msgspec.structs.replace(path[1], at=START)
+    raw, _ = export(path, form)
+
+    FORMS[form](raw)
+    FORMS[form](first)
+    stamps = [row["timestamp"] for row in rows(raw) if "timestamp" in row]
+    assert "2026-01-02T02:46:40.125Z" in stamps
+
+
+def test_a_chat_of_the_other_dialect_is_carried_over_and_losses_are_named(form):
+    path = entries(chat(), dialect="openai-chat", model=None, title=None)
+    raw, told = export(path, form)
+    context = FORMS[form](raw)
+
+    assert "system prompt left out (the agent brings its own) (1)" in told.warnings
+    assert "call arguments that are no JSON object wrapped in one (1)" in told.warnings
+    assert any(warning.startswith("system messages became") for warning in told.warnings)
+    assert "Be brief." not in raw.decode()
+    assert "The clock struck ten." in json.dumps(context)
+    assert [part.text for _, part in said(load(raw)) if hasattr(part, "call_id")] == ["a.py", "no JSON"]
+
+
+def test_ids_that_anthropic_refuses_are_renamed_for_claude_code_alone():
+    path = entries(chat(), dialect="openai-chat", title=None)
+    claude, told = export(path, "claude-code")
+    pi, _ = export(path, "pi")
+
+    assert [part.id for _, part in said(load(claude)) if hasattr(part, "arguments")] == ["call_1", "call_2"]
+    assert "call ids changed (2)" in told.warnings
+    assert [part.id for _, part in said(load(pi)) if hasattr(part, "arguments")] == ["call|1", "call|2"]
+
+
+def test_what_only_our_log_knows_is_named(form):
+    path = entries(title=None)
+    receipt = Receipt("manual")
+    at = path[-1].id
+    for make in (
+        lambda: Pruned("", None, receipt),
+        lambda: Pinned("", None, path[0].id, on=True, text="x"),
+        lambda: boundary(None),
+    ):
+        path.append(chained(make(), at))
+        at = path[-1].id
+    path.append(chained(Lifted("", None, at, lifted=True), at))
+    raw, told = export(path, form)
+
+    assert {
+        "prunes left out (the results are whole) (1)",
+        "pins left out (1)",
+        "undone boundaries left out (1)",
+    } <= set(told.warnings)
+    assert "Mend it." not in raw.decode()
+
+
+def test_a_reply_that_failed_or_says_nothing(form):
+    path = entries(
+        [
+            talk()[0],
+            {"role": "assistant", "content": []},
+            *talk()[:1],
+            {"role": "assistant", "content": "Overloaded"},
+        ],
+        stop="error",
+    )
+    raw, told = export(path, form)
+    FORMS[form](raw)
+
+    assert replies(load(raw))[-1][3] == "error"
+    assert ("empty messages left out (1)" in told.warnings) is (form == "claude-code")
+
+
+def test_a_result_longer_than_any_and_half_an_emoji(form):
+    messages = talk()
+    messages[2]["content"][0]["content"] = "x" * 300_000 + "half \ud83d"
+    raw, _ = export(entries(messages), form)
+
+    assert load(raw).warnings == []
+    assert any(getattr(part, "text", "").endswith("half \ud83d") for _, part in said(load(raw)))
+
+
+def test_a_message_is_held_by_no_writer(form):
+    """What is written of a message is written before the next one is looked at."""
+    from foldline.exports.base import Origin
+    from foldline.exports.formats import writer_of
+    from foldline.exports.steps import Survey, whole
+
+    path = entries()
+    survey = Survey()
+    for entry in path:
+        survey.note(entry)
+    origin = Origin("s", START, START, "/project")
+    writer = writer_of(form)(origin, origin.uuid(form, None))
+    list(writer.begin())
+    for entry in path:
+        step = whole(entry, survey, writer.losses)
+        if step is not None:
+            written = b"".join(writer.say(step))
+            assert entry.message.text.encode()[:20] in written.replace(b'\\"', b'"')
+
+
+def test_an_unknown_format_is_refused_with_the_known_ones():
+    with pytest.raises(
+        InputError, match=r"unknown format 'word'; known are jsonl, pi, claude-code, .*anthropic"
+    ):
+        export(entries(), "word")
