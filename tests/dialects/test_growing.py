@@ -17,6 +17,7 @@ from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import Fold, Item
 from foldline.dialects import base, get
 from foldline.dialects.growing import Growing, copied
+from foldline.dialects.whose import in_form
 
 
 @given(logs(), st.sampled_from(DIALECTS))
@@ -70,6 +71,7 @@ def test_a_turn_renders_what_the_turn_added(monkeypatch, dialect):
     counted = Counted(get(dialect))
     monkeypatch.setitem(base._DIALECTS, dialect, counted)
     natives = [{"role": ("user", "assistant")[n % 2], "content": f"message {n}"} for n in range(60)]
+    natives = [in_form(native, dialect, str(n)) for n, native in enumerate(natives)]
     entries = chain([counted.dialect.decode(native) for native in natives]).path()
     fold, growing = Fold(entries[:20], counter=OFFLINE), Growing()
     growing.messages(dialect, fold.items())
