@@ -8,6 +8,7 @@ from foldline.core.log import codec
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 from foldline.dialects import Dialect, get, names
+from foldline.dialects.responses_items import KINDS
 from foldline.errors import DialectError
 
 EVERY = pytest.mark.parametrize("dialect", [get(name) for name in names()], ids=names())
@@ -31,6 +32,10 @@ KEYS = st.sampled_from(
         "arguments",
         "url",
         "output",
+        "image_url",
+        "stdout",
+        "stderr",
+        "outcome",
     ]
 )
 TYPES = [
@@ -50,6 +55,11 @@ TYPES = [
     "tool-invocation",
     "step-start",
     "data-x",
+    "input_text",
+    "output_text",
+    "input_image",
+    "summary_text",
+    "exit",
 ]
 BLOCKS = st.dictionaries(KEYS, st.sampled_from(TYPES) | JSON, max_size=5)
 FIELDS = st.sampled_from(
@@ -66,10 +76,22 @@ FIELDS = st.sampled_from(
         "id",
     ]
 )
+ITEM_FIELDS = {
+    "role", "content", "id", "call_id", "name", "arguments", "input", "output", "action", "operation", "summary",
+    "encrypted_content", "execution", "tools", "status", "approve", "reason", "approval_request_id", "caller",
+}  # fmt: skip
 BODIES = st.builds(
     lambda role, fields: {**fields, "role": role},
     ROLES | JSON,
     st.dictionaries(FIELDS, st.lists(BLOCKS, max_size=3) | BLOCKS | JSON, max_size=4),
+) | st.builds(
+    lambda kind, fields: {**fields, "type": kind},
+    st.sampled_from(sorted(KINDS)) | JSON,
+    st.dictionaries(
+        st.sampled_from(sorted(ITEM_FIELDS)),
+        st.lists(BLOCKS, max_size=3) | BLOCKS | JSON | st.just("x"),
+        max_size=5,
+    ),
 )
 
 CONVERSATION = [
