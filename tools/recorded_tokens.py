@@ -52,6 +52,10 @@ class Session(msgspec.Struct):
     steps: list[Step] = []
     messages: int = 0
     folds: list[Count] = []
+    system: Count | None = (
+        None  # the system prompt by itself, and all but it, where the agent tells them apart
+    )
+    conversation: Count | None = None
 
 
 class Counter:
@@ -64,6 +68,7 @@ class Counter:
         self._prompt: int | None = None  # of the newest counted reply
         self._since = 0  # our tokens of that reply and what followed
         self._output: int | None = None  # told beside the message
+        self._system = 0  # our tokens of system messages
 
     def take(self, record: object) -> None:
         """Count the next record."""
@@ -94,6 +99,9 @@ class Counter:
             self._prompt, self._since = None, 0
         elif kind == "usage" and isinstance(data.get("output"), int):
             self._output = data["output"]
+        elif kind == "usage" and isinstance(data.get("conversationTokens"), int):
+            self.found.system = Count(data["systemTokens"], self._system)
+            self.found.conversation = Count(data["conversationTokens"], self.size - self._system)
 
     def _heard(self, record: Heard) -> None:
         message = record.message
@@ -109,6 +117,7 @@ class Counter:
         if message.role == "assistant" and output:
             self.found.outputs.append(Count(output, tokens - MESSAGE_OVERHEAD))
         self._output = None
+        self._system += tokens if message.role == "system" else 0
         self._since += tokens
         self._sizes.append((record.key or "", tokens))
         self._all[record.key or ""] = tokens
@@ -199,6 +208,22 @@ def outputs(sessions: Iterable[Session]) -> Iterator[str]:
     yield from table(head, (row(session) for session in sessions if session.outputs))
 
 
+def apart(sessions: Iterable[Session]) -> Iterator[str]:
+    """System prompt and conversation, where an agent counted them by themselves."""
+    head = "file | agent | recorded system prompt | ours | error | recorded conversation | ours | error"
+
+    def row(session: Session, system: Count, said: Count) -> str:
+        return (
+            f"{session.name} | {session.agent} | {system.recorded:,} | {system.ours:,} | "
+            f"{error(system.recorded, system.ours)} | {said.recorded:,} | {said.ours:,} | "
+            f"{error(said.recorded, said.ours)}"
+        )
+
+    yield from table(
+        head, (row(s, s.system, s.conversation) for s in sessions if s.system and s.conversation)
+    )
+
+
 def folds(sessions: Iterable[Session]) -> Iterator[str]:
     """The sizes that agents noted at their compactions, by agent."""
     by_agent: dict[str, list[Count]] = {}
@@ -240,6 +265,10 @@ REST = """## Contexts: the largest of each file
 
 """
 
+APART = """Copilot counts its parts when a session ends:
+
+"""
+
 OUTPUT = """## Replies
 
 Recorded output counts hidden reasoning, which the files do not hold or hold encrypted; ours counts what they show. Claude
@@ -262,7 +291,12 @@ def main(root: Path) -> None:
     told = sum(session.messages for session in [*native, *plain])
     date = datetime.now(UTC).date().isoformat()
     print(PAGE.format(date=date, natives=len(native), plain=len(plain), messages=told, least=LEAST), end="")
-    for part, lines in ((REST, increments(native)), (OUTPUT, contexts(native)), (FOLDS, outputs(native))):
+    for part, lines in (
+        (REST, increments(native)),
+        (APART, contexts(native)),
+        (OUTPUT, apart(native)),
+        (FOLDS, outputs(native)),
+    ):
         print("\n".join(lines))
         print(part, end="")
     print("Native files:\n")

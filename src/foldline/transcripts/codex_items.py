@@ -24,8 +24,8 @@ USERS_KEPT = 20_000
 BYTES_A_TOKEN = 4  # Codex's own estimate
 
 SEALED = (
-    "Codex compacted the conversation here. The summary is encrypted: it stands in the next message as it came, and only "
-    "OpenAI's servers can read it."
+    "Codex compacted the conversation here. The summary is encrypted: it stands behind this as it came, and only OpenAI's "
+    "servers can read it."
 )
 _COMPACTIONS = ("compaction", "compaction_summary", "context_compaction")
 _SERVERS = (
