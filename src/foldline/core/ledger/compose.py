@@ -177,7 +177,7 @@ def _fill(ledger: Ledger, room: int, count: Count, focus: str | None) -> tuple[_
     chosen = sheet.parts["## Key Decisions"]
     sheet.parts["## Key Decisions"] = opening.in_order(chosen, ledger.decisions)
     sheet.add("### Done", opening.reported(ledger), share["reports"] * (1 if _changed(ledger) else NO_FILES))
-    sheet.parts["### Done"].reverse()
+    sheet.parts["### Done"].sort(key=opening.order_of(ledger.reports))
     sheet.add("### Done", (*opening.commands(ledger), *opening.repaired(ledger.errors)), share["done"])
     sheet.add("## Critical Context", _values(ledger.values), share["values"])
     tail = _file_lists(ledger.files, base, count, min(share["files"], max(0, sheet.left)))

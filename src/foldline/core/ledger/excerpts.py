@@ -27,19 +27,14 @@ QUOTED_WORTH = 0.02  # or the worth of a name in it
 LEAST_WORTH = 0.002
 
 # How well each kind of passage tells a reader what a name is: a sentence better than a line of code.
-_TELLING = {"hit": 0.9, "line": 0.8, "listing": 0.95}
-NAMED = 0.5  # of a name's worth, what naming it brings; the rest is for words that say what it is about
+_TELLING = {"hit": 0.9, "line": 0.8, "listing": 0.8}
+NAMED = 0.6  # of a name's worth, what naming it brings; the rest is for words that say what it is about
 
 
 @lru_cache(maxsize=16_384)
 def telling(kind: str, text: str) -> float:
     """Rate from 0 to 1 how well a passage ties its names to what they are about: by kind and plain words."""
     return _TELLING.get(kind, 1.0) * (NAMED + (1 - NAMED) * min(len(words(text)), 3) / 3)
-
-
-def _read(piece: Passage | Excerpt) -> str:
-    """Return what a reader sees of a piece: a use of a tool or a listing stands beside its reason."""
-    return f"{piece.topic} {piece.text}" if piece.kind in ("ran", "searched", "listing") else piece.text
 
 
 def choose(
@@ -104,7 +99,7 @@ def _worth_quoting(passage: Passage, value: Mapping[str, float]) -> bool:
 
 def _score(passage: Passage, value: Mapping[str, float]) -> float:
     carried = sum(value.get(key, 0.0) for key in passage.names) + 0.5 * value.get(passage.topic, 0.0)
-    return carried * telling(passage.kind, _read(passage)) / (10 + len(passage.text) / 4)
+    return carried * telling(passage.kind, passage.text) / (10 + len(passage.text) / 4)
 
 
 def _excerpt(passage: Passage, value: Mapping[str, float], seen: Survey, base: str, score: float) -> Excerpt:
@@ -298,7 +293,7 @@ class _Picking:
         self.covered = covered
         self.costs = [count(_itself(excerpt)) + _AROUND.get(excerpt.kind, 3) for excerpt in excerpts]
         self.openings: dict[str, int] = {}
-        self.quality = [telling(excerpt.kind, _read(excerpt)) for excerpt in excerpts]
+        self.quality = [telling(excerpt.kind, excerpt.text) for excerpt in excerpts]
         self.boosts = [boost(excerpt.text) if boost else 1.0 for excerpt in excerpts]
         for excerpt in excerpts:
             if excerpt.topic not in self.openings:

@@ -9,7 +9,7 @@ from foldline.core.ledger.facts import Excerpt, FileFact
 from foldline.core.ledger.sentences import clip
 from foldline.core.ledger.words import words
 
-LINE = 420  # characters at which a joined line is broken
+LINE = 240  # characters at which a joined line is broken: each line starts with what it is about
 
 _LABELS = {"hit": "shows: ", "line": "shows: "}
 

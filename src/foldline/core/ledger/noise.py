@@ -9,7 +9,11 @@ import msgspec
 
 from foldline.core.ledger import names
 from foldline.core.ledger.passages import Passage
+from foldline.core.ledger.sentences import clip
+from foldline.core.ledger.words import words
 
+ASKED = "asked: "  # before a request that is given as a reason
+REQUEST = 80  # characters of it
 NEARBY = 8  # messages within which the assistant's prose says what a record showed
 
 _NOISE = re.compile(
@@ -44,16 +48,31 @@ def is_record(line: str) -> bool:
 
 
 def quiet(passages: Sequence[Passage]) -> list[Passage]:
-    """Return the passages without noise, records whose names prose nearby says, and the text of here-documents."""
+    """Return the passages without noise, records whose names prose nearby says, and the text of here-documents.
+
+    What was met without a reason given for it gets the request that was being worked on as its reason.
+    """
     said: dict[str, list[int]] = {}
     for passage in passages:
         for key in passage.names if passage.kind == "said" else ():
             said.setdefault(key, []).append(passage.order)
-    return [
-        _short(passage)
-        for passage in passages
-        if passage.kind not in ("line", "hit") or not (is_noise(passage.text) or _stated(passage, said))
-    ]
+    found: list[Passage] = []
+    asked = ("", 0)
+    for passage in passages:
+        if passage.kind == "asked" and passage.order != asked[1] and len(words(passage.text)) > 1:
+            asked = (clip(passage.text.replace("`", "'"), REQUEST), passage.order)
+        if passage.kind not in ("line", "hit") or not (is_noise(passage.text) or _stated(passage, said)):
+            found.append(_reasoned(_short(passage), asked[0]))
+    return found
+
+
+def _reasoned(passage: Passage, request: str) -> Passage:
+    """Return a passage that was met without a reason with the request as its reason."""
+    if request and passage.kind == "listing" and not passage.topic:
+        return msgspec.structs.replace(passage, topic=f"{ASKED}{request}")
+    if request and passage.kind in ("line", "hit", "outline") and not passage.note:
+        return msgspec.structs.replace(passage, note=f"{ASKED}{request}")
+    return passage
 
 
 def _stated(passage: Passage, said: dict[str, list[int]]) -> bool:

@@ -13,6 +13,7 @@ from foldline.core.ledger.files import touches
 from foldline.core.ledger.origin import prompts
 from foldline.core.ledger.sentences import clip, sentences
 from foldline.core.log.entries import Said
+from foldline.core.log.steps import finishes
 
 TEXT = 300
 THEN = 160  # characters of what the user said after a call that was never answered
@@ -186,7 +187,7 @@ def _answered(entries: Sequence[Said], request: Said) -> bool:
     for entry in reversed(entries):
         if entry.id == request.id:
             return False
-        if entry.message.role == "assistant" and entry.message.text.strip() and not entry.message.calls:
+        if entry.message.role == "assistant" and entry.message.text.strip() and finishes(entry.message):
             return True
     return False
 

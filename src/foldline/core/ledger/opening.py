@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from foldline.core.ledger import shell
+from foldline.core.ledger import names, shell
 from foldline.core.ledger.commands import is_notable, is_verdict
 from foldline.core.ledger.decisions import by_user
-from foldline.core.ledger.facts import CommandFact, DecisionFact, ErrorFact, Ledger, OpenFact, RequestFact
+from foldline.core.ledger.facts import (
+    CommandFact,
+    DecisionFact,
+    ErrorFact,
+    Ledger,
+    OpenFact,
+    ReportFact,
+    RequestFact,
+)
 from foldline.core.ledger.requests import gist, is_bare, shown, substantial
 from foldline.core.ledger.sentences import clip, sentences
 
@@ -72,8 +80,15 @@ def unanswered(fact: OpenFact) -> str:
 
 
 def reported(ledger: Ledger) -> list[str]:
-    """Write what the assistant reported, the newest first."""
-    return [f"- {clip(fact.text, 300)}" for fact in reversed(ledger.reports)]
+    """Write what the assistant reported, the newest first; before all, what names something."""
+    lines = [f"- {clip(fact.text, 300)}" for fact in reversed(ledger.reports)]
+    return sorted(lines, key=lambda line: not names.find(line))
+
+
+def order_of(reports: Sequence[ReportFact]) -> Callable[[str], int]:
+    """Return what puts lines of reports into the order in which they were made."""
+    place = {f"- {clip(fact.text, 300)}": number for number, fact in enumerate(reports)}
+    return lambda line: place.get(line, -1)
 
 
 def commands(ledger: Ledger) -> list[str]:
