@@ -6,8 +6,10 @@ from foldline import dialects
 from foldline.errors import InputError
 from foldline.exports.base import Writer
 from foldline.exports.claude_code import ClaudeCodeWriter
+from foldline.exports.codex import CodexWriter
 from foldline.exports.lists import list_writer
 from foldline.exports.markdown import MarkdownWriter
+from foldline.exports.moldable import MoldableWriter
 from foldline.exports.pi import PiWriter
 
 OWN = "jsonl"
@@ -16,6 +18,8 @@ OWN = "jsonl"
 _TOOLS: dict[str, type[Writer]] = {
     "pi": PiWriter,
     "claude-code": ClaudeCodeWriter,
+    "moldable": MoldableWriter,
+    "codex": CodexWriter,
     "markdown": MarkdownWriter,
 }
 

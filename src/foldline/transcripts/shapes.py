@@ -39,11 +39,9 @@ def of_object(value: dict[str, Any]) -> str:
 def of_document(text: bytes) -> str:
     """Name the agent that wrote a JSON object over several lines, by its beginning ("": another one)."""
     before, _, after = text.partition(b'"messages"')
-    if not after:
-        return ""
-    if _METADATA_FIRST.match(text):
+    if _METADATA_FIRST.match(text) and (after or b'"messageCount"' in text):
         return "gencode"
-    return "moldable" if _CREATED.search(before) and _PARTS.search(text) else ""
+    return "moldable" if after and _CREATED.search(before) and _PARTS.search(text) else ""
 
 
 def is_klaude(value: dict[str, Any]) -> bool:
@@ -59,7 +57,7 @@ def is_coop(value: dict[str, Any]) -> bool:
         and isinstance(value.get("id"), str)
         and isinstance(value.get("created"), str)
         and isinstance(value.get("content"), list)
-        and all(block.get("type") in _COOP for block in blocks)
+        and all(text_or(block.get("type")) in _COOP for block in blocks)
     )
 
 

@@ -1,0 +1,111 @@
+"""Moldable's conversations: the display history as UI messages, and the newest boundary as its compaction state.
+
+Facts: Moldable's published conversation type, and the state that its compaction proposal adds to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from foldline.core.log.codec import encode
+from foldline.core.log.entries import Edit
+from foldline.core.log.messages import Message
+from foldline.dialects import UI_MESSAGE, get
+from foldline.exports.base import Folding, Origin, Spoken, Writer, iso
+from foldline.transcripts.moldable import wrapped
+from foldline.transcripts.values import count_or_none, mapping, moment, text_or
+
+
+class MoldableWriter(Writer):
+    """Writes a conversation. One JSON document: its messages are in memory until its end.
+
+    Moldable knows one compaction, the newest: `version` counts them, `apiStartIndex` is the message with which
+    what the model is sent begins behind the summary.
+    """
+
+    def __init__(self, origin: Origin, session: str) -> None:
+        super().__init__(origin, session)
+        self._items: list[tuple[Message, tuple[Edit, ...]]] = []
+        self._starts: dict[str, int] = {}  # entry -> how many items stand before it
+        self._folds: list[tuple[Folding, int]] = []  # and how many items stand before each
+
+    def say(self, step: Spoken) -> Iterator[bytes]:
+        """Take a message; the system prompt is Moldable's own matter."""
+        if step.message.role in ("system", "developer") and not self._items:
+            self.losses.add("system prompt left out (the agent brings its own)")
+        else:
+            self._starts[step.key] = len(self._items)
+            self._items.append((step.message, step.edits))
+        yield from ()
+
+    def fold(self, step: Folding) -> Iterator[bytes]:
+        """Take a boundary."""
+        if self._folds:
+            self.losses.add("older boundaries left out (Moldable keeps the newest)")
+        self._folds.append((step, len(self._items)))
+        yield from ()
+
+    def end(self) -> Iterator[bytes]:
+        """Yield the conversation."""
+        rendered = get(UI_MESSAGE).render(self._items)
+        self.count = len(rendered.messages)
+        for warning in rendered.warnings:
+            self.losses.add(warning.rpartition(" (")[0], int(warning.rpartition("(")[2].rstrip(")")))
+        step, before = self._folds[-1] if self._folds else (None, 0)
+        known = mapping(step.origin.get("conversation")) if step is not None else {}
+        self.session = text_or(known.get("id")) or self.session
+        conversation = {
+            "id": self.session,
+            "title": self.origin.title or "New conversation",
+            "createdAt": text_or(known.get("createdAt")) or iso(self.origin.started),
+            "updatedAt": iso(self.origin.ended),
+            "messageCount": self.count,
+            "messages": rendered.messages,
+            "compaction": self._state(step, before) if step is not None else None,
+        }
+        yield msgspec.json.format(encode(conversation), indent=2) + b"\n"
+
+    def resume(self) -> tuple[str, str]:
+        """Return the folder of a workspace's conversations, and where Moldable shows them."""
+        place = f"~/.moldable/workspaces/WORKSPACE/conversations/{self.session}.json"
+        return place, "open it in Moldable's list of conversations"
+
+    def _state(self, step: Folding, before: int) -> dict[str, Any]:
+        """The state of a boundary; `before` items stand before it."""
+        item = self._starts.get(step.first_kept, before) if step.first_kept is not None else before
+        start = len(get(UI_MESSAGE).render(self._items[:item]).messages)
+        version = max(step.number, count_or_none(step.origin.get("version")) or 0)
+        recorded = step.origin.get("compacted_at")
+        at = moment(recorded) if step.at is None else step.at
+        same = recorded is not None and moment(recorded) == at
+        return {
+            "version": version,
+            "compactedAt": recorded if same else iso(self.clock.at(at)),
+            "summaryMessage": _summary(step, version),
+            "apiStartIndex": start,
+            "summarizedRange": _range(step, start),
+        }
+
+
+def _range(step: Folding, start: int) -> dict[str, Any]:
+    """What was summarised: as the file had it, if nothing moved since; else all before the start."""
+    span = mapping(step.origin.get("summarized_range"))
+    if span and step.origin.get("api_start_index") == start:
+        names = {"fromIndex": "from_index", "toIndex": "to_index", "messageCount": "message_count"}
+        return {name: span.get(ours) for name, ours in names.items()}
+    return {"fromIndex": 0, "toIndex": start - 1, "messageCount": start}
+
+
+def _summary(step: Folding, version: int) -> dict[str, Any]:
+    """The message that stands for what was summarised: Moldable's own as it was, ours with all that it carries."""
+    if own := mapping(step.origin.get("summary_message")):
+        return own
+    text = wrapped(step.summary) if step.imported else step.text
+    return {
+        "id": f"compaction-summary-v{version}",
+        "role": "user",
+        "parts": [{"type": "text", "text": text}],
+    }

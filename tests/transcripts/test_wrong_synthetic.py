@@ -1,0 +1,145 @@
+"""The files written by hand, with every value of a wrong type, cut off anywhere, and texts of any kind."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.synthetic import SYNTHETIC
+from tests.transcripts.reading import heard, lines, records, warned
+from tests.transcripts.test_wrong_values import WRONG, as_document, as_lines, places, replaced
+
+from foldline.errors import FormatError
+from foldline.transcripts import Warned, read, sniff
+from foldline.transcripts.aider import read_aider
+from foldline.transcripts.markdown import read_markdown
+
+
+def rows(name: str):
+    return [json.loads(line) for line in (SYNTHETIC / name).read_text().splitlines()]
+
+
+FEW = (0, 1, 2, 3, 7, 9, 13, 14)  # one of each kind
+KLAUDE, COOP = rows("klaude-code/events.jsonl"), rows("coop/coop_dm_signal_alice-uuid.jsonl")
+GENCODE = json.loads((SYNTHETIC / "gencode.json").read_bytes())
+MOLDABLE = json.loads((SYNTHETIC / "moldable.json").read_bytes())
+STATE = json.loads((SYNTHETIC / "coop" / "coop_dm_signal_alice-uuid_compaction.json").read_bytes())
+META = json.loads((SYNTHETIC / "klaude-code" / "meta.json").read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("whole", "write", "newest"),
+    [
+        ([KLAUDE[row] for row in FEW], as_lines, (len(FEW) - 1,)),
+        (COOP, as_lines, (len(COOP) - 1,)),
+        (GENCODE, as_document, ("messages", len(GENCODE["messages"]) - 1)),
+        (MOLDABLE, as_document, ("messages", len(MOLDABLE["messages"]) - 1)),
+    ],
+    ids=["klaude-code", "coop", "gencode", "moldable"],
+)
+def test_a_value_of_a_wrong_type_never_stops_the_reader(whole, write, newest):
+    last = heard(records(write(whole)))[-1].message.text
+    tried = 0
+    for at in places(whole):
+        for new in WRONG:
+            try:
+                found = records(write(replaced(whole, at, new)))
+            except FormatError:
+                assert len(at) <= 2, (
+                    at
+                )  # no session any more: its metadata, or the list that holds the messages
+                continue
+            except Exception as error:
+                raise AssertionError(f"{type(error).__name__}: {error} with {new!r} at {at}") from error
+            tried += 1
+            if len(at) > 1 and at[: len(newest)] != newest:
+                assert heard(found)[-1].message.text == last, (at, new)
+    assert tried > 200
+
+
+@pytest.mark.parametrize(
+    ("session", "name", "state"),
+    [
+        ("klaude-code/events.jsonl", "meta.json", META),
+        ("coop/coop_dm_signal_alice-uuid.jsonl", "coop_dm_signal_alice-uuid_compaction.json", STATE),
+    ],
+)
+def test_what_stands_beside_a_session_never_stops_the_reader(tmp_path: Path, session, name, state):
+    file = tmp_path / Path(session).name
+    file.write_bytes((SYNTHETIC / session).read_bytes())
+    told = len(heard(list(read(file))))
+    for at in places(state):
+        for new in WRONG:
+            (tmp_path / name).write_text(json.dumps(replaced(state, at, new)))
+            assert len(heard(list(read(file)))) == told, (at, new)
+
+
+@pytest.mark.parametrize("name", ["klaude-code/events.jsonl", "coop/coop_dm_signal_alice-uuid.jsonl"])
+def test_a_session_cut_off_in_any_line_names_it(name):
+    whole = (SYNTHETIC / name).read_bytes().splitlines(keepends=True)
+    for count in range(2, len(whole)):
+        found = records(b"".join(whole[:count]) + whole[count][: len(whole[count]) // 2])
+        assert warned(found)[-1].line == count + 1
+        assert "the file ends inside this line" in warned(found)[-1].text
+
+
+@pytest.mark.parametrize("name", ["gencode.json", "moldable.json"])
+def test_a_document_cut_off_is_refused_with_its_line(name):
+    raw = (SYNTHETIC / name).read_bytes()
+    for cut in range(1500, len(raw) - 3, 211):
+        with pytest.raises(FormatError, match=r"^session:\d+: not JSON"):
+            records(raw[:cut])
+
+
+MARKS = st.sampled_from(
+    ["# aider chat started at 2026-01-01 00:00:00", "#### a  ", "#### /clear  ", "> Tokens: 1.2k sent, 3 received.  ",
+     "> x", ">", "```", "~~~~", "## User", "**Assistant:** b", "## Compacted, 9 tokens before", "**call** `x` (1)",
+     "**result** (1)", "> *thinking*", "---", "", "text"]
+)  # fmt: skip
+
+
+@given(st.lists(MARKS | st.text(max_size=9), max_size=30))
+def test_every_text_is_read_to_its_end(told):
+    raw = "\n".join(told).encode("utf-8", "replace")
+    for reader in (read_aider, read_markdown):
+        found = list(reader(io.BytesIO(raw), "session"))
+        numbers = range(raw.count(b"\n") + 2)
+        assert all(record.line in numbers for record in found)
+        for record in heard(found):
+            assert (
+                record.message.text.strip()
+                or record.message.calls
+                or record.message.results
+                or record.message.parts
+            )
+
+
+@given(st.lists(st.sampled_from(["a", "b", "> c", "# d", "1. e", "*f*"]), min_size=1, max_size=9))
+def test_no_line_of_a_speaker_is_lost(told):
+    text = "## User\n" + "\n".join(told) + "\n## Assistant\n" + "\n".join(told) + "\n"
+    found = records(text.encode())
+    assert not [one for one in found if isinstance(one, Warned)]
+    said = "\n".join(record.message.text for record in heard(found))
+    for line in ("a", "b", "c", "# d", "1. e", "*f*"):
+        written = f"> {line}" if line == "c" else line
+        # behind a speaker of replies a quote stands without its mark
+        assert said.count(line if line != "c" else "c") >= 2 * sum(one == written for one in told)
+
+
+def test_sniff_names_each_of_these_formats():
+    assert sniff(lines(*KLAUDE[:1])) == "klaude-code"
+    assert sniff(lines(*COOP[:1])) == "coop"
+    assert sniff(as_document(GENCODE)[:400]) == "gencode"
+    assert sniff(lines(GENCODE)) == "gencode"
+    assert sniff(as_document(MOLDABLE)) == "moldable"
+    assert sniff(lines(MOLDABLE)) == "moldable"
+    assert sniff(b"# aider chat started at 2026-01-01 00:00:00\n\n> Aider v0.86.1\n") == "aider"
+    assert sniff(b"## User\n\na\n\n## Assistant\n\nb\n") == "markdown"
+    assert sniff(b"**User:** " + b"pasted " * 10_000) == "markdown"
+    plain = [{"role": "user", "content": [{"type": "text", "text": "x"}], "id": "1", "created": 5}]
+    assert sniff(lines(*plain)) == "jsonl"
+    assert sniff(json.dumps({"metadata": {"topic": "x"}, "messages": plain}).encode()) == "json"
