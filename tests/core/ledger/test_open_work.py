@@ -158,3 +158,13 @@ def test_a_checklist_replaces_the_todos_of_an_older_range() -> None:
     )
     new = open_work.collect([says("assistant", "- [ ] B")])
     assert rows(open_work.merge(old, new)) == [("Bash: make", "call", "unanswered"), ("B", "todo", "pending")]
+
+
+def test_a_turn_in_one_message_answers_the_request_before_it():
+    """Some dialects keep calls, results and the last words of a turn in one message."""
+    work = (ToolCall("1", "read", {"path": "a"}), ToolResult("1", (Text("x = 1"),)))
+    asked = says("user", "Fix the docs.", "u")
+    ended = Said("a", None, Message("assistant", (*work, Text("The docs are fixed."))), "")
+    going_on = Said("a", None, Message("assistant", (Text("I will look."), *work)), "")
+    assert rows(open_work.collect([asked, ended])) == []
+    assert ("Fix the docs.", "next", "asked") in rows(open_work.collect([asked, going_on]))

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.core.ledger import requests
-from foldline.core.ledger.origin import spans
+from foldline.core.ledger.origin import prompts, spans
 from foldline.core.ledger.sentences import clip, cut, sentences
 from foldline.core.log.entries import Said
-from foldline.core.log.messages import Media, Message, Text, ToolResult
+from foldline.core.log.messages import Media, Message, Text, ToolCall, ToolResult
 
 
 def user(text: str, id_: str = "u", **how: bool) -> Said:
@@ -119,3 +119,13 @@ def test_clipped_text_fits(text: str, limit: int) -> None:
     assert len(clip(text, limit)) <= limit
     assert len(cut(text, limit)) <= limit
     assert text.startswith(cut(text, limit).removesuffix("…").rstrip()) or cut(text, limit) == text
+
+
+def test_a_skill_that_a_turn_has_used_does_not_speak_for_the_user():
+    """The result stands in the assistant's own message, which ends with words: the user speaks next."""
+    use = (ToolCall("1", "Skill", {}), ToolResult("1", (Text("Launching skill: docs"),)), Text("Done."))
+    entries = [
+        Said("a", None, Message("assistant", use), ""),
+        Said("u", None, Message("user", (Text("Thanks, go on."),)), ""),
+    ]
+    assert [entry.id for entry, _ in prompts(entries)] == ["u"]
