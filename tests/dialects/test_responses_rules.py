@@ -110,3 +110,9 @@ def test_the_table_is_complete():
     folder = Path(dialects.__file__).parent
     source = "".join((folder / f"responses_{name}.py").read_text("utf-8") for name in ("rules", "shapes"))
     assert set(re.findall(r'say\(\s*"([a-z-]+)"', source)) == {*BAD, "system"}
+
+
+def test_the_docs_name_every_rule():
+    page = Path(__file__).parents[2].joinpath("docs", "dialects.md").read_text(encoding="utf-8")
+    section = page.split("## Rules of the Responses list")[1].split("\n## ")[0]
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", section, re.MULTILINE)) == {*BAD, "system"}
