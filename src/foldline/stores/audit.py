@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from foldline.core.log.entries import Entry
 from foldline.core.log.log import verify as verify_chain
-from foldline.errors import StoreCorrupt
+from foldline.errors import SessionNotFound, StoreCorrupt
 from foldline.stores import tree
 from foldline.stores.rows import unpack
 from foldline.stores.tables import Tables
@@ -16,14 +17,35 @@ from foldline.stores.tree import Place
 
 def audit(tables: Tables, session: str | None) -> list[str]:
     """Return a line for all that is wrong with the file, or with one session; raises SessionNotFound."""
-    if session is not None:
-        return _session(tables, session)
+    with _any_text(tables):
+        return _session(tables, session) if session is not None else _file(tables)
+
+
+@contextmanager
+def _any_text(tables: Tables) -> Generator[None]:
+    """Read texts that are no UTF-8 too: a row that cannot be read is what an audit is to find."""
+    before = tables.database.text_factory
+    tables.database.text_factory = _legible
+    try:
+        yield
+    finally:
+        tables.database.text_factory = before
+
+
+def _legible(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def _file(tables: Tables) -> list[str]:
     rows = tables.database.execute("PRAGMA integrity_check(100)").fetchall()
     problems = [f"file: {line}" for (line,) in rows if line != "ok"]
     rows = tables.database.execute("PRAGMA foreign_key_check").fetchall()
     problems += [f"file: row {row[1]} of {row[0]} belongs to no session" for row in rows]
     for info in tables.sessions():
-        problems += _session(tables, info.id)
+        try:
+            problems += _session(tables, info.id)
+        except SessionNotFound:
+            problems.append(f"session {info.id}: its id is not what was stored")
     return problems
 
 
@@ -64,12 +86,22 @@ def _entries(tables: Tables, no: int, problems: list[str]) -> Iterator[Entry]:
 
 
 def _place(tables: Tables, no: int, entry: Entry, parent_seq: int | None, stored: Place) -> list[str]:
+    numbers: list[object] = [
+        parent_seq or 0,
+        stored.seq,
+        stored.segment,
+        stored.messages,
+        stored.tokens,
+        stored.compactions,
+    ]  # SQLite stores a text where a column says INTEGER
+    if not all(isinstance(number, int) for number in numbers):
+        return [f"{entry.id}: a number in its row, or in its parent's, is none"]
     if parent_seq is not None and parent_seq >= stored.seq:
         return [f"{entry.id}: its parent comes later"]
     try:
         parent = tables.place_at(no, parent_seq) if parent_seq else None
         right = tree.place(entry, stored.seq, parent, partial(tables.events, no, parent))
-    except StoreCorrupt as error:
+    except (StoreCorrupt, TypeError) as error:  # a parent's row may hold what is no number
         return [f"{entry.id}: {error}"]
     wrong = [name for name in Place._fields if getattr(right, name) != getattr(stored, name)]
     return [f"{entry.id}: wrong {', '.join(wrong)} in its row"] if wrong else []
