@@ -21,6 +21,7 @@ from tests.support.talk import (
     user,
 )
 
+import foldline.core.plan as plan_module
 from foldline.core.checkpoint.checkpoint import make_checkpoint, recognise
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.decide.ask import Nothing
@@ -32,7 +33,7 @@ from foldline.core.log.log import Log
 from foldline.core.log.messages import Message, Text, Thinking, ToolResult, Usage
 from foldline.core.measure.tokens import OFFLINE, message_tokens, part_tokens
 from foldline.core.measure.window import Amount, Floor
-from foldline.core.plan import ATTEMPTS, PASSES, floor_of, plan
+from foldline.core.plan import ASKS, ATTEMPTS, PASSES, floor_of, plan
 from foldline.core.view import Fold, Kept
 from foldline.errors import FloorExceeded
 
@@ -569,7 +570,32 @@ def test_a_checkpoint_that_never_fits_is_refused_and_nothing_is_made():
     assert all(isinstance(tokens, int) for tokens in least)
     with pytest.raises(FloorExceeded) as refused:
         steps.send(big)
-    assert (refused.value.floor, refused.value.budget) == (601, 600)
+    assert refused.value.budget == 600
+    assert refused.value.floor > 800, "what the smallest view took, since nothing else is known to fit"
+    enough = ask_for(BARE, reason="target", target=refused.value.floor)
+    assert run(chat(), enough, big)[0] == Nothing("fits", f"{refused.value.floor} tokens")
+
+
+@pytest.mark.parametrize(("asks", "asked_for"), [(ASKS, ATTEMPTS), (1, 1), (0, 0)])
+def test_a_model_is_asked_no_more_often_in_all_than_a_compaction_may(monkeypatch, asks, asked_for):
+    monkeypatch.setattr(plan_module, "ASKS", asks)
+    rejected = [reply("no headings at all")] * PASSES * ATTEMPTS
+    ask = ask_for(BARE, reason="target", target=600)
+    if asks == 0:
+        with pytest.raises(StopIteration) as end:
+            next(plan(fold_of(chat()), ask, OFFLINE))
+        outcome, asked = end.value.value, []
+    else:
+        outcome, asked = run(chat(), ask, *rejected)
+    assert len(asked) == asked_for
+    assert (outcome.receipt.summarizer, outcome.receipt.tokens_after <= 600) == ("offline", True)
+
+
+def test_a_model_that_failed_is_not_asked_again_in_the_same_compaction():
+    ask = ask_for(BARE, reason="target", target=600)
+    outcome, asked = run(chat(), ask)
+    assert len(asked) == 1
+    assert outcome.receipt.summarizer == "offline"
 
 
 def test_a_view_of_exactly_the_target_fits_and_one_token_more_does_not():

@@ -51,6 +51,7 @@ from foldline.core.view import Fold
 from foldline.errors import FloorExceeded
 
 ATTEMPTS = 2  # times that a summariser is asked before the offline checkpoint takes its place
+ASKS = 4  # times that a model is asked in one compaction, its attempts and shorter versions together
 PASSES = 6  # times that an offline checkpoint is written again because the whole came out too large
 CONSTRAINT_SHARE = 10  # standing constraints take at most usable / CONSTRAINT_SHARE
 OFFLINE = "offline"
@@ -114,16 +115,18 @@ def _compact(job: Job, pruned: Edits) -> Steps:
     whole = redact_facts(ledger)
     ledger, excess = within(whole, ask.usable // CONSTRAINT_SHARE, counter.count)
     room = choice.room if limits.target else min(choice.room, limits.summary_cap)
+    asks, smallest = ASKS, job.size
     for left in range(PASSES, 0, -1):
-        reply = yield from _summary(job, choice, ledger, room)
+        reply, asks = yield from _summary(job, choice, ledger, room, asks)
         boundary = _boundary(job, choice, reply, whole)
         after = Fold([*fold.entries(), boundary], counter=counter)
         over = ask.apart_tokens + after.tokens - ask.usable
         if over <= 0:
             return _judged(job, boundary, after, choice, reply, constraints=(ledger.constraints, excess))
+        smallest = min(smallest, ask.usable + over)
         room = max(room - over - 8, CHECKPOINT_LEAST // left)
     floor = floor_of(fold, ask, counter)
-    raise FloorExceeded(max(floor.total, ask.usable + 1), ask.usable, floor.breakdown)
+    raise FloorExceeded(max(floor.total, smallest), ask.usable, floor.breakdown)
 
 
 def _ids(entries: Sequence[Said]) -> frozenset[str]:
@@ -135,9 +138,12 @@ def _previous(fold: Fold) -> Ledger:
 
 
 def _summary(
-    job: Job, choice: Choice, ledger: Ledger, room: int
-) -> Generator[SummaryRequest, SummaryReply | None, SummaryReply]:
-    """Ask for a summary until one holds; the offline checkpoint is the last resort."""
+    job: Job, choice: Choice, ledger: Ledger, room: int, asks: int
+) -> Generator[SummaryRequest, SummaryReply | None, tuple[SummaryReply, int]]:
+    """Ask for a summary until one holds; the offline checkpoint is the last resort.
+
+    Returns how many of the `asks` are left: none after a call that failed, as many as before without a model.
+    """
     fold, ask, counter = job.fold, job.ask, job.counter
     previous = fold.boundary.checkpoint.summary if fold.boundary is not None else None
     goal = ask.goal or _next_task(ask.policy, ledger)
@@ -151,19 +157,21 @@ def _summary(
         instructions=ask.instructions or goal,
         goal=goal,
     )
-    for _ in range(ATTEMPTS):
+    for _ in range(min(ATTEMPTS, asks)):
         reply = yield wanted
         if reply is None:
+            asks = 0
             break
         if reply.summarizer == OFFLINE:
-            return reply
+            return reply, asks
+        asks -= 1
         checked = check(reply, wanted, counter=counter)
         if isinstance(checked, Accepted):
             texts = [entry.message for entry in choice.folded]
             grounded = ground(checked.text, ledger, texts, previous)
-            return msgspec.structs.replace(reply, text=grounded.text)
+            return msgspec.structs.replace(reply, text=grounded.text), asks
     done = compose(ledger, max(room, 1), counter.count, previous=previous, instructions=wanted.instructions)
-    return SummaryReply(text=redact(done.text), summarizer=OFFLINE, ledger=done.ledger)
+    return SummaryReply(text=redact(done.text), summarizer=OFFLINE, ledger=done.ledger), asks
 
 
 def _next_task(policy: Policy, ledger: Ledger) -> str | None:
