@@ -270,6 +270,16 @@ def test_an_id_used_again_gets_one_of_its_own_and_so_does_its_result():
     assert valid(items)
 
 
+def test_a_new_id_is_one_that_no_other_call_has():
+    items = viewed(
+        calls("a", "a_2"), results("a", "a_2"), calls("a", "a_3"), results("a", "a_3"), calls("a_4")
+    )
+    ids = [c.id for item in items for c in sent(item).calls]
+    assert ids == ["a", "a_2", "a_4", "a_3", "a_4_2"]
+    assert [r.call_id for item in items[:4] for r in sent(item).results] == ["a", "a_2", "a_4", "a_3"]
+    assert valid(items)
+
+
 def test_an_id_used_again_stays_where_its_dialect_allows_it():
     def native(dialect: str) -> Message:
         return replace(calls("a"), native=Native(dialect, b"{}"))

@@ -269,11 +269,19 @@ class Fold:
                 times = self._used[part.id] = self._used.get(part.id, 0) + 1
                 self._renamed.pop(part.id, None)
                 if times > 1 and (native is None or native.dialect in UNIQUE_IDS):
-                    self._renamed[part.id] = f"{part.id}_{times}"
+                    self._renamed[part.id] = self._free_id(part.id, times, entry.message)
                     edits.append(self._renaming(entry, index, id=self._renamed[part.id]))
             elif isinstance(part, ToolResult) and part.call_id in self._renamed:
                 edits.append(self._renaming(entry, index, call_id=self._renamed[part.call_id]))
         return edits
+
+    def _free_id(self, call_id: str, number: int, message: Message) -> str:
+        """Return an id that no call of the view has so far, nor another call of the message."""
+        taken = {call.id for call in message.calls}
+        while (new := f"{call_id}_{number}") in self._used or new in taken:
+            number += 1
+        self._used[new] = 1
+        return new
 
     def _renaming(self, entry: Said, index: int, **new_id: str) -> Edit:
         """Give a part, as a boundary left it, another id."""
