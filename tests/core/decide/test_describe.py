@@ -22,14 +22,23 @@ def test_amounts_are_written_as_people_write_them(given, words):
     assert amount(given) == words
 
 
-def test_a_policy_is_told_in_five_phrases():
+def test_a_policy_is_told_in_six_phrases():
     assert describe(preset("foldline")) == {
         "triggers": "soft 70% of usable; hard 90% of usable; reserve min(16,384, 15%)",
         "checked": "turn start, after a reply, after tools, model switch",
+        "gains": "≥ 20% of usable by itself",
         "keeps": "min(20,000, 20% of usable); whole turns",
         "prunes": "min(20,000, 10% of usable) outside min(40,000, 25% of usable)",
         "summary": "checkpoint ≤ min(12,000, 10% of usable) as user, ledger",
     }
+
+
+def test_what_is_gained_exempt_and_different_by_model_is_told():
+    policy = Policy(name="p", prune_exempt=("skill", "todo"), per_model={"claude-": {"hard": {}, "keep": {}}})
+    told = describe(policy)
+    assert told["gains"] == "anything"
+    assert told["prunes"] == "20,000 outside 40,000; never skill, todo"
+    assert told["models"] == "claude-*: its own hard, keep"
 
 
 def test_limits_of_models_are_told_together():

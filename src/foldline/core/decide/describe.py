@@ -22,13 +22,18 @@ CUTS = {
 
 
 def describe(policy: Policy) -> dict[str, str]:
-    """Return what a policy does, one phrase for each of: triggers, checked, keeps, prunes, summary."""
+    """Return what a policy does, one phrase for each of: triggers, checked, gains, keeps, prunes, summary.
+
+    `models` stands last, where some models have values of their own.
+    """
     return {
         "triggers": _triggers(policy),
         "checked": ", ".join(MOMENTS.get(moment, moment) for moment in policy.check_at) or "never",
+        "gains": _gains(policy),
         "keeps": _keeps(policy),
         "prunes": _prunes(policy),
         "summary": _summary(policy),
+        **({"models": _models(policy)} if policy.per_model else {}),
     }
 
 
@@ -74,10 +79,20 @@ def _keeps(policy: Policy) -> str:
     return "; ".join([kept, CUTS[policy.cut_rule], *crossing, *quoted])
 
 
+def _gains(policy: Policy) -> str:
+    least = amount(policy.min_gain)
+    return "anything" if least == "0" else f"≥ {least} by itself"
+
+
+def _models(policy: Policy) -> str:
+    return "; ".join(f"{name}*: its own {', '.join(fields)}" for name, fields in policy.per_model.items())
+
+
 def _prunes(policy: Policy) -> str:
     if not policy.enable_pruning:
         return "no"
-    return f"{amount(policy.prune_minimum)} outside {amount(policy.prune_protect)}"
+    exempt = [f"never {', '.join(policy.prune_exempt)}"] if policy.prune_exempt else []
+    return "; ".join([f"{amount(policy.prune_minimum)} outside {amount(policy.prune_protect)}", *exempt])
 
 
 def _summary(policy: Policy) -> str:
