@@ -40,6 +40,11 @@ def test_a_cut_off_last_line_is_a_warning_that_names_it():
     assert "the file ends inside this line" in warned(found)[0].text
 
 
+def test_a_line_that_breaks_inside_a_text_says_at_which_column():
+    found = records(lines(USER) + b'{"role": "user", "content": "unfini\n')
+    assert "Unterminated string starting at column 29" in warned(found)[0].text
+
+
 def test_a_last_line_without_a_line_break_is_whole():
     found = records(lines(USER, ANSWER)[:-1])
     assert len(heard(found)) == 2
@@ -224,6 +229,11 @@ def test_gzip_is_seen_through_also_cut_off_and_broken(tmp_path: Path):
     path.write_bytes(packed[: len(packed) // 2])
     found = list(read(path))
     assert 2 <= len(heard(found)) < 52
+    half = gzip.compress(lines(USER, ANSWER))
+    path.write_bytes(half[:-8])  # the data end at a line's end, the archive's own end is missing
+    found = list(read(path))
+    assert len(heard(found)) == 2
+    assert [(w.line, "cut off" in w.text) for w in found if isinstance(w, Warned)] == [(2, True)]
     path.write_bytes(packed[:20] + b"\xff" * 200 + packed[220:])
     with pytest.raises(FormatError, match="gzip"):
         list(read(path))

@@ -110,7 +110,7 @@ def _parse_slowly(raw: bytes) -> tuple[Any, str | None]:
         if not raw:
             raise Unreadable("nothing but NUL bytes") from None
         place = f" at column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+        reason = error.msg.removesuffix(" at") if isinstance(error, json.JSONDecodeError) else str(error)
         raise Unreadable(f"not JSON: {reason}{place}") from None
     return value, "; ".join(dict.fromkeys(notes)) or None
 

@@ -24,7 +24,7 @@ from foldline.transcripts.own import read_own
 from foldline.transcripts.pi import read_pi
 from foldline.transcripts.plain import read_plain
 from foldline.transcripts.sniff import sniff
-from foldline.transcripts.source import open_transcript, rewindable
+from foldline.transcripts.source import cut_off, open_transcript, rewindable
 
 _HEAD = 64 * 1024
 _HEAD_LINES = 4
@@ -77,14 +77,17 @@ def read(source: str | Path | BinaryIO, *, name: str = "") -> Iterator[Record]:
 def _records(stream: BinaryIO, kind: str, name: str, *, close: bool) -> Iterator[Record]:
     """Yield the records of one reader; a stream of nothing but warnings is an error."""
     first: Warned | None = None
-    readable = False
+    readable, last = False, 0
     try:
         for record in _READERS[kind](stream, name):
             if isinstance(record, Warned):
                 first = first or record
             elif record.line:
                 readable = True
+            last = max(last, record.line)
             yield record
+        if cut_off(stream):
+            yield Warned(max(last, 1), "the gzip file is cut off behind this line: what followed is lost")
     except OSError as error:
         raise FormatError(f"cannot be read: {error.strerror or error}", where=name) from error
     finally:

@@ -59,6 +59,12 @@ def rewindable(stream: BinaryIO, name: str = "") -> BinaryIO:
     return cast("BinaryIO", io.BufferedReader(_Unzipped(stream, name), 1024 * 1024))
 
 
+def cut_off(stream: BinaryIO) -> bool:
+    """Whether a stream that was read to its end is a gzip file whose own end is missing."""
+    raw = getattr(stream, "raw", None)
+    return isinstance(raw, _Unzipped) and raw.cut_off
+
+
 def path_of(stream: BinaryIO) -> Path | None:
     """Return the path that a stream was opened by; None for one that is no named file."""
     name = getattr(stream, "name", None)
