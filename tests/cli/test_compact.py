@@ -115,6 +115,9 @@ def test_preview_says_and_writes_nothing(foldline, session, short, tmp_path):
     as_json = foldline("compact", session, "--target", 2000, "--preview", "--json", "-o", file)
     assert set(as_json.json) == ALWAYS - {"messages"}
     assert not file.exists()
+    for each in (told, as_json):
+        assert "--preview writes nothing" in each.err
+        assert file.name in each.err
     fits = foldline("compact", short, "--target", 60_000, "--preview")
     assert "Nothing would be folded" in fits.out
 

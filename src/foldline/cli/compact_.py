@@ -98,7 +98,9 @@ def command(
     with progress("folding"):
         done = fold(msgspec.structs.replace(loaded, dialect=dialect or loaded.dialect), ask, started)
     warn(done.warnings[len(loaded.warnings) :])
-    if output is not None and not preview:
+    if output is not None and preview:
+        _say_unwritten(output)
+    elif output is not None:
         write_messages(done, loaded, output)
     _tell(done, loaded, output, preview=preview, as_json=as_json)
 
@@ -130,6 +132,14 @@ def _tell(done: Done, loaded: Loaded, output: Path | None, *, preview: bool, as_
         console.print(f"\n[dim]Nothing was written: add -o FILE for the {count}, or --json.[/]")
     else:
         err().print(f"[green]wrote[/] {count} to {escape(str(output))}")
+
+
+def _say_unwritten(output: Path) -> None:
+    """Say that a preview writes nothing, where a file was named."""
+    err().print(
+        f"[yellow]note:[/] --preview writes nothing: run it without --preview to write {escape(str(output))}",
+        soft_wrap=True,
+    )
 
 
 def write_messages(done: Done, loaded: Loaded, output: Path) -> None:
