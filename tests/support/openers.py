@@ -7,6 +7,8 @@ its summary, the entries from `firstKeptEntryId` up to it, and everything behind
 Claude Code: every line of the conversation has a uuid of its own and names the one before it; the chain is
 walked from the newest line; it ends at a compaction's boundary, whose preserved segment is put behind the
 summary; calls without a result are dropped, and neighbours of one role go out as one message.
+
+Codex: a header line, then items; at a `compacted` line its `replacement_history` takes the place of all before.
 """
 
 from __future__ import annotations
@@ -275,3 +277,53 @@ def _claude_sent(chain: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
+
+# ---- Codex
+
+
+CODEX_KINDS = {"session_meta", "turn_context", "response_item", "event_msg", "compacted"}
+CODEX_CONTEXT = {"cwd", "approval_policy", "sandbox_policy", "model", "summary"}
+CODEX_EVENTS = {"user_message", "agent_message", "token_count", "context_compacted", "thread_name_updated"}
+
+
+def open_in_codex(raw: bytes, *, rising: bool = True) -> list[dict[str, Any]]:
+    """Check a rollout by Codex's rules and return the items that it would go on with."""
+    header, *lines = rows(raw)
+    assert header["type"] == "session_meta"
+    assert UUID.match(header["payload"]["id"])
+    assert all(
+        header["payload"][key] for key in ("timestamp", "cwd", "originator", "cli_version", "model_provider")
+    )
+    if rising:
+        times_rise([row["timestamp"] for row in (header, *lines)])
+    history: list[dict[str, Any]] = []
+    model = ""
+    for row in lines:
+        assert set(row) == {"timestamp", "type", "payload"}
+        assert row["type"] in CODEX_KINDS - {"session_meta"}
+        payload = row["payload"]
+        if row["type"] == "response_item":
+            assert payload.get("role") != "assistant" or model, "a reply before any turn's context"
+            assert payload["type"] != "message" or isinstance(payload["content"], list)
+            history.append(payload)
+        elif row["type"] == "compacted":
+            assert isinstance(payload["message"], str)
+            history = list(payload["replacement_history"])
+        elif row["type"] == "turn_context":
+            assert CODEX_CONTEXT <= payload.keys()
+            model = payload["model"]
+        else:
+            assert payload["type"] in CODEX_EVENTS
+    _codex_pairs(history)
+    return history
+
+
+def _codex_pairs(history: list[dict[str, Any]]) -> None:
+    """Each output answers a call before it, of its own kind; Codex itself answers calls without an output."""
+    waiting: dict[str, str] = {}
+    for item in history:
+        if item["type"] in ("function_call", "custom_tool_call"):
+            waiting[item["call_id"]] = f"{item['type']}_output"
+        elif item["type"].endswith("_call_output"):
+            assert waiting.pop(item["call_id"]) == item["type"]

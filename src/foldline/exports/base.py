@@ -48,6 +48,7 @@ class Folding(msgspec.Struct, frozen=True):
     tokens_before: int = 0
     automatic: bool = False
     imported: bool = False
+    quoted: tuple[str, ...] = ()
     at: float | None = None
     number: int = 1
     origin: dict[str, Any] = {}
@@ -59,7 +60,8 @@ Step = Spoken | Folding
 class Origin(msgspec.Struct, frozen=True):
     """What is known of the session as a whole. Times are Unix seconds.
 
-    `kept` are the keys that boundaries name as their first kept message; `cap` is how many characters of a
+    `kept` are the keys that boundaries name as their first kept message, `quoted` those of older messages that
+    they quote; `cap` is how many characters of a
     result a readable form shows (None: all).
     """
 
@@ -71,6 +73,7 @@ class Origin(msgspec.Struct, frozen=True):
     model: str | None = None
     view: bool = False
     kept: frozenset[str] = frozenset()
+    quoted: frozenset[str] = frozenset()
     cap: int | None = RESULT_CAP
 
     def uuid(self, form: str, leaf: str | None) -> str:
@@ -82,9 +85,11 @@ class Writer:
     """Writes one session in one format, piece by piece; a format is a subclass.
 
     `own_boundaries` says that the format has a form for boundaries; elsewhere a view's checkpoint is a message.
+    `quotes` says that its boundaries hold the older messages that they quote.
     """
 
     own_boundaries: ClassVar[bool] = True
+    quotes: ClassVar[bool] = False
 
     def __init__(self, origin: Origin, session: str) -> None:
         self.origin = origin

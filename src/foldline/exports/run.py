@@ -99,6 +99,7 @@ class _Export:
             model=survey.model or wish.model or survey.noted("model"),
             view=wish.view,
             kept=frozenset(() if wish.view else survey.kept),
+            quoted=frozenset(() if wish.view else survey.quoted),
             cap=wish.cap,
         )
         self._survey = survey
@@ -108,7 +109,8 @@ class _Export:
     def whole(self, entries: Iterable[Entry]) -> Iterator[Step]:
         """Yield the steps of entries as they were said."""
         for entry in entries:
-            if (step := whole(entry, self._survey, self.losses)) is not None:
+            step = whole(entry, self._survey, self.losses, quotes=self.writer.quotes)
+            if step is not None:
                 yield step
 
     def run(self, steps: Iterable[Step], out: Out) -> Told:

@@ -22,6 +22,7 @@ class Survey:
     def __init__(self) -> None:
         self.undone: dict[str, bool] = {}
         self.kept: set[str] = set()
+        self.quoted: set[str] = set()
         self.notes: dict[str, dict[str, Any]] = {}
         self.model: str | None = None
         self.started: float | None = None
@@ -43,6 +44,7 @@ class Survey:
         elif isinstance(entry, Compacted):
             if entry.first_kept is not None:
                 self.kept.add(entry.first_kept)
+            self.quoted.update(entry.quoted)
         elif isinstance(entry, Noted):
             self.notes[entry.kind] = entry.data
 
@@ -52,14 +54,17 @@ class Survey:
         return value if isinstance(value, str) and value else None
 
 
-def whole(entry: Entry, survey: Survey, losses: Losses) -> Step | None:
-    """Return the step of an entry; None for one that says nothing to another tool. Nothing is left out unnamed."""
+def whole(entry: Entry, survey: Survey, losses: Losses, *, quotes: bool = False) -> Step | None:
+    """Return the step of an entry; None for one that says nothing to another tool. Nothing is left out unnamed.
+
+    `quotes` says that the format's boundaries hold the older messages that they quote.
+    """
     if isinstance(entry, Said):
         return Spoken(entry.id, entry.message, at=entry.at)
     if isinstance(entry, Compacted | Pruned) and survey.undone.get(entry.id, False):
         losses.add("undone boundaries left out")
     elif isinstance(entry, Compacted):
-        if entry.quoted:
+        if entry.quoted and not quotes:
             losses.add("older messages quoted by a boundary stand in the history alone", len(entry.quoted))
         if entry.edits:
             losses.add("edits of kept messages left out", len(entry.edits))
@@ -121,6 +126,7 @@ def _folding(entry: Compacted, *, message: Message | None = None, alone: bool = 
         tokens_before=receipt.tokens_before,
         automatic=receipt.reason not in _BY_HAND,
         imported=receipt.reason == "imported",
+        quoted=() if alone else entry.quoted,
         at=entry.at,
         number=point.number,
         origin=receipt.origin,

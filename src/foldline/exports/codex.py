@@ -1,0 +1,228 @@
+"""Codex's rollouts: items of the Responses API, one a line, with the events that its terminal shows.
+
+Facts: recorded rollouts of versions 0.118 and 0.119, and what Codex's source says of resuming: a `compacted` line's
+`replacement_history` takes the place of everything before it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from foldline.core.log.messages import Message, Opaque, Usage
+from foldline.dialects import get
+from foldline.dialects.values import OPENAI_RESPONSES
+from foldline.exports.base import Folding, Origin, Spoken, Writer, iso, line
+from foldline.exports.providers import provider_of
+from foldline.transcripts.codex_items import SEALED
+from foldline.transcripts.injected import is_injected
+
+VERSION = "0.119.0"  # of Codex, whose form this is
+_KEPT_WORDS = re.compile(r"\n\n\[(?:User|Assistant), kept by Codex\]: ")
+_SEALED_KINDS = ("compaction", "compaction_summary", "context_compaction")
+
+Item = dict[str, Any]
+
+
+class CodexWriter(Writer):
+    """Writes lines that Codex resumes. Items that a boundary kept are held until it comes, no others."""
+
+    quotes: ClassVar[bool] = True
+
+    def __init__(self, origin: Origin, session: str) -> None:
+        super().__init__(origin, session)
+        self._model = ""
+        self._totals = [0, 0, 0]  # input, cached input, output
+        self._said = False
+        self._sealed = 0  # messages to come that stand in the boundary before them
+        self._held: dict[str, list[Item]] = {}  # first kept key -> the items from it on
+        self._quotes: dict[str, list[Item]] = {}
+        self._custom: set[str] = set()  # calls of the custom kind without an output yet
+
+    def begin(self) -> Iterator[bytes]:
+        """Yield the header."""
+        provider, _ = provider_of(self.origin.model or "gpt", None)
+        at = iso(self.origin.started)
+        header = {
+            "id": self.session,
+            "timestamp": at,
+            "cwd": self.origin.cwd,
+            "originator": "foldline",
+            "cli_version": VERSION,
+            "source": "cli",
+            "model_provider": provider,
+        }
+        yield line({"timestamp": at, "type": "session_meta", "payload": header})
+        if self.origin.title:
+            yield self._event(self.origin.started, "thread_name_updated", thread_name=self.origin.title)
+
+    def resume(self) -> tuple[str, str]:
+        """Return the place where Codex keeps the sessions of a day, and its command."""
+        at = iso(self.origin.started)
+        stamp = at[:19].replace(":", "-")
+        place = f"~/.codex/sessions/{at[:10].replace('-', '/')}/rollout-{stamp}-{self.session}.jsonl"
+        return place, f"codex resume {self.session}"
+
+    def say(self, step: Spoken) -> Iterator[bytes]:
+        """Yield a message's items, with the events that show it and the tokens counted for it."""
+        message = step.message
+        if self._sealed and _is_sealed(message):
+            self._sealed -= 1
+            return
+        self._sealed = 0
+        items = self._items(step)
+        if not items:
+            self.losses.add("empty messages left out")
+            return
+        self._hold(step, items)
+        at = self.clock.at(step.at)
+        if message.role == "assistant":
+            yield from self._context(self.model(message, "unknown"), at)
+        elif message.is_prompt:
+            yield from self._context(self._model or self.origin.model or "unknown", at)
+        self._said = True
+        self.count += 1
+        for item in items:
+            yield self._line("response_item", at, item)
+        if message.is_prompt and message.text:
+            yield self._event(at, "user_message", message=message.text, images=[])
+        if message.role == "assistant":
+            yield from self._shown(step, at)
+
+    def fold(self, step: Folding) -> Iterator[bytes]:
+        """Yield a boundary: what takes the place of all before it."""
+        at = self.clock.at(None if self.origin.view else step.at)
+        listed = step.origin.get("replacement_history")
+        if isinstance(listed, list) and not self.origin.view:
+            history: list[Any] = listed  # pyright: ignore[reportUnknownVariableType]
+            self._sealed = sum(1 for item in history if item.get("type") in _SEALED_KINDS)
+            summary = _KEPT_WORDS.split(step.summary, maxsplit=1)[0]
+            message = "" if summary.startswith(SEALED[:50]) else summary
+        else:
+            quoted = [item for key in step.quoted for item in self._quotes.get(key, [])]
+            message = step.text
+            kept = self._held.get(step.first_kept or "", [])
+            if kept:
+                self.losses.add(
+                    "items that a boundary kept stand twice: as said, and in its history", len(kept)
+                )
+            history = [*quoted, _user(message), *kept]
+        self._held.clear()
+        yield self._line("compacted", at, {"message": message, "replacement_history": history})
+        yield self._event(at, "context_compacted")
+
+    # ---- items
+
+    def _items(self, step: Spoken) -> list[Item]:
+        """The items of a message: as received where it was, else rendered. A system prompt is the agent's own."""
+        message = step.message
+        native = message.native is not None and message.native.dialect == OPENAI_RESPONSES
+        if message.role in ("system", "developer") and not native and not self._said:
+            self.losses.add("system prompt left out (the agent brings its own)")
+            return []
+        rendered = get(OPENAI_RESPONSES).render([(message, step.edits)])
+        for warning in rendered.warnings:
+            kind, _, count = warning.rpartition(" (")
+            self.losses.add(kind, int(count.rstrip(")")))
+        items: list[Item] = [{**item, "type": item.get("type", "message")} for item in rendered.messages]
+        unclear = message.injected and not is_injected(message.text)
+        return [self._codex_form(self._paired(item), unclear=unclear) for item in items]
+
+    def _paired(self, item: Item) -> Item:
+        """An output of the kind of its call: a message rendered by itself does not know that."""
+        call = str(item.get("call_id"))
+        if item["type"] == "custom_tool_call":
+            self._custom.add(call)
+        elif item["type"] == "function_call_output" and call in self._custom:
+            item = {**item, "type": "custom_tool_call_output"}
+        if item["type"] == "custom_tool_call_output":
+            self._custom.discard(call)
+        return item
+
+    def _codex_form(self, item: Item, *, unclear: bool) -> Item:
+        """A message with a list of content, as Codex writes it; what a program said is the developer's."""
+        if item["type"] != "message":
+            return item
+        content, role = item.get("content"), item.get("role")
+        if isinstance(content, str):
+            kind = "output_text" if role == "assistant" else "input_text"
+            item = {**item, "content": [{"type": kind, "text": content}]}
+        if role == "system" or (role == "user" and unclear):
+            self.losses.add("messages of programs became the developer's")
+            item = {**item, "role": "developer"}
+        return item
+
+    def _hold(self, step: Spoken, items: list[Item]) -> None:
+        """Keep the items that a boundary still to come names."""
+        if step.key in self.origin.quoted:
+            self._quotes[step.key] = items
+        if step.key in self.origin.kept:
+            self._held[step.key] = []
+        for held in self._held.values():
+            held.extend(items)
+
+    # ---- beside the items
+
+    def _context(self, model: str, at: float) -> Iterator[bytes]:
+        """The context of a turn, where the model changes."""
+        if model == self._model:
+            return
+        self._model = model
+        payload = {
+            "cwd": self.origin.cwd,
+            "approval_policy": "on-request",
+            "sandbox_policy": {"type": "read-only"},
+            "model": model,
+            "summary": "auto",
+        }
+        yield self._line("turn_context", at, payload)
+
+    def _shown(self, step: Spoken, at: float) -> Iterator[bytes]:
+        """What the terminal shows of a reply, and its tokens. OpenAI's input holds the cached part."""
+        message = step.message
+        if message.stop in ("aborted", "error", "length"):
+            self.losses.add("that a reply was aborted, failed or cut off left out")
+        if message.text.strip():
+            yield self._event(at, "agent_message", message=message.text)
+        usage = self.usage(step)
+        if usage is not None and usage.total:
+            yield self._event(at, "token_count", info=self._counted(usage), rate_limits=None)
+
+    def _counted(self, usage: Usage) -> dict[str, Any]:
+        if usage.cache_write:
+            self.losses.add("tokens written to a cache count as input")
+        last = [usage.input + usage.cache_write + usage.cache_read, usage.cache_read, usage.output]
+        self._totals = [one + other for one, other in zip(self._totals, last, strict=True)]
+        return {
+            "total_token_usage": _tokens(self._totals),
+            "last_token_usage": _tokens(last),
+            "model_context_window": None,
+        }
+
+    def _event(self, at: float, kind: str, **fields: Any) -> bytes:
+        return self._line("event_msg", at, {"type": kind, **fields})
+
+    def _line(self, kind: str, at: float, payload: Item) -> bytes:
+        return line({"timestamp": iso(at), "type": kind, "payload": payload})
+
+
+def _user(text: str) -> Item:
+    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+
+
+def _is_sealed(message: Message) -> bool:
+    return bool(message.parts) and all(
+        isinstance(part, Opaque) and part.kind in _SEALED_KINDS for part in message.parts
+    )
+
+
+def _tokens(counts: list[int]) -> dict[str, int]:
+    given, cached, output = counts
+    return {
+        "input_tokens": given,
+        "cached_input_tokens": cached,
+        "output_tokens": output,
+        "reasoning_output_tokens": 0,
+        "total_tokens": given + output,
+    }
