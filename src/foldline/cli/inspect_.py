@@ -122,9 +122,9 @@ def _print_rest(found: Composition, console: Console, top: int) -> None:
         console.print(rows, "")
     for boundary in found.boundaries:
         size = f", {boundary.tokens_before:,} tokens before" if boundary.tokens_before else ""
-        console.print(
-            f"[magenta]boundary[/] {boundary.kind} ({boundary.reason}), kept from message {boundary.first_kept}{size}"
-        )
+        first = boundary.first_kept
+        kept = "nothing kept" if first is None else f"kept from message {first}"
+        console.print(f"[magenta]boundary[/] {boundary.kind} ({boundary.reason}), {kept}{size}")
     for problem in found.problems[:top]:
         console.print(
             f"[yellow]{problem.kind}[/] at message {problem.index}: {escape(problem.tool)} {escape(problem.call_id)}"
