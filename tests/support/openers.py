@@ -327,3 +327,73 @@ def _codex_pairs(history: list[dict[str, Any]]) -> None:
             waiting[item["call_id"]] = f"{item['type']}_output"
         elif item["type"].endswith("_call_output"):
             assert waiting.pop(item["call_id"]) == item["type"]
+
+
+# ---- OpenCode
+
+
+def open_in_opencode(raw: bytes) -> list[dict[str, Any]]:
+    """Check an export by OpenCode's rules and return the messages that it would go on with.
+
+    Ids of a kind rise in the order of the messages, parts name their message and session, replies name the
+    user's message that they answer. A context begins at the newest compaction whose summary is finished.
+    """
+    document = json.loads(raw)
+    session = document["info"]["id"]
+    assert session.startswith("ses_")
+    assert all(document["info"][key] for key in ("slug", "projectID", "directory", "title", "version"))
+    messages = document["messages"]
+    ids = [message["info"]["id"] for message in messages]
+    parts = [part["id"] for message in messages for part in message["parts"]]
+    assert ids == sorted(set(ids))
+    assert len(set(parts)) == len(parts)
+    for message in messages:
+        _opencode_message(message, session, ids)
+    start = max((n for n, message in enumerate(messages) if _asks(message)), default=0)
+    return messages[start:]
+
+
+def _asks(message: dict[str, Any]) -> bool:
+    return any(part["type"] == "compaction" for part in message["parts"])
+
+
+def _opencode_message(message: dict[str, Any], session: str, ids: list[str]) -> None:
+    info = message["info"]
+    assert info["sessionID"] == session
+    assert info["id"].startswith("msg_")
+    assert isinstance(info["time"]["created"], int)
+    if info["role"] == "user":
+        assert set(info["model"]) == {"providerID", "modelID"}
+        assert info["agent"]
+    else:
+        assert info["role"] == "assistant"
+        assert info["parentID"] in [*ids[: ids.index(info["id"])], session]
+        assert all(info[key] for key in ("modelID", "providerID", "mode", "agent", "path", "finish"))
+        assert {"input", "output", "reasoning", "cache"} <= info["tokens"].keys()
+    own = [part["id"] for part in message["parts"]]
+    assert own == sorted(own), "parts stand in the order of their ids"
+    for part in message["parts"]:
+        assert part["id"].startswith("prt_")
+        assert (part["sessionID"], part["messageID"]) == (session, info["id"])
+        _opencode_part(part)
+
+
+def _opencode_part(part: dict[str, Any]) -> None:
+    if part["type"] == "tool":
+        state = part["state"]
+        assert part["callID"]
+        assert part["tool"]
+        assert isinstance(state["input"], dict)
+        needs = {
+            "completed": {"output", "title", "metadata", "time"},
+            "error": {"error", "time"},
+            "pending": {"raw"},
+        }
+        assert needs[state["status"]] <= state.keys()
+    elif part["type"] in ("text", "reasoning"):
+        assert isinstance(part["text"], str)
+    elif part["type"] == "file":
+        assert part["mime"]
+        assert part["url"]
+    else:
+        assert part["type"] in ("step-start", "step-finish", "compaction")

@@ -10,6 +10,7 @@ from foldline.exports.codex import CodexWriter
 from foldline.exports.lists import list_writer
 from foldline.exports.markdown import MarkdownWriter
 from foldline.exports.moldable import MoldableWriter
+from foldline.exports.opencode import OpenCodeWriter
 from foldline.exports.pi import PiWriter
 
 OWN = "jsonl"
@@ -20,6 +21,7 @@ _TOOLS: dict[str, type[Writer]] = {
     "claude-code": ClaudeCodeWriter,
     "moldable": MoldableWriter,
     "codex": CodexWriter,
+    "opencode": OpenCodeWriter,
     "markdown": MarkdownWriter,
 }
 

@@ -1,0 +1,327 @@
+"""OpenCode's export document, which `opencode import` takes: `{info, messages: [{info, parts}]}`.
+
+Facts: recorded exports of version 1.4.3, and what OpenCode's source says of ids: they rise in the order of the messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from foldline.core.log.codec import encode
+from foldline.core.log.log import digest
+from foldline.core.log.messages import (
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from foldline.dialects.edits import applied
+from foldline.dialects.media import placeholder
+from foldline.dialects.plain import parse
+from foldline.dialects.values import OPENAI_CHAT
+from foldline.exports.base import Folding, Origin, Spoken, Writer
+from foldline.exports.providers import provider_of
+from foldline.transcripts.values import items, mapping
+
+VERSION = "1.4.3"  # of OpenCode, whose form this is
+AGENT = "build"  # OpenCode's usual agent
+_STOPS = {"end": "stop", "tools": "tool-calls", "length": "length"}
+_DETAILS = ("reasoning_details", "reasoning_opaque")
+_SEALS = {"copilot": "reasoningOpaque", "anthropic": "signature"}
+_BITS = (1 << 48) - 1
+
+Block = dict[str, Any]
+
+
+class OpenCodeWriter(Writer):
+    """Writes one document, message by message; a reply is held until its results have come."""
+
+    def __init__(self, origin: Origin, session: str) -> None:
+        super().__init__(origin, session)
+        self._last_id = 0
+        self._id = self._new_id("ses", origin.started, session)
+        self._reply: tuple[Block, list[Block]] | None = None  # info and parts
+        self._calls: dict[str, Block] = {}  # of the reply held
+        self._prompt: str | None = None  # id of the newest message of the user's
+        self._first = True
+
+    def begin(self) -> Iterator[bytes]:
+        """Yield the session."""
+        origin = self.origin
+        info = {
+            "id": self._id,
+            "slug": f"foldline-{self.session[:8]}",
+            "projectID": "global",
+            "directory": origin.cwd,
+            "title": origin.title or origin.session,
+            "version": VERSION,
+            "time": {"created": _ms(origin.started), "updated": _ms(origin.ended)},
+        }
+        yield b'{"info":' + encode(info) + b',\n"messages":['
+
+    def end(self) -> Iterator[bytes]:
+        """Yield the reply held back and close the document."""
+        yield from self._end_reply()
+        yield b"\n]}\n"
+
+    def resume(self) -> tuple[str, str]:
+        """Return how the file is called, and OpenCode's commands."""
+        name = f"{self._id}.json"
+        return name, f"opencode import {name} && opencode --session {self._id}"
+
+    def say(self, step: Spoken) -> Iterator[bytes]:
+        """Yield a message, once it is complete."""
+        kept = applied(step.message, step.edits)
+        if kept is None or not kept.parts:
+            self.losses.add("empty messages left out")
+            return
+        at = self.clock.at(step.at)
+        for part in kept.parts:
+            if isinstance(part, ToolResult):
+                yield from self._result(part, at, step)
+        rest = tuple(part for part in kept.parts if not isinstance(part, ToolResult))
+        if not rest:
+            return
+        yield from self._end_reply()
+        if kept.role == "assistant":
+            self._begin_reply(step, kept, at)
+        elif kept.role in ("system", "developer") and not self.count:
+            self.losses.add("system prompt left out (the agent brings its own)")
+        else:
+            yield from self._user(step, kept, rest, at)
+
+    def fold(self, step: Folding) -> Iterator[bytes]:
+        """Yield a compaction: what asks for it, naming what it kept, and the reply that is the summary."""
+        yield from self._end_reply()
+        at = self.clock.at(None if self.origin.view else step.at)
+        asked = self._user_info(step.key, at)
+        tail = self.place(step.first_kept)
+        kept = {} if tail is None else {"tail_start_id": tail}
+        part = {"type": "compaction", "auto": step.automatic, **kept}
+        yield self._message(asked, [self._part(asked, part, at)])
+        info = self._reply_info(f"{step.key}:summary", at, self.origin.model or "unknown", None)
+        info |= {"mode": "compaction", "agent": "compaction", "summary": True, "finish": "stop"}
+        info["time"]["completed"] = _ms(at)
+        text = step.summary if step.imported else step.text
+        yield self._message(info, [self._part(info, {"type": "text", "text": text}, at)])
+
+    # ---- the user's side
+
+    def _user(self, step: Spoken, message: Message, rest: tuple[Part, ...], at: float) -> Iterator[bytes]:
+        if message.role in ("system", "developer"):
+            self.losses.add("system messages became notes")
+        info = self._user_info(step.key, at)
+        made = message.injected or message.role != "user"
+        parts = [self._part(info, block, at) for part in rest if (block := self._block(part, made=made))]
+        if not parts:
+            self.losses.add("empty messages left out")
+            return
+        if made and any(part["type"] == "file" for part in parts):
+            self.losses.add("media of programs are read as the user's")
+        self._wrote(step, info)
+        yield self._message(info, parts)
+
+    def _user_info(self, key: str, at: float) -> Block:
+        self._prompt = self._new_id("msg", at, key)
+        model = self.origin.model or "unknown"
+        return {
+            "id": self._prompt,
+            "sessionID": self._id,
+            "role": "user",
+            "time": {"created": _ms(at)},
+            "agent": AGENT,
+            "model": {"providerID": provider_of(model, None)[0], "modelID": model},
+        }
+
+    def _block(self, part: Part, *, made: bool) -> Block | None:
+        """What the user or a program said: text, or a file that goes to the model as such."""
+        if isinstance(part, Text):
+            text = {"type": "text", "text": part.text} if part.text.strip() else None
+            return {**text, "synthetic": True} if text and made else text
+        if isinstance(part, Media) and (url := _url(part)):
+            return {
+                "type": "file",
+                "mime": part.mime or "image/png",
+                "filename": part.name or part.kind,
+                "url": url,
+            }
+        if isinstance(part, Media):
+            self.losses.add(f"{part.kind} left out")
+            return {"type": "text", "text": placeholder(part), "synthetic": True}
+        self._lose(part)
+        return None
+
+    # ---- the model's side
+
+    def _begin_reply(self, step: Spoken, message: Message, at: float) -> None:
+        model = self.model(message, "unknown")
+        info = self._reply_info(step.key, at, model, self.usage(step), message)
+        info["finish"] = _STOPS.get(message.stop or "", "tool-calls" if message.calls else "stop")
+        if message.stop in ("aborted", "error"):
+            name = "MessageAbortedError" if message.stop == "aborted" else "UnknownError"
+            info["error"] = {"name": name, "data": {"message": message.stop}}
+        parts = [self._part(info, {"type": "step-start"}, at)]
+        self._calls = {}
+        sealed = _sealed(message)
+        said = [block for part in message.parts if (block := self._said(part, at, sealed)) is not None]
+        left = [_reasoning("", at, metadata) for metadata in sealed]
+        parts += [self._part(info, block, at) for block in (*left, *said)]
+        finish = {"type": "step-finish", "reason": info["finish"], "cost": 0, "tokens": info["tokens"]}
+        self._reply = info, [*parts, self._part(info, finish, at)]
+        self._wrote(step, info)
+
+    def _reply_info(
+        self, key: str, at: float, model: str, usage: Usage | None, message: Message | None = None
+    ) -> Block:
+        if usage is not None:
+            self.losses.add("costs of replies are zero (a log holds none)")
+        counted = usage or Usage()
+        return {
+            "id": self._new_id("msg", at, key),
+            "sessionID": self._id,
+            "role": "assistant",
+            "time": {"created": _ms(at), "completed": _ms(at)},
+            "parentID": self._prompt or self._id,
+            "modelID": model,
+            "providerID": provider_of(model, message.native if message else None)[0],
+            "mode": AGENT,
+            "agent": AGENT,
+            "path": {"cwd": self.origin.cwd, "root": self.origin.cwd},
+            "cost": 0,
+            "tokens": {
+                "total": counted.total,
+                "input": counted.input,
+                "output": counted.output,
+                "reasoning": 0,
+                "cache": {"read": counted.cache_read, "write": counted.cache_write},
+            },
+        }
+
+    def _said(self, part: Part, at: float, sealed: list[Block]) -> Block | None:
+        """A part of a reply. What seals its thoughts goes with them, one for each; what is left stands alone."""
+        if isinstance(part, Text):
+            when = {"start": _ms(at), "end": _ms(at)}
+            return {"type": "text", "text": part.text, "time": when} if part.text.strip() else None
+        if isinstance(part, Thinking):
+            signed = {"anthropic": {"signature": part.signature}} if part.signature else None
+            return _reasoning(part.text, at, signed or (sealed.pop(0) if sealed else {}))
+        if isinstance(part, ToolCall):
+            state: Block = {"status": "pending", "input": {}, "raw": ""}
+            if isinstance(part.arguments, str):
+                state["raw"] = part.arguments
+            else:
+                state["input"] = part.arguments
+            block = {"type": "tool", "callID": part.id, "tool": part.name, "state": state}
+            self._calls[part.id] = block
+            return block
+        if isinstance(part, Opaque) and part.kind in _DETAILS:
+            return None  # among the sealed
+        self._lose(part)
+        return None
+
+    def _result(self, result: ToolResult, at: float, step: Spoken) -> Iterator[bytes]:
+        """Put a result into the call that waits for it; one that comes late is quoted in a note."""
+        block = self._calls.pop(result.call_id, None)
+        if block is None:
+            self.losses.add("late results became notes")
+            yield from self._end_reply()
+            text = Text(f"[Late result of tool call {result.call_id}, quoted as data]\n{result.text}")
+            note = Message("user", (text,), injected=True)
+            yield from self._user(step, note, note.parts, at)
+            return
+        self.expect(step)
+        self.wrote(str(block["messageID"]))
+        state: Block = {"input": block["state"]["input"], "time": {"start": _ms(at), "end": _ms(at)}}
+        if block["state"].get("raw"):
+            state["raw"] = block["state"]["raw"]
+        if result.is_error:
+            state |= {"status": "error", "error": result.text}
+        else:
+            state |= {"status": "completed", "output": result.text, "title": "", "metadata": {}}
+        shown = [self._shown(part, block) for part in result.content if not isinstance(part, Text)]
+        files = [file for file in shown if file is not None]
+        if files:
+            state["attachments"] = files
+        block["state"] = state
+        self.count += 1
+
+    def _shown(self, part: Part, block: Block) -> Block | None:
+        file = self._block(part, made=True)
+        if file is None or file["type"] != "file":
+            return None
+        ids = {"id": self._new_id("prt", self.origin.started, part_id(block)), "sessionID": self._id}
+        return {**ids, "messageID": block["messageID"], **file}
+
+    def _end_reply(self) -> Iterator[bytes]:
+        reply, self._reply, self._calls = self._reply, None, {}
+        if reply is not None:
+            yield self._message(*reply)
+
+    # ---- pieces
+
+    def _wrote(self, step: Spoken, info: Block) -> None:
+        self.expect(step)
+        self.wrote(str(info["id"]))
+        self.count += 1
+
+    def _message(self, info: Block, parts: list[Block]) -> bytes:
+        comma, self._first = b"\n" if self._first else b",\n", False
+        return comma + encode({"info": info, "parts": parts})
+
+    def _part(self, info: Block, block: Block, at: float) -> Block:
+        """A part with its ids; the same object as `block`, so that a result can be put into its call."""
+        identity = self._new_id("prt", at, f"{info['id']}:{self._last_id}")
+        block |= {"id": identity, "sessionID": self._id, "messageID": info["id"]}
+        return block
+
+    def _new_id(self, prefix: str, at: float, key: str) -> str:
+        """An id as OpenCode makes them, from the time and a counter; later ones are greater."""
+        self._last_id = max(self._last_id + 1, (_ms(at) * 0x1000) & _BITS)
+        return f"{prefix}_{self._last_id & _BITS:012x}{digest(key.encode())[:14]}"
+
+    def _lose(self, part: Part) -> None:
+        kind = f"{part.dialect} {part.kind}" if isinstance(part, Opaque) else type(part).__name__.lower()
+        self.losses.add(f"{kind} left out")
+
+
+def part_id(block: Block) -> str:
+    """Return what an attachment's id is made from: its call's part."""
+    return f"{block['id']}:shown"
+
+
+def _ms(when: float) -> int:
+    return round(when * 1000)
+
+
+def _url(media: Media) -> str | None:
+    if media.data is not None:
+        return f"data:{media.mime or 'image/png'};base64,{media.data}"
+    return media.url
+
+
+def _reasoning(text: str, at: float, metadata: Block) -> Block:
+    block = {"type": "reasoning", "text": text, "time": {"start": _ms(at), "end": _ms(at)}}
+    return {**block, "metadata": metadata} if metadata else block
+
+
+def _sealed(message: Message) -> list[Block]:
+    """What seals a reply's thoughts, as OpenCode keeps it beside them: by provider."""
+    if message.native is None or message.native.dialect != OPENAI_CHAT:
+        return []
+    body = mapping(parse(message.native.raw))
+    details = [mapping(one) for key in _DETAILS for one in items(body.get(key))]
+    return [_by_provider(one) for one in details if one.get("data")]
+
+
+def _by_provider(detail: Block) -> Block:
+    provider = str(detail.get("provider") or "openai")
+    known = {_SEALS.get(provider, "reasoningEncryptedContent"): detail["data"]}
+    if detail.get("id"):
+        known["itemId"] = detail["id"]
+    return {provider: known}

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.exports.moving import boundaries, export, load, prompts, replies, said
+from tests.exports.sessions import START, chat, entries, talk
+from tests.support.openers import open_in_opencode
+
+from foldline.core.log.messages import Media, Thinking
+from foldline.core.measure.tokens import OFFLINE
+from foldline.core.view import Fold
+from foldline.loading import Loaded
+
+
+def loaded(path):
+    return Loaded(path, {}, "anthropic", title="The parser")
+
+
+def test_everything_comes_back():
+    path = entries()
+    raw, told = export(path, "opencode")
+    again = load(raw)
+    open_in_opencode(raw)
+
+    assert (again.format, again.warnings, again.title) == ("opencode", [], "The parser")
+    assert again.about["session"]["cwd"] == "/project"
+    texts = [part.text for _, part in said(loaded(path)) if hasattr(part, "text")]
+    assert [
+        part.text
+        for _, part in said(again)
+        if hasattr(part, "text") and part.text != "[Shown by the tool calls above]"
+    ] == texts
+    assert [c.arguments for _, c in said(again) if hasattr(c, "arguments")] == [
+        {"path": "parser.py"},
+        {"command": "ls"},
+        {"command": "pytest"},
+    ]
+    assert [part.is_error for _, part in said(again) if hasattr(part, "is_error")] == [False, True, False]
+    assert [(r[0], r[1], r[2], r[3]) for r in replies(again)] == replies(loaded(path))
+    assert [p for p in prompts(again) if not p[1]] == prompts(loaded(path))
+    assert sum(isinstance(part, Media) for _, part in said(again)) == 2
+    assert told.warnings == ("costs of replies are zero (a log holds none) (4)",)
+
+
+@pytest.mark.parametrize("keep_from", [None, 4])
+def test_a_boundary_is_opencodes_own_and_names_what_it_kept(keep_from):
+    path = entries(fold_at=6 if keep_from else 4, keep_from=keep_from, title=None)
+    raw, _ = export(path, "opencode")
+    context = open_in_opencode(raw)
+    again = load(raw)
+
+    assert context[0]["parts"][0]["type"] == "compaction"
+    assert context[1]["info"]["summary"] is True
+    assert [b[0] for b in boundaries(again)] == ["## Goal\nMend it."]
+    kept = next(e for e in again.entries if hasattr(e, "checkpoint")).first_kept
+    named = [e.message.text for e in again.entries if e.id == kept]
+    assert named == (["Like this picture:"] if keep_from else [])
+
+
+def test_the_folded_form_begins_with_the_checkpoint():
+    path = entries(fold_at=6, keep_from=4)
+    raw, told = export(path, "opencode", view=True)
+    context = open_in_opencode(raw)
+    again = load(raw)
+
+    assert len(context) == len(json.loads(raw)["messages"])
+    assert "Please mend the parser" not in raw.decode()
+    assert again.entries[0].checkpoint == Fold(path, counter=OFFLINE).boundary.checkpoint
+    assert "usage measured before the fold left out (1)" in told.warnings
+
+
+def test_a_call_without_a_result_stays_open_and_a_late_result_becomes_a_note():
+    late = [*talk()[:2], {"role": "user", "content": "Never mind."}, talk()[2], talk()[3]]
+    raw, told = export(entries(late), "opencode")
+    context = open_in_opencode(raw)
+    states = [
+        part["state"]["status"] for message in context for part in message["parts"] if part["type"] == "tool"
+    ]
+
+    assert states == ["pending", "pending"]
+    assert "late results became notes (2)" in told.warnings
+    assert "[Late result of tool call toolu_1, quoted as data]\\ndef parse(): ..." in raw.decode()
+
+
+def test_words_of_programs_are_synthetic_and_a_prompt_stays_the_agents_own():
+    raw, told = export(entries(chat(), dialect="openai-chat", title=None), "opencode")
+    context = open_in_opencode(raw)
+
+    assert "Be brief." not in raw.decode()
+    assert [p["text"] for m in context for p in m["parts"] if p.get("synthetic")] == ["The clock struck ten."]
+    assert {
+        "system prompt left out (the agent brings its own) (1)",
+        "system messages became notes (1)",
+    } <= set(told.warnings)
+    assert [c.arguments for _, c in said(load(raw)) if hasattr(c, "arguments")][1] == "broken"
+
+
+def test_ids_rise_when_times_fall():
+    path = entries([*talk(), *talk()[:1]], title=None)
+    path[-1] = type(path[-1])(
+        **{f: getattr(path[-1], f) for f in path[-1].__struct_fields__ if f != "at"}, at=START - 500
+    )
+
+    open_in_opencode(export(path, "opencode")[0])
+
+
+@pytest.mark.parametrize("name", ["opencode-1", "opencode-2"])
+def test_a_recorded_export_comes_back(recorded, name):
+    native = load((recorded / "native" / f"{name}.jsonl").read_bytes())
+    raw, told = export(native, "opencode")
+    again = load(raw)
+
+    open_in_opencode(raw)
+    assert again.warnings == []
+    assert said(again) == said(native)
+    assert replies(again) == replies(native)
+    assert prompts(again) == prompts(native)
+    assert boundaries(again) == boundaries(native)
+    assert set(told.warnings) <= {f"costs of replies are zero (a log holds none) ({len(replies(native))})"}
+    assert sum(isinstance(part, Thinking) for _, part in said(native)) > 5
