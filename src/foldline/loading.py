@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any, BinaryIO
 
 import msgspec
@@ -16,7 +17,7 @@ from foldline.core.log.entries import Checkpoint, Compacted, Entry, Noted, Recei
 from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter, message_tokens
-from foldline.dialects import decode_placed, detect
+from foldline.dialects import decode_placed, detect, elements
 from foldline.dialects.anthropic_write import OPENING
 from foldline.transcripts import About, Folded, Heard, Record, Warned, load
 
@@ -72,9 +73,14 @@ def from_messages(messages: Sequence[Any], counter: Counter, *, dialect: str | N
         loaded = _load(decoded, list(range(first, len(decoded))), [], counter, name)
     else:
         loaded = _recognised(decoded, found, counter, name)
-    loaded.index = {entry: placed[index][0] for entry, index in loaded.index.items()}
-    loaded.orphans = [(placed[index][0], call) for index, call in loaded.orphans]
+    _place(loaded, [place for place, _ in placed])
     return loaded
+
+
+def _place(loaded: Loaded, places: Sequence[int]) -> None:
+    """Name the places in the input instead of the messages' own numbers."""
+    loaded.index = {entry: places[index] for entry, index in loaded.index.items()}
+    loaded.orphans = [(places[index], call) for index, call in loaded.orphans]
 
 
 def _recognised(
@@ -145,6 +151,8 @@ def from_records(records: Iterable[Record], counter: Counter, *, from_start: boo
         loaded = _recognised(messages, found, counter, dialect, times=times)
     else:
         loaded = _load(messages, list(range(len(messages))), boundaries, counter, dialect, times=times)
+    sizes = (elements(message) for message in messages)
+    _place(loaded, list(accumulate(sizes, initial=0)))
     loaded.warnings = warnings
     loaded.about = about
     loaded.format = about.get("format", {}).get("format", "")

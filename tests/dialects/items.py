@@ -56,3 +56,19 @@ RESPONSES = [
     spoke("Done.", id="msg_2", status="completed", phase="final_answer"),
     user("Thanks."),
 ]  # fmt: skip
+
+
+def long_list():
+    items = [{"role": "developer", "content": "Be brief."}]
+    for n in range(20):
+        items += [
+            user(f"Look at src/f{n}.py"),
+            reasoning("I read it.", id=f"rs_{n}"),
+            call(f"a{n}", id=f"fc_{n}"),
+            call(f"b{n}", name="bash", arguments='{"command": "pytest -q"}'),
+            output(f"a{n}", "a line of code\n" * 80),
+            output(f"b{n}", "3 passed"),
+            reasoning(id=f"rs_b{n}"),
+            spoke(f"Step {n} is done.", id=f"msg_{n}"),
+        ]
+    return items

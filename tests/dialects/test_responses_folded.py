@@ -1,7 +1,7 @@
 """Lists of Responses items folded, and kept in sessions: a reply's items stay together."""
 
 import pytest
-from tests.dialects.items import DIALECT, RESPONSES, call, output, reasoning, response, spoke
+from tests.dialects.items import DIALECT, RESPONSES, call, long_list, output, reasoning, response, spoke
 from tests.dialects.samples import user
 
 import foldline
@@ -59,22 +59,6 @@ async def test_a_session_takes_replies_lists_and_single_items():
             sent = await session.context()
             assert sent[1:] == [*reply, output("c1"), output("c2")]
             assert ITEMS.validate(sent) == []
-
-
-def long_list():
-    items = [{"role": "developer", "content": "Be brief."}]
-    for n in range(20):
-        items += [
-            user(f"Look at src/f{n}.py"),
-            reasoning("I read it.", id=f"rs_{n}"),
-            call(f"a{n}", id=f"fc_{n}"),
-            call(f"b{n}", name="bash", arguments='{"command": "pytest -q"}'),
-            output(f"a{n}", "a line of code\n" * 80),
-            output(f"b{n}", "3 passed"),
-            reasoning(id=f"rs_b{n}"),
-            spoke(f"Step {n} is done.", id=f"msg_{n}"),
-        ]
-    return items
 
 
 @pytest.mark.parametrize("target", [2_000, 1_000])

@@ -79,7 +79,7 @@ def test_an_invalid_list_that_fits_is_only_repaired(made):
         assert 0 <= orphan["index"] < len(payloads)
 
 
-@pytest.mark.parametrize("dialect", ["openai-chat", "anthropic"])
+@pytest.mark.parametrize("dialect", ["openai-chat", "anthropic", "openai-responses"])
 def test_a_late_result_moves_to_its_call(dialect):
     script = [
         ("user", "look"),

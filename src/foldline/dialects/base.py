@@ -9,7 +9,7 @@ from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message
 from foldline.dialects.anthropic import Anthropic
 from foldline.dialects.openai_chat import OpenAIChat
-from foldline.dialects.plain import is_list, read
+from foldline.dialects.plain import is_list, parse, read
 from foldline.dialects.responses import OpenAIResponses
 from foldline.dialects.ui_message import UIMessage
 from foldline.dialects.ui_plain import adopted
@@ -118,3 +118,10 @@ def decode_placed(messages: Sequence[Any], name: str) -> list[tuple[int, Message
         payload = messages[start] if end == start + 1 else list(messages[start:end])
         found.append((start, dialect.decode(payload, index=start)))
     return found
+
+
+def elements(message: Message) -> int:
+    """How many elements of a native list a message is: one, but for a reply of several Responses items."""
+    native = message.native
+    several = native is not None and native.dialect == OPENAI_RESPONSES and native.raw.startswith(b"[")
+    return len(parse(native.raw)) if native is not None and several else 1

@@ -1,0 +1,59 @@
+"""Lists of OpenAI Responses items on the command line: found out by content, folded, converted."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.cli.calling import work, write_lines
+from tests.dialects.items import long_list
+
+from foldline.dialects import get
+
+ITEMS = get("openai-responses")
+
+
+@pytest.fixture(params=["list.json", "lines.jsonl"])
+def items(request, tmp_path):
+    path = tmp_path / request.param
+    if path.suffix == ".jsonl":
+        return write_lines(path, long_list())
+    path.write_text(json.dumps(long_list()), encoding="utf-8")
+    return path
+
+
+def test_a_file_of_items_is_folded_in_and_out(foldline, items):
+    done = foldline("compact", items, "--target", 2000, "--json")
+    assert done.code == 0
+    assert done.json["dialect"] == "openai-responses"
+    messages = done.json["messages"]
+    assert ITEMS.validate(messages) == []
+    kept = long_list()[done.json["cut"]["first_kept"] :]
+    assert messages[-len(kept) :][0] == kept[0]
+    assert messages[-1] == kept[-1]
+
+
+def test_items_become_messages_of_another_dialect_and_back(foldline, items, tmp_path):
+    out = tmp_path / "out.json"
+    there = foldline("compact", items, "--target", 8000, "--dialect", "anthropic", "-o", out)
+    assert there.code == 0
+    assert "reasoning left out" in there.err
+    back = foldline("compact", out, "--target", 8000, "--dialect", "openai-responses", "--json")
+    assert back.code == 0
+    assert ITEMS.validate(back.json["messages"]) == []
+
+
+def test_messages_become_items(foldline, tmp_path):
+    path = write_lines(tmp_path / "session.jsonl", work())
+    done = foldline("compact", path, "--target", 4000, "--dialect", "openai-responses", "--json")
+    assert done.code == 0
+    assert ITEMS.validate(done.json["messages"]) == []
+    assert any(item.get("type") == "function_call" for item in done.json["messages"])
+
+
+def test_a_line_that_is_no_item_is_named_and_the_rest_of_its_reply_stays(foldline, tmp_path):
+    lines = long_list()[:9]
+    lines.insert(3, {"type": "function_call", "call_id": 5, "name": "f", "arguments": "{}"})
+    done = foldline("inspect", write_lines(tmp_path / "lines.jsonl", lines))
+    assert done.code == 0
+    assert "line 4: not a message: a function_call needs call_id" in done.err + done.out
