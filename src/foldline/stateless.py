@@ -63,9 +63,10 @@ def compact(
 ) -> Done:
     """Fit a list of native messages into a budget; no model, key or network is needed.
 
-    `messages` are native messages of any dialect, or items of OpenAI's Responses (dicts or SDK objects), `target`
-    the budget in tokens (default: what `policy` leaves usable of `window`, or of the model's). `system` and `tools` count but are
-    not changed. `instructions` say what to look at first. A valid list that fits comes back unchanged.
+    `messages` are native messages of any dialect (dicts or SDK objects; of OpenAI's Responses: items), `target`
+    the budget in tokens (default: what `policy` leaves usable of `window`, or of the model's). `system` and
+    `tools` count but are not changed. `instructions` say what to look at first. A valid list that fits comes
+    back unchanged.
     Raises FloorExceeded where the budget cannot be met, DialectError for what is no message.
     """
     return run_sync(
