@@ -122,6 +122,17 @@ def test_preview_says_and_writes_nothing(foldline, session, short, tmp_path):
     assert "Nothing would be folded" in fits.out
 
 
+def test_what_fits_but_for_a_result_without_a_call_is_not_said_to_fit_as_it_is(foldline, tmp_path):
+    lost = {"role": "tool", "tool_call_id": "nobody", "content": "late"}
+    for lists, words in (([lost], "a result that answers"), ([lost, lost], "2 results that answer")):
+        file = write_lines(tmp_path / "orphans.jsonl", [*talk("hello", "hi"), *lists, *talk("go on")])
+        told = foldline("compact", file, "--target", 5000, "--preview")
+        assert f"tokens fit, without {words} no call." in told.out
+        told = foldline("compact", file, "--target", 5000)
+        assert f"tokens fit, without {words} no call." in told.out
+        assert f"dropped orphans: {len(lists)}" in told.out
+
+
 def test_a_target_below_the_floor_is_refused_with_its_parts(foldline, session):
     told = foldline("compact", session, "--target", 20)
     assert told.code == 1

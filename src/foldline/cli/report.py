@@ -22,12 +22,21 @@ BAR = 24  # characters of a full bar
 def print_done(done: Done, console: Console, *, checkpoint: bool = True) -> None:
     """Print the checkpoint and the receipt of a fold."""
     if done.boundary is None:
-        console.print(f"Nothing to fold: {done.view_tokens:,} tokens fit as they are.")
+        console.print(f"Nothing to fold: {done.view_tokens:,} tokens fit{_as_what(done)}.")
         print_receipt(done.receipt, console)
         return
     if done.summary is not None and checkpoint:
         print_checkpoint(done.summary, console)
     print_receipt(done.receipt, console)
+
+
+def _as_what(done: Done) -> str:
+    """Whether what fits is what came in: results without a call are left out of every view."""
+    orphans = len(done.receipt.dropped.get("orphans", ()))
+    if not orphans:
+        return " as they are"
+    what = "a result that answers" if orphans == 1 else f"{orphans} results that answer"
+    return f", without {what} no call"
 
 
 def print_checkpoint(summary: str, console: Console) -> None:
@@ -116,7 +125,7 @@ def _short(value: Any) -> str:
 def print_preview(done: Done, loaded: Loaded, console: Console) -> None:
     """Print what would be folded, kept and edited."""
     if done.boundary is None:
-        console.print(f"Nothing would be folded: {done.view_tokens:,} tokens fit as they are.")
+        console.print(f"Nothing would be folded: {done.view_tokens:,} tokens fit{_as_what(done)}.")
         return
     console.print("[bold]Preview[/]: nothing was changed.")
     first = done.cut["first_kept"] if done.cut else None
