@@ -97,13 +97,17 @@ def _print_decision(receipt: Receipt, rules: Policy, target: int, console: Conso
     drafts = f"drafts above {at.soft:,}, " if at.soft is not None else ""
     console.print(
         f"policy {rules.name}, window {WINDOW.context:,}: usable {at.usable:,}, {drafts}"
-        f"compacts above {at.hard:,}; the session has {receipt.tokens_before:,}: [bold]{type(decision).__name__.lower()}[/]"
+        f"compacts above {at.hard:,}; the session has {receipt.tokens_before:,}, system prompt, tools and "
+        f"a note for each unanswered call included: [bold]{type(decision).__name__.lower()}[/]"
     )
-    console.print(f"here: folded into {target:,} tokens, without a model, a key or a network")
+    console.print(
+        f"here: folded into {target:,} tokens (--target; by itself it would keep to what is usable), "
+        "without a model, a key or a network"
+    )
 
 
 NEXT = """\
 foldline compact YOUR-SESSION.jsonl --target 32000 -o folded.jsonl    fold your own session
 foldline inspect YOUR-SESSION.jsonl                                   where its tokens are
-foldline policies --window 200000                                     ten systems as rows of one table
+foldline policies --window 200000                                     ten systems, one in four tunings, as rows of one table
 README.md, docs/library.md                                            three lines in your own agent"""
