@@ -106,7 +106,7 @@ def keys(texts: Iterable[str]) -> set[str]:
     return {name.key for text in texts for name in find(text)}
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=8_192)
 def read_run(run: str) -> tuple[Name, ...]:
     """Read one run of name characters: the names it holds, often none."""
     run = run.strip(".:%~$+@") if not run.startswith(("./", "../", "~/", "@")) else run.rstrip(".:%")
