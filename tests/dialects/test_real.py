@@ -7,8 +7,13 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.dialects.ui_samples import STEP
 
+import foldline
+from foldline.core.measure.tokens import OFFLINE, message_tokens
+from foldline.core.view import Fold, native_items
 from foldline.dialects import decode_all, detect, get
+from foldline.loading import from_messages
 
 ROOT = Path(os.environ.get("FOLDLINE_CORPUS") or Path(__file__).parents[3] / "shared" / "data")
 PLAIN = sorted(ROOT.glob("sessions/*/*.jsonl.gz"))
@@ -86,3 +91,33 @@ def test_claude_code_replies_carry_usage(path):
     assert all(reply.model for reply in replies)
     assert sum(reply.usage.total for reply in replies if reply.usage) > 100_000
     assert all(set(body) == {"role", "content"} for body in rendered("anthropic", replies).messages)
+
+
+def whole_turns(messages):
+    """UI messages as the AI SDK keeps them: all steps of a turn in one."""
+    turns = []
+    for message in messages:
+        if turns and turns[-1]["role"] == message["role"] == "assistant":
+            turns[-1]["parts"] += [STEP, *message["parts"]]
+        else:
+            turns.append(message)
+    return turns
+
+
+@pytest.mark.parametrize("path", SAMPLE[::3], ids=lambda path: path.name)
+def test_plain_sessions_as_ui_messages(path):
+    """Whole turns in one message fold to a fifth, stay valid, and split into the same calls and results again."""
+    loaded = from_messages(chat_of(path), OFFLINE)
+    items = native_items(Fold(loaded.entries, counter=OFFLINE).view())
+    chat = decode_all(get("openai-chat").render(items, whole=True).messages, "openai-chat")
+    turns = whole_turns(get("ui-message").render(items, whole=True).messages)
+    assert get("ui-message").validate(turns) == []
+    read = decode_all(turns)
+    back = decode_all(rendered("openai-chat", read).messages, "openai-chat")
+    assert [call for m in back for call in m.calls] == [call for m in chat for call in m.calls]
+    told = [(result.call_id, result.text) for m in back for result in m.results]
+    assert sorted(told) == sorted((result.call_id, result.text) for m in chat for result in m.results)
+    target = max(2_000, sum(message_tokens(message, OFFLINE) for message in read) // 5)
+    done = foldline.compact(turns, target=target)
+    assert done.view_tokens <= target
+    assert get("ui-message").validate(done.messages, done.system) == []

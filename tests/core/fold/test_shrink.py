@@ -184,3 +184,16 @@ def test_as_much_as_needed_is_saved_or_as_much_as_may_be(counts, need, usable):
         assert edit.saved == size(part) - size(edit.replacement) > 0
         assert isinstance(edit.replacement, ToolResult | Text)
         assert msgspec.to_builtins(edit.replacement) != msgspec.to_builtins(part)
+
+
+def test_the_earlier_steps_of_a_turn_in_one_message_are_shortened_as_results_are():
+    """The last step keeps what any message keeps; what a call wrote before it may go down to a line."""
+    written = [part for n in range(3) for part in (call(f"c{n}", content=lines(100)), result(f"c{n}", "ok"))]
+    turn = Message("assistant", (*written, Text(lines(200))))
+    [kept] = counted(turn)
+    edits = shortened([kept], 10_000)
+    left = {edit.part: size(edit.replacement) for edit in edits}
+    assert set(left) == {0, 2, 4, 6}
+    assert all(left[part] <= RESULT_FLOOR for part in (0, 2, 4))
+    assert RESULT_FLOOR < left[6] <= USABLE // 10
+    assert least_tokens(kept, USABLE, OFFLINE) < kept.tokens - 1_000

@@ -1,7 +1,8 @@
 """Shortening what must stay: elisions in kept messages, until they fit.
 
 Results of tools may be shortened freely; any other message only where it is larger than a tenth of what is
-usable. The largest parts give first: every part is cut down to one common size.
+usable. The largest parts give first: every part is cut down to one common size. Where a message holds a turn
+of several steps, all that it did before the last one may be shortened as results are.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import msgspec
 from foldline.core.fold.elide import elide
 from foldline.core.log.entries import Edit, Said
 from foldline.core.log.messages import Part, Text, Thinking, ToolCall, ToolResult
+from foldline.core.log.steps import last_step
 from foldline.core.measure.tokens import Counter, part_tokens
 
 RESULT_FLOOR = 60  # tokens that a shortened result keeps at least
@@ -99,13 +101,15 @@ def _candidates(
             continue
         edited = {edit.part: edit for edit in edits.get(entry.id, ())}
         large = entry.tokens > usable // LARGE
+        done = last_step(entry.message) if large and entry.message.results else 0
         for index, original in enumerate(entry.message.parts):
             part = edited[index].replacement if index in edited else original
             result = isinstance(part, ToolResult)
             elidable = result or (large and _may_elide(part))
             if part is None or not elidable:
                 continue
-            floor = RESULT_FLOOR if result else max(usable // LARGE if least is None else least, RESULT_FLOOR)
+            kept = usable // LARGE if least is None else least
+            floor = RESULT_FLOOR if result or index < done else max(kept, RESULT_FLOOR)
             tokens = part_tokens(part, counter)
             if tokens > floor:
                 found.append(_Candidate(entry.id, index, part, tokens, floor, result))
