@@ -88,3 +88,40 @@ def test_tools_are_counted_with_three_notable_uses() -> None:
     merged = tools.merge(tools.collect(entries[:4]), tools.collect(entries[4:]))
     assert [(fact.name, fact.uses) for fact in merged] == [("Bash", 5), ("Search", 1), ("Ping", 1)]
     assert merged[0].notable[-1] == "make lint"
+
+
+def asks_and_answers(question: str, answer: str) -> list[Said]:
+    asked = Said("q", None, Message("assistant", (Text(question),)), "")
+    return [asked, Said("a", None, Message("user", (Text(answer),)), "")]
+
+
+def test_the_users_answer_to_a_question_decides() -> None:
+    answer = "Thanks. I asked ops: no new daemons there. So scratch Redis. Put the counters into SQLite. Is it fast?"
+    facts = decisions.collect(asks_and_answers("Redis or another place?", answer))
+    assert [fact.text for fact in facts] == [
+        "I asked ops: no new daemons there.",
+        "So scratch Redis.",
+        "Put the counters into SQLite.",
+    ]
+    assert all(fact.user for fact in facts)
+    assert decisions.collect(asks_and_answers("I read the file.", "Put the counters into SQLite.")) == ()
+
+
+def test_listed_decisions_count_and_are_taken_back_by_name_and_by_number() -> None:
+    first = "Decisions:\n- Counters in Redis, shared by all.\n- Sixty requests, with a burst of 10.\n- Errors keep one shape."
+    later = "Scratch Redis. Raise the burst to 20."
+    entries = says(first, later, role="user")
+    assert [fact.text for fact in decisions.collect(entries)] == [
+        "Errors keep one shape.",
+        "Scratch Redis.",
+        "Raise the burst to 20.",
+    ]
+    turned = decisions.turned(decisions.made(entries))
+    assert [fact.text for fact in turned] == [
+        "Counters in Redis, shared by all.",
+        "Sixty requests, with a burst of 10.",
+    ]
+
+
+def test_what_says_nothing_by_itself_is_no_choice() -> None:
+    assert not decisions.is_choice("Everything else as decided.")

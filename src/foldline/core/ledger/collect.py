@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from foldline.core.ledger import (
     commands,
     constraints,
@@ -38,13 +40,19 @@ def collect(entries: Sequence[Said]) -> Ledger:
     chosen = decisions.settled([fact for fact in choices if not stale.names_any(fact.text, replaced)])
     turned = (fact.text for fact in decisions.turned(choices) if fact.user)
     undone = (fact.text for fact in reports.taken_back(calls, entries))
-    gone = frozenset(excerpts.opening_of(text) for text in (*turned, *undone))
+    place = {entry.id: number for number, entry in enumerate(entries)}
+    wrong = tuple(
+        msgspec.structs.replace(fact, fixed=fact.fixed or stale.outlived(fact, made, place))
+        for fact in errors.from_uses(calls)
+    )
+    mended = (fact.text for fact in wrong if fact.fixed)
+    gone = frozenset(excerpts.opening_of(text) for text in (*turned, *undone, *mended))
     return Ledger(
         requests=asked,
         constraints=constraints.collect(entries),
         files=touched,
         commands=commands.from_uses(calls),
-        errors=errors.from_uses(calls),
+        errors=wrong,
         decisions=chosen,
         values=values.from_uses(calls, base, replaced),
         open=open_work.from_uses(calls, entries),

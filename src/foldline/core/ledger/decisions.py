@@ -11,7 +11,6 @@ from foldline.core.ledger import requests
 from foldline.core.ledger.facts import DecisionFact, RequestFact
 from foldline.core.ledger.sentences import sentences, word_set
 from foldline.core.ledger.stale import names_any
-from foldline.core.ledger.words import words
 from foldline.core.log.entries import Said
 
 LONGEST = 400
@@ -61,6 +60,9 @@ _SETS = re.compile(
     re.IGNORECASE,
 )
 """A thing that is given a number, or kept as it is: an older sentence that gives it another is settled."""
+_SCRAPS = re.compile(
+    r"\W*(?:(?:so|then|ok|okay|please|and)\b,? )*(?:scratch|scrap|forget about) \w.{0,80}\Z", re.IGNORECASE
+)
 ANSWERS = 6  # sentences of one answer that can be choices
 _WORD = re.compile(r"[A-Za-zÀ-ÿ_][\w.-]{2,}|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]{2,4}")
 _COMMON = word_set(
@@ -114,9 +116,16 @@ def by_user(request: RequestFact) -> Iterator[DecisionFact]:
     for number, said in enumerate(sentences(text)):
         answer = bool(request.question) and number < ANSWERS and len(said) <= LONGEST
         answer = (
-            answer and bool(_ANSWER.search(said)) and not _NOT_A_CHOICE.search(said) and len(words(said)) > 1
+            answer
+            and bool(_ANSWER.search(said))
+            and not _NOT_A_CHOICE.search(said)
+            and len(subject_of(said)) > 1
         )
-        sets = len(said) <= LONGEST and not said.endswith("?") and bool(_SETS.search(said))
+        sets = (
+            len(said) <= LONGEST
+            and not said.endswith("?")
+            and bool(_SETS.search(said) or _SCRAPS.match(said))
+        )
         if said in listed or answer or sets or is_choice(said):
             yield DecisionFact(said, request.entry, user=True)
 

@@ -25,7 +25,7 @@ class Edit(msgspec.Struct, frozen=True):
     """One replacement: `old` stood in the file at `path` (its key) and `new` does now, lines as written.
 
     `whole` means that all of the file was replaced by `new`, whatever stood in it. `shown` means that a
-    result showed the change, whoever made it.
+    result showed the change, whoever made it. `old` of a whole file is what it was written with, or "".
     """
 
     path: str
@@ -39,16 +39,21 @@ class Edit(msgspec.Struct, frozen=True):
 def edits(calls: Iterable[Use]) -> tuple[Edit, ...]:
     """Take the replacements from calls that worked, in order."""
     found: list[Edit] = []
+    known: dict[str, str] = {}  # what is known to stand in a file that was written whole
     for use in calls:
         if use.result is None or use.passed is False or rejected(use.result):
             continue
         for path, old, new, whole in _made(use):
-            found.append(Edit(names.path_key(path), old[:LONGEST], new[:LONGEST], use.entry, whole))
+            key = names.path_key(path)
+            before = known.get(key, "")
+            found.append(Edit(key, before if whole else old[:LONGEST], new[:LONGEST], use.entry, whole))
+            if whole or before:
+                known[key] = new[:LONGEST] if whole else before.replace(old, new)[:LONGEST]
         text = use.result.text
         if "\n@@ -" in text and "\n+++ " in text:
             for path, old, new, _ in _patched(text[:LONGEST]):
                 found.append(Edit(names.path_key(path), old, new, use.answered_in, shown=True))
-    return tuple(edit for edit in found if edit.old != edit.new)
+    return tuple(edit for edit in found if edit.whole or edit.old != edit.new)
 
 
 def _made(use: Use) -> Iterator[tuple[str, str, str, bool]]:

@@ -31,7 +31,7 @@ _TELLING = {"hit": 0.9, "line": 0.8, "listing": 0.8}
 NAMED = 0.6  # of a name's worth, what naming it brings; the rest is for words that say what it is about
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=4_096)
 def telling(kind: str, text: str) -> float:
     """Rate from 0 to 1 how well a passage ties its names to what they are about: by kind and plain words."""
     return _TELLING.get(kind, 1.0) * (NAMED + (1 - NAMED) * min(len(words(text)), 3) / 3)
@@ -86,7 +86,7 @@ def opening_of(text: str) -> str:
 
 def _is_gone(passage: Passage, gone: AbstractSet[str]) -> bool:
     """Whether what was said holds no more."""
-    return passage.kind in ("said", "asked") and any(text in passage.text for text in gone)
+    return passage.kind in ("said", "asked", "line") and any(text in passage.text for text in gone)
 
 
 def _worth_quoting(passage: Passage, value: Mapping[str, float]) -> bool:

@@ -18,7 +18,7 @@ NEARBY = 8  # messages within which the assistant's prose says what a record sho
 
 _NOISE = re.compile(
     r"(?:platform|configfile|rootdir|plugins|cachedir|collected|collecting)\b[ :]"  # a test run's banner
-    r"|(?:saved|wrote|created|updated|edited|overwrote|written|deleted|file created|successfully \w+)\b[^.;]{0,80}(?:\(\d+ \w+\))?[.;:]?(?: now:)?$"
+    r"|(?:saved|wrote|created|updated|edited|overwrote|written|deleted|file created|successfully \w+)\b:? \S+(?: \(\d+ \w+\))?(?:; now)?[.:]?$"
     r"|E\s{1,8}\S|>\s{2,}\S"  # a failed test's lines: errors have a place of their own
     r"|[\w.]*(?:Error|Exception)\W*$"
     r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"  # one line of a log

@@ -11,6 +11,7 @@ import msgspec
 
 from foldline.core.ledger import names
 from foldline.core.ledger.edits import Edit
+from foldline.core.ledger.facts import ErrorFact
 from foldline.core.ledger.passages import Passage
 from foldline.core.ledger.sentences import clip
 
@@ -20,6 +21,11 @@ LONGEST = 110  # characters of a line that takes an older one's place
 SHORTEST = 8  # characters of a line that can be told from others by its text alone
 ALIKE = 0.5  # share of common words from which a new line is the old one reworded
 _PLACED = re.compile(r"([^\s:]{3,200}):\d{1,6}[:-]\s*(\S.*)$")
+_ABOUT = re.compile(
+    r"(?i)\b(?:no module named|cannot find (?:module|name|package)|cannot import name|name|undefined:|unresolved import) "
+    r"['\"`]?([A-Za-z_@][\w./@-]{2,60})"
+)
+"""What a missing name is called: an error that goes with the name."""
 _VALUES = ("number", "id", "url")
 
 
@@ -184,9 +190,6 @@ def replaced_values(edits: Sequence[Edit]) -> frozenset[str]:
     """Return ids, URLs and numbers that edits took out and none put back."""
     gone: set[str] = set()
     for edit in edits:
-        if edit.whole:
-            gone -= _values(edit.new)
-            continue
         before, now = _values(edit.old), _values(edit.new)
         gone = (gone | (before - now)) - now
     return frozenset(gone)
@@ -195,3 +198,15 @@ def replaced_values(edits: Sequence[Edit]) -> frozenset[str]:
 def names_any(text: str, values: AbstractSet[str]) -> bool:
     """Whether a text names one of the values."""
     return bool(values) and any(name.text in values for name in names.find(text))
+
+
+def outlived(error: ErrorFact, edits: Sequence[Edit], place: Mapping[str, int]) -> bool:
+    """Whether an error is about a name that later edits took out, and that none put back."""
+    match = _ABOUT.search(error.text)
+    at = max((place.get(entry, -1) for entry in error.entries), default=-1)
+    if match is None or at < 0:
+        return False
+    word = re.compile(rf"(?<!\w){re.escape(match.group(1))}(?!\w)")
+    later = [edit for edit in edits if place.get(edit.entry, -1) > at]
+    taken = any(word.search(edit.old) and not word.search(edit.new) for edit in later)
+    return taken and not any(word.search(edit.new) for edit in later)

@@ -1,0 +1,94 @@
+"""The lines that say what was asked, decided and done."""
+
+from __future__ import annotations
+
+from foldline.core.ledger import opening
+from foldline.core.ledger.compose import compose
+from foldline.core.ledger.facts import (
+    CommandFact,
+    DecisionFact,
+    ErrorFact,
+    FileFact,
+    Ledger,
+    OpenFact,
+    ReportFact,
+    RequestFact,
+)
+from foldline.core.ledger.parse import parse
+from foldline.core.measure.tokens import OFFLINE
+
+SCRIPT = "cd /w && python3 - <<'PY'\nimport ast\nprint(1)\nPY"
+
+
+def test_a_script_is_told_by_its_reason():
+    fact = CommandFact(
+        SCRIPT, True, "===== 29 passed in 0.3s =====", why="Check that every function has hints."
+    )
+    assert (
+        opening.ran(fact)
+        == "- Check that every function has hints: `python3 - <<…` passed: 29 passed in 0.3s"
+    )
+    assert opening.ran(CommandFact("make test", True, "WantedBy=multi-user.target")) == "- `make test` passed"
+    assert opening.ran(CommandFact("make test", False, "boom")) == "- `make test` failed: boom"
+
+
+def test_a_call_that_was_stopped_says_what_the_user_said():
+    fact = OpenFact("bash: load.py --base staging", "call", "unanswered", then="Stop, not staging!")
+    text = compose(Ledger(open=(fact,)), 400, OFFLINE.count).text
+    assert (
+        "- A call was never answered: bash: load.py --base staging; the user then said: Stop, not staging!"
+        in text
+    )
+    assert parse(text).open == (fact,)
+
+
+def test_the_users_choices_come_first_and_stand_in_the_order_they_were_made():
+    facts = (
+        DecisionFact("We'll use a queue.", "e1"),
+        DecisionFact("Put it into SQLite.", "e2", user=True),
+        DecisionFact("Never push.", "e3", user=True),
+    )
+    lines = opening.decided(facts, ["Never push."])
+    assert lines == ["- Put it into SQLite.", "- We'll use a queue."]
+    assert opening.in_order(lines, facts) == ["- We'll use a queue.", "- Put it into SQLite."]
+
+
+def test_reports_stand_under_done_and_are_read_back():
+    reports = (ReportFact("Invoice INV-20771 is on hold.", "e1"), ReportFact("It's in place now.", "e2"))
+    errors = (ErrorFact("it broke", "make old", fixed=True),)
+    ledger = Ledger(reports=reports, errors=errors)
+    text = compose(ledger, 600, OFFLINE.count).text
+    assert (
+        "### Done\n- Invoice INV-20771 is on hold.\n- It's in place now.\n- Fixed since: it broke (from `make old`)"
+        in text
+    )
+    again = parse(text)
+    assert [fact.text for fact in again.reports] == [fact.text for fact in reports]
+    assert [(fact.text, fact.source, fact.fixed) for fact in again.errors] == [("it broke", "make old", True)]
+
+
+def test_files_that_were_changed_leave_less_room_for_reports():
+    reports = tuple(
+        ReportFact(f"The {word} importer is finished now.", word) for word in ("big", "old", "new")
+    )
+    without = compose(Ledger(reports=reports), 250, OFFLINE.count).text
+    file = FileFact("a.py", "modified")
+    beside = compose(Ledger(reports=reports, files=(file,)), 250, OFFLINE.count).text
+    assert without.count("importer is finished") > beside.count("importer is finished")
+
+
+def test_no_request_is_told_twice():
+    rule = "Never push to main."
+    requests = (
+        RequestFact("Build the importer.", "e1"),
+        RequestFact(f"Thanks. {rule} Mend the nightly job and its tests, then tell me what it was.", "e2"),
+        RequestFact("Ship it on Friday.", "e3"),
+    )
+    assert opening.between(requests, [rule]) == [
+        "- Also asked: Mend the nightly job and its tests, then tell me what it was."
+    ]
+    assert opening.says_already(
+        "Mend the nightly job and its tests, then tell me",
+        "- Also asked: Mend the nightly job and its tests, then tell me what it was.",
+    )
+    assert not opening.says_already("Mend the daily job.", "Mend the nightly job")
