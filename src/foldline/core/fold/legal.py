@@ -38,8 +38,9 @@ class WholeReplies:
 
     def forbidden(self, kept: Sequence[Said], _pairing: Pairing, /) -> Iterable[range]:
         """Return each index inside of such a reply."""
-        for index, (before, entry) in enumerate(pairwise(kept), 1):
-            if continues(entry.message, before.message):
+        replies = [index for index, entry in enumerate(kept) if entry.message.role == "assistant"]
+        for before, index in pairwise(replies):
+            if index == before + 1 and continues(kept[index].message, kept[before].message):
                 yield range(index, index + 1)
 
 
