@@ -191,7 +191,8 @@ def open_in_claude_code(raw: bytes, *, rising: bool = True) -> list[dict[str, An
             assert known[row["sourceToolAssistantUUID"]]["type"] == "assistant"
     chain = _claude_chain(lines, known)
     sent = _claude_sent([row for row in chain if row["type"] != "system"])
-    assert get("anthropic").validate(sent) == []
+    problems = get("anthropic").validate(sent)
+    assert problems == [], problems
     return sent
 
 

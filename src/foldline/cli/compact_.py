@@ -20,7 +20,7 @@ from foldline.cli.common import (
 from foldline.cli.output import err, escape, message_lines, out, print_json, progress, warn, write_whole
 from foldline.cli.report import print_done, print_preview
 from foldline.core.decide.ask import Ask
-from foldline.core.log.codec import encode
+from foldline.core.log.codec import pretty
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import Fold
 from foldline.dialects import get, names
@@ -150,7 +150,7 @@ def write_messages(done: Done, loaded: Loaded, output: Path) -> None:
     def write(stream: BinaryIO) -> None:
         if output.suffix == ".json":
             whole = {**around, "messages": done.messages} if around else done.messages
-            stream.write(msgspec.json.format(encode(whole), indent=2) + b"\n")
+            stream.write(pretty(whole) + b"\n")
         else:
             stream.writelines(message_lines(done.messages, **around))
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
-import msgspec
 from rich.console import Console, RenderableType
 from rich.markup import escape as markup_escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -21,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from foldline.cli.text import clean
-from foldline.core.log.codec import encode
+from foldline.core.log.codec import encode, pretty
 from foldline.errors import FoldlineError, InputError
 
 WIDEST = 120  # columns of a rule; wider ones are hard to read across
@@ -52,7 +51,7 @@ def _fitted(console: Console) -> Console:
 
 def print_json(value: Any) -> None:
     """Print one JSON document."""
-    click.echo(msgspec.json.format(encode(value), indent=2).decode())
+    click.echo(pretty(value).decode())
 
 
 def warn(lines: Iterable[str], most: int = 10) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import click
-import msgspec
 from rich.console import Console
 
 from foldline.cli.common import json_option, store_option
 from foldline.cli.output import escape, out, print_json
 from foldline.cli.report import gist, print_figures, print_text, print_view
 from foldline.cli.stored import known, with_store
-from foldline.core.log.codec import encode
+from foldline.core.log.codec import pretty
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Pruned, Said
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import Fold, Item, Made
@@ -60,7 +59,7 @@ def _show_entry(found: list[Entry], start: str, *, as_json: bool) -> None:
     if as_json:
         print_json(found[0])
     else:
-        print_text(msgspec.json.format(encode(found[0]), indent=2).decode(), out())
+        print_text(pretty(found[0]).decode(), out())
 
 
 def _show_view(items: list[Item], *, as_json: bool) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from foldline.core.log.log import digest
 from foldline.core.log.messages import Message, Usage
+from foldline.dialects.anthropic_write import OPENING
 from foldline.exports.base import Folding, Origin, Spoken, Writer, iso, line, part_key, uuid_of
 from foldline.exports.blocks import Block, Blocks
 from foldline.transcripts.injected import is_injected
@@ -53,6 +54,8 @@ class ClaudeCodeWriter(Writer):
             return
         at = self.clock.at(step.at)
         if message.role == "assistant":
+            if self._last is None:
+                yield self._opening(at)
             yield self._reply(
                 step, [{"type": "text", "text": content}] if isinstance(content, str) else content, at
             )
@@ -106,6 +109,12 @@ class ClaudeCodeWriter(Writer):
             self.losses.add("system messages became reminders")
             content = f"<system-reminder>\n{text}\n</system-reminder>"
             yield self._user(step, step.key, content, self.clock.at(step.at))
+
+    def _opening(self, at: float) -> bytes:
+        """A first line of the user's side, where a conversation begins with the model: its API wants one."""
+        self.losses.add("a first user message added")
+        uuid = uuid_of(digest(f"{self.session}:opening".encode()))
+        return self._line("user", uuid, at, message={"role": "user", "content": OPENING}, isMeta=True)
 
     def _reply(self, step: Spoken, content: list[Block], at: float) -> bytes:
         message = step.message

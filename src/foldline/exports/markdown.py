@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import msgspec
-
-from foldline.core.log.codec import encode
+from foldline.core.log.codec import pretty
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects.edits import applied
 from foldline.dialects.media import placeholder
@@ -103,7 +101,7 @@ class MarkdownWriter(Writer):
 def _arguments(call: ToolCall) -> str:
     if isinstance(call.arguments, str):
         return _fenced(call.arguments)
-    return _fenced(msgspec.json.format(encode(call.arguments), indent=2).decode(), "json")
+    return _fenced(pretty(call.arguments).decode(), "json")
 
 
 def _fenced(text: str, language: str = "") -> str:

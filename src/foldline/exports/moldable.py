@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
-from foldline.core.log.codec import encode
+from foldline.core.log.codec import pretty
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message
 from foldline.dialects import UI_MESSAGE, get
@@ -66,7 +64,7 @@ class MoldableWriter(Writer):
             "messages": rendered.messages,
             "compaction": self._state(step, before) if step is not None else None,
         }
-        yield msgspec.json.format(encode(conversation), indent=2) + b"\n"
+        yield pretty(conversation) + b"\n"
 
     def resume(self) -> tuple[str, str]:
         """Return the folder of a workspace's conversations, and where Moldable shows them."""

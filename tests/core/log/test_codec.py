@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.core.log.codec import decode, encode
+from foldline.core.log.codec import decode, encode, pretty
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -48,3 +48,8 @@ def test_bytes_become_base64_and_other_objects_are_refused():
 def test_what_is_not_json_raises_a_value_error(raw):
     with pytest.raises(ValueError):
         decode(raw)
+
+
+def test_json_for_people_holds_halves_of_characters():
+    assert pretty({"a": ["ä"]}) == '{\n  "a": [\n    "ä"\n  ]\n}'.encode()
+    assert decode(pretty({"a": "half \ud83d", "b": float("nan")})) == {"a": "half \ud83d", "b": None}

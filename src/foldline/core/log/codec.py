@@ -26,6 +26,14 @@ def encode(value: Any) -> bytes:
         return json.dumps(_finite(msgspec.to_builtins(value)), separators=(",", ":")).encode("ascii")
 
 
+def pretty(value: Any) -> bytes:
+    """Serialise a JSON-like value to be read by people: indented by two, without a line break at its end."""
+    try:
+        return msgspec.json.format(encode(value), indent=2)
+    except msgspec.DecodeError:  # half a character, which only JSON's escapes can write
+        return json.dumps(_finite(msgspec.to_builtins(value)), indent=2).encode("ascii")
+
+
 def _finite(value: Any) -> Any:
     """Return a value in which numbers that JSON does not have are null, as in the plain encoding."""
     if isinstance(value, float):
