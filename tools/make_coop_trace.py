@@ -64,9 +64,9 @@ TOOLS = [
 ]
 NOTE = (
     "Rebuilt from the table of baselines that coop published (turns 1 to 9, 4.25 M input tokens); the words are made "
-    "up. coop expected about 1.1 M: 22k tokens for every call. A view that is cut to 22k at the start of a turn "
-    "grows again inside the turn (turn 3 by 18k in thirteen calls), and the turns before the first compaction are "
-    "sent whole: counted call by call it is more."
+    "up. coop expected about 1.1 M in all: 22k for every call, without what a turn adds to itself (turn 3 grows by 18k "
+    "in its thirteen calls). A replay counts that growth, call by call; and it keeps less than 20k where 20k and a "
+    "summary do not both fit into context - 30k."
 )
 
 GATEWAY = "crates/coop-gateway/src/gateway.rs"

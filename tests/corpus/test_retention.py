@@ -77,9 +77,7 @@ def compared(reference, paths, most=10**9):
             if reference.total(past) > most:
                 continue
             budget = reference.total(past) // 10
-            views = [
-                reference.BASE[name](past, budget) for name in ("tail", "digest")
-            ]
+            views = [reference.BASE[name](past, budget) for name in ("tail", "digest")]
             expected = theirs(reference, past, future, views)
             for one, other in zip(ours(past, future, views, reference.COMMON), expected, strict=True):
                 assert one == [None if value is None else pytest.approx(value, abs=NEAR) for value in other]

@@ -20,8 +20,9 @@ from foldline.errors import FoldlineError
 COMMANDS = {
     "compact": "Fit a session file into a budget of tokens.",
     "inspect": "Show where a session's tokens are, and what is wrong with it.",
+    "replay": "Replay sessions under several policies, turn by turn.",
     "import": "Put a session file into the store.",
-    "export": "Write a stored session to a file.",
+    "export": "Write a session in the form of another tool.",
     "sessions": "List the stored sessions.",
     "show": "Show a stored session: history, view, boundaries.",
     "search": "Search what was said, folded messages included.",

@@ -13,14 +13,20 @@ from foldline.core.lab.retention import Scores, mean
 from foldline.core.log.messages import Usage
 from foldline.lab.retained import Cut
 
+MEASURES = tuple(name.replace("_", "-") for name in Scores.__struct_fields__)
+
 
 class PolicyReport(msgspec.Struct, frozen=True):
-    """A session under one policy: its turns, its totals, its retention (None where it was not measured)."""
+    """A session under one policy: its turns, its totals, its retention (None where it was not measured).
+
+    `rounds` is what survived when it was folded again and again, where that was asked for.
+    """
 
     policy: str
     turns: tuple[dict[str, Any], ...]
     totals: dict[str, Any]
     retention: dict[str, Any] | None = None
+    rounds: list[dict[str, Any]] | None = None
 
 
 class SessionReport(msgspec.Struct, frozen=True):
@@ -30,11 +36,40 @@ class SessionReport(msgspec.Struct, frozen=True):
     window: int
     policies: tuple[PolicyReport, ...]
     model: str | None = None
+    note: str = ""
     warnings: tuple[str, ...] = ()
 
 
+def as_json(reports: Sequence[SessionReport]) -> dict[str, Any]:
+    """Return the reports as `foldline replay --json` prints them; `rounds` is there only where it was asked for."""
+    return {
+        "sessions": [
+            {
+                "session": report.session,
+                "window": report.window,
+                "policies": [
+                    {
+                        "policy": one.policy,
+                        "turns": one.turns,
+                        "totals": one.totals,
+                        "retention": one.retention,
+                        **({"rounds": one.rounds} if one.rounds is not None else {}),
+                    }
+                    for one in report.policies
+                ],
+            }
+            for report in reports
+        ]
+    }
+
+
 def policy_report(
-    replay: Replay, price: Price | None, *, invalid: int = 0, cuts: Sequence[Cut] = ()
+    replay: Replay,
+    price: Price | None,
+    *,
+    invalid: int = 0,
+    cuts: Sequence[Cut] = (),
+    rounds: list[dict[str, Any]] | None = None,
 ) -> PolicyReport:
     """Return what came of a replay, prices in USD where the model's are known."""
     sums = replay.sums
@@ -60,7 +95,7 @@ def policy_report(
         "apart_tokens": replay.scale.apart_tokens,
     }
     turns = tuple(_turn(turn, price) for turn in replay.turns if turn.calls or turn.overflows)
-    return PolicyReport(replay.policy.name, turns, totals, _retention(cuts))
+    return PolicyReport(replay.policy.name, turns, totals, _retention(cuts), rounds)
 
 
 def usages(sent: int, read: int, output: int) -> tuple[Usage, Usage]:

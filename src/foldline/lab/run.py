@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +23,7 @@ from foldline.errors import FloorExceeded, InputError
 from foldline.executor import execute, run_sync
 from foldline.lab.report import PolicyReport, SessionReport, policy_report
 from foldline.lab.retained import Cut, Cuts
+from foldline.lab.rounds import decay
 from foldline.lab.source import Step, steps
 from foldline.stateless import apart, window_for
 from foldline.summarizers.offline import OfflineSummarizer
@@ -36,14 +36,16 @@ EVERY = 200  # messages between two reports of progress
 class Wanted(msgspec.Struct, frozen=True):
     """How to replay: the policies, the window (None: the file's, or its model's), and what to measure beside it.
 
-    `cuts` are shares of a session at which retention is measured, none to leave it out; `fills` keeps what
-    filled the window; `models` are a user's own limits and prices.
+    `cuts` are shares of a session at which retention is measured, none to leave it out; `rounds` how often the
+    session is folded again as it grows, 0 for never; `fills` keeps what filled the window; `models` are a user's
+    own limits and prices.
     """
 
     policies: tuple[Policy, ...]
     window: int | None = None
     model: str | None = None
     cuts: tuple[float, ...] = ()
+    rounds: int = 0
     fills: bool = False
     models: dict[str, dict[str, Any]] = {}
 
@@ -56,6 +58,7 @@ class Facts(msgspec.Struct):
     model: str | None = None
     dialect: str = "openai-chat"
     apart: Floor = Floor()
+    note: str = ""
 
 
 def replay_file(
@@ -65,7 +68,6 @@ def replay_file(
 
     Raises FormatError for what cannot be read, InputError for a file without messages.
     """
-    name = "standard input" if file == "-" else file
     facts = _facts(file, wanted, counter)
     cuts = Cuts.of(_steps(file, counter), wanted.cuts) if wanted.cuts else None
     running = Running(facts, wanted, counter, cuts)
@@ -74,9 +76,20 @@ def replay_file(
         if running.said % EVERY == 0:
             tick(running.said)
     if not running.said:
-        raise InputError(f"{name}: there is no message in it")
+        raise InputError(f"{file}: there is no message in it")
     warnings = [*running.warnings, *(cuts.warnings if cuts is not None else ())]
-    return SessionReport(name, facts.window.context, running.finish(), facts.model, tuple(warnings))
+    decayed = _decayed(file, facts, wanted, counter)
+    return SessionReport(
+        file, facts.window.context, running.finish(decayed), facts.model, facts.note, tuple(warnings)
+    )
+
+
+def _decayed(file: str, facts: Facts, wanted: Wanted, counter: Counter) -> dict[str, list[dict[str, Any]]]:
+    if not wanted.rounds:
+        return {}
+    entries = [step for step in _steps(file, counter) if isinstance(step, Said)]
+    folding = [policy for policy in wanted.policies if policy.enabled]
+    return decay(entries, folding, facts.window, apart=facts.apart, count=wanted.rounds, counter=counter)
 
 
 def _steps(file: str, counter: Counter) -> Iterator[Step]:
@@ -101,6 +114,7 @@ def _facts(file: str, wanted: Wanted, counter: Counter) -> Facts:
         model=model,
         dialect=told.get("dialect", "openai-chat"),
         apart=apart(told.get("system"), told.get("tools"), counter),
+        note=str(told.get("note") or ""),
     )
 
 
@@ -157,12 +171,18 @@ class Running:
             run.replay.settle(outcome, time.perf_counter() - started)
             run.check(self._facts.dialect)
 
-    def finish(self) -> tuple[PolicyReport, ...]:
-        """Return what came of each replay."""
+    def finish(self, rounds: Mapping[str, list[dict[str, Any]]]) -> tuple[PolicyReport, ...]:
+        """Return what came of each replay, with the rounds of its policy."""
         for run in self._runs:
             run.check(self._facts.dialect)
         return tuple(
-            policy_report(run.replay, self._facts.price, invalid=run.invalid, cuts=run.cuts)
+            policy_report(
+                run.replay,
+                self._facts.price,
+                invalid=run.invalid,
+                cuts=run.cuts,
+                rounds=rounds.get(run.replay.policy.name),
+            )
             for run in self._runs
         )
 
@@ -185,8 +205,3 @@ class _Run:
             codec = get(dialect)
             rendered = codec.render(native_items(view), whole=True)
             self.invalid += bool(codec.validate(rendered.messages, rendered.system))
-
-
-def is_file(path: str) -> bool:
-    """Whether a path names something that can be read as a session file."""
-    return path == "-" or Path(path).is_file()

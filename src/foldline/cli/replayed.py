@@ -1,0 +1,164 @@
+"""What a person reads about replays: a row a policy, a row a turn, the rounds of a decay."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+
+from foldline.cli.output import escape, row, rule, share, table
+from foldline.lab.report import MEASURES, PolicyReport, SessionReport
+
+TURNS = 40  # turns that are printed
+
+
+def print_session(report: SessionReport, console: Console) -> None:
+    """Print one session under all its policies."""
+    rule(console, escape(report.session))
+    model = f", priced as {escape(report.model)}" if report.model else ", prices not known"
+    console.print(f"window {report.window:,} tokens{model}", soft_wrap=True)
+    print_rows([(one.policy, one.totals, one.retention) for one in report.policies], console)
+    print_turns(report, console)
+    for one in report.policies:
+        if one.rounds is not None:
+            print_rounds(one.policy, one.rounds, console)
+    if report.note:
+        console.print(f"[dim]{escape(report.note)}[/]", soft_wrap=not console.is_terminal)
+
+
+def print_rows(rows: Sequence[tuple[str, dict[str, Any], dict[str, Any] | None]], console: Console) -> None:
+    """Print what each policy came to."""
+    money = any(totals["price"] is not None for _, totals, _ in rows)
+    scored = any(retention is not None for _, _, retention in rows)
+    made = table(
+        "=policy",
+        "#calls",
+        "#input tokens",
+        "#less",
+        *(("#USD", "#USD cached", "#summaries") if money else ()),
+        "#compactions",
+        "#prunes",
+        "#overflows",
+        "#invalid",
+        "#peak",
+        "#seconds",
+        *(f"#{name}" for name in MEASURES if scored),
+    )
+    most = max((totals["input_tokens"] for _, totals, _ in rows), default=0)
+    for name, totals, retention in rows:
+        prices = (totals["price"], totals["price_cached"], totals["price_summaries"])
+        row(
+            made,
+            name,
+            f"{totals['calls']:,}",
+            f"{totals['input_tokens']:,}",
+            share(most - totals["input_tokens"], most),
+            *((f"{price:,.2f}" if price is not None else "-" for price in prices) if money else ()),
+            f"{totals['compactions']:,}",
+            f"{totals['prunes']:,}",
+            f"{totals['overflows']:,}",
+            f"{totals['invalid_views']:,}",
+            f"{totals['peak']:,}",
+            f"{totals['compaction_seconds']:,.2f}",
+            *(_score((retention or {}).get(measure)) for measure in MEASURES if scored),
+        )
+    console.print(made, "")
+
+
+def _score(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def print_turns(report: SessionReport, console: Console) -> None:
+    """Print the context of each turn's first call; a mark says that a boundary was made in the turn."""
+    made = table("#turn", "#calls", *(f"#{one.policy}" for one in report.policies))
+    by_turn: defaultdict[int, dict[str, dict[str, Any]]] = defaultdict(dict)
+    for one in report.policies:
+        for turn in one.turns:
+            by_turn[turn["turn"]][one.policy] = turn
+    for number in sorted(by_turn)[:TURNS]:
+        turns = by_turn[number]
+        cells = [_baseline(turns.get(one.policy)) for one in report.policies]
+        row(made, str(number), f"{next(iter(turns.values()))['calls']:,}", *cells)
+    console.print(
+        "context of each turn's first call; v: a boundary in the turn, !: a request too large", soft_wrap=True
+    )
+    console.print(made)
+    if len(by_turn) > TURNS:
+        console.print(f"[dim]… {len(by_turn) - TURNS:,} more turns; --json has them all[/]")
+    console.print()
+
+
+def _baseline(turn: dict[str, Any] | None) -> str:
+    if turn is None:
+        return "-"
+    marks = ("v" if turn["boundaries"] else "") + ("!" if turn["overflows"] else "")
+    return f"{marks} {turn['baseline']:,}"
+
+
+def print_rounds(policy: str, rounds: Sequence[dict[str, Any]], console: Console) -> None:
+    """Print what survived each round of a decay."""
+    made = table(
+        "#round",
+        "#said",
+        "#view",
+        "#rules",
+        "#settings",
+        "#stale",
+        "#first names",
+        *(f"#{name}" for name in MEASURES),
+    )
+    for one in rounds:
+        retention: dict[str, Any] = one["retention"] or {}
+        row(
+            made,
+            str(one["round"]),
+            f"{one['said_tokens']:,}",
+            f"{one['view_tokens']:,}",
+            f"{one['rules']}/{one['rules_planted']}",
+            f"{one['settings']}/{one['settings_planted']}",
+            str(one["stale"]),
+            _score(one["first_names"]),
+            *(_score(retention.get(name)) for name in MEASURES),
+        )
+    console.print(
+        f"[bold]{escape(policy)}[/], folded again and again to a tenth of what was said", soft_wrap=True
+    )
+    console.print(made)
+    for one in rounds:
+        if "problem" in one:
+            console.print(f"[yellow]round {one['round']}:[/] {escape(one['problem'])}", soft_wrap=True)
+    console.print()
+
+
+def print_totals(reports: Sequence[SessionReport], console: Console) -> None:
+    """Print the sums over all sessions, and the mean of their retention."""
+    rule(console, f"{len(reports):,} sessions")
+    by_policy: dict[str, list[PolicyReport]] = {}
+    for report in reports:
+        for one in report.policies:
+            by_policy.setdefault(one.policy, []).append(one)
+    rows = [(name, _summed(found), _mean(found)) for name, found in by_policy.items()]
+    print_rows(rows, console)
+    console.print("retention: the mean over the sessions in which it could be measured", soft_wrap=True)
+
+
+def _summed(found: Sequence[PolicyReport]) -> dict[str, Any]:
+    sums: dict[str, Any] = {}
+    for name in found[0].totals:
+        known = [one.totals[name] for one in found if one.totals[name] is not None]
+        sums[name] = (max(known) if name == "peak" else sum(known)) if known else None
+    return sums
+
+
+def _mean(found: Sequence[PolicyReport]) -> dict[str, Any] | None:
+    scored = [one.retention for one in found if one.retention is not None]
+    if not scored:
+        return None
+    means: dict[str, Any] = {}
+    for name in MEASURES:
+        known = [retention[name] for retention in scored if retention[name] is not None]
+        means[name] = sum(known) / len(known) if known else None
+    return means

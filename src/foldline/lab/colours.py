@@ -1,0 +1,30 @@
+"""Colours that tell lines apart, also for eyes that see red and green alike (Okabe and Ito, 2008, and greys)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from foldline.lab.panels import Panel
+
+GREY = "#8a8f98"  # of `none`, which is there to compare with
+_PALETTE = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#e69f00",
+    "#56b4e9",
+    "#7a5cff",
+    "#a0522d",
+    "#b5a700",
+    "#334155",
+    "#e11d48",
+    "#64748b",
+)
+
+
+def colours(panels: Iterable[Panel]) -> dict[str, str]:
+    """Return a colour for every name of a line, the same in all panels."""
+    names = dict.fromkeys(line.name for panel in panels for line in panel.lines if line.name != "none")
+    found = {name: _PALETTE[index % len(_PALETTE)] for index, name in enumerate(names)}
+    return {**found, "none": GREY}

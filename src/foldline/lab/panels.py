@@ -1,0 +1,143 @@
+"""What is drawn, without how: panels of lines, stacked areas or bars."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import Literal
+
+import msgspec
+
+from foldline.core.measure.composition import Composition, Share
+from foldline.lab.report import PolicyReport, SessionReport
+
+_Values = Callable[[PolicyReport], tuple[float, ...]]
+
+MOST_BARS = 12
+FILLED_MOST = 3  # policies of which it is drawn what fills the window
+
+
+class Line(msgspec.Struct, frozen=True):
+    """Named values; `marks` are the indices at which a boundary was made."""
+
+    name: str
+    values: tuple[float, ...]
+    marks: tuple[int, ...] = ()
+
+
+class Panel(msgspec.Struct, frozen=True):
+    """One drawing: lines over `x`, areas stacked over `x`, or bars, one for each of `x`.
+
+    `limit` is a level that is not to be exceeded. The colour of lines of one name is the same in all panels.
+    """
+
+    title: str
+    unit: str
+    kind: Literal["lines", "areas", "bars"]
+    x: tuple[str, ...]
+    lines: tuple[Line, ...]
+    x_title: str = ""
+    limit: float | None = None
+
+
+def replay_panels(report: SessionReport) -> list[Panel]:
+    """Return the panels of a session's replays: context, tokens, price, and what fills the window."""
+    turns = sorted({turn["turn"] for one in report.policies for turn in one.turns})
+    x = tuple(str(turn) for turn in turns)
+    panels = [
+        _panel(
+            "Context at the first call of a turn",
+            "tokens",
+            x=x,
+            report=report,
+            values=_baselines,
+            limit=report.window,
+        ),
+        _panel("Input tokens, summed up", "tokens", x=x, report=report, values=_sum_of("input_tokens")),
+    ]
+    if all(one.totals["price"] is not None for one in report.policies):
+        panels += [
+            _panel("Price, summed up", "USD", x=x, report=report, values=_sum_of("price")),
+            _panel(
+                "Price with prompt caching, summed up",
+                "USD",
+                x=x,
+                report=report,
+                values=_sum_of("price_cached"),
+            ),
+        ]
+    filled = [one for one in report.policies if any(turn.get("fills") for turn in one.turns)]
+    return [*panels, *(_fills(one, turns, report.window) for one in _last(filled))]
+
+
+def _last(reports: Sequence[PolicyReport]) -> Sequence[PolicyReport]:
+    """Return the policies whose filling is drawn: those asked for last."""
+    return reports[-FILLED_MOST:]
+
+
+def _panel(
+    title: str,
+    unit: str,
+    *,
+    x: tuple[str, ...],
+    report: SessionReport,
+    values: _Values,
+    limit: float | None = None,
+) -> Panel:
+    lines = tuple(
+        Line(one.policy, values(one), tuple(i for i, turn in enumerate(one.turns) if turn["boundaries"]))
+        for one in report.policies
+    )
+    return Panel(title, unit, "lines", x, lines, "turn", limit)
+
+
+def _baselines(one: PolicyReport) -> tuple[float, ...]:
+    return tuple(float(turn["baseline"]) for turn in one.turns)
+
+
+def _sum_of(name: str) -> _Values:
+    def summed(one: PolicyReport) -> tuple[float, ...]:
+        return tuple(accumulate(float(turn[name]) for turn in one.turns))
+
+    return summed
+
+
+def _fills(one: PolicyReport, turns: Sequence[int], window: int) -> Panel:
+    filled = [turn.get("fills", {}) for turn in one.turns]
+    kinds = {kind: max(fills.get(kind, 0) for fills in filled) for fills in filled for kind in fills}
+    lines = tuple(
+        Line(kind, tuple(float(fills.get(kind, 0)) for fills in filled))
+        for kind in sorted(kinds, key=lambda kind: -kinds[kind])
+    )
+    title = f"What fills the window under {one.policy}"
+    return Panel(title, "tokens", "areas", tuple(str(turn) for turn in turns), lines, "turn", window)
+
+
+def composition_panels(found: Composition) -> list[Panel]:
+    """Return the panels of where a session's tokens are."""
+    turns = found.by_turn
+    growth = tuple(accumulate(float(turn.tokens) for turn in turns))
+    said = Line("said so far", growth)
+    over = Panel(
+        "Tokens said, summed up",
+        "tokens",
+        "lines",
+        tuple(str(t.index) for t in turns),
+        (said,),
+        "turn at message",
+    )
+    shares = (
+        ("by role", found.by_role),
+        ("by kind", found.by_kind),
+        ("by tool", found.by_tool),
+        ("by file", found.by_file),
+    )
+    return [*(_bars(title, rows) for title, rows in shares if rows), over]
+
+
+def _bars(title: str, rows: Sequence[Share]) -> Panel:
+    shown = rows[:MOST_BARS]
+    values = tuple(float(row.tokens) for row in shown)
+    return Panel(
+        f"Tokens {title}", "tokens", "bars", tuple(row.name for row in shown), (Line("tokens", values),)
+    )

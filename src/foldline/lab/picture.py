@@ -1,0 +1,79 @@
+"""Panels as a PNG, by matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from foldline.lab.colours import colours
+from foldline.lab.panels import Panel
+
+figures: Any = import_module("matplotlib.figure")
+tickers: Any = import_module("matplotlib.ticker")
+
+COLUMNS = 2
+WIDTH, HEIGHT, DPI = 7.4, 4.2, 110  # inches of a panel, dots an inch
+TICKS = 12
+LONGEST = 34  # characters of a bar's name
+
+
+def write_png(panels: Sequence[Panel], title: str, target: Path) -> None:
+    """Write panels as a picture; no display is needed."""
+    rows = -(-len(panels) // COLUMNS)
+    figure = figures.Figure(figsize=(WIDTH * COLUMNS, HEIGHT * rows + 0.8), layout="constrained")
+    figure.suptitle(title, fontsize=13)
+    axes = figure.subplots(rows, COLUMNS, squeeze=False).flatten()
+    known = colours(panels)
+    for panel, axis in zip(panels, axes, strict=False):
+        axis.set_title(panel.title, fontsize=11)
+        if panel.kind == "bars":
+            _bars(axis, panel, known)
+        else:
+            _over_turns(axis, panel, known)
+    for axis in axes[len(panels) :]:
+        axis.set_visible(False)
+    figure.savefig(target, dpi=DPI)
+
+
+def _bars(axis: Any, panel: Panel, known: dict[str, str]) -> None:
+    line = panel.lines[0]
+    names = [name if len(name) <= LONGEST else "…" + name[1 - LONGEST :] for name in panel.x]
+    places = range(len(names))
+    axis.barh(places, line.values, color=known[line.name])
+    axis.set_yticks(places, names, fontsize=8)
+    axis.invert_yaxis()
+    axis.set_xlabel(panel.unit)
+    axis.xaxis.set_major_formatter(tickers.FuncFormatter(_short))
+
+
+def _over_turns(axis: Any, panel: Panel, known: dict[str, str]) -> None:
+    places = list(range(len(panel.x)))
+    if panel.kind == "areas":
+        names = [line.name for line in panel.lines]
+        values = [line.values for line in panel.lines]
+        axis.stackplot(places, *values, labels=names, colors=[known[name] for name in names])
+    else:
+        for line in panel.lines:
+            axis.plot(places, line.values, color=known[line.name], label=line.name, linewidth=1.8)
+            marks = [index for index in line.marks if index < len(line.values)]
+            made = [line.values[index] for index in marks]
+            axis.scatter(marks, made, marker="v", s=45, color=known[line.name], zorder=3)
+    if panel.limit is not None:
+        axis.axhline(panel.limit, color="#b91c1c", linestyle="--", linewidth=1, label="window")
+    step = max(1, -(-len(places) // TICKS))
+    axis.set_xticks(places[::step], panel.x[::step])
+    axis.set_xlabel(panel.x_title)
+    axis.set_ylabel(panel.unit)
+    axis.set_ylim(bottom=0)
+    axis.yaxis.set_major_formatter(tickers.FuncFormatter(_short))
+    axis.grid(visible=True, axis="y", color="#e5e7eb")
+    axis.legend(fontsize=8, loc="upper left")
+
+
+def _short(value: float, _place: int) -> str:
+    """Return a tick's number: 20k, 1.5M, 0.25."""
+    if value >= 1_000_000:
+        return f"{value / 1_000_000:g}M"
+    return f"{value / 1_000:g}k" if value >= 1_000 else f"{value:g}"

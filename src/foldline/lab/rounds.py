@@ -1,0 +1,165 @@
+"""Decay: a session that grows is folded again and again, and after each fold it is looked what survives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+from foldline.core.decide.ask import Ask
+from foldline.core.decide.policy import Policy
+from foldline.core.lab.entities import Entity, Reading
+from foldline.core.lab.replay import active
+from foldline.core.lab.retention import Spoken, called, cut_at, demand, rendered, score, spoken
+from foldline.core.log.entries import Compacted, Pruned, Said
+from foldline.core.log.log import chained, said
+from foldline.core.log.messages import Message
+from foldline.core.measure.tokens import Counter, message_tokens
+from foldline.core.measure.window import Floor, Window
+from foldline.core.plan import plan
+from foldline.core.view import Fold, native_items
+from foldline.dialects.edits import applied
+from foldline.errors import FloorExceeded, InputError
+from foldline.executor import execute, run_sync
+from foldline.lab.planted import REPLACED, RULES, first_words, second_words
+from foldline.lab.report import shares
+from foldline.lab.retained import common_names
+from foldline.summarizers.offline import OfflineSummarizer
+
+SHARE = 0.1  # of all that was said so far, that a fold leaves
+LEAST_TARGET = 2_000  # tokens: standing rules may take a tenth of it
+CHANGE_AT = 2  # the round in which the settings are replaced
+LEAST_PIECES = 2  # messages of a piece
+
+
+class Grown(msgspec.Struct, frozen=True):
+    """A session in pieces, with what was planted; the first piece's addressed names are looked for to the end."""
+
+    pieces: list[list[Said]]
+    names: frozenset[Entity]
+
+
+def decay(
+    entries: Sequence[Said],
+    policies: Iterable[Policy],
+    window: Window,
+    *,
+    apart: Floor,
+    count: int,
+    counter: Counter,
+) -> dict[str, list[dict[str, Any]]]:
+    """Fold a session `count` times under each policy, to a tenth of what was said so far (2,000 at least), as it grows.
+
+    Returns what survived each round, by policy. Raises InputError for a session too short for so many pieces.
+    """
+    grown = _grown(entries, count, counter)
+    return {policy.name: _rounds(grown, policy, window, apart, counter) for policy in policies}
+
+
+def _grown(entries: Sequence[Said], count: int, counter: Counter) -> Grown:
+    """Cut a session into pieces where no call waits, and plant what is to survive."""
+    messages = [spoken(entry.message) for entry in entries]
+    places = [cut_at(messages, step / count) for step in range(1, count)]
+    bounds = [0, *sorted({place for place in places if place}), len(entries)]
+    if len(bounds) != count + 1 or any(b - a < LEAST_PIECES for a, b in pairwise(bounds)):
+        raise InputError(f"the session is too short for {count} rounds: it has {len(entries):,} messages")
+    lead = next(
+        (i for i, entry in enumerate(entries) if entry.message.role not in ("system", "developer")), 0
+    )
+    pieces: list[list[Message]] = [[entry.message for entry in entries[a:b]] for a, b in pairwise(bounds)]
+    pieces[0][lead:lead] = first_words()
+    if count >= CHANGE_AT:
+        pieces[CHANGE_AT - 1] += second_words()
+    calls = [call for message in pieces[0] for call in message.calls]
+    common = common_names()
+    names = (name for name, addressed in called(calls).items() if addressed and name.key not in common)
+    return Grown(_chained(pieces, counter), frozenset(names))
+
+
+def _chained(pieces: Sequence[Sequence[Message]], counter: Counter) -> list[list[Said]]:
+    parent, key, chains = None, "", list[list[Said]]()
+    for piece in pieces:
+        chain: list[Said] = []
+        for message in piece:
+            bare = msgspec.structs.replace(message, usage=None)
+            entry = said(bare, parent=parent, said_key=key, tokens=message_tokens(bare, counter))
+            parent, key = entry.id, entry.said_key
+            chain.append(entry)
+        chains.append(chain)
+    return chains
+
+
+def _rounds(
+    grown: Grown, policy: Policy, window: Window, apart: Floor, counter: Counter
+) -> list[dict[str, Any]]:
+    fold = Fold(counter=counter)
+    past: list[Spoken] = []
+    found: list[dict[str, Any]] = []
+    total = apart.total
+    for number, piece in enumerate(grown.pieces, 1):
+        for entry in piece:
+            fold.push(entry)
+            past.append(spoken(entry.message))
+            total += entry.tokens
+        target = max(int(total * SHARE), LEAST_TARGET)
+        ask = Ask(policy, window, "target", target=target, apart=apart, number=number)
+        fold, problem = _folded(fold, ask, counter)
+        future = [spoken(entry.message) for later in grown.pieces[number:] for entry in later]
+        text = _text(fold)
+        row = {
+            "round": number,
+            "said_tokens": total,
+            "target": target,
+            "view_tokens": apart.total + fold.tokens,
+            **({"problem": problem} if problem else {}),
+            **_planted(text, changed=number >= CHANGE_AT),
+            "first_names": _share(grown.names, text),
+        }
+        found.append({**row, "retention": _retention(past, future, text)})
+    return found
+
+
+def _folded(fold: Fold, ask: Ask, counter: Counter) -> tuple[Fold, str]:
+    """Return the fold after a compaction, and why there was none where there was none."""
+    try:
+        outcome = run_sync(execute(plan(fold, ask, counter), OfflineSummarizer(counter)))
+    except FloorExceeded as error:
+        return fold, str(error)
+    path = fold.entries()
+    if isinstance(outcome, Compacted):
+        boundary = chained(outcome, path[-1].id)
+        return Fold([*active(path, boundary), boundary], counter=counter), ""
+    if isinstance(outcome, Pruned):
+        return Fold([*path, chained(outcome, path[-1].id)], counter=counter), ""
+    return fold, outcome.why
+
+
+def _text(fold: Fold) -> str:
+    sent = (applied(message, edits) for message, edits in native_items(fold.view()))
+    return rendered(message for message in sent if message is not None)
+
+
+def _planted(text: str, *, changed: bool) -> dict[str, Any]:
+    """Count the rules that stand word for word, and the settings that are current or stale."""
+    current = [one.new if changed else one.old for one in REPLACED]
+    stale = [one for one in REPLACED if changed and one.old in text and one.new not in text]
+    return {
+        "rules": sum(rule in text for rule in RULES),
+        "rules_planted": len(RULES),
+        "settings": sum(sentence in text for sentence in current),
+        "settings_planted": len(REPLACED),
+        "stale": len(stale),
+    }
+
+
+def _share(names: frozenset[Entity], text: str) -> float | None:
+    reading = Reading(text, common_names())
+    return round(sum(reading.names(name) for name in names) / len(names), 4) if names else None
+
+
+def _retention(past: Sequence[Spoken], future: Sequence[Spoken], text: str) -> dict[str, float | None] | None:
+    """Score the view by what the rest of the session needs; None at its end, or where too little is needed."""
+    wanted = demand(past, future, common_names()) if future else None
+    return shares(score(wanted, text)) if wanted is not None and wanted.telling else None

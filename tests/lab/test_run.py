@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.cli.calling import EXAMPLES, SESSION, talk, work, write_lines
+from tests.support.talk import assistant, call, calls, tool, user
+
+from foldline.core.decide.policy import Policy
+from foldline.core.decide.presets import PRESETS, preset
+from foldline.core.log.entries import Said
+from foldline.core.measure.tokens import OFFLINE
+from foldline.errors import FormatError, InputError
+from foldline.lab.many import Failed, replay_many, session_files
+from foldline.lab.report import as_json
+from foldline.lab.run import WINDOW, Wanted, replay_file
+from foldline.lab.source import HELD_MOST, steps
+from foldline.transcripts import Heard, Warned
+
+NONE = Policy(name="none", enabled=False)
+COOP = EXAMPLES / "coop-trace.jsonl"
+BASELINES = [20_264, 22_565, 58_884, 77_702, 77_875, 78_703, 81_427, 89_910, 90_212]
+TEN = [rules for name, rules in PRESETS.items() if ":" not in name]
+
+
+@pytest.fixture
+def session(tmp_path):
+    return str(write_lines(tmp_path / "session.jsonl", work()))
+
+
+@pytest.fixture(scope="module")
+def trace():
+    """The published trace under every system, as the command line replays it."""
+    report = replay_file(str(COOP), Wanted((NONE, *TEN), cuts=(0.5, 0.75)))
+    return {one.policy: one for one in report.policies}, report
+
+
+# ---- the stream
+
+
+def heard(*messages):
+    return [Heard(message, line=line) for line, message in enumerate(messages, 1)]
+
+
+def roles(found):
+    return [step.message.role for step in found if isinstance(step, Said)]
+
+
+def test_a_late_result_goes_to_its_call():
+    found = list(
+        steps(heard(user(), calls("c1"), calls("c2"), tool("c2"), tool("c1"), assistant("done")), OFFLINE)
+    )
+    said = [step.message for step in found if isinstance(step, Said)]
+    assert [m.role for m in said] == ["user", "assistant", "tool", "assistant", "tool", "assistant"]
+    assert [m.results[0].call_id for m in said if m.results] == ["c1", "c2"]
+
+
+def test_a_result_that_nothing_called_for_is_told_with_its_line():
+    found = list(steps(heard(user(), tool("c9"), assistant("done")), OFFLINE))
+    assert roles(found) == ["user", "assistant"]
+    assert [step.line for step in found if isinstance(step, Warned)] == [2]
+
+
+def test_a_call_without_an_end_holds_back_only_so_many():
+    talking = heard(user(), calls("c1"), *(assistant(str(n)) for n in range(3 * HELD_MOST)))
+    stream = steps(iter(talking), OFFLINE)
+    assert roles([next(stream)]) == ["user"]
+    assert len(roles(stream)) == 3 * HELD_MOST + 1
+
+
+def test_entries_are_chained():
+    said = list(steps(heard(user(), assistant("a", call("c1")), tool("c1")), OFFLINE))
+    assert [step.parent for step in said] == [None, said[0].id, said[1].id]
+    assert all(step.tokens > 0 for step in said)
+
+
+# ---- one file
+
+
+def test_the_same_session_under_several_policies(session):
+    report = replay_file(session, Wanted((NONE, preset("pi"), preset("foldline")), window=6_000))
+    none, pi, own = report.policies
+    assert (none.totals["compactions"], none.totals["overflows"] > 0) == (0, True)
+    assert none.totals["calls"] == pi.totals["calls"] == own.totals["calls"]
+    for one in (pi, own):
+        assert one.totals["input_tokens"] < none.totals["input_tokens"]
+        assert one.totals["compactions"] + one.totals["prunes"] > 0
+        assert one.totals["invalid_views"] == 0
+    for one in report.policies:
+        for name in ("calls", "input_tokens", "output_tokens", "overflows"):
+            assert sum(turn[name] for turn in one.turns) == one.totals[name]
+        assert len(one.turns) == 8
+
+
+def test_prices_are_those_of_the_catalogue():
+    report = replay_file(str(SESSION), Wanted((NONE,), window=200_000))
+    totals = report.policies[0].totals
+    sent, read, output = totals["input_tokens"], totals["cache_read_tokens"], totals["output_tokens"]
+    assert report.model == "claude-sonnet-4-5"
+    assert totals["price"] == pytest.approx((sent * 3 + output * 15) / 1e6)
+    assert totals["price_cached"] == pytest.approx((read * 0.3 + (sent - read) * 3.75 + output * 15) / 1e6)
+    assert sum(t["price"] for t in report.policies[0].turns) == pytest.approx(totals["price"], abs=1e-4)
+
+
+def test_an_unknown_model_has_no_price_and_the_usual_window(session):
+    report = replay_file(session, Wanted((NONE,)))
+    assert report.window == WINDOW
+    assert report.policies[0].totals["price"] is None
+    named = replay_file(session, Wanted((NONE,), model="claude-opus-4-1"))
+    assert named.policies[0].totals["price"] > 0
+
+
+def test_the_window_comes_from_the_call_then_the_file_then_the_model(tmp_path):
+    said = [{"window": 9_000, "model": "gpt-5"}, *talk("one", "two")]
+    file = str(write_lines(tmp_path / "s.jsonl", said))
+    assert replay_file(file, Wanted((NONE,))).window == 9_000
+    assert replay_file(file, Wanted((NONE,), window=7_000)).window == 7_000
+    bare = str(write_lines(tmp_path / "t.jsonl", [{"model": "gpt-5"}, *talk("one", "two")]))
+    assert replay_file(bare, Wanted((NONE,))).window == 400_000
+
+
+def test_bad_input_is_told(tmp_path):
+    with pytest.raises(FormatError):
+        replay_file(str(tmp_path / "missing.jsonl"), Wanted((NONE,)))
+    empty = tmp_path / "empty.json"
+    empty.write_text("[]")
+    with pytest.raises(InputError, match="no message"):
+        replay_file(str(empty), Wanted((NONE,)))
+
+
+def test_json_has_the_keys_of_the_contract(session):
+    report = replay_file(session, Wanted((NONE, preset("foldline")), window=6_000, cuts=(0.5,)))
+    found = as_json([report])
+    assert set(found) == {"sessions"}
+    assert set(found["sessions"][0]) == {"session", "window", "policies"}
+    for one in found["sessions"][0]["policies"]:
+        assert set(one) == {"policy", "turns", "totals", "retention"}
+        assert {"turn", "calls", "baseline", "input_tokens", "boundaries"} <= set(one["turns"][0])
+
+
+def test_progress_is_told(session):
+    told = []
+    replay_file(str(SESSION), Wanted((NONE,)), told.append)
+    assert told == sorted(told)
+
+
+# ---- many files
+
+
+def test_many_files_keep_their_order_and_a_bad_one_stops_nothing(tmp_path):
+    names = [str(write_lines(tmp_path / f"s{n}.jsonl", work(n + 1))) for n in range(3)]
+    bad = tmp_path / "bad.jsonl"
+    bad.write_bytes(b"\x00\x01")
+    told = []
+    found = replay_many([names[0], str(bad), *names[1:]], Wanted((NONE,)), 2, told.append)
+    assert [isinstance(one, Failed) for one in found] == [False, True, False, False]
+    assert [one.session for one in found] == [names[0], str(bad), *names[1:]]
+    assert told == [1, 2, 3, 4]
+
+
+def test_a_folder_stands_for_its_session_files(tmp_path):
+    inner = tmp_path / "project" / "deep"
+    inner.mkdir(parents=True)
+    write_lines(inner / "b.jsonl", talk("one"))
+    write_lines(tmp_path / "project" / "a.json", talk("one"))
+    (inner / "notes.txt").write_text("no session")
+    found = session_files([str(tmp_path / "project"), "x.jsonl"])
+    assert [name.rpartition("/")[2] for name in found] == ["a.json", "b.jsonl", "x.jsonl"]
+    (tmp_path / "bare").mkdir()
+    with pytest.raises(InputError, match="no session file"):
+        session_files([str(tmp_path / "bare")])
+
+
+# ---- the published trace
+
+
+def test_the_trace_is_the_published_one(trace):
+    none = trace[0]["none"]
+    assert [turn["baseline"] for turn in none.turns] == BASELINES
+    assert none.turns[2]["calls"] == 13
+    assert 76_000 <= none.turns[2]["peak"] < 78_000
+    assert none.totals["input_tokens"] == pytest.approx(4_250_000, rel=0.001)
+    assert none.totals["price"] == pytest.approx(65, abs=1)
+
+
+def test_the_window_is_the_one_at_which_coop_does_what_it_published(trace):
+    by_policy, report = trace
+    assert report.window == json.loads(COOP.read_text().partition("\n")[0])["window"] == 52_500
+    turns = by_policy["coop"].turns
+    assert [turn["turn"] for turn in turns if turn["boundaries"]][:2] == [3, 4]
+    assert [turn["baseline"] for turn in turns[:2]] == BASELINES[:2]
+    assert all(turn["baseline"] <= 22_600 for turn in turns[2:])
+    assert all(mark["call"] == 1 for turn in turns for mark in turn["boundaries"])
+    assert by_policy["coop"].totals["overflows"] == 0
+    assert by_policy["coop"].totals["input_tokens"] <= 1_500_000
+    assert "1.1 M" in report.note
+
+
+def test_foldline_sends_at_least_seventy_percent_less_and_forgets_no_more_than_any_preset(trace):
+    by_policy = trace[0]
+    sent = {name: one.totals["input_tokens"] for name, one in by_policy.items()}
+    assert sent["foldline"] <= 0.3 * sent["none"]
+    own = by_policy["foldline"].retention
+    for name, one in by_policy.items():
+        for measure in ("handle", "far", "far-bound", "far-rare", "steps"):
+            assert own[measure] >= one.retention[measure], (name, measure)
+    assert all(cut["fits"] for cut in own["cuts"])
+    assert len(own["cuts"]) == 2
+
+
+def test_every_view_of_the_trace_is_valid(trace):
+    assert {
+        name: one.totals["invalid_views"] for name, one in trace[0].items() if one.totals["invalid_views"]
+    } == {}
