@@ -52,12 +52,11 @@ def test_a_record_that_prose_repeats_is_not_quoted_and_one_that_it_does_not_is()
 
 
 def test_what_was_met_without_a_reason_has_the_request_as_one():
-    listing = ToolResult("c", (Text("src/bank/importer.py\nsrc/bank/exporter.py"),))
+    shown = ToolResult("c", (Text("retry_limit = 5 attempts before giving up"),))
     entries = [
         Said("u", None, Message("user", (Text("Please mend the nightly importer of bank files."),)), ""),
-        Said("a", None, Message("assistant", (ToolCall("c", "bash", {"command": "ls -R src"}),)), ""),
-        Said("r", None, Message("tool", (listing,)), ""),
+        Said("a", None, Message("assistant", (ToolCall("c", "read", {"path": "src/bank.py"}),)), ""),
+        Said("r", None, Message("tool", (shown,)), ""),
     ]
-    listed = [excerpt for excerpt in collect(entries).excerpts if excerpt.kind == "listing"]
-    assert listed
-    assert {excerpt.topic for excerpt in listed} == {"asked: Please mend the nightly importer of bank files."}
+    quoted = [excerpt for excerpt in collect(entries).excerpts if excerpt.kind == "line"]
+    assert [excerpt.note for excerpt in quoted] == ["asked: Please mend the nightly importer of bank files."]

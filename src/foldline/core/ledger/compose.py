@@ -323,7 +323,10 @@ def _write(sheet: _Sheet, picked: Sequence[Excerpt], files: Sequence[FileFact], 
     critical = sheet.parts["## Critical Context"]
     asked = [excerpt for excerpt in picked if KIND_GROUPS.get(excerpt.kind) == "asked"]
     for topic, group in layout.by_topic(asked, in_order=True).items():
-        sheet.parts["## Goal"].extend(_asked(topic, group))
+        sheet.parts["## Goal"].extend(_asked("Asked", topic, group))
+    told = [excerpt for excerpt in picked if excerpt.kind == "told"]
+    for topic, group in layout.by_topic(told, in_order=True).items():
+        critical.extend(_asked("Noted earlier", topic, group))
     for topic, group in layout.by_topic(picked).items():
         kinds = {
             kind: [excerpt for excerpt in group if KIND_GROUPS.get(excerpt.kind, "") == kind]
@@ -343,14 +346,15 @@ def _write(sheet: _Sheet, picked: Sequence[Excerpt], files: Sequence[FileFact], 
             critical.extend("- " + layout.item(excerpt) for excerpt in rest)
 
 
-GROUPS = ("asked", "listing", "used", "")
-KIND_GROUPS = {"asked": "asked", "told": "asked", "listing": "listing", "ran": "used", "searched": "used"}
+GROUPS = ("asked", "told", "listing", "used", "")
+KIND_GROUPS = {"asked": "asked", "told": "told", "listing": "listing", "ran": "used", "searched": "used"}
 
 
-def _asked(topic: str, group: Sequence[Excerpt]) -> list[str]:
+def _asked(label: str, topic: str, group: Sequence[Excerpt]) -> list[str]:
+    """Write the user's words, or what a program put beside them, under the heading that they stood below."""
     if not topic:
-        return [f"- Asked: {layout.item(excerpt)}" for excerpt in group]
-    return [f'- Asked under "{topic}":', *(f"  - {layout.item(excerpt)}" for excerpt in group)]
+        return [f"- {label}: {layout.item(excerpt)}" for excerpt in group]
+    return [f'- {label} under "{topic}":', *(f"  - {layout.item(excerpt)}" for excerpt in group)]
 
 
 def _few(requests: Sequence[RequestFact]) -> tuple[RequestFact, ...]:

@@ -35,7 +35,7 @@ _ACTOR = re.compile(
     re.IGNORECASE,
 )
 _NOT_A_CHOICE = re.compile(
-    r"\bas (?:decided|discussed|agreed|planned|before)\b|[?:]\W*$|\bfor now\b|\b(?:skill|subagent|todowrite|the \w+ (?:tool|agent))\b|\bI wonder\b|^\W*(?:now|let me|first|next)\b|^\W*(?:should (?:I|we)|do you|would you|if you|could|maybe|perhaps|option \w)\b|\bor should\b|"
+    r"\bas (?:decided|discussed|agreed|planned|before)\b|^\W*I['’]m \w+ing\b|[?:]\W*$|\bfor now\b|\b(?:skill|subagent|todowrite|the \w+ (?:tool|agent))\b|\bI wonder\b|^\W*(?:now|let me|first|next)\b|^\W*(?:should (?:I|we)|do you|would you|if you|could|maybe|perhaps|option \w)\b|\bor should\b|"
     r"\bwould you (?:like|prefer)\b|^\W*(?:\d+[:→]|[+>|])",
     re.IGNORECASE,
 )

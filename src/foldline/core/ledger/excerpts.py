@@ -27,7 +27,7 @@ QUOTED_WORTH = 0.02  # or the worth of a name in it
 LEAST_WORTH = 0.002
 
 # How well each kind of passage tells a reader what a name is: a sentence better than a line of code.
-_TELLING = {"hit": 0.9, "line": 0.8, "listing": 0.8}
+_TELLING = {"hit": 0.9, "line": 0.8, "listing": 0.95}
 NAMED = 0.6  # of a name's worth, what naming it brings; the rest is for words that say what it is about
 
 

@@ -29,6 +29,9 @@ _NOISE = re.compile(
     r"|[\W\d_]*$",
     re.IGNORECASE,
 )
+_TAGGED = re.compile(
+    r"<(/?)(?:command-\w+|INSTRUCTIONS|environment_context|cwd|timezone|current_date|shell|system-reminder)>"
+)
 _ADDRESS = re.compile(r"<[\w.]+ object at 0x[0-9a-f]{6,}>")
 _PAIR = re.compile(r"\"[\w-]{1,40}\"\s*:")
 _HEREDOC = re.compile(r"<<-?\s*['\"]?[A-Za-z_]\w*['\"]?")
@@ -61,6 +64,8 @@ def quiet(passages: Sequence[Passage]) -> list[Passage]:
     for passage in passages:
         if passage.kind == "asked" and passage.order != asked[1] and len(words(passage.text)) > 1:
             asked = (clip(passage.text.replace("`", "'"), REQUEST), passage.order)
+        if passage.kind in ("asked", "told") and _TAGGED.search(passage.text):
+            continue
         if passage.kind not in ("line", "hit") or not (is_noise(passage.text) or _stated(passage, said)):
             found.append(_reasoned(_short(passage), asked[0]))
     return found
@@ -68,8 +73,6 @@ def quiet(passages: Sequence[Passage]) -> list[Passage]:
 
 def _reasoned(passage: Passage, request: str) -> Passage:
     """Return a passage that was met without a reason with the request as its reason."""
-    if request and passage.kind == "listing" and not passage.topic:
-        return msgspec.structs.replace(passage, topic=f"{ASKED}{request}")
     if request and passage.kind in ("line", "hit", "outline") and not passage.note:
         return msgspec.structs.replace(passage, note=f"{ASKED}{request}")
     return passage

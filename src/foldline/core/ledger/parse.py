@@ -65,7 +65,7 @@ def parse(text: str) -> Ledger:
         open=tuple(_open(parts)),
         reports=tuple(ReportFact(_plain(item[0]), "") for item in done if _is_report(item)),
         excerpts=(
-            *_asked(goal),
+            *_asked([*goal, *context]),
             *_excerpts([item for item in done if not _is_report(item)]),
             *_excerpts(context),
         ),
@@ -233,6 +233,8 @@ def _excerpts(items: list[list[str]]) -> Iterator[Excerpt]:
     for rank, item in enumerate(items):
         line = item[0]
         if _COMMAND.match(line) or _VALUE.match(line) or line.startswith(FIXED):
+            continue
+        if _UNDER.match(line) or _ALONE.match(line):
             continue
         listing, file, uses = _LISTING.match(line), _FILE.match(line), _USES.match(line)
         if listing:

@@ -19,14 +19,15 @@ SAME = 0.6  # share of common words, numbers left out, from which a later report
 _STATE = (
     r"(?:done|fixed|green|complete[d]?|finished|in place|on hold|live|ready|merged|committed|pushed|deployed|"
     r"saved|scheduled|booked|updated|untouched|up to date|gone|clean|working|resolved|passing|installed|"
-    r"\w{3,}ed|sent|set|built|written|running)"
+    r"(?:re|un)?(?:added|removed|created|deleted|renamed|replaced|moved|closed|cancelled|credited|confirmed|approved|booked|wired|"
+    r"implemented|reverted|restored|applied|migrated|published|shipped|covered|refused|started|stopped)|sent|written|running)"
 )
 _REPORT = re.compile(
     r"^\W*(?:done|fixed|saved|committed|green|added|created|updated|removed|implemented|renamed|merged|pushed|deployed|"
     r"replaced|moved|wrote|refactored|cleaned|finished|completed|deleted|installed|reverted|resolved|sent|booked|"
     r"scheduled|filed|all (?:green|done|set)|everything (?:is|works|passes|keeps|builds)|settled|success)\b"
     rf"|\b(?:is|are|it's|that's|everything's) (?:now |all |both |also |already )*{_STATE}\b(?! by\b)|\b(?:has|have|had) (?:now |all |also )*been {_STATE}"
-    r"|\b(?:was|were) (?:now |all |also )*\w{3,}ed\b"
+    rf"|\b(?:was|were) (?:now |all |also )*{_STATE}\b|\b(?:is|are) (?:now|all|both|already) \w{{3,}}ed\b|\b(?:is|are) \w{{3,}}ed\b[^.]{{0,40}}\bnow\b"
     r"|\b(?:all|both|every|\d+(?: of \d+)?|six|five|four|three|two)\b[^.,;]{0,40}\b(?:pass(?:es|ed)?|succeed(?:ed|s)?|work(?:s|ed)?)\b"
     r"|\bI(?:'ve| have)(?: now| also| already)? \w+(?:ed|t|n|de)\b|\bI (?:have )?(?:also |now )?(?:added|changed|fixed|moved|"
     r"created|updated|removed|replaced|renamed|wrote|implemented|committed|made|split|merged|saved|sent|filed|set)\b"
@@ -39,7 +40,7 @@ _REPORT = re.compile(
     re.IGNORECASE,
 )
 _NOT_A_REPORT = re.compile(
-    r"[?？:：]\W*$|^\W*(?:here(?:'s| is| are)?|the (?:todo )?list|an?|from|there|now|next|first|then|let me|let's|before|if|when|once|should|could|maybe|perhaps|because|since|while|"
+    r"[?？:：]\W*$|^\W*(?:here(?:'s| is| are)?|line|why|ok so|good|great|yes|no|i'm|we're|the (?:todo )?list|an?|from|there|now|next|first|then|let me|let's|before|if|when|once|should|could|maybe|perhaps|because|since|while|"
     r"so,? |but|found|i see|i think|looks like|it seems|to |for |still)\b|\b(?:I'll|I will|I'm going|we'll|will be|would be|should be|"
     r"can pass|deferred|restricted|could be|must be|may be|might|to be|let me|need(?:s|ed)? to|want(?:s|ed)? to|not yet|still (?:open|fail|need|miss)|"
     r"is not|isn't|are not|aren't|wasn't|supposed|expected to|going to|has to|have to|unless|whether)\b",
@@ -54,6 +55,7 @@ _WORD = re.compile(r"[A-Za-zÀ-ÿ_][\w./-]*\w|[\u3040-\u30ff\u4e00-\u9fff\uac00-
 
 def is_report(sentence: str) -> bool:
     """Whether a sentence of the assistant's reports something as done, or the state that things are in."""
+    sentence = sentence.replace("’", "'")
     return (
         8 <= len(sentence) <= LONGEST
         and not sentence.startswith(("|", "#", ">"))

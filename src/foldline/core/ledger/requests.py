@@ -15,9 +15,9 @@ QUESTION = 240  # characters of the assistant's question that an answer is kept 
 
 _BARE = re.compile(
     r"\W*(?:(?:continue|yes|y|yep|yeah|yup|ok(?:ay)?|k|go|go on|go ahead|proceed|resume|sure|thanks?|thank you|"
-    r"please|do it|no|nope|n|next|good|great|perfect|nice|cool|lgtm|hi|hello|hey|test|ping|exit|quit|"
+    r"please|do it|do that|please do|go for it|sounds good|looks good|that'?s fine|works for me|agreed|correct|run it|yo|ls|are you sure|no|nope|n|next|good|great|perfect|nice|cool|lgtm|hi|hello|hey|test|ping|exit|quit|"
     r"ja|nein|weiter|danke|bitte|gut|oui|non|merci|continuez?|vas-y|s[ií]|gracias|sigue|contin[uú]a|sim|não|"
-    r"继续|好的?|是的?|可以|对|続けて|はい|네|계속|да|нет|продолжай|[\d.])(?!\w)[\s,.!。！]*){1,6}\Z",
+    r"继续|好的?|是的?|可以|对|続けて|はい|네|계속|да|нет|продолжай|[\d.])(?!\w)[\s,.!?。！？]*){1,6}\Z",
     re.IGNORECASE,
 )
 _COMMAND = re.compile(r"\s*(?:/[a-z][\w:-]*(?:\s+[\w.:-]{1,24})?|<([\w-]+)>[^<]*</\1>)\s*\Z", re.IGNORECASE)
