@@ -185,6 +185,8 @@ def open_in_claude_code(raw: bytes, *, rising: bool = True) -> list[dict[str, An
         _claude_line(row)
     if rising:
         times_rise([row["timestamp"] for row in lines])
+    if not lines:
+        return []
     known = _claude_tree(lines)
     for row in lines:
         if "sourceToolAssistantUUID" in row:
@@ -324,7 +326,7 @@ def _codex_pairs(history: list[dict[str, Any]]) -> None:
     """Each output answers a call before it, of its own kind; Codex itself answers calls without an output."""
     waiting: dict[str, str] = {}
     for item in history:
-        if item["type"] in ("function_call", "custom_tool_call"):
+        if item["type"].endswith("_call") and "call_id" in item:
             waiting[item["call_id"]] = f"{item['type']}_output"
         elif item["type"].endswith("_call_output"):
             assert waiting.pop(item["call_id"]) == item["type"]

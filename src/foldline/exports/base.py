@@ -85,11 +85,14 @@ class Writer:
     """Writes one session in one format, piece by piece; a format is a subclass.
 
     `own_boundaries` says that the format has a form for boundaries; elsewhere a view's checkpoint is a message.
-    `quotes` says that its boundaries hold the older messages that they quote.
+    `quotes` says that its boundaries hold the older messages that they quote, `stepwise` that a message of it
+    never holds the results of its own calls, `joins` that the calls which results answer must stand in one reply.
     """
 
     own_boundaries: ClassVar[bool] = True
     quotes: ClassVar[bool] = False
+    stepwise: ClassVar[bool] = False
+    joins: ClassVar[bool] = False
 
     def __init__(self, origin: Origin, session: str) -> None:
         self.origin = origin

@@ -6,7 +6,7 @@ Facts: recorded files of versions 2.1.22 to 2.1.39, and what is public about how
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from foldline.core.log.log import digest
 from foldline.core.log.messages import Message, Usage
@@ -23,6 +23,9 @@ _OWN_SUMMARY = "This session is being continued"
 
 class ClaudeCodeWriter(Writer):
     """Writes lines that Claude Code resumes."""
+
+    stepwise: ClassVar[bool] = True
+    joins: ClassVar[bool] = True
 
     def __init__(self, origin: Origin, session: str) -> None:
         super().__init__(origin, session)

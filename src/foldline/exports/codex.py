@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Opaque, Usage
 from foldline.dialects import get
 from foldline.dialects.values import OPENAI_RESPONSES
@@ -29,6 +30,7 @@ class CodexWriter(Writer):
     """Writes lines that Codex resumes. Items that a boundary kept are held until it comes, no others."""
 
     quotes: ClassVar[bool] = True
+    stepwise: ClassVar[bool] = True
 
     def __init__(self, origin: Origin, session: str) -> None:
         super().__init__(origin, session)
@@ -38,7 +40,9 @@ class CodexWriter(Writer):
         self._sealed = 0  # messages to come that stand in the boundary before them
         self._held: dict[str, list[Item]] = {}  # first kept key -> the items from it on
         self._quotes: dict[str, list[Item]] = {}
-        self._custom: set[str] = set()  # calls of the custom kind without an output yet
+        self._reply: tuple[Message, tuple[Edit, ...]] | None = (
+            None  # the newest one, whose calls results answer
+        )
 
     def begin(self) -> Iterator[bytes]:
         """Yield the header."""
@@ -125,20 +129,21 @@ class CodexWriter(Writer):
         for warning in rendered.warnings:
             kind, _, count = warning.rpartition(" (")
             self.losses.add(kind, int(count.rstrip(")")))
-        items: list[Item] = [{**item, "type": item.get("type", "message")} for item in rendered.messages]
+        if message.role == "assistant":
+            self._reply = message, step.edits
+        items: list[Item] = [
+            {**item, "type": item.get("type", "message")} for item in self._outputs(step, native)
+        ]
         unclear = message.injected and not is_injected(message.text)
-        return [self._codex_form(self._paired(item), unclear=unclear) for item in items]
+        return [self._codex_form(item, unclear=unclear) for item in items]
 
-    def _paired(self, item: Item) -> Item:
-        """An output of the kind of its call: a message rendered by itself does not know that."""
-        call = str(item.get("call_id"))
-        if item["type"] == "custom_tool_call":
-            self._custom.add(call)
-        elif item["type"] == "function_call_output" and call in self._custom:
-            item = {**item, "type": "custom_tool_call_output"}
-        if item["type"] == "custom_tool_call_output":
-            self._custom.discard(call)
-        return item
+    def _outputs(self, step: Spoken, native: bool) -> list[Any]:
+        """The items of results of another dialect: of the kinds of their calls, which stand in the reply before."""
+        pair = (step.message, step.edits)
+        if native or not step.message.results or self._reply is None:
+            return get(OPENAI_RESPONSES).render([pair]).messages
+        before = len(get(OPENAI_RESPONSES).render([self._reply]).messages)
+        return get(OPENAI_RESPONSES).render([self._reply, pair]).messages[before:]
 
     def _codex_form(self, item: Item, *, unclear: bool) -> Item:
         """A message with a list of content, as Codex writes it; what a program said is the developer's."""

@@ -6,7 +6,7 @@ Facts: recorded exports of version 1.4.3, and what OpenCode's source says of ids
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from foldline.core.log.codec import encode
 from foldline.core.log.log import digest
@@ -41,6 +41,9 @@ Block = dict[str, Any]
 
 class OpenCodeWriter(Writer):
     """Writes one document, message by message; a reply is held until its results have come."""
+
+    stepwise: ClassVar[bool] = True
+    joins: ClassVar[bool] = True
 
     def __init__(self, origin: Origin, session: str) -> None:
         super().__init__(origin, session)

@@ -6,7 +6,7 @@ Facts: the session format that pi documents and the rules by which its session m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from foldline.core.log.log import digest
 from foldline.core.log.messages import (
@@ -35,6 +35,9 @@ Block = dict[str, Any]
 
 class PiWriter(Writer):
     """Writes entries that pi opens with `pi --session FILE`."""
+
+    stepwise: ClassVar[bool] = True
+    joins: ClassVar[bool] = True
 
     def __init__(self, origin: Origin, session: str) -> None:
         super().__init__(origin, session)

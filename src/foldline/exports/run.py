@@ -11,9 +11,9 @@ import msgspec
 
 from foldline.core.log.entries import Entry
 from foldline.dialects.values import Losses
-from foldline.exports.base import RESULT_CAP, Folding, Origin, Step, Writer
+from foldline.exports.base import RESULT_CAP, Folding, Origin, Spoken, Step, Writer
 from foldline.exports.formats import writer_of
-from foldline.exports.steps import Survey, view, whole
+from foldline.exports.steps import Survey, joined, stepwise, view, whole
 from foldline.stores.base import Store
 
 Out = Callable[[bytes], object]
@@ -105,6 +105,7 @@ class _Export:
         self._survey = survey
         self.writer: Writer = make(origin, origin.uuid(wish.form, survey.leaf))
         self.losses: Losses = self.writer.losses
+        self._held: Spoken | None = None
 
     def whole(self, entries: Iterable[Entry]) -> Iterator[Step]:
         """Yield the steps of entries as they were said."""
@@ -122,7 +123,28 @@ class _Export:
     def steps(self, steps: Iterable[Step]) -> Iterator[bytes]:
         """Yield what the steps are written as."""
         for step in steps:
-            yield from self.writer.fold(step) if isinstance(step, Folding) else self.writer.say(step)
+            if isinstance(step, Folding):
+                yield from self._release()
+                yield from self.writer.fold(step)
+                continue
+            for said in stepwise(step) if self.writer.stepwise else [step]:
+                yield from self._say(said)
+
+    def _say(self, step: Spoken) -> Iterator[bytes]:
+        """Yield a message, or hold a reply that the next one may belong to."""
+        both = joined(self._held, step) if self._held is not None else None
+        if both is None:
+            yield from self._release()
+        if self.writer.joins and step.message.calls:
+            self._held = both or step
+        else:
+            self._held = None
+            yield from self.writer.say(both or step)
+
+    def _release(self) -> Iterator[bytes]:
+        held, self._held = self._held, None
+        if held is not None:
+            yield from self.writer.say(held)
 
     @staticmethod
     def put(pieces: Iterable[bytes], out: Out) -> None:
@@ -132,6 +154,7 @@ class _Export:
 
     def finish(self, out: Out) -> Told:
         """Write the end and say what was written."""
+        self.put(self._release(), out)
         self.put(self.writer.end(), out)
         resume = self.writer.resume()
         place, command = resume if resume is not None else (None, None)

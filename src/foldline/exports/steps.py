@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Pruned, Said
 from foldline.core.log.log import digest
 from foldline.core.log.messages import Message, Text
+from foldline.core.log.steps import is_step, own_results
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import Fold, Kept, Made
+from foldline.dialects.edits import applied
+from foldline.dialects.steps import apart
 from foldline.dialects.values import Losses
 from foldline.exports.base import Folding, Spoken, Step
 
@@ -95,6 +100,41 @@ def view(entries: Sequence[Entry], losses: Losses, *, own_boundaries: bool) -> I
         else:
             key = digest(f"{item.source}:{item.kind}:{number}".encode())
             yield Spoken(key, item.message, kind=item.kind)
+
+
+def stepwise(step: Spoken) -> list[Spoken]:
+    """Split a turn that is one message (calls, their results, words, ...) into what was said step by step.
+
+    Marks of where a step begins are left out; the usage of the turn goes with its last reply.
+    """
+    message = step.message
+    if not own_results(message):
+        return [step]
+    kept = applied(message, step.edits)
+    pieces = apart(kept) if kept is not None else []
+    last = max((n for n, piece in enumerate(pieces) if piece.role == "assistant"), default=-1)
+    found: list[Spoken] = []
+    for number, piece in enumerate(pieces):
+        usage = piece.usage if number == last else None
+        parts = tuple(part for part in piece.parts if not is_step(part))
+        key = step.key if not found else digest(f"{step.key}/{number}".encode())
+        said = msgspec.structs.replace(piece, parts=parts, usage=usage)
+        if parts:
+            found.append(msgspec.structs.replace(step, key=key, message=said, edits=()))
+    return found
+
+
+def joined(first: Spoken, second: Spoken) -> Spoken | None:
+    """Join two replies in a row of which the first still waits for results; None where they stand apart.
+
+    Some dialects tell each call by itself before any result.
+    """
+    if first.message.role != "assistant" or second.message.role != "assistant" or not first.message.calls:
+        return None
+    both = [applied(step.message, step.edits) for step in (first, second)]
+    parts = tuple(part for message in both if message is not None for part in message.parts)
+    message = msgspec.structs.replace(second.message, parts=parts, native=None)
+    return msgspec.structs.replace(second, key=first.key, message=message, edits=())
 
 
 def _boundary_first(items: Sequence[Kept | Made], losses: Losses) -> list[Kept | Made]:
