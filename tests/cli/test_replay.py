@@ -120,3 +120,13 @@ def test_a_short_session_has_no_retention(foldline, tmp_path):
     short = write_lines(tmp_path / "short.jsonl", talk("one", "two", "three", "four"))
     done = foldline("replay", short, "--json")
     assert done.json["sessions"][0]["policies"][0]["retention"] is None
+
+
+def test_inspect_draws_where_the_tokens_are(foldline, tmp_path):
+    page, picture = tmp_path / "session.html", tmp_path / "session.png"
+    done = foldline("inspect", EXAMPLES / "session.jsonl", "--plot", page, "--plot", picture)
+    assert done.code == 0
+    assert f"wrote {page}" in done.err
+    assert "Tokens by tool" in page.read_text(encoding="utf-8")
+    assert picture.read_bytes()[1:4] == b"PNG"
+    assert foldline("inspect", EXAMPLES / "session.jsonl", "--plot", tmp_path / "x.gif").code == 2

@@ -18,7 +18,7 @@ from foldline.cli.common import (
     policy_options,
     shown_name,
 )
-from foldline.cli.output import escape, out, print_json, progress, row, share, table, warn
+from foldline.cli.output import escape, out, print_json, progress, row, share, table, tell, warn
 from foldline.cli.report import bar
 from foldline.cli.room import TO_READ, check_room
 from foldline.core.decide.policy import usable_of
@@ -28,6 +28,8 @@ from foldline.core.measure.composition import Composition, Share, composition
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import Fold
 from foldline.errors import InputError
+from foldline.lab.panels import composition_panels
+from foldline.lab.plots import check_targets, draw_panels
 from foldline.loading import as_recorded, from_records
 from foldline.stateless import now
 from foldline.transcripts import Record, open_transcript, read
@@ -37,6 +39,7 @@ EPILOG = """
 Examples:
   foldline inspect session.jsonl
   foldline inspect session.jsonl --top 20
+  foldline inspect session.jsonl --plot session.html
   foldline inspect session.jsonl --json | jq .by_tool
 """
 
@@ -50,10 +53,24 @@ Examples:
     metavar="N",
     help="The context window that a prune is worked out for.",
 )
+@click.option(
+    "--plot",
+    "plots",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="OUT",
+    help="Draw it: OUT.html or OUT.png.",
+)
 @policy_options
 @json_option
 def command(
-    file: str, top: int, window: int | None, policy_name: str | None, policy_file: Path | None, as_json: bool
+    file: str,
+    top: int,
+    window: int | None,
+    policy_name: str | None,
+    policy_file: Path | None,
+    plots: tuple[Path, ...],
+    as_json: bool,
 ) -> None:
     """Show where a session FILE's tokens are: by role, tool, file and turn.
 
@@ -61,6 +78,7 @@ def command(
     that do not pair, and what a prune would free.
     """
     name = shown_name(file)
+    check_targets(plots)
     with progress(f"reading {name}") as tick, open_transcript(file) as stream:
         check_room(stream, name, TO_READ)
         records: list[Record] = list(counted(read(stream, name=name), tick))
@@ -75,6 +93,9 @@ def command(
         rules, limits = find_policy(policy_name, policy_file), find_window(None, window, loaded.model)
         fold = Fold(loaded.entries, counter=OFFLINE)
         freed = prune(fold.kept, rules, limits, usable_of(rules, limits), OFFLINE, date=now()[:10])
+    for target in plots:
+        draw_panels(composition_panels(found), f"{name}: {found.tokens:,} tokens", target)
+        tell(f"wrote {target}")
     if as_json:
         whole = msgspec.to_builtins(found)
         prunable = {"tokens": freed.freed, "results": len(freed.edits), "superseded": freed.superseded}

@@ -64,6 +64,11 @@ def warn(lines: Iterable[str], most: int = 10) -> None:
         console.print(f"[yellow]warning:[/] and {len(rest) - most} more")
 
 
+def tell(line: str) -> None:
+    """Print to standard error what was done beside the result."""
+    err().print(escape(line), soft_wrap=True)
+
+
 def escape(text: str) -> str:
     """Return text that rich prints as it is, without what would steer a terminal."""
     return markup_escape(clean(text))

@@ -10,14 +10,14 @@ import click
 import msgspec
 
 from foldline.cli.common import json_option, shown_name
-from foldline.cli.output import err, escape, out, print_json, progress, warn
+from foldline.cli.output import err, escape, out, print_json, progress, tell, warn
 from foldline.cli.replayed import print_session, print_totals
 from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import PRESETS
 from foldline.errors import FoldlineError, InputError, PolicyError
 from foldline.lab.many import Failed, replay_many, session_files
-from foldline.lab.plots import KINDS, draw
+from foldline.lab.plots import check_targets, draw
 from foldline.lab.report import SessionReport, as_json
 from foldline.lab.run import Wanted
 from foldline.policies import load, policy
@@ -121,7 +121,8 @@ def command(
     reports = [report for report in found if isinstance(report, SessionReport)]
     _complain(found)
     for target in plots:
-        _draw(reports[0], target)
+        draw(reports[0], target)
+        tell(f"wrote {target}")
     if as_json:
         print_json(_builtins(reports))
     else:
@@ -164,9 +165,7 @@ def _check(paths: Sequence[str], plots: Sequence[Path]) -> None:
     """Refuse what cannot work before anything long begins."""
     if plots and len(paths) > 1:
         raise InputError(f"--plot draws one session; {len(paths):,} files were named")
-    for target in plots:
-        if target.suffix not in KINDS:
-            raise InputError(f"{target}: --plot writes .html or .png")
+    check_targets(plots)
     if "-" in paths:
         raise InputError("a replay reads its file more than once: save standard input to a file first")
 
@@ -182,11 +181,6 @@ def _complain(found: Sequence[SessionReport | Failed]) -> None:
             console.print(f"[red]left out:[/] {escape(one.error)}", soft_wrap=True)
         else:
             warn([f"{one.session}: {text}" for text in one.warnings], most=3)
-
-
-def _draw(report: SessionReport, target: Path) -> None:
-    draw(report, target)
-    err().print(f"wrote {escape(str(target))}", soft_wrap=True)
 
 
 def _print(reports: Sequence[SessionReport]) -> None:

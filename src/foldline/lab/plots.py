@@ -24,14 +24,20 @@ def draw(report: SessionReport, target: Path) -> None:
     )
 
 
+def check_targets(targets: Sequence[Path]) -> None:
+    """Raise InputError for a file whose ending is none of `KINDS`: before anything long begins."""
+    for target in targets:
+        if target.suffix not in KINDS:
+            raise InputError(f"{target}: a drawing is written as {' or '.join(KINDS)}")
+
+
 def draw_panels(panels: Sequence[Panel], title: str, target: Path) -> None:
     """Write panels to a file that appears whole or not at all.
 
     Raises InputError for an ending that is none of `KINDS`, FoldlineError where the extra is not installed or
     the file cannot be written.
     """
-    if target.suffix not in KINDS:
-        raise InputError(f"{target}: a drawing is written as {' or '.join(KINDS)}")
+    check_targets([target])
     write = _writer(target.suffix)
     try:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".plot-") as folder:
