@@ -33,7 +33,7 @@ from foldline.core.log.entries import Said
 from foldline.dialects import get
 
 CUTS = (0.5, 0.75)
-KEEP_ONE_IN = 6  # of the names that were not needed; each kept one counts for as many
+COMMON = 3  # sources that hold a name from which on it is no project's own: README.md, package.json
 RIDGE = 30.0
 BUDGETS = ("0.05", "0.1")
 MEASURES = ("handle", "far", "far-bound", "far-rare", "steps")
@@ -113,16 +113,16 @@ def needed(past: set[str], future: list[Said]) -> set[str]:
     return used
 
 
-def rows_of(segment: list[dict[str, Any]]) -> list[tuple[tuple[float, ...], bool]]:
-    """Return (features, needed or not) of every name at each cut of a segment."""
-    found: list[tuple[tuple[float, ...], bool]] = []
+def rows_of(segment: list[dict[str, Any]]) -> list[tuple[str, tuple[float, ...], bool]]:
+    """Return (name, features, needed or not) of every name at each cut of a segment."""
+    found: list[tuple[str, tuple[float, ...], bool]] = []
     for share in CUTS:
         at = cut_at(segment, share)
         if sum(map(size, segment[:at])) < 10_000 or len(segment) - at < 10:
             continue
         met = survey(entries(segment[:at]))
         wanted = needed(set(met.names), entries(segment[at:]))
-        found.extend((salience.features(seen, met), key in wanted) for key, seen in met.names.items())
+        found.extend((key, salience.features(seen, met), key in wanted) for key, seen in met.names.items())
     return found
 
 
@@ -143,25 +143,23 @@ def fit(rows: list[tuple[tuple[float, ...], bool, float]], rounds: int = 12) -> 
 
 def fitted(folder: Path) -> dict[str, list[float]]:
     """Return weights by the source that was left out; "" are those made from all."""
-    by_source: dict[str, list[tuple[tuple[float, ...], bool, float]]] = {}
+    met: dict[str, list[tuple[str, tuple[float, ...], bool]]] = {}
+    share: dict[str, float] = {}
     for source, segments in sessions(folder).items():
-        found = [row for segment in segments for row in rows_of(segment)]
-        lighter = 1 / max(1, len(segments)) ** 0.5  # a source counts by the root of its sessions
-        by_source[source] = [
-            (vector, hit, lighter * (1 if hit else KEEP_ONE_IN))
-            for index, (vector, hit) in enumerate(found)
-            if hit or index % KEEP_ONE_IN == 0
-        ]
-    mean = statistics.fmean(row[2] for rows in by_source.values() for row in rows)
+        met[source] = [row for segment in segments for row in rows_of(segment)]
+        share[source] = 1 / max(1, len(segments)) ** 0.5  # a source counts by the root of its sessions
+    holders = collections.Counter(name for rows in met.values() for name in {name for name, _, _ in rows})
     sets: dict[str, list[float]] = {}
-    for without in ("", *by_source):
+    for without in ("", *met):
         rows = [
-            (vector, hit, weight / mean)
-            for source, found in by_source.items()
+            (vector, hit, share[source])
+            for source, found in met.items()
             if source != without
-            for vector, hit, weight in found
+            for name, vector, hit in found
+            if holders[name] < COMMON
         ]
-        sets[without] = fit(rows)
+        mean = statistics.fmean(weight for _, _, weight in rows)
+        sets[without] = fit([(vector, hit, weight / mean) for vector, hit, weight in rows])
     return sets
 
 
