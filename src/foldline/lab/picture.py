@@ -68,6 +68,7 @@ def _over_turns(axis: Any, panel: Panel, known: dict[str, str]) -> None:
     axis.set_ylabel(panel.unit)
     axis.set_ylim(bottom=0)
     axis.yaxis.set_major_formatter(tickers.FuncFormatter(_short))
+    axis.set_axisbelow(True)
     axis.grid(visible=True, axis="y", color="#e5e7eb")
     axis.legend(fontsize=8, loc="upper left")
 
