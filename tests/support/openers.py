@@ -329,7 +329,8 @@ def _codex_pairs(history: list[dict[str, Any]]) -> None:
         if item["type"].endswith("_call") and "call_id" in item:
             waiting[item["call_id"]] = f"{item['type']}_output"
         elif item["type"].endswith("_call_output"):
-            assert waiting.pop(item["call_id"]) == item["type"]
+            wanted = waiting.pop(item["call_id"])
+            assert wanted == item["type"], history
 
 
 # ---- OpenCode

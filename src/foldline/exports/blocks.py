@@ -8,6 +8,7 @@ from typing import Any, cast
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Media, Message, Opaque, Part, Thinking, ToolCall, ToolResult
 from foldline.dialects.anthropic_write import ID_LIMIT, block_of, edited
+from foldline.dialects.convert import lost_fields
 from foldline.dialects.edits import applied, by_part
 from foldline.dialects.ids import Ids
 from foldline.dialects.media import to_anthropic
@@ -55,6 +56,7 @@ class Blocks:
         return content if isinstance(content, str) else cast("list[Block]", content or [])
 
     def _encoded(self, message: Message, edits: Sequence[Edit]) -> str | list[Block]:
+        lost_fields(message.native, self._losses)
         kept = applied(message, edits)
         parts = kept.parts if kept is not None else ()
         blocks: list[Block] = []

@@ -22,6 +22,7 @@ from foldline.transcripts.injected import is_injected
 VERSION = "0.119.0"  # of Codex, whose form this is
 _KEPT_WORDS = re.compile(r"\n\n\[(?:User|Assistant), kept by Codex\]: ")
 _SEALED_KINDS = ("compaction", "compaction_summary", "context_compaction")
+_ALIKE = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
 
 Item = dict[str, Any]
 
@@ -40,9 +41,9 @@ class CodexWriter(Writer):
         self._sealed = 0  # messages to come that stand in the boundary before them
         self._held: dict[str, list[Item]] = {}  # first kept key -> the items from it on
         self._quotes: dict[str, list[Item]] = {}
-        self._reply: tuple[Message, tuple[Edit, ...]] | None = (
-            None  # the newest one, whose calls results answer
-        )
+        self._replies: list[tuple[Message, tuple[Edit, ...]]] = []  # whose calls the next results answer
+        self._answered = False
+        self._kinds: dict[str, str] = {}  # call id -> kind of call, of calls without an output yet
 
     def begin(self) -> Iterator[bytes]:
         """Yield the header."""
@@ -77,7 +78,8 @@ class CodexWriter(Writer):
         self._sealed = 0
         items = self._items(step)
         if not items:
-            self.losses.add("empty messages left out")
+            if message.role not in ("system", "developer"):
+                self.losses.add("empty messages left out")
             return
         self._hold(step, items)
         at = self.clock.at(step.at)
@@ -130,20 +132,31 @@ class CodexWriter(Writer):
             kind, _, count = warning.rpartition(" (")
             self.losses.add(kind, int(count.rstrip(")")))
         if message.role == "assistant":
-            self._reply = message, step.edits
+            waiting = self._replies if message.calls and not self._answered else []
+            self._replies = [*waiting, (message, step.edits)]
+        self._answered = bool(message.results) or (self._answered and message.role != "assistant")
         items: list[Item] = [
             {**item, "type": item.get("type", "message")} for item in self._outputs(step, native)
         ]
         unclear = message.injected and not is_injected(message.text)
-        return [self._codex_form(item, unclear=unclear) for item in items]
+        return [self._codex_form(self._paired(item), unclear=unclear) for item in items]
 
     def _outputs(self, step: Spoken, native: bool) -> list[Any]:
-        """The items of results of another dialect: of the kinds of their calls, which stand in the reply before."""
+        """The items of results of another dialect: of the kinds of their calls, which stand in the replies before."""
         pair = (step.message, step.edits)
-        if native or not step.message.results or self._reply is None:
+        if native or not step.message.results:
             return get(OPENAI_RESPONSES).render([pair]).messages
-        before = len(get(OPENAI_RESPONSES).render([self._reply]).messages)
-        return get(OPENAI_RESPONSES).render([self._reply, pair]).messages[before:]
+        before = len(get(OPENAI_RESPONSES).render(self._replies).messages)
+        return get(OPENAI_RESPONSES).render([*self._replies, pair]).messages[before:]
+
+    def _paired(self, item: Item) -> Item:
+        """An output of the kind of its call, where an id stood twice and the other call is not in the view."""
+        call = str(item.get("call_id"))
+        if item["type"] in _ALIKE:
+            self._kinds[call] = item["type"]
+        elif item["type"] in _ALIKE.values() and (kind := self._kinds.pop(call, None)) is not None:
+            return {**item, "type": _ALIKE[kind]}
+        return item
 
     def _codex_form(self, item: Item, *, unclear: bool) -> Item:
         """A message with a list of content, as Codex writes it; what a program said is the developer's."""

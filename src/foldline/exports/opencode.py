@@ -21,6 +21,7 @@ from foldline.core.log.messages import (
     ToolResult,
     Usage,
 )
+from foldline.dialects.convert import lost_fields
 from foldline.dialects.edits import applied
 from foldline.dialects.media import placeholder
 from foldline.dialects.plain import parse
@@ -80,6 +81,9 @@ class OpenCodeWriter(Writer):
 
     def say(self, step: Spoken) -> Iterator[bytes]:
         """Yield a message, once it is complete."""
+        native = step.message.native
+        if native is not None and native.dialect != OPENAI_CHAT:  # what seals thoughts there is carried
+            lost_fields(native, self.losses)
         kept = applied(step.message, step.edits)
         if kept is None or not kept.parts:
             self.losses.add("empty messages left out")

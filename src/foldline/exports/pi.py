@@ -20,6 +20,7 @@ from foldline.core.log.messages import (
     ToolResult,
     Usage,
 )
+from foldline.dialects.convert import lost_fields
 from foldline.dialects.edits import applied
 from foldline.dialects.media import IMAGE_TYPES, placeholder
 from foldline.exports.base import Folding, Origin, Spoken, Writer, iso, line, part_key
@@ -77,6 +78,7 @@ class PiWriter(Writer):
     def say(self, step: Spoken) -> Iterator[bytes]:
         """Yield a message: a reply, or each result by itself and what the user said behind them."""
         self.expect(step)
+        lost_fields(step.message.native, self.losses)
         kept = applied(step.message, step.edits)
         if kept is None:
             self.losses.add("empty messages left out")
