@@ -60,7 +60,7 @@ LONG_REQUEST = 500  # characters of a request that stand at the top; its lines c
 MENTIONS = 0.15  # share of the room for excerpts that names alone may take
 IN_A_PART = 0.7  # how well a name is carried, 0 to 1, that another part of the checkpoint names
 IN_A_LIST = 0.4  # and one that only the lists of files name
-NO_FILES = 5  # times as much room that reports get where no file was changed that would say what was done
+NO_FILES = 5  # times as much room that reports get where no file was used that would say what was done
 CARRIED = 400  # excerpts that a reduced ledger keeps beside those that were written
 
 
@@ -176,7 +176,7 @@ def _fill(ledger: Ledger, room: int, count: Count, focus: str | None) -> tuple[_
     sheet.add("## Key Decisions", opening.decided(ledger.decisions, rules), share["decisions"])
     chosen = sheet.parts["## Key Decisions"]
     sheet.parts["## Key Decisions"] = opening.in_order(chosen, ledger.decisions)
-    sheet.add("### Done", opening.reported(ledger), share["reports"] * (1 if _changed(ledger) else NO_FILES))
+    sheet.add("### Done", opening.reported(ledger), share["reports"] * (1 if ledger.files else NO_FILES))
     sheet.parts["### Done"].sort(key=opening.order_of(ledger.reports))
     sheet.add("### Done", (*opening.commands(ledger), *opening.repaired(ledger.errors)), share["done"])
     sheet.add("## Critical Context", _values(ledger.values), share["values"])
@@ -186,10 +186,6 @@ def _fill(ledger: Ledger, room: int, count: Count, focus: str | None) -> tuple[_
     _write(sheet, picked, ledger.files, base)
     sheet.tail = _file_lists(_unnamed(ledger.files, picked), base, count, share["files"])
     return sheet, picked
-
-
-def _changed(ledger: Ledger) -> bool:
-    return any(fact.status != "read" for fact in ledger.files)
 
 
 def _goal(sheet: _Sheet, ledger: Ledger, most: int) -> None:

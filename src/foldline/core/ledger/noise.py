@@ -29,9 +29,7 @@ _NOISE = re.compile(
     r"|[\W\d_]*$",
     re.IGNORECASE,
 )
-_TAGGED = re.compile(
-    r"<(/?)(?:command-\w+|INSTRUCTIONS|environment_context|cwd|timezone|current_date|shell|system-reminder)>"
-)
+_TAGGED = re.compile(r"<(/?)command-\w+>|^(?:\s*</?[\w-]+>\s*)+$")  # a slash command, or tags alone
 _ADDRESS = re.compile(r"<[\w.]+ object at 0x[0-9a-f]{6,}>")
 _PAIR = re.compile(r"\"[\w-]{1,40}\"\s*:")
 _HEREDOC = re.compile(r"<<-?\s*['\"]?[A-Za-z_]\w*['\"]?")
