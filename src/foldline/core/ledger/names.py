@@ -38,6 +38,7 @@ _CONTEXT = re.compile(r"(\.\w{1,8})-(\d{1,6})-")  # a line around a search hit: 
 _NOWHERE = frozenset(("dev/null", "usr/bin", "bin/bash", "bin/env", "bin/sh"))
 _LETTERS = re.compile(r"[A-Za-z]{2}")
 _CAPITAL_CODE = re.compile(r"(?=.*\d)(?=.*[A-Z])[A-Z0-9]{6,12}")
+_JOINTS = re.compile(r"[.:#@+%~-]+")
 _ROUND = re.compile(r"(?:19|20)\d\d|\d{0,3}0{3,}")
 _POWERS = frozenset(("1024", "2048", "4096", "8192", "16384", "32768", "65536"))
 
@@ -171,7 +172,7 @@ def _has_suffix(run: str) -> bool:
 
 def _words(run: str) -> Iterator[Name]:
     """Yield the identifiers of a run such as `module.someFunction`."""
-    for part in re.split(r"[.:#@+%~-]+", run):
+    for part in _JOINTS.split(run):
         if 6 <= len(part) <= 60 and _HUMPS.search(part) and _IDENTIFIER.fullmatch(part):
             yield Name("identifier", part, part)
         elif (

@@ -26,6 +26,7 @@ _ABOUT = re.compile(
     r"['\"`]?([A-Za-z_@][\w./@-]{2,60})"
 )
 """What a missing name is called: an error that goes with the name."""
+MOST_EDITS = 200  # of one file, the newest, that a quoted line is held against
 _VALUES = ("number", "id", "url")
 
 
@@ -34,6 +35,7 @@ class Edits:
 
     def __init__(self, edits: Iterable[Edit], place: Mapping[str, int]) -> None:
         self._by_path: dict[str, list[tuple[int, Edit]]] = {}
+        self._latest: dict[str, int] = {}  # where a file was edited last
         self._gone: dict[str, int] = {}  # a line that was taken out anywhere: where last
         made = tuple(edits)
         self._replaced = replaced_values(made)
@@ -41,7 +43,8 @@ class Edits:
         for edit in made:
             at = place.get(edit.entry, 0) + edit.shown  # what a result shows was so before it
             self._by_path.setdefault(edit.path, []).append((at, edit))
-            for line in _lines(edit.old) - _lines(edit.new):
+            self._latest[edit.path] = max(at, self._latest.get(edit.path, 0))
+            for line in _taken(edit):
                 if len(line) > SHORTEST:
                     self._gone[line] = at
 
@@ -73,7 +76,9 @@ class Edits:
         core = passage.text.strip("…").strip()
         if self._gone.get(core, -1) > passage.order and passage.topic not in self._by_path:
             return None
-        for at, edit in self._by_path.get(passage.topic, ()):
+        if self._latest.get(passage.topic, 0) <= passage.order:
+            return passage
+        for at, edit in self._by_path[passage.topic][-MOST_EDITS:]:
             if at <= passage.order:
                 continue
             text = outlined(passage, edit) if passage.kind == "outline" else after(passage.text, edit)
@@ -104,6 +109,12 @@ def _lines(text: str) -> frozenset[str]:
     return frozenset(" ".join(line.split()) for line in text.split("\n"))
 
 
+@lru_cache(maxsize=512)
+def _taken(edit: Edit) -> frozenset[str]:
+    """Return the lines that an edit takes out."""
+    return _lines(edit.old) - _lines(edit.new)
+
+
 @lru_cache(maxsize=64)
 def _flat(text: str) -> str:
     return " ".join(text.split())
@@ -122,9 +133,9 @@ def after(text: str, edit: Edit) -> str | None:
         return (
             clip(core.replace(old, new), LONGEST) if new and "\n" not in new else _reworded(core, _lines(new))
         )
-    taken = _lines(edit.old) - _lines(edit.new)
-    if any(
-        (core in line and len(core) >= SHORTEST) or (len(line) >= SHORTEST and line in core) for line in taken
+    taken = _taken(edit)
+    if (len(core) >= SHORTEST and core in "\n".join(taken)) or any(
+        len(line) >= SHORTEST and line in core for line in taken
     ):
         return _reworded(core, _lines(edit.new) - _lines(edit.old))
     return text
@@ -149,7 +160,7 @@ def outlined(passage: Passage, edit: Edit) -> str | None:
         return passage.text
     if edit.whole:
         return passage.text if word.search(edit.new) else None
-    taken = [line for line in _lines(edit.old) - _lines(edit.new) if word.search(line) and _defines(line)]
+    taken = [line for line in _taken(edit) if passage.head in line and word.search(line) and _defines(line)]
     if not taken or passage.text.startswith(f"`{passage.head}`"):
         return passage.text if not taken or word.search(edit.new) else None
     given = [line for line in sorted(_lines(edit.new)) if word.search(line) and _defines(line)]

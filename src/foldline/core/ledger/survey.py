@@ -30,6 +30,7 @@ _SUMMARY = re.compile(
     r"(?i)\bsummar|continued from|compact|hand-?off|checkpoint"
 )  # of what was folded before
 RECENT = 0.12  # share of the range that counts as what is being worked on
+_TEST_MARKS = re.compile(r"^test_|[-_]?tests?$|[-_]spec$")
 _PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -233,7 +234,7 @@ def is_file(key: str) -> bool:
 def stem(key: str) -> str:
     """Return what a file and its test share: the name without directory, suffix and test marks."""
     base = key.rpartition("/")[2].split(".", 1)[0].lower()
-    return re.sub(r"^test_|[-_]?tests?$|[-_]spec$", "", base)
+    return _TEST_MARKS.sub("", base)
 
 
 def pieces(text: str) -> list[str]:
