@@ -11,11 +11,14 @@ FoldlineError
 |   |-- StoreCorrupt         what is stored is not what was appended
 |   `-- StoreVersion         the database was written by a newer Foldline (exit 2)
 |-- CallsOpen                the view was asked for while tool calls are unanswered
+|-- ProviderError            a model's provider refused, failed or fell silent; `kind` says which
 |-- FloorExceeded            what no compaction can remove is larger than the budget
 `-- CompactionFailed         a compaction could not be made; the session is as it was
 """
 
 from __future__ import annotations
+
+from typing import Any, Final, Literal
 
 
 class FoldlineError(Exception):
@@ -105,3 +108,42 @@ class FloorExceeded(FoldlineError):
             f"cannot fit {budget:,} tokens: {floor:,} cannot be removed ({parts}). "
             f"Raise the target to at least {floor:,}, or shorten what is listed."
         )
+
+
+ProviderKind = Literal[
+    "overflow", "rate", "overloaded", "server", "timeout", "connection", "auth", "bad_request", "malformed", "cancelled"
+]  # fmt: skip
+TRANSIENT: Final = frozenset({"rate", "overloaded", "server", "timeout", "connection", "malformed"})
+
+
+class ProviderError(FoldlineError):
+    """A model's provider refused, failed or fell silent.
+
+    `kind` is what happened, `status` the HTTP status (None where none came), `retry_after` the seconds that
+    the provider asks to wait, `text` its own words without keys, `overflow` the sizes of an overflow
+    (`core/measure/overflow.py`) where `kind` is that.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        kind: ProviderKind,
+        status: int | None = None,
+        retry_after: float | None = None,
+        overflow: Any = None,
+        provider: str = "",
+    ) -> None:
+        self.text = text
+        self.kind: ProviderKind = kind
+        self.status = status
+        self.retry_after = retry_after
+        self.overflow = overflow
+        self.provider = provider
+        code = f" ({status})" if status else ""
+        super().__init__(f"{provider}: {kind}{code}: {text}" if provider else f"{kind}{code}: {text}")
+
+    @property
+    def transient(self) -> bool:
+        """Whether the same call may well succeed later; an overflow never does."""
+        return self.kind in TRANSIENT

@@ -1,0 +1,102 @@
+"""What a provider is: one model behind one API, asked for a reply, whole or piece by piece.
+
+A provider sends what it is given and reports what came: it does not retry (`retry.py` does), it does not
+fold, and it keeps nothing between two calls but its connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final, Literal, Protocol
+
+import msgspec
+
+from foldline.core.log.messages import Usage
+from foldline.core.measure.overflow import Overflow
+from foldline.errors import ProviderError
+
+Stop = Literal["end", "tools", "length", "refused", "error"]
+DeltaKind = Literal["text", "thinking", "call", "restart"]
+
+# Seconds for a whole reply, and in a stream for the silence between two events: what the SDKs allow.
+PATIENCE: Final = 600.0
+
+__all__ = ["PATIENCE", "Call", "Delta", "DeltaKind", "Provider", "ProviderError", "Reply", "Stop"]
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One request: native messages of the provider's dialect, and what goes beside them.
+
+    `system` and `tools` are in the dialect's form (in `openai-chat` the system prompt becomes the first
+    message). `max_tokens` is the most that the reply may take (None: the API's default; Anthropic has none, so
+    the model's output limit). `thinking` None leaves it to the model, False switches it off where the API can, True on.
+    `timeout` in seconds: for the whole reply; in a stream for the silence between two events. None: 600.
+    """
+
+    messages: list[Any]
+    system: Any = None
+    tools: Any = None
+    max_tokens: int | None = None
+    thinking: bool | None = None
+    timeout: float | None = None
+
+
+class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A piece of a reply as it is made: of its text, of its thinking, or of a call of a tool.
+
+    Of a call `index` counts the calls of the reply from 0, `id` and `name` come with its first piece, and
+    `text` is the next piece of its arguments. `restart` says that what came so far is void (see `retry.py`).
+    """
+
+    kind: DeltaKind
+    text: str = ""
+    index: int = 0
+    id: str | None = None
+    name: str | None = None
+
+
+class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a model answered.
+
+    `native` is the provider's whole reply (a ChatCompletion, a Response, a Message) as a dict: `session.append`
+    and the dialect's `decode_reply` read message and usage from it. `text` is its text alone. `stop` is why it
+    ended; `tokens_asked` the `max_tokens` that was sent. `overflow`: the provider counted more input than the
+    model's known window holds and answered all the same; nothing failed, but the context must be folded.
+    """
+
+    native: dict[str, Any]
+    text: str
+    usage: Usage | None
+    stop: Stop
+    model: str
+    tokens_asked: int | None = None
+    overflow: Overflow | None = None
+
+
+class Provider(Protocol):
+    """A model to ask. Safe to share between tasks of one event loop; `close` ends its connections."""
+
+    @property
+    def name(self) -> str:
+        """Name the model as `provider:model`."""
+        ...
+
+    @property
+    def dialect(self) -> str:
+        """Name the dialect of its messages: openai-chat, openai-responses or anthropic."""
+        ...
+
+    async def complete(self, call: Call) -> Reply:
+        """Ask for a whole reply; raises ProviderError. Cancelled, it closes the connection."""
+        ...
+
+    def stream(self, call: Call) -> AsyncIterator[Delta | Reply]:
+        """Ask for a reply piece by piece, the whole Reply last; raises ProviderError.
+
+        Closing the iterator before its end, or cancelling, closes the connection.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close the connections."""
+        ...
