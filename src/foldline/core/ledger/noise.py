@@ -62,7 +62,7 @@ def quiet(passages: Sequence[Passage]) -> list[Passage]:
     for passage in passages:
         if passage.kind == "asked" and passage.order != asked[1] and len(words(passage.text)) > 1:
             asked = (clip(passage.text.replace("`", "'"), REQUEST), passage.order)
-        if passage.kind in ("asked", "told") and _TAGGED.search(passage.text):
+        if passage.kind in ("asked", "told") and not passage.topic and _TAGGED.search(passage.text):
             continue
         if passage.kind not in ("line", "hit") or not (is_noise(passage.text) or _stated(passage, said)):
             found.append(_reasoned(_short(passage), asked[0]))
