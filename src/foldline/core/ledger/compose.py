@@ -44,8 +44,8 @@ NOTHING = "(none)"
 # Shares of the budget that the parts may take beside the excerpts; what one leaves, the excerpts get.
 SHARES = {
     "goal": 0.1,
-    "reports": 0.03,
-    "done": 0.04,
+    "reports": 0.02,
+    "done": 0.05,
     "doing": 0.08,
     "blocked": 0.06,
     "decisions": 0.06,
