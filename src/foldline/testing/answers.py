@@ -1,0 +1,68 @@
+"""What a scripted model says, and the finished reply that is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from foldline.core.log.messages import ToolCall, Usage
+from foldline.testing.asked import Asked
+from foldline.testing.refusals import Refusal
+
+Stop = Literal["end", "tools", "length", "refused"]
+
+_FRAGMENTS = 40  # a long text comes in this many pieces, a short one in pieces of some words
+_SHORTEST = 24
+
+
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An answer of a model: text, calls of tools, thinking, in any combination.
+
+    A call without an id gets one. `stop` follows from the rest where it is None. `usage` None: counted from
+    the request and the answer, with a simulated prompt cache. `wait` seconds pass before the first byte.
+    """
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    thinking: str | None = None
+    stop: Stop | None = None
+    usage: Usage | None = None
+    wait: float = 0.0
+
+
+Item = str | Answer | Refusal | Callable[[Asked], Any]  # a function returns an Item
+
+
+def call(name: str, /, **arguments: Any) -> Answer:
+    """Return an answer that calls one tool with these arguments."""
+    return Answer(calls=(ToolCall("", name, arguments),))
+
+
+def calls(*answers: Answer) -> Answer:
+    """Put the calls of several answers into one: they are called in parallel."""
+    return Answer(
+        text="\n".join(answer.text for answer in answers if answer.text),
+        calls=tuple(one for answer in answers for one in answer.calls),
+    )
+
+
+class Made(msgspec.Struct, frozen=True):
+    """A finished reply before it takes the form of a dialect. `key`: 24 characters, unique in a conversation."""
+
+    key: str
+    model: str
+    text: str
+    calls: tuple[ToolCall, ...]
+    thinking: str | None
+    signature: str | None
+    stop: Stop
+    usage: Usage
+    asked: Asked
+
+
+def fragments(text: str) -> list[str]:
+    """Cut a text into the pieces of a stream."""
+    size = max(_SHORTEST, -(-len(text) // _FRAGMENTS))
+    return [text[start : start + size] for start in range(0, len(text), size)]

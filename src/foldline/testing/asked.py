@@ -1,0 +1,85 @@
+"""One request as a served model sees it, and as a test reads it afterwards."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+
+import msgspec
+
+from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
+
+# The key under which a request holds its messages, its system prompt and the cap of its reply.
+LIST_KEY: Final = {OPENAI_CHAT: "messages", OPENAI_RESPONSES: "input", ANTHROPIC: "messages"}
+SYSTEM_KEY: Final[dict[str, str | None]] = {
+    OPENAI_CHAT: None,
+    OPENAI_RESPONSES: "instructions",
+    ANTHROPIC: "system",
+}
+CAP_KEYS: Final = {
+    OPENAI_CHAT: ("max_completion_tokens", "max_tokens"),
+    OPENAI_RESPONSES: ("max_output_tokens",),
+    ANTHROPIC: ("max_tokens",),
+}
+
+
+class Asked(msgspec.Struct):
+    """A request: its dialect, JSON body and headers (lower case). `index` counts requests from 0.
+
+    `tokens` is the input in the model's own count, `refused` the words of the refusal where it was refused.
+    Both are set once the model has looked at it.
+    """
+
+    dialect: str
+    body: dict[str, Any]
+    headers: dict[str, str] = {}
+    index: int = -1
+    tokens: int = 0
+    refused: str | None = None
+
+    @property
+    def messages(self) -> list[Any]:
+        """The messages or items; a string of the Responses API counts as one user message."""
+        value = self.body.get(LIST_KEY[self.dialect])
+        if isinstance(value, str) and self.dialect == OPENAI_RESPONSES:
+            return [{"role": "user", "content": value}]
+        return cast("list[Any]", value) if isinstance(value, list) else []
+
+    @property
+    def system(self) -> Any:
+        """The system prompt where the dialect takes it apart, as it came; else None."""
+        key = SYSTEM_KEY[self.dialect]
+        return self.body.get(key) if key else None
+
+    @property
+    def tools(self) -> Any:
+        """The tool definitions, as they came."""
+        return self.body.get("tools")
+
+    @property
+    def model(self) -> str:
+        """The model asked for; "" for none."""
+        model = self.body.get("model")
+        return model if isinstance(model, str) else ""
+
+    @property
+    def stream(self) -> bool:
+        """Whether the reply is to come as a stream of events."""
+        return self.body.get("stream") is True
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The cap of the reply in tokens, by whichever name the dialect has for it."""
+        for key in CAP_KEYS[self.dialect]:
+            value = self.body.get(key)
+            if isinstance(value, int) and not isinstance(value, bool):
+                return value
+        return None
+
+    @property
+    def thinking(self) -> bool:
+        """Whether the request lets an Anthropic model show its thinking."""
+        value = self.body.get("thinking")
+        return isinstance(value, dict) and cast("dict[str, Any]", value).get("type") in (
+            "enabled",
+            "adaptive",
+        )

@@ -1,0 +1,134 @@
+"""One HTTP connection, by hand: so that it can be cut, reset and kept silent at any byte."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import h11
+import msgspec
+
+from foldline.testing.wire import Wire
+
+_READ: Final = 65_536
+_LINGER: Final = struct.pack("ii", 1, 0)  # closing sends RST at once
+MOST: Final = 64 * 1024 * 1024  # bytes of a request that are read
+
+
+class Received(msgspec.Struct, frozen=True):
+    """A request as it came in: method, path without the query, headers in lower case, body."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+Handle = Callable[[Received], Awaitable[Wire]]
+
+
+class Connection:
+    """Reads requests from one connection and writes what the handler says, until either side closes it."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, handle: Handle) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._handle = handle
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MOST)
+
+    async def run(self) -> None:
+        """Serve the connection to its end; a client that goes away is no error."""
+        try:
+            with contextlib.suppress(ConnectionError, h11.RemoteProtocolError):
+                while (received := await self._receive()) is not None:
+                    wire = await self._handle(received)
+                    if not await self._send(wire):
+                        return
+                    if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
+                        return
+                    self._http.start_next_cycle()
+        except asyncio.CancelledError:
+            self._writer.transport.abort()  # a client that does not read must not keep us
+            raise
+        finally:
+            self._writer.close()
+            with contextlib.suppress(OSError):
+                await self._writer.wait_closed()
+
+    async def _receive(self) -> Received | None:
+        """Read one request; None where the client has closed the connection."""
+        head: h11.Request | None = None
+        body = bytearray()
+        while True:
+            event = self._http.next_event()
+            if event is h11.NEED_DATA:
+                if self._http.they_are_waiting_for_100_continue:
+                    self._writer.write(
+                        self._http.send(h11.InformationalResponse(status_code=100, headers=[])) or b""
+                    )
+                self._http.receive_data(await self._reader.read(_READ))
+            elif isinstance(event, h11.Request):
+                head = event
+            elif isinstance(event, h11.Data):
+                body += event.data
+            elif isinstance(event, h11.EndOfMessage) and head is not None:
+                headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers}
+                path = head.target.decode("latin-1").split("?", 1)[0]
+                return Received(head.method.decode("ascii"), path, headers, bytes(body))
+            else:
+                return None
+
+    async def _send(self, wire: Wire) -> bool:
+        """Write a response; whether the connection may go on."""
+        if not await self._pause(wire.wait):
+            return False
+        if not wire.pieces and wire.end != "whole":
+            return self._stop(wire)
+        if wire.stall_at == 0 and not await self._pause(wire.stall):
+            return False
+        await self._write(self._http.send(_head(wire)))
+        for index, piece in enumerate(wire.pieces):
+            if index and index == wire.stall_at and not await self._pause(wire.stall):
+                return False
+            await self._write(self._http.send(h11.Data(data=piece)))
+        if wire.end != "whole":
+            return self._stop(wire)
+        await self._write(self._http.send(h11.EndOfMessage()))
+        return True
+
+    async def _write(self, data: bytes | None) -> None:
+        self._writer.write(data or b"")
+        await self._writer.drain()
+
+    async def _pause(self, seconds: float) -> bool:
+        """Say nothing for a while; whether the client is still there."""
+        if seconds <= 0:
+            return True
+        try:
+            async with asyncio.timeout(seconds):
+                while data := await self._reader.read(_READ):
+                    self._http.receive_data(data)
+        except TimeoutError:
+            return True
+        return False
+
+    def _stop(self, wire: Wire) -> bool:
+        if wire.end == "reset":
+            held = self._writer.get_extra_info("socket")
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
+            self._writer.transport.abort()
+        return False
+
+
+def _head(wire: Wire) -> h11.Response:
+    headers = [("content-type", wire.content_type), *wire.headers]
+    if wire.streamed:
+        headers += [("transfer-encoding", "chunked"), ("cache-control", "no-cache")]
+    else:
+        length = wire.length if wire.length is not None else sum(len(piece) for piece in wire.pieces)
+        headers.append(("content-length", str(length)))
+    return h11.Response(status_code=wire.status, headers=headers)

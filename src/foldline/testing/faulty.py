@@ -1,0 +1,201 @@
+"""A model behind a bad network: seeded faults around another model, each as a real server would cause it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, Protocol, get_args
+
+import msgspec
+
+from foldline.core.log.messages import Usage
+from foldline.testing.answers import Made
+from foldline.testing.asked import Asked
+from foldline.testing.forms import interrupt, respond
+from foldline.testing.refusals import Refusal
+from foldline.testing.wire import Wire
+
+Fault = Literal[
+    "rate", "overloaded", "server", "reset", "stall", "half", "unfinished", "malformed", "usage", "truncated"
+]
+FAULTS: Final[tuple[Fault, ...]] = get_args(Fault)
+
+_WAITS: Final = (0.0, 0.01, 0.02)  # seconds in a retry-after
+
+
+class Maker(Protocol):
+    """What faults can be put around: a `Scripted`."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of the models it answers to."""
+        ...
+
+    def note(self, asked: Asked) -> None:
+        """Number a request and keep it."""
+        ...
+
+    def reply(self, asked: Asked) -> tuple[Made, float]:
+        """Make the reply to a request; raises Refusal."""
+        ...
+
+    def again(self) -> None:
+        """Give the last answer of the script again."""
+        ...
+
+    def refuse(self, asked: Asked, refusal: Refusal) -> Wire:
+        """Return the response of a refusal."""
+        ...
+
+    def refuse_body(self, dialect: str, text: str) -> Wire:
+        """Answer a body that is no JSON object."""
+        ...
+
+    def count(self, asked: Asked) -> int:
+        """Count the input of a request in the model's tokens."""
+        ...
+
+
+class Faulty:
+    """Puts faults around a scripted model; which request meets which fault follows from the seed alone.
+
+    - `rate` 429 with retry-after, `overloaded` 529 (OpenAI: 503) or the same as an event of a stream that has
+      begun, `server` 500
+    - `reset` the connection is reset, before a byte or within the body
+    - `stall` the server is silent for `stall` seconds, before a byte or within the body
+    - `half` the connection is closed before the body is complete; `unfinished` the body ends in order, but
+      without the events (or the part of the JSON) that end a reply
+    - `malformed` a body or an event that is no JSON
+    - `usage` wrong figures: none, or many times too large
+    - `truncated` the text breaks off, and the reply says that it ended
+
+    `rates`: the chance of each fault, or one number: the chance of any. `plan` names the faults of the first
+    requests (None: no fault) before chance takes over. An answer that a fault kept from arriving is given again.
+    """
+
+    def __init__(
+        self,
+        inner: Maker,
+        seed: int = 0,
+        rates: Mapping[Fault, float] | float = 0.0,
+        *,
+        plan: Sequence[Fault | None] = (),
+        stall: float = 30.0,
+    ) -> None:
+        self.inner = inner
+        self.seed = seed
+        self.stall = stall
+        self.met: list[tuple[int, Fault]] = []
+        self._plan = tuple(plan)
+        share = rates / len(FAULTS) if isinstance(rates, int | float) else None
+        self._rates: dict[Fault, float] = (
+            dict.fromkeys(FAULTS, share) if share is not None else dict(rates)  # type: ignore[arg-type]
+        )
+        self._met_requests = 0
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of the models it answers to."""
+        return self.inner.models
+
+    async def answer(self, asked: Asked) -> Wire:
+        """Answer a request as the inner model does, or with the fault that is due."""
+        number = self._met_requests
+        self._met_requests += 1
+        chance = random.Random(f"{self.seed}:{number}")
+        fault = self._due(number, chance)
+        if fault is not None:
+            self.met.append((number, fault))
+        early = _EARLY.get(fault) if fault else None
+        if early is not None and not (fault == "overloaded" and asked.stream and chance.random() < 0.5):
+            self.inner.note(asked)
+            wait = chance.choice(_WAITS) if fault == "rate" else None
+            return self.inner.refuse(asked, Refusal(early, retry_after=wait))
+        try:
+            made, wait = self.inner.reply(asked)
+        except Refusal as refusal:
+            return self.inner.refuse(asked, refusal)
+        if fault in ("usage", "truncated"):
+            return respond(_altered(made, fault, chance), wait)
+        wire = respond(made, wait)
+        if fault is None:
+            return wire
+        self.inner.again()
+        return self._broken(wire, fault, chance, asked)
+
+    def count(self, asked: Asked) -> int:
+        """Count the input of a request in the model's tokens."""
+        return self.inner.count(asked)
+
+    def refuse_body(self, dialect: str, text: str) -> Wire:
+        """Answer a body that is no JSON object."""
+        return self.inner.refuse_body(dialect, text)
+
+    def _due(self, number: int, chance: random.Random) -> Fault | None:
+        if number < len(self._plan):
+            return self._plan[number]
+        at = chance.random()
+        for fault in FAULTS:
+            at -= self._rates.get(fault, 0.0)
+            if at < 0:
+                return fault
+        return None
+
+    def _broken(self, wire: Wire, fault: Fault, chance: random.Random, asked: Asked) -> Wire:
+        """Return a response that a fault breaks on its way."""
+        change = msgspec.structs.replace
+        if fault == "stall":
+            at = chance.randrange(len(wire.pieces)) if wire.streamed else 0
+            return change(wire, stall_at=at, stall=self.stall)
+        if fault == "reset" and chance.random() < 0.5:
+            return change(wire, pieces=(), end="reset", reply=None)
+        cut = _first_part(wire, chance)
+        if fault == "reset":
+            return change(cut, end="reset")
+        if fault == "half":
+            return change(cut, end="close")
+        if fault == "overloaded":
+            event = interrupt(Refusal(529), asked.dialect, len(cut.pieces))
+            return change(cut, pieces=(*cut.pieces, event))
+        if fault == "unfinished" and wire.streamed:
+            return cut
+        return _unreadable(wire, chance)
+
+
+# faults that answer with a status, before the model has been asked
+_EARLY: Final[dict[Fault, int]] = {"rate": 429, "overloaded": 529, "server": 500}
+
+
+def _first_part(wire: Wire, chance: random.Random) -> Wire:
+    """Return a body that breaks off: a stream after some event before its last two, JSON after some byte."""
+    if wire.streamed:
+        most = max(1, len(wire.pieces) - 2)
+        pieces = wire.pieces[: chance.randint(1, most)]
+        return msgspec.structs.replace(wire, pieces=pieces, reply=None)
+    body = wire.pieces[0]
+    part = body[: chance.randrange(1, len(body))]
+    return msgspec.structs.replace(wire, pieces=(part,), length=len(body), reply=None)
+
+
+def _unreadable(wire: Wire, chance: random.Random) -> Wire:
+    """Return a body of which a part is no JSON: one event of a stream, or the end of the whole."""
+    if not wire.streamed:
+        body = wire.pieces[0]
+        part = body[: chance.randrange(1, len(body))]
+        return msgspec.structs.replace(wire, pieces=(part,), reply=None)
+    at = chance.randrange(max(1, len(wire.pieces) - 2))
+    event = wire.pieces[at]
+    start = event.index(b"data: ") + len(b"data: ")
+    broken = event[: start + max(1, (len(event) - start) // 2)].rstrip(b"}\n") + b"\n\n"
+    return msgspec.structs.replace(
+        wire, pieces=(*wire.pieces[:at], broken, *wire.pieces[at + 1 :]), reply=None
+    )
+
+
+def _altered(made: Made, fault: Fault, chance: random.Random) -> Made:
+    """Return a reply that arrives in order and is wrong."""
+    if fault == "usage":
+        wrong = chance.choice((Usage(), Usage(input=made.usage.total * 20, output=made.usage.output)))
+        return msgspec.structs.replace(made, usage=wrong)
+    text = made.text[: len(made.text) // 2]
+    return msgspec.structs.replace(made, text=text)

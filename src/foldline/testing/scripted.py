@@ -1,0 +1,205 @@
+"""A model that answers by script and refuses what a real API refuses. Every request is kept."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from foldline.core.log.codec import encode
+from foldline.core.log.messages import ToolCall, Usage
+from foldline.core.measure.tokens import OFFLINE, Counter
+from foldline.core.measure.window import Window
+from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
+from foldline.testing.answers import Answer, Item, Made, Stop
+from foldline.testing.asked import Asked
+from foldline.testing.forms import refuse, respond
+from foldline.testing.forms_chat import written
+from foldline.testing.meter import Meter
+from foldline.testing.refusals import Refusal
+from foldline.testing.signatures import Binding, Signer
+from foldline.testing.strict import Overflowing, Strict
+from foldline.testing.wire import Wire
+
+_CALL_IDS = {ANTHROPIC: "toolu", OPENAI_CHAT: "call", OPENAI_RESPONSES: "call"}
+
+
+class Scripted:
+    """A scripted model: a provider in this process, or behind HTTP by `serve`.
+
+    `answers` is a list, each for one request (a text, an `Answer`, a `Refusal`, or a function of the request
+    that returns one of these), or one such function for all. `window` in tokens of `counter`: a number is the
+    context, and the reply's limit as well. `dialect` and `model` are those of the provider in this process;
+    over HTTP the path says the dialect, and `models` (None: every name is known) which models there are.
+    `keep`: how many requests to remember (None: all). The rest is as in `Strict` and `Signer`.
+    """
+
+    def __init__(
+        self,
+        answers: Sequence[Item] | Callable[[Asked], Item] = (),
+        *,
+        window: int | Window = 200_000,
+        dialect: str = OPENAI_CHAT,
+        model: str = "scripted",
+        models: Sequence[str] | None = None,
+        overflow: Overflowing = "error",
+        alternation: bool = False,
+        prefill: bool = True,
+        signatures: Binding = "prefix",
+        counter: Counter = OFFLINE,
+        keep: int | None = None,
+    ) -> None:
+        self.dialect = dialect
+        self.model = model
+        self.window = Window(context=window, output=window) if isinstance(window, int) else window
+        self.models = tuple(models) if models is not None else (model,)
+        self.requests: deque[Asked] = deque(maxlen=keep)
+        self._answers = answers
+        self._next = 0
+        self._asked = 0
+        self._meter = Meter(counter)
+        self._signer = Signer(signatures)
+        self._strict = Strict(
+            self.window,
+            self._meter,
+            self._signer,
+            models=models,
+            overflow=overflow,
+            alternation=alternation,
+            prefill=prefill,
+        )
+
+    async def answer(self, asked: Asked) -> Wire:
+        """Answer a request by the script, or refuse it as its provider would."""
+        try:
+            made, wait = self.reply(asked)
+        except Refusal as refusal:
+            return self.refuse(asked, refusal)
+        return respond(made, wait)
+
+    def reply(self, asked: Asked) -> tuple[Made, float]:
+        """Make the reply to a request, and how many seconds to wait before it; raises Refusal."""
+        self.note(asked)
+        self._strict.check(asked)
+        item = self._script(asked)
+        if isinstance(item, Refusal):
+            raise item
+        answer = Answer(text=item) if isinstance(item, str) else item
+        return self._make(asked, answer), answer.wait
+
+    def note(self, asked: Asked) -> None:
+        """Number a request and keep it."""
+        asked.index = self._asked
+        self._asked += 1
+        self.requests.append(asked)
+
+    def again(self) -> None:
+        """Give the last answer of the script again: the one before did not arrive."""
+        self._next = max(0, self._next - 1)
+
+    def refuse(self, asked: Asked, refusal: Refusal) -> Wire:
+        """Return the response of a refusal, and note its words on the request."""
+        error = refusal.error(asked.dialect)
+        asked.refused = str(error["message"])
+        return refuse(refusal, asked.dialect, _key(asked), asked)
+
+    def refuse_body(self, dialect: str, text: str) -> Wire:
+        """Answer a body that is no JSON object."""
+        words = (
+            f"The request body is not valid JSON: {text}"
+            if dialect == ANTHROPIC
+            else "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your "
+            "HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)"
+        )
+        return refuse(Refusal(400, words, kind="invalid_request_error"), dialect)
+
+    def count(self, asked: Asked) -> int:
+        """Count the input of a request in the model's tokens."""
+        return self._meter.count(asked)
+
+    @property
+    def left(self) -> int:
+        """How many answers of the list have not been given."""
+        return 0 if callable(self._answers) else len(self._answers) - self._next
+
+    def _script(self, asked: Asked) -> str | Answer | Refusal:
+        item: Item
+        if callable(self._answers):
+            item = self._answers
+        elif self._next < len(self._answers):
+            item = self._answers[self._next]
+            self._next += 1
+        else:
+            return Refusal(
+                400, f"the script has {len(self._answers)} answers, and this request needs one more"
+            )
+        while callable(item):
+            item = item(asked)
+        return item
+
+    def _make(self, asked: Asked, answer: Answer) -> Made:
+        key = _key(asked)
+        prefix = f"{_CALL_IDS[asked.dialect]}_{key[:20]}"
+        calls = tuple(
+            msgspec.structs.replace(call, id=call.id or f"{prefix}{number:02d}")
+            for number, call in enumerate(answer.calls)
+        )
+        hidden = asked.dialect == ANTHROPIC and not asked.thinking
+        thinking = None if hidden else answer.thinking
+        text, calls, cut = self._cut(asked, answer.text, calls, thinking)
+        stop: Stop = "length" if cut else answer.stop or ("tools" if calls else "end")
+        output = self._output(text, calls, thinking)
+        usage = answer.usage or self._usage(asked, output)
+        if self._starved(asked):
+            text, calls, thinking, stop = "", (), None, "length"
+            usage = Usage(input=self.window.context)
+        signature = None if thinking is None else self._sign(asked, thinking)
+        return Made(key, asked.model, text, calls, thinking, signature, stop, usage, asked)
+
+    def _usage(self, asked: Asked, output: int) -> Usage:
+        usage = self._meter.usage(asked, output)
+        most = self.window.input_limit
+        if self._strict.overflow == "truncate" and usage.total - output > most:
+            return Usage(input=most, output=output)
+        return usage
+
+    def _starved(self, asked: Asked) -> bool:
+        return self._strict.overflow == "starve" and asked.tokens >= self.window.context
+
+    def _sign(self, asked: Asked, thinking: str) -> str:
+        if asked.dialect == ANTHROPIC:
+            return self._signer.sign(self._signer.prefix(asked.system, asked.messages), thinking)
+        return self._signer.seal(thinking)
+
+    def _output(self, text: str, calls: Sequence[ToolCall], thinking: str | None) -> int:
+        said = [text, thinking or "", *(f"{call.name}{written(call)}" for call in calls)]
+        return max(1, sum(self._meter.output(part) for part in said))
+
+    def _cut(
+        self, asked: Asked, text: str, calls: tuple[ToolCall, ...], thinking: str | None
+    ) -> tuple[str, tuple[ToolCall, ...], bool]:
+        """Cut what does not fit into the reply's cap and the window's room, as a model that runs out of it."""
+        room = max(1, self.window.context - asked.tokens) if self._strict.overflow == "error" else None
+        caps = [cap for cap in (asked.max_tokens, room) if cap is not None]
+        cap = min(caps, default=None)
+        if cap is None or self._output(text, calls, thinking) <= cap:
+            return text, calls, False
+        left = max(0, cap - self._meter.output(thinking or ""))
+        if self._meter.output(text) > left or not calls:
+            return self._shorten(text, left), (), True
+        first = calls[0]
+        arguments: Any = {} if asked.dialect == ANTHROPIC else written(first)[: len(written(first)) // 2]
+        return text, (msgspec.structs.replace(first, arguments=arguments),), True
+
+    def _shorten(self, text: str, most: int) -> str:
+        while text and (tokens := self._meter.output(text)) > most:
+            text = text[: min(len(text) - 1, len(text) * most // tokens)]
+        return text
+
+
+def _key(asked: Asked) -> str:
+    """24 characters that the same conversation never gets twice: a digest of what was asked."""
+    return sha256(encode([asked.dialect, asked.model, asked.system, asked.messages])).hexdigest()[:24]

@@ -1,0 +1,167 @@
+"""Scripted models behind HTTP on the loopback: what the providers' own SDKs talk to.
+
+Routes, each with or without `/v1` before it: `/chat/completions`, `/responses`, `/messages`,
+`/messages/count_tokens`, `/models`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import AsyncGenerator, Generator
+from typing import Any, Final, cast
+
+from foldline.core.log.codec import decode, encode
+from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
+from foldline.testing.asked import Asked
+from foldline.testing.connection import Connection, Received
+from foldline.testing.forms import refuse
+from foldline.testing.forms_chat import CREATED
+from foldline.testing.refusals import Refusal
+from foldline.testing.wire import Served, Wire
+
+_ROUTES: Final = {
+    "/chat/completions": OPENAI_CHAT,
+    "/responses": OPENAI_RESPONSES,
+    "/messages": ANTHROPIC,
+    "/messages/count_tokens": ANTHROPIC,
+}
+_START_SECONDS: Final = 30.0  # for the thread's server to come up
+
+
+class Server:
+    """Serves one model on a free port of the loopback. `api_key` None takes every key, but not none."""
+
+    def __init__(self, served: Served, *, api_key: str | None = None) -> None:
+        self.url = ""
+        self._served = served
+        self._api_key = api_key
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> str:
+        """Listen; return the URL, without a path."""
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        port = self._server.sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        return self.url
+
+    async def stop(self) -> None:
+        """Stop listening and end every connection, whatever it waits for."""
+        if self._server is None:
+            return
+        self._server.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._server.wait_closed()
+        self._server = None
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        self._tasks.add(task)
+        try:
+            await Connection(reader, writer, self._handle).run()
+        except asyncio.CancelledError:
+            writer.transport.abort()  # `stop` ends the connection; this task has nothing else to undo
+        finally:
+            self._tasks.discard(task)
+
+    async def _handle(self, received: Received) -> Wire:
+        path = received.path.removeprefix("/v1")
+        anthropic = "anthropic-version" in received.headers
+        if path == "/models" and received.method == "GET":
+            return _json(_models(self._served.models, anthropic))
+        dialect = _ROUTES.get(path)
+        if dialect is None:
+            return refuse(Refusal(404), ANTHROPIC if anthropic else OPENAI_CHAT)
+        if received.method != "POST":
+            return refuse(Refusal(405, "Method Not Allowed"), dialect)
+        if (refusal := self._stranger(received, dialect)) is not None:
+            return refuse(refusal, dialect)
+        try:
+            body = decode(received.body)
+        except ValueError as error:
+            return self._served.refuse_body(dialect, str(error))
+        if not isinstance(body, dict):
+            return self._served.refuse_body(dialect, "expected an object")
+        asked = Asked(dialect, cast("dict[str, Any]", body), received.headers)
+        if path.endswith("count_tokens"):
+            return _json({"input_tokens": self._served.count(asked)})
+        return await self._served.answer(asked)
+
+    def _stranger(self, received: Received, dialect: str) -> Refusal | None:
+        """Refuse a request without a key, or with another than the one that was set."""
+        bearer = received.headers.get("authorization", "").removeprefix("Bearer ")
+        key = received.headers.get("x-api-key") or bearer if dialect == ANTHROPIC else bearer
+        if not key:
+            return Refusal(
+                401,
+                "x-api-key header is required"
+                if dialect == ANTHROPIC
+                else "You didn't provide an API key. You need to provide your API key in an Authorization header "
+                "using Bearer auth (i.e. Authorization: Bearer YOUR_KEY).",
+            )
+        if self._api_key is not None and key != self._api_key:
+            return Refusal(401)
+        if dialect == ANTHROPIC and "anthropic-version" not in received.headers:
+            return Refusal(400, "anthropic-version: header is required")
+        return None
+
+
+@contextlib.asynccontextmanager
+async def serve(served: Served, *, api_key: str | None = None) -> AsyncGenerator[str]:
+    """Serve a model on the loopback while the block runs; gives the URL.
+
+    It is the `base_url` of both SDKs. No port, connection or task outlives the block.
+    """
+    server = Server(served, api_key=api_key)
+    url = await server.start()
+    try:
+        yield url
+    finally:
+        await server.stop()
+
+
+@contextlib.contextmanager
+def serve_in_thread(served: Served, *, api_key: str | None = None) -> Generator[str]:
+    """As `serve`, in a thread of its own: for clients that are not async, and for other processes."""
+    server = Server(served, api_key=api_key)
+    ready = threading.Event()
+    loops: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        await server.start()
+        loops.append((asyncio.get_running_loop(), stop))
+        ready.set()
+        await stop.wait()
+        await server.stop()
+
+    thread = threading.Thread(target=asyncio.run, args=(run(),), name="foldline-testing", daemon=True)
+    thread.start()
+    if not ready.wait(_START_SECONDS):
+        raise RuntimeError("the test server did not start")
+    try:
+        yield server.url
+    finally:
+        loop, stop = loops[0]
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
+
+
+def _json(body: Any) -> Wire:
+    return Wire(200, (encode(body),))
+
+
+def _models(names: tuple[str, ...], anthropic: bool) -> dict[str, Any]:
+    if anthropic:
+        data = [
+            {"type": "model", "id": name, "display_name": name, "created_at": "2026-01-01T00:00:00Z"}
+            for name in names
+        ]
+        ends = {"first_id": names[0] if names else None, "last_id": names[-1] if names else None}
+        return {"data": data, "has_more": False, **ends}
+    data = [{"id": name, "object": "model", "created": CREATED, "owned_by": "foldline"} for name in names]
+    return {"object": "list", "data": data}

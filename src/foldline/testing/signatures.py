@@ -1,0 +1,103 @@
+"""Signatures of thinking, issued and checked as a provider does: none can be made up, moved or reused.
+
+A signature is an HMAC over what the model saw before it (the rendered prefix) and over the thinking itself.
+Earlier thinking is no part of the prefix: the provider leaves it out as well.
+"""
+
+from __future__ import annotations
+
+import base64
+import hmac
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any, Final, Literal, cast
+
+from foldline.core.log.codec import encode
+from foldline.testing.meter import unmarked
+
+Binding = Literal["prefix", "block"]
+
+_SECRET: Final = b"foldline.testing"  # the same in every run: a client may outlive its server
+_THINKING: Final = ("thinking", "redacted_thinking")
+
+
+class Signer:
+    """Issues and checks signatures. `binds`: to the prefix and the block, or to the block alone."""
+
+    def __init__(self, binds: Binding = "prefix", secret: bytes = _SECRET) -> None:
+        self.binds = binds
+        self._secret = secret
+
+    def prefix(self, system: Any, messages: Sequence[Any]) -> bytes:
+        """The digest of what stands before a reply: the system prompt and the messages, thinking left out."""
+        if self.binds == "block":
+            return b""
+        digest = sha256(encode(_plain(system)))
+        for message in messages:
+            _add(digest, message)
+        return digest.digest()
+
+    def sign(self, prefix: bytes, thinking: str) -> str:
+        """The signature of thinking that follows a prefix."""
+        mac = hmac.new(self._secret, prefix + thinking.encode("utf-8", "surrogatepass"), sha256)
+        return base64.b64encode(b"fold" + mac.digest() + prefix[:8]).decode()
+
+    def bad(self, system: Any, messages: Sequence[Any]) -> list[tuple[int, int]]:
+        """The places (message, block) of thinking whose signature does not hold."""
+        if not any(_thinks(message) for message in messages):
+            return []
+        found: list[tuple[int, int]] = []
+        digest = sha256(encode(_plain(system)))
+        for index, message in enumerate(messages):
+            prefix = digest.digest() if self.binds == "prefix" else b""
+            for place, block in _blocks(message):
+                if block.get("type") == "thinking" and not self._holds(prefix, block):
+                    found.append((index, place))
+            _add(digest, message)
+        return found
+
+    def _holds(self, prefix: bytes, block: dict[str, Any]) -> bool:
+        thinking, signature = block.get("thinking"), block.get("signature")
+        if not isinstance(thinking, str) or not isinstance(signature, str):
+            return False
+        return hmac.compare_digest(self.sign(prefix, thinking).encode(), signature.encode())
+
+    def seal(self, text: str) -> str:
+        """Encrypted reasoning as the Responses API hands it out: the text, and a proof that it is ours."""
+        raw = text.encode("utf-8", "surrogatepass")
+        return base64.urlsafe_b64encode(hmac.new(self._secret, raw, sha256).digest() + raw).decode()
+
+    def sealed(self, value: str) -> bool:
+        """Whether encrypted reasoning was handed out by this signer."""
+        try:
+            raw = base64.urlsafe_b64decode(value.encode("ascii", "replace"))
+        except ValueError:
+            return False
+        return hmac.compare_digest(hmac.new(self._secret, raw[32:], sha256).digest(), raw[:32])
+
+
+def _blocks(message: Any) -> list[tuple[int, dict[str, Any]]]:
+    content = cast("dict[str, Any]", message).get("content") if isinstance(message, dict) else None
+    blocks = cast("list[Any]", content) if isinstance(content, list) else []
+    return [
+        (place, cast("dict[str, Any]", block))
+        for place, block in enumerate(blocks)
+        if isinstance(block, dict)
+    ]
+
+
+def _thinks(message: Any) -> bool:
+    return any(block.get("type") in _THINKING for _, block in _blocks(message))
+
+
+def _add(digest: Any, message: Any) -> None:
+    """Add a message to the prefix; a string is the same as one text block of it."""
+    fields = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
+    content = fields.get("content")
+    blocks = [block for _, block in _blocks(fields) if block.get("type") not in _THINKING]
+    said = [{"type": "text", "text": content}] if isinstance(content, str) else blocks
+    digest.update(encode([fields.get("role"), _plain(said)]) + b"\n")
+
+
+def _plain(value: Any) -> Any:
+    return unmarked(value)

@@ -1,0 +1,67 @@
+"""What goes over the wire for one request: status, headers, the body in pieces, and how it ends."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from foldline.core.log.codec import encode
+from foldline.testing.asked import Asked
+
+JSON = "application/json"
+EVENTS = "text/event-stream; charset=utf-8"
+
+
+class Wire(msgspec.Struct, frozen=True):
+    """A response as bytes. `pieces` are sent one by one: of a stream one event each.
+
+    `wait` seconds pass before the first byte; before the piece at index `stall_at`
+    the server is silent for `stall` seconds. `end`: the connection is kept ("whole"), closed before the
+    body is complete ("close"), or reset ("reset"). `length` is the announced length of a body that is no stream.
+    `reply` is the whole reply as one body, for those who read it in this process; None for an error.
+    """
+
+    status: int
+    pieces: tuple[bytes, ...]
+    content_type: str = JSON
+    headers: tuple[tuple[str, str], ...] = ()
+    wait: float = 0.0
+    stall_at: int | None = None
+    stall: float = 0.0
+    end: Literal["whole", "close", "reset"] = "whole"
+    length: int | None = None
+    reply: dict[str, Any] | None = None
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the body is a stream of events."""
+        return self.content_type == EVENTS
+
+
+class Served(Protocol):
+    """A model that can be served: `answer` looks at a request and says what goes over the wire."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of the models it answers to."""
+        ...
+
+    async def answer(self, asked: Asked) -> Wire:
+        """Answer a request; never raises for what a provider would refuse."""
+        ...
+
+    def refuse_body(self, dialect: str, text: str) -> Wire:
+        """Answer a request whose body is no JSON object."""
+        ...
+
+    def count(self, asked: Asked) -> int:
+        """Count the input of a request in the model's tokens."""
+        ...
+
+
+def sse(data: Any, event: str | None = None) -> bytes:
+    """Write one server-sent event; `data` is a JSON value, or text that goes out as it is."""
+    text = data.encode() if isinstance(data, str) else encode(data)
+    name = f"event: {event}\n".encode() if event else b""
+    return name + b"data: " + text + b"\n\n"
