@@ -72,6 +72,10 @@ def test_a_bad_file_among_several_is_left_out_and_told(foldline, tmp_path, sessi
     assert "left out" in done.err
     assert "1 of 2 files" in done.err
     assert "none" in done.out
+    found = foldline("replay", session, bad, "--jobs", 1, "--policy", "none", "--json")
+    assert found.code == 1
+    assert [one["session"] for one in found.json["sessions"]] == [str(session)]
+    assert [one["session"] for one in found.json["failed"]] == [str(bad)]
 
 
 def test_rounds_are_shown(foldline):

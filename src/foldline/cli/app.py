@@ -21,6 +21,7 @@ COMMANDS = {
     "compact": "Fit a session file into a budget of tokens.",
     "inspect": "Show where a session's tokens are, and what is wrong with it.",
     "replay": "Replay sessions under several policies, turn by turn.",
+    "batch": "Fold or replay an archive of sessions, resumable.",
     "import": "Put a session file into the store.",
     "export": "Write a session in the form of another tool.",
     "sessions": "List the stored sessions.",

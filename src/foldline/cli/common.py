@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, TypeVar
 import click
 import msgspec
 
+from foldline.catalogue import Catalogue
 from foldline.cli.output import progress, warn
 from foldline.cli.room import TO_FOLD, check_room
 from foldline.config import settings
@@ -66,11 +67,19 @@ def find_policy(name: str | None, policy_file: Path | None) -> Policy:
 def find_window(model: str | None, window: int | None, recorded: str | None = None) -> Window:
     """Return the limits to work with: the flags', the settings', or those of the model that a file names."""
     known = settings()
-    catalogue, name = known.catalogue(), model or known.model or recorded
-    limits = window_for(name, window or known.window, catalogue)
-    if name and not catalogue.look_up(name).known and not (window or known.window):
-        warn([f"no limits are known for {name}: {limits.context:,} tokens are assumed; give --window"])
+    limits, doubt = known_window(known.catalogue(), model or known.model or recorded, window or known.window)
+    warn(doubt)
     return limits
+
+
+def known_window(catalogue: Catalogue, model: str | None, window: int | None) -> tuple[Window, list[str]]:
+    """Return the limits of a window, or of a model, with a warning where they are only assumed."""
+    limits = window_for(model, window, catalogue)
+    if model and not catalogue.look_up(model).known and not window:
+        return limits, [
+            f"no limits are known for {model}: {limits.context:,} tokens are assumed; give --window"
+        ]
+    return limits, []
 
 
 def shown_name(file: str) -> str:
@@ -85,14 +94,28 @@ def read_session(
 
     `room` is how many bytes of memory the work takes for a byte of the file.
     """
+    with progress(f"reading {shown_name(file)}") as tick:
+        loaded = load_session(file, from_start=from_start, counter=counter, room=room, tick=tick)
+    warn(loaded.warnings)
+    return loaded
+
+
+def load_session(
+    file: str,
+    *,
+    from_start: bool = False,
+    counter: Counter = OFFLINE,
+    room: int = TO_FOLD,
+    tick: Callable[[int], None] = lambda _: None,
+) -> Loaded:
+    """Read a session file as `read_session` does, and print nothing; `tick` is told how many messages there are."""
     name = shown_name(file)
-    with progress(f"reading {name}") as tick, open_transcript(file) as stream:
+    with open_transcript(file) as stream:
         check_room(stream, name, room)
         if not from_start and _is_own(stream, name):
             loaded = from_own(stream, name)
         else:
             loaded = from_records(counted(read(stream, name=name), tick), counter, from_start=from_start)
-    warn(loaded.warnings)
     if not loaded.entries:
         raise InputError(f"{name}: there is no message in it")
     return loaded

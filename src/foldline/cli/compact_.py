@@ -20,8 +20,10 @@ from foldline.cli.common import (
 from foldline.cli.output import err, escape, message_lines, out, print_json, progress, warn, write_whole
 from foldline.cli.report import print_done, print_preview
 from foldline.core.decide.ask import Ask
+from foldline.core.decide.policy import Policy
 from foldline.core.log.codec import pretty
 from foldline.core.measure.tokens import OFFLINE
+from foldline.core.measure.window import Window
 from foldline.core.view import Fold
 from foldline.dialects import get, names
 from foldline.executor import run_sync
@@ -39,6 +41,15 @@ Examples:
 """
 
 _tokens = click.IntRange(min=1)
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """How to fold a file: the policy, and what the flags say beside it (None: what the policy and the file say)."""
+
+    policy: Policy
+    target: int | None = None
+    instructions: str | None = None
+    dialect: str | None = None
 
 
 @click.command(epilog=EPILOG)
@@ -86,17 +97,9 @@ def command(
     rules = find_policy(policy_name, policy_file)
     loaded = read_session(file, from_start=from_start)
     limits = find_window(model, window, loaded.model)
-    ask = Ask(
-        policy=rules,
-        window=limits,
-        reason="target",
-        target=budget(target, rules, limits),
-        instructions=instructions,
-        apart=apart(loaded.system, loaded.tools, OFFLINE),
-        now=now(),
-    )
+    wish = Wish(rules, target=target, instructions=instructions, dialect=dialect)
     with progress("folding"):
-        done = fold(msgspec.structs.replace(loaded, dialect=dialect or loaded.dialect), ask, started)
+        done = fold(loaded, limits, wish, started)
     warn(done.warnings[len(loaded.warnings) :])
     if output is not None and preview:
         _say_unwritten(output)
@@ -105,8 +108,18 @@ def command(
     _tell(done, loaded, output, preview=preview, as_json=as_json)
 
 
-def fold(loaded: Loaded, ask: Ask, started: float) -> Done:
+def fold(loaded: Loaded, limits: Window, wish: Wish, started: float) -> Done:
     """Fold what was loaded; what fits and is valid comes back as it is."""
+    loaded = msgspec.structs.replace(loaded, dialect=wish.dialect or loaded.dialect)
+    ask = Ask(
+        policy=wish.policy,
+        window=limits,
+        reason="target",
+        target=budget(wish.target, wish.policy, limits),
+        instructions=wish.instructions,
+        apart=apart(loaded.system, loaded.tools, OFFLINE),
+        now=now(),
+    )
     view = Fold(loaded.entries, counter=OFFLINE)
     if not loaded.repaired and ask.apart_tokens + view.tokens <= (ask.target or 0):
         done = unchanged(loaded, view, ask, started)

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 import click
 from rich.console import Console, RenderableType
@@ -69,6 +69,12 @@ def tell(line: str) -> None:
     err().print(escape(line), soft_wrap=True)
 
 
+def fail(line: str) -> NoReturn:
+    """End the command with exit code 1 where the results are printed already; a JSON document stays the only one."""
+    err().print(f"[red]error:[/] {escape(line)}", soft_wrap=True)
+    click.get_current_context().exit(1)
+
+
 def escape(text: str) -> str:
     """Return text that rich prints as it is, without what would steer a terminal."""
     return markup_escape(clean(text))
@@ -111,20 +117,23 @@ def share(part: int, whole: int) -> str:
 
 
 @contextmanager
-def progress(what: str) -> Generator[Callable[[int], None]]:
-    """Show that something long goes on, on a terminal alone; yields a function that takes the count so far."""
+def progress(what: str, total: int | None = None) -> Generator[Callable[[int], None]]:
+    """Show that something long goes on, on a terminal alone; yields a function that takes the count so far.
+
+    `total` is what it will come to, where that is known.
+    """
     bar = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(pulse_style="cyan"),
-        TextColumn("{task.completed:,}"),
+        TextColumn("{task.completed:,}" + (f" of {total:,}" if total else "")),
         TimeElapsedColumn(),
         console=err(),
         transient=True,
         disable=not sys.stderr.isatty(),
     )
     with bar:
-        task = bar.add_task(clean(what), total=None)
+        task = bar.add_task(clean(what), total=total)
         yield lambda done: bar.update(task, completed=done)
 
 

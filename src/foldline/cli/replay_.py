@@ -7,18 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from foldline.cli.common import json_option, shown_name
-from foldline.cli.output import err, escape, out, print_json, progress, tell, warn
+from foldline.cli.output import err, escape, fail, out, print_json, progress, tell, warn
 from foldline.cli.replayed import print_session, print_totals
 from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import PRESETS
-from foldline.errors import FoldlineError, InputError, PolicyError
-from foldline.lab.many import Failed, replay_many, session_files
+from foldline.errors import InputError, PolicyError
+from foldline.lab.many import replay_many, session_files
 from foldline.lab.plots import check_targets, draw
-from foldline.lab.report import SessionReport, as_json
+from foldline.lab.pool import Failed
+from foldline.lab.report import SessionReport
+from foldline.lab.report import as_json as reports_as_json
 from foldline.lab.run import Wanted
 from foldline.policies import load, policy
 
@@ -106,10 +107,10 @@ def command(
     """
     known = settings()
     wanted = Wanted(
-        policies=_policies(names, policy_file),
+        policies=policies_of(names, policy_file),
         window=window or known.window,
         model=model or known.model,
-        cuts=_shares(cuts) if retention else (),
+        cuts=shares_of(cuts) if retention else (),
         rounds=rounds or 0,
         fills=bool(plots),
         models=known.models,
@@ -124,19 +125,20 @@ def command(
         draw(reports[0], target)
         tell(f"wrote {target}")
     if as_json:
-        print_json(_builtins(reports))
+        print_json(_document(reports, found))
     else:
         _print(reports)
     if len(reports) < len(found):
-        raise FoldlineError(f"{len(found) - len(reports):,} of {len(found):,} files could not be replayed")
+        fail(f"{len(found) - len(reports):,} of {len(found):,} files could not be replayed")
 
 
-def _builtins(reports: Sequence[SessionReport]) -> Any:
-    """Return the reports in builtins."""
-    return msgspec.to_builtins(as_json(reports))
+def _document(reports: Sequence[SessionReport], found: Sequence[SessionReport | Failed]) -> dict[str, Any]:
+    """Return what --json prints: `failed` is there only where a file was left out."""
+    failed = [one for one in found if isinstance(one, Failed)]
+    return {**reports_as_json(reports), **({"failed": failed} if failed else {})}
 
 
-def _policies(names: str | None, policy_file: Path | None) -> tuple[Policy, ...]:
+def policies_of(names: str | None, policy_file: Path | None) -> tuple[Policy, ...]:
     """Return the policies that a comma-separated list names, each once."""
     known = settings()
     own = {**known.user_policies(), **(load(policy_file) if policy_file else {})}
@@ -150,7 +152,7 @@ def _policies(names: str | None, policy_file: Path | None) -> tuple[Policy, ...]
     return tuple(found.values())
 
 
-def _shares(text: str) -> tuple[float, ...]:
+def shares_of(text: str) -> tuple[float, ...]:
     """Return the cuts of --cuts; raises InputError with what is allowed."""
     try:
         found = tuple(float(share) for share in text.split(",") if share.strip())

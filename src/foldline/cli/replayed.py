@@ -12,6 +12,7 @@ from foldline.cli.output import escape, row, rule, share, table
 from foldline.lab.report import MEASURES, PolicyReport, SessionReport
 
 TURNS = 40  # turns that are printed
+OF_ONE = ("token_ratio", "apart_tokens")  # totals that say nothing in a sum
 
 
 def print_session(report: SessionReport, console: Console) -> None:
@@ -136,24 +137,41 @@ def print_rounds(policy: str, rounds: Sequence[dict[str, Any]], console: Console
 def print_totals(reports: Sequence[SessionReport], console: Console) -> None:
     """Print the sums over all sessions, and the mean of their retention."""
     rule(console, f"{len(reports):,} sessions")
-    by_policy: dict[str, list[PolicyReport]] = {}
-    for report in reports:
-        for one in report.policies:
-            by_policy.setdefault(one.policy, []).append(one)
-    rows = [(name, _summed(found), _mean(found)) for name, found in by_policy.items()]
+    rows = [(name, sums_of(found), mean_of(found)) for name, found in by_policy(reports).items()]
     print_rows(rows, console)
     console.print("retention: the mean over the sessions in which it could be measured", soft_wrap=True)
+    if 0 < (unpriced := sum(not _priced(report) for report in reports)) < len(reports):
+        console.print(
+            f"USD: without {unpriced:,} sessions whose model has no known price (--model)", soft_wrap=True
+        )
 
 
-def _summed(found: Sequence[PolicyReport]) -> dict[str, Any]:
+def _priced(report: SessionReport) -> bool:
+    return report.policies[0].totals["price"] is not None
+
+
+def by_policy(reports: Sequence[SessionReport]) -> dict[str, list[PolicyReport]]:
+    """Return what came of each policy in every session."""
+    found: dict[str, list[PolicyReport]] = {}
+    for report in reports:
+        for one in report.policies:
+            found.setdefault(one.policy, []).append(one)
+    return found
+
+
+def sums_of(found: Sequence[PolicyReport]) -> dict[str, Any]:
+    """Return the totals of one policy over several sessions; of the peaks the largest."""
     sums: dict[str, Any] = {}
     for name in found[0].totals:
+        if name in OF_ONE:
+            continue
         known = [one.totals[name] for one in found if one.totals[name] is not None]
-        sums[name] = (max(known) if name == "peak" else sum(known)) if known else None
+        sums[name] = (max(known) if name == "peak" else round(sum(known), 6)) if known else None
     return sums
 
 
-def _mean(found: Sequence[PolicyReport]) -> dict[str, Any] | None:
+def mean_of(found: Sequence[PolicyReport]) -> dict[str, Any] | None:
+    """Return the mean of each measure over the sessions that have one; None where none has."""
     scored = [one.retention for one in found if one.retention is not None]
     if not scored:
         return None

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
-import msgspec
-
-from foldline.errors import FoldlineError, InputError
+from foldline.errors import InputError
+from foldline.lab.pool import Failed, spread
 from foldline.lab.report import SessionReport
 from foldline.lab.run import Wanted, replay_file
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
-
-
-class Failed(msgspec.Struct, frozen=True):
-    """A file that could not be replayed, and why."""
-
-    session: str
-    error: str
 
 
 def session_files(names: Sequence[str]) -> list[str]:
@@ -55,37 +45,12 @@ def replay_many(
     if len(files) == 1:
         return [replay_file(files[0], wanted, tick)]
     found: dict[int, SessionReport | Failed] = {}
-    for index, report in _spread(files, wanted, jobs or os.cpu_count() or 1):
+    for index, report in spread(files, partial(one, wanted), jobs):
         found[index] = report
         tick(len(found))
     return [found[index] for index in range(len(files))]
 
 
-def _spread(files: Sequence[str], wanted: Wanted, jobs: int) -> Iterator[tuple[int, SessionReport | Failed]]:
-    """Yield what comes of each file as it is done, the largest begun first."""
-    if jobs == 1:
-        yield from ((index, one(file, wanted)) for index, file in enumerate(files))
-        return
-    order = sorted(range(len(files)), key=lambda index: -_size(files[index]))
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        running = {pool.submit(one, files[index], wanted): index for index in order}
-        try:
-            for future in as_completed(running):
-                yield running[future], future.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def one(file: str, wanted: Wanted) -> SessionReport | Failed:
-    """Replay one of several files; what cannot be replayed does not stop the others."""
-    try:
-        return replay_file(file, wanted)
-    except FoldlineError as error:
-        return Failed(file, str(error))
-
-
-def _size(file: str) -> int:
-    try:
-        return Path(file).stat().st_size
-    except OSError:
-        return 0
+def one(wanted: Wanted, file: str) -> SessionReport:
+    """Replay one of several files."""
+    return replay_file(file, wanted)

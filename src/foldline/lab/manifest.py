@@ -1,0 +1,85 @@
+"""What a batch has done: one line a file, appended when its result is there, so that a killed one goes on.
+
+A line is {"key", "file", "output", "bytes", ...what was found}. The key is a hash of the file's path, size and time of
+change and of what was asked; where any of them differs, or the result is gone, the file is done again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from foldline.core.log.codec import encode
+from foldline.errors import FoldlineError, InputError
+
+NAME = "manifest.jsonl"
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One file that was done: its key, its path, its result below the folder and that one's bytes, what it came to."""
+
+    key: str
+    file: str
+    output: str
+    bytes: int
+    found: dict[str, Any]
+
+
+class Manifest:
+    """The manifest of an output folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """Read what was done; a last line that was cut off is passed over."""
+        self._folder = folder
+        self._path = folder / NAME
+        self._lines: dict[str, Line] = {}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            raw = self._path.read_bytes() if self._path.exists() else b""
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be written to: {error.strerror or error}") from error
+        for text in raw.splitlines():
+            try:
+                line = msgspec.json.decode(text, type=Line)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                continue
+            self._lines[line.key] = line
+        self._torn = bool(raw) and not raw.endswith(b"\n")
+
+    def done(self, key: str, output: str) -> dict[str, Any] | None:
+        """Return what a file came to if its result is there, whole."""
+        line = self._lines.get(key)
+        if line is None or line.output != output:
+            return None
+        try:
+            whole = (self._folder / output).stat().st_size == line.bytes
+        except OSError:
+            return None
+        return line.found if whole else None
+
+    def add(self, key: str, file: str, output: str, found: dict[str, Any]) -> None:
+        """Append that a file is done; its result is there already. Raises FoldlineError for a full disk."""
+        try:
+            line = Line(key, file, output, (self._folder / output).stat().st_size, found)
+            with self._path.open("ab") as stream:
+                stream.write((b"\n" if self._torn else b"") + encode(line) + b"\n")
+        except OSError as error:
+            raise FoldlineError(f"{self._path}: cannot be written: {error.strerror or error}") from error
+        self._torn = False
+        self._lines[key] = line
+
+
+def key_of(file: str, wish: Any) -> str:
+    """Return the key of a file as it is now and of what is asked of it; a file that is not there has one, too."""
+    path = Path(file)
+    try:
+        told = path.stat()
+        state = (told.st_size, told.st_mtime_ns)
+    except OSError:
+        state = (-1, -1)
+    raw = encode([os.fspath(path.absolute()), *state, msgspec.to_builtins(wish)])
+    return hashlib.sha256(raw).hexdigest()[:32]

@@ -1,0 +1,135 @@
+"""The same work on many files, over processes; none of them outlives the one that began it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor
+from concurrent.futures import wait as first_done
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from foldline.errors import FoldlineError
+
+Item = TypeVar("Item")
+T = TypeVar("T")
+AHEAD = 2  # files that are handed to each process ahead of time
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """A file that the work could not be done on, and why."""
+
+    session: str
+    error: str
+
+
+def spread(
+    items: Sequence[Item],
+    work: Callable[[Item], T],
+    jobs: int | None = None,
+    *,
+    file: Callable[[Item], str] = str,
+) -> Iterator[tuple[int, T | Failed]]:
+    """Do the work on every item over `jobs` processes (default: one a core); yield (index, result) as each is done.
+
+    `file` says which file an item is about; the largest are begun first. `work` must be a function of a module, or
+    a partial of one. An item that cannot be worked on yields `Failed`, and so does one whose process dies (out of
+    memory): the others go on.
+    """
+    count = min(jobs or os.cpu_count() or 1, len(items))
+    guarded = partial(_guarded, work, file)
+    if count <= 1:
+        yield from ((index, guarded(item)) for index, item in enumerate(items))
+        return
+    left = deque(sorted(range(len(items)), key=lambda index: -_size(file(items[index]))))
+    suspects: list[int] = []
+    while left:
+        yield from _round(items, left, guarded, count, suspects)
+    for index in suspects:  # of those that were at it when a process died, each alone: so one is to blame
+        died: list[int] = []
+        yield from _round(items, deque([index]), guarded, 1, died)
+        if died:
+            name = file(items[index])
+            yield index, Failed(name, f"{name}: its process was ended (out of memory?)")
+
+
+def _round(
+    items: Sequence[Item],
+    left: deque[int],
+    work: Callable[[Item], T | Failed],
+    jobs: int,
+    suspects: list[int],
+) -> Iterator[tuple[int, T | Failed]]:
+    """Take items out of `left` and yield what comes of them, until none is left or a process of the pool dies.
+
+    Then those that were at it are added to `suspects`.
+    """
+    pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
+    running: dict[Future[T | Failed], int] = {}
+    broken = False
+    try:
+        while running or (left and not broken):
+            while left and not broken and len(running) < AHEAD * jobs:
+                running[pool.submit(work, items[left[0]])] = left[0]
+                left.popleft()
+            for future in first_done(running, return_when=FIRST_COMPLETED).done:
+                index = running.pop(future)
+                try:
+                    yield index, future.result()
+                except BrokenProcessPool:
+                    broken = True
+                    suspects.append(index)
+    except BaseException:
+        _end(pool)
+        raise
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    """End the processes of a pool that is given up: what they are at would keep the command waiting."""
+    for process in list(pool._processes.values()):  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - the public way is of Python 3.14
+        process.terminate()
+
+
+def _begin() -> None:
+    """Begin a process: Ctrl-C is its parent's business, and it ends when that one is gone, killed or not."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+def _guarded(work: Callable[[Item], T], file: Callable[[Item], str], item: Item) -> T | Failed:
+    """Do the work on one of several items; what cannot be worked on does not stop the others."""
+    name = file(item)
+    try:
+        return work(item)
+    except (FoldlineError, OSError) as error:
+        text = str(error)
+        return Failed(name, text if name in text else f"{name}: {text}")
+    except MemoryError:
+        return Failed(name, f"{name}: out of memory: this file is too large for this machine")
+    except Exception as error:  # a bug that one file of an archive meets must not stop the others
+        return Failed(name, f"{name}: {type(error).__name__}: {error} (this is a bug of Foldline's)")
+
+
+def _size(file: str) -> int:
+    try:
+        return Path(file).stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,75 @@
+"""A batch that is killed half way, and started again."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+
+import pytest
+from tests.cli.calling import work, write_lines
+from tests.e2e.running import COMMAND, environment, run
+
+from foldline.lab.manifest import NAME
+
+FILES = 40
+
+
+@pytest.fixture
+def archive(tmp_path):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    for n in range(FILES):
+        write_lines(folder / f"s{n:02}.jsonl", work(8 + n % 3))
+    return folder
+
+
+def killed_half_way(tmp_path, with_signal):
+    """Start the batch, and kill it once some results are there; return its exit code."""
+    words = [*COMMAND, "batch", "archive", "-o", "out", "--target", "2000", "--jobs", "2"]
+    with subprocess.Popen(
+        words, cwd=tmp_path, env=environment(tmp_path), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+    ) as process:
+        while process.poll() is None and finished(tmp_path) < 3:
+            time.sleep(0.01)
+        process.send_signal(with_signal)
+        assert process.stderr
+        told = process.stderr.read().decode()
+    return process.returncode, told
+
+
+def finished(tmp_path):
+    manifest = tmp_path / "out" / NAME
+    return manifest.read_bytes().count(b"\n") if manifest.exists() else 0
+
+
+def gone(tmp_path):
+    """Wait until no process writes into the folder any more: those of a killed batch end by themselves."""
+    seen = None
+    while seen != (seen := sorted(path.name for path in (tmp_path / "out").iterdir())):
+        time.sleep(0.5)
+
+
+def test_what_was_done_when_it_was_killed_is_not_done_again(archive, tmp_path):
+    code, _ = killed_half_way(tmp_path, signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    gone(tmp_path)
+    before = finished(tmp_path)
+    assert 3 <= before < FILES
+    done = run(tmp_path, "batch", "archive", "-o", "out", "--target", 2000, "--jobs", 2, "--json")
+    assert done.returncode == 0
+    totals = json.loads(done.stdout)["totals"]
+    assert (totals["earlier"], totals["done"], totals["failed"]) == (before, FILES - before, 0)
+    for name in ("s00.jsonl", f"s{FILES - 1}.jsonl"):
+        run(tmp_path, "compact", archive / name, "--target", 2000, "-o", "alone.jsonl")
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "alone.jsonl").read_bytes()
+
+
+def test_ctrl_c_says_how_to_go_on(archive, tmp_path):
+    code, told = killed_half_way(tmp_path, signal.SIGINT)
+    assert code == 130
+    assert "the same command goes on from there" in told
+    assert "Traceback" not in told
+    again = run(tmp_path, "batch", "archive", "-o", "out", "--target", 2000, "--json")
+    assert json.loads(again.stdout)["totals"]["earlier"] >= 3

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from foldline.errors import InputError
+from foldline.lab.pool import Failed, spread
+
+
+def length(file: str) -> int:
+    return len(Path(file).read_bytes())
+
+
+def picky(file: str) -> int:
+    if file.endswith("bad"):
+        raise InputError("this is no session")
+    if file.endswith("bug"):
+        raise ZeroDivisionError("by nothing")
+    return length(file)
+
+
+def deadly(file: str) -> int:
+    if file.endswith("bad"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return length(file)
+
+
+def slow(file: str) -> int:
+    time.sleep(60)
+    return length(file)
+
+
+@pytest.fixture
+def files(tmp_path):
+    made = [tmp_path / f"{n}" for n in range(6)]
+    for n, file in enumerate(made):
+        file.write_bytes(b"x" * n)
+    return [str(file) for file in made]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_each_result_comes_with_the_place_of_its_file(files, jobs):
+    assert dict(spread(files, length, jobs)) == {n: n for n in range(6)}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_fails_is_named_with_its_file_and_the_others_go_on(tmp_path, files, jobs):
+    missing, bad, bug = (str(tmp_path / name) for name in ("missing", "bad", "bug"))
+    found = dict(spread([missing, bad, bug, *files], picky, jobs))
+    assert [found[n + 3] for n in range(6)] == list(range(6))
+    assert all(isinstance(found[n], Failed) for n in range(3))
+    assert found[0].error.count(missing) == 1
+    assert found[1].error == f"{bad}: this is no session"
+    assert found[2].error.startswith(f"{bug}: ZeroDivisionError: by nothing")
+
+
+def test_a_process_that_dies_is_blamed_on_its_file_alone(tmp_path, files):
+    bad = tmp_path / "bad"
+    bad.write_bytes(b"x" * 99)  # the largest is begun first
+    found = dict(spread([*files, str(bad)], deadly, 2))
+    assert [found[n] for n in range(6)] == list(range(6))
+    assert found[6] == Failed(str(bad), f"{bad}: its process was ended (out of memory?)")
+
+
+def test_nothing_to_do_is_done(files):
+    assert list(spread([], length, 2)) == []
+    assert list(spread(files[:1], length, 8)) == [(0, 0)]
