@@ -1,5 +1,27 @@
-"""Models to ask: OpenAI and every server that speaks its APIs, and Anthropic."""
+"""Models to ask: OpenAI and every server that speaks its APIs, and Anthropic.
+
+    model = providers.get("openai:gpt-5.2")
+    reply = await model.complete(Call(messages=messages))
+
+Importing reads no SDK: that happens at the first call.
+"""
 
 from foldline.providers.base import Call, Delta, Provider, ProviderError, Reply
+from foldline.providers.choose import get, missing
+from foldline.providers.learned import Limits, learn, limits
+from foldline.providers.retry import Patience, Retrying
 
-__all__ = ["Call", "Delta", "Provider", "ProviderError", "Reply"]
+__all__ = [
+    "Call",
+    "Delta",
+    "Limits",
+    "Patience",
+    "Provider",
+    "ProviderError",
+    "Reply",
+    "Retrying",
+    "get",
+    "learn",
+    "limits",
+    "missing",
+]

@@ -1,0 +1,149 @@
+"""Anthropic's Messages API, and every server that speaks it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Iterator, Sequence
+from typing import Any, Final, cast
+
+from foldline.core.log.messages import Message
+from foldline.core.measure.window import share
+from foldline.dialects import ANTHROPIC
+from foldline.providers.base import Call, Delta, Stop
+from foldline.providers.options import Body, Option
+from foldline.providers.sdk import SDKProvider
+
+NO_KEY: Final = "none"  # the SDK wants one; servers that ask for none ignore it
+# The API wants a limit with every call and adds it to the input: the reserve that `foldline` leaves free.
+MOST_REPLY: Final = 16_384
+REPLY_SHARE: Final = 0.15
+LEAST_BUDGET: Final = 1_024  # tokens of thinking, at the least
+
+_OFF: Final[tuple[Body, ...]] = ({"thinking": {"type": "disabled"}}, {})
+
+
+class Anthropic(SDKProvider):
+    """A model behind a Messages endpoint."""
+
+    dialect = ANTHROPIC
+    package = "anthropic"
+
+    def _client(self, sdk: Any, key: str | None, variable: str) -> Any:
+        paid = {"auth_token" if variable.endswith("AUTH_TOKEN") else "api_key": key or NO_KEY}
+        base_url = self._access.base_url
+        if base_url is not None:
+            base_url = base_url.rstrip("/").removesuffix("/v1")  # the SDK adds it
+        return sdk.AsyncAnthropic(**paid, base_url=base_url, max_retries=0)
+
+    def _request(self, call: Call) -> Body:
+        fields: Body = {"model": self.model, "messages": call.messages, "max_tokens": self._asked(call)}
+        if call.system:
+            fields["system"] = call.system
+        return fields | ({"tools": call.tools} if call.tools else {})
+
+    def _asked(self, call: Call) -> int:
+        if call.max_tokens is not None:
+            return call.max_tokens
+        window = self.limits.window
+        return max(1, min(window.output, MOST_REPLY, share(window.context, REPLY_SHARE)))
+
+    def _wanted(self, call: Call, *, stream: bool) -> Sequence[Option]:
+        del stream
+        if call.thinking is None:
+            return ()
+        forms: tuple[Body, ...] = _OFF
+        if call.thinking:
+            budget = max(LEAST_BUDGET, self._asked(call) // 2)
+            forms = (
+                {"thinking": {"type": "adaptive", "display": "summarized"}},
+                {"thinking": {"type": "enabled", "budget_tokens": budget}},
+                {},
+            )
+        return (Option(f"thinking {call.thinking}", ("thinking", "adaptive"), forms),)
+
+    def _create(self, client: Any, fields: Body) -> Awaitable[Any]:
+        return client.messages.create(**fields)
+
+    def _assembler(self) -> MessageAssembler:
+        return MessageAssembler()
+
+    def _reason(self, body: Body) -> str:
+        return str(body.get("stop_reason") or "")
+
+    def _stopped(self, body: Body, message: Message) -> Stop:
+        if self._reason(body) == "refusal":
+            return "refused"
+        return cast("Stop", message.stop) if message.stop in ("end", "tools", "length") else "error"
+
+
+class MessageAssembler:
+    """Events of a Messages stream -> the Message they are of."""
+
+    def __init__(self) -> None:
+        self._message: Body | None = None
+        self._blocks: dict[int, Body] = {}
+        self._inputs: dict[int, str] = {}
+        self._calls: dict[int, int] = {}
+        self._ended = False
+
+    def take(self, event: Body) -> Iterator[Delta]:
+        """Take the next event; yield its text, its thinking and pieces of calls."""
+        kind, index = event.get("type"), cast("int", event.get("index", 0))
+        if kind == "message_start":
+            self._message = dict(event["message"])
+        elif kind == "content_block_start":
+            yield from self._begun(index, dict(event["content_block"]))
+        elif kind == "content_block_delta" and index in self._blocks:
+            yield from self._more(index, event["delta"])
+        elif kind == "message_delta" and self._message is not None:
+            known, new = (cast("Body", body.get("usage") or {}) for body in (self._message, event))
+            usage = known | {key: value for key, value in new.items() if value is not None}
+            self._message = {**self._message, **event["delta"], "usage": usage}
+        elif kind == "message_stop":
+            self._ended = True
+
+    def whole(self) -> Body | None:
+        """Return the Message; None while its end has not come. ValueError for a call that cannot be read."""
+        if self._message is None or not (self._ended or self._message.get("stop_reason")):
+            return None
+        for index, text in self._inputs.items():
+            self._blocks[index]["input"] = self._input(text)
+        return {**self._message, "content": [self._blocks[index] for index in sorted(self._blocks)]}
+
+    def _begun(self, index: int, block: Body) -> Iterator[Delta]:
+        self._blocks[index] = block
+        kind = block.get("type")
+        if kind in ("text", "thinking") and block.get(kind):
+            yield Delta("text" if kind == "text" else "thinking", block[kind])
+        elif kind == "tool_use":
+            self._calls[index] = len(self._calls)
+            yield Delta("call", index=self._calls[index], id=block.get("id"), name=block.get("name"))
+
+    def _more(self, index: int, delta: Body) -> Iterator[Delta]:
+        block, kind = self._blocks[index], delta.get("type")
+        if kind == "text_delta":
+            block["text"] = block.get("text", "") + delta["text"]
+            yield Delta("text", delta["text"])
+        elif kind == "thinking_delta":
+            block["thinking"] = block.get("thinking", "") + delta["thinking"]
+            yield Delta("thinking", delta["thinking"])
+        elif kind == "signature_delta":
+            block["signature"] = delta["signature"]
+        elif kind == "citations_delta":
+            block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
+        elif kind == "input_json_delta":
+            self._inputs[index] = self._inputs.get(index, "") + delta["partial_json"]
+            if index in self._calls and delta["partial_json"]:
+                yield Delta("call", delta["partial_json"], index=self._calls[index])
+
+    def _input(self, text: str) -> Any:
+        """Parse a call's arguments; those that a reply was cut off in are kept as text, in an object as the API wants."""
+        try:
+            return json.loads(text) if text.strip() else {}
+        except ValueError:
+            if self._message is not None and self._message.get("stop_reason") in (
+                "max_tokens",
+                "model_context_window_exceeded",
+            ):
+                return {"input": text}
+            raise

@@ -1,0 +1,121 @@
+"""A provider by its name: `provider:model`, or `...-compatible:NAME@URL` for any server."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from foldline.catalogue import Catalogue
+from foldline.core.measure.window import Window
+from foldline.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
+from foldline.errors import InputError
+from foldline.providers.anthropic import Anthropic
+from foldline.providers.base import Provider
+from foldline.providers.offline import OFFLINE, Offline
+from foldline.providers.openai_chat import OpenAIChat
+from foldline.providers.openai_responses import OpenAIResponses
+from foldline.providers.sdk import Access, SDKProvider, installed
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """What stands before the colon of a provider's name."""
+
+    package: str
+    dialects: tuple[str, ...]  # the first is the usual one
+    variables: tuple[str, ...]
+    compatible: bool = False
+
+
+# Keys of OpenAI and Anthropic go to no server that a name holds: a name may come from a project's settings.
+KINDS: Final = {
+    "openai": Kind("openai", (OPENAI_CHAT, OPENAI_RESPONSES), ("OPENAI_API_KEY",)),
+    "openai-chat": Kind("openai", (OPENAI_CHAT,), ("OPENAI_API_KEY",)),
+    "openai-responses": Kind("openai", (OPENAI_RESPONSES,), ("OPENAI_API_KEY",)),
+    "anthropic": Kind("anthropic", (ANTHROPIC,), ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")),
+    "openai-compatible": Kind(
+        "openai", (OPENAI_CHAT, OPENAI_RESPONSES), ("OPENAI_COMPATIBLE_API_KEY",), compatible=True
+    ),
+    "anthropic-compatible": Kind(
+        "anthropic", (ANTHROPIC,), ("ANTHROPIC_COMPATIBLE_API_KEY",), compatible=True
+    ),
+}
+_CLASSES: Final[dict[str, type[SDKProvider]]] = {
+    OPENAI_CHAT: OpenAIChat,
+    OPENAI_RESPONSES: OpenAIResponses,
+    ANTHROPIC: Anthropic,
+}
+_EXAMPLES: Final = (
+    "openai:gpt-5.2, anthropic:claude-sonnet-4-5, openai-compatible:NAME@http://127.0.0.1:8080/v1"
+)
+
+
+class Named(msgspec.Struct, frozen=True):
+    """A provider's name taken apart."""
+
+    kind: Kind
+    model: str
+    base_url: str | None = None
+
+
+def named(name: str) -> Named:
+    """Take a provider's name apart; raises InputError for one that is not understood."""
+    prefix, colon, rest = name.partition(":")
+    kind = KINDS.get(prefix)
+    if kind is None or not colon or not rest:
+        known = ", ".join(KINDS)
+        raise InputError(f"unknown provider {name!r}; it is one of {known}, a colon and a model: {_EXAMPLES}")
+    if not kind.compatible:
+        return Named(kind, rest)
+    model, _, url = rest.partition("@")
+    if not model or (url and not url.startswith(("http://", "https://"))):
+        raise InputError(f"{name!r}: write {prefix}:NAME@http://host:port/v1")
+    return Named(kind, model, url or None)
+
+
+def get(
+    name: str,
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    dialect: str | None = None,
+    window: Window | None = None,
+    catalogue: Catalogue | None = None,
+) -> Provider:
+    """Find a provider by its name. Nothing is imported, read or connected before the first call.
+
+    `base_url` is another server for it; `api_key` stands for the variable that its key is read from else
+    (OPENAI_API_KEY, ANTHROPIC_API_KEY; for servers named by URL OPENAI_COMPATIBLE_API_KEY and
+    ANTHROPIC_COMPATIBLE_API_KEY, where they want one). `dialect` chooses Responses where both are spoken.
+    `window` is the model's, where the catalogue does not know it. `offline` is a provider that refuses every call.
+    Raises InputError for a name or a dialect that is not understood.
+    """
+    if name == OFFLINE:
+        return Offline(dialect or OPENAI_CHAT)
+    parts = named(name)
+    kind = parts.kind
+    spoken = dialect or kind.dialects[0]
+    if spoken not in kind.dialects:
+        raise InputError(f"{name} speaks {' and '.join(kind.dialects)}, not {spoken}")
+    url = base_url or parts.base_url
+    if kind.compatible and not url:
+        raise InputError(f"{name!r} needs the server's URL: NAME@http://host:port/v1, or base_url=")
+    access = Access(base_url=url, variables=kind.variables, key=api_key, keyless=kind.compatible)
+    limits = (catalogue or Catalogue()).look_up(name)
+    if window is not None:
+        limits = msgspec.structs.replace(limits, window=window, known=True)
+    return _CLASSES[spoken](name, parts.model, access, limits)
+
+
+def missing(name: str, *, api_key: str | None = None) -> str | None:
+    """Say why no call to a provider can succeed: no SDK, no key. None where a call may be tried.
+
+    Raises InputError for a name that is not understood.
+    """
+    if name == OFFLINE:
+        return "offline: no model is asked"
+    kind = named(name).kind
+    if not installed(kind.package):
+        return f"{kind.package} is not installed: pip install 'foldline[{kind.package}]'"
+    access = Access(variables=kind.variables, key=api_key, keyless=kind.compatible)
+    return None if kind.compatible or access.find_key() else f"no key: set {' or '.join(kind.variables)}"

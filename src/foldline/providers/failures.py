@@ -1,0 +1,177 @@
+"""What the SDKs raise, and what servers say in a body, as one ProviderError with its kind."""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import math
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
+
+from foldline.core.checkpoint.redact import redact
+from foldline.core.measure.overflow import overflow
+from foldline.errors import DialectError, ProviderError, ProviderKind
+
+# What OpenAI and Anthropic call an error where there is no status: in a stream, or in a reply with status 200.
+_TYPES: Final[dict[str, ProviderKind]] = {
+    "rate_limit_error": "rate", "rate_limit_exceeded": "rate", "requests": "rate", "tokens": "rate",
+    "overloaded_error": "overloaded", "slow_down": "overloaded", "server_is_overloaded": "overloaded",
+    "api_error": "server", "server_error": "server", "internal_error": "server", "vector_store_timeout": "timeout",
+    "timeout_error": "timeout", "authentication_error": "auth", "permission_error": "auth", "billing_error": "auth",
+    "invalid_api_key": "auth", "insufficient_quota": "auth", "invalid_request_error": "bad_request",
+    "not_found_error": "bad_request", "invalid_prompt": "bad_request", "request_cancelled": "cancelled",
+}  # fmt: skip
+_STATUSES: Final[dict[int, ProviderKind]] = {
+    401: "auth", 402: "auth", 403: "auth", 408: "timeout", 409: "server", 425: "server", 429: "rate",
+    499: "cancelled", 503: "overloaded", 504: "timeout", 524: "timeout", 529: "overloaded",
+}  # fmt: skip
+# A 429 that no waiting helps: the account has nothing left.
+_SPENT: Final = re.compile(
+    r"insufficient[ _]quota|exceeded your current quota|credit balance|billing", re.IGNORECASE
+)
+_LONGEST_TEXT: Final = 2_000  # characters of a provider's text that an error quotes
+
+Scrub = Callable[[str], str]
+
+
+def scrub_with(secrets: tuple[str, ...]) -> Scrub:
+    """Return what takes these secrets, and all that looks like one, out of a text."""
+
+    def scrub(text: str) -> str:
+        for secret in secrets:
+            if secret:
+                text = text.replace(secret, "[key]")
+        return redact(text)
+
+    return scrub
+
+
+def from_sdk(error: Exception, provider: str, scrub: Scrub) -> ProviderError | None:
+    """Translate what an SDK, its HTTP client or the reading of a reply raised; None for what is a bug of ours."""
+    if isinstance(error, ProviderError):
+        return error
+    status = getattr(error, "status_code", None)
+    response = getattr(error, "response", None)
+    if isinstance(status, int) and response is not None and not _is(error, "ResponseValidation"):
+        body = getattr(error, "body", None)
+        return from_body(
+            body,
+            provider,
+            scrub,
+            status=status,
+            headers=response.headers,
+            fallback=str(error) if body else "",
+        )
+    if isinstance(error, TimeoutError) or _is(error, "Timeout"):
+        return ProviderError(
+            "no answer in the time allowed; raise the time-out, or try again",
+            kind="timeout",
+            provider=provider,
+        )
+    if _is(error, "APIConnection", "httpx"):
+        cause = error.__cause__ or error
+        return ProviderError(
+            scrub(f"the connection failed: {cause or type(cause).__name__}"),
+            kind="connection",
+            provider=provider,
+        )
+    if isinstance(error, UnicodeEncodeError):
+        return ProviderError(
+            "the messages hold half a character, which no request can", kind="bad_request", provider=provider
+        )
+    if isinstance(error, DialectError | ValueError) or _is(error, "ResponseValidation"):
+        return ProviderError(
+            scrub(_clip(f"the reply cannot be read: {error}")), kind="malformed", provider=provider
+        )
+    if (body := getattr(error, "body", None)) is not None or _is(error, "APIError"):
+        return from_body(body, provider, scrub, fallback=str(error))
+    return None
+
+
+def from_body(
+    body: Any,
+    provider: str,
+    scrub: Scrub,
+    *,
+    status: int | None = None,
+    headers: Mapping[str, str] | None = None,
+    fallback: str = "",
+) -> ProviderError:
+    """Read an error that a server sent: as the body of a status, as an event of a stream, or in a reply.
+
+    Whether it is an overflow is decided from the whole body (`core/measure/overflow.py`), then the status
+    counts, then the error's own type.
+    """
+    code = status if status is not None and status >= 400 else None
+    text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False) if body else ""
+    inner = _inner(body)
+    shown = scrub(_clip(_message(inner) or text or fallback or "no words came with it"))
+    sizes = overflow(text or fallback, code)
+    if sizes is not None:
+        return ProviderError(shown, kind="overflow", status=code, overflow=sizes, provider=provider)
+    kind = _kind(inner, code, text)
+    wait = retry_after(headers) if headers is not None else None
+    return ProviderError(shown, kind=kind, status=code, retry_after=wait, provider=provider)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Read how long a server asks to wait, in seconds: `retry-after-ms`, or `retry-after` as seconds or a date."""
+    for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) / unit
+        except ValueError:
+            seconds = _until(value)
+        if seconds is not None and math.isfinite(seconds):
+            return max(0.0, seconds)
+    return None
+
+
+def _until(date: str) -> float | None:
+    try:
+        return email.utils.parsedate_to_datetime(date).timestamp() - time.time()
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _kind(inner: dict[str, Any], status: int | None, text: str) -> ProviderKind:
+    if status == 429 and _SPENT.search(text):
+        return "auth"
+    if status is not None:
+        return _STATUSES.get(status) or ("server" if status >= 500 else "bad_request")
+    for key in ("code", "type"):
+        value = inner.get(key)
+        if isinstance(value, int) and value >= 400:  # OpenRouter puts the status there
+            return _kind(inner, value, text)
+        if isinstance(value, str) and value in _TYPES:
+            return _TYPES[value]
+    return "server"
+
+
+def _inner(body: Any) -> dict[str, Any]:
+    """The object that describes the error: servers put it under `error`, or send it bare."""
+    fields = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
+    inner = fields.get("error")
+    return cast("dict[str, Any]", inner) if isinstance(inner, dict) else fields
+
+
+def _message(inner: dict[str, Any]) -> str:
+    for key in ("message", "detail", "error"):
+        value = inner.get(key)
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + " ..."
+
+
+def _is(error: BaseException, *words: str) -> bool:
+    """Whether an exception is of such a class, told by names: the SDKs may not be installed."""
+    names = [f"{kind.__module__}.{kind.__name__}" for kind in type(error).__mro__]
+    return any(word in name for word in words for name in names)

@@ -1,0 +1,67 @@
+"""The window of a model: known, assumed for an unknown one, or learnt from an overflow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from foldline.catalogue import Catalogue, Model
+from foldline.core.measure.overflow import Overflow
+from foldline.core.measure.window import Window, share
+
+# Of what an unknown model did not take, where its error names no limit. A guess: two of them halve it.
+NEXT_TRY: Final = 0.7
+LEAST: Final = 2_048  # tokens; no model in use has less
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What is known of a model's window, and a warning where that is an assumption."""
+
+    model: Model
+    warning: str | None = None
+
+
+def limits(
+    model: str | None, catalogue: Catalogue | None = None, learnt: Mapping[str, int] | None = None
+) -> Limits:
+    """Return a model's limits: learnt ones first (name -> context, in tokens), then the catalogue's.
+
+    An unknown model is taken for one of 128,000 tokens, and the warning says so.
+    """
+    found = (catalogue or Catalogue()).look_up(model)
+    context = (learnt or {}).get(model or "")
+    if context:
+        return Limits(msgspec.structs.replace(found, window=narrowed(found.window, context), known=True))
+    if found.known:
+        return Limits(found)
+    window = found.window
+    return Limits(
+        found,
+        f"{model or 'the model'} is not in the catalogue: a window of {window.context:,} tokens and replies of "
+        f'{window.output:,} are assumed until an overflow says otherwise; set models."{model or "NAME"}".context '
+        "in settings.toml, or pass window=",
+    )
+
+
+def learn(window: Window, overflow: Overflow, *, known: bool, sent: int | None = None) -> Window | None:
+    """Return the window that an overflow teaches, or None where it teaches nothing new.
+
+    A limit that the provider names is believed, above or below what was assumed: it is a fact of that server. Where
+    it names none, an unknown model (`known` False) is tried with 70% of the tokens that were `sent`; a
+    known one keeps its window, as our count, not the window, may be off. Tokens are the provider's for a named
+    limit, Foldline's for `sent`.
+    """
+    if overflow.limit:
+        return None if overflow.limit == window.context else narrowed(window, max(LEAST, overflow.limit))
+    size = overflow.asked or sent
+    if known or not size:
+        return None
+    guess = max(LEAST, share(min(size, window.context), NEXT_TRY))
+    return narrowed(window, guess) if guess < window.context else None
+
+
+def narrowed(window: Window, context: int) -> Window:
+    """Return a window of that context, in tokens; an input limit goes, and a reply may take half of it at most."""
+    return Window(context=context, output=min(window.output, max(1, context // 2)))

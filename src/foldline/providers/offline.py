@@ -1,0 +1,38 @@
+"""The provider that is none: where no model is to be asked."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from foldline.errors import ProviderError
+from foldline.providers.base import Call, Delta, Reply
+
+OFFLINE: Final = "offline"
+
+
+class Offline:
+    """Refuse every call, for good: whoever asks falls back on what needs no model."""
+
+    name = OFFLINE
+
+    def __init__(self, dialect: str) -> None:
+        self.dialect = dialect
+
+    async def complete(self, call: Call) -> Reply:
+        """Raise ProviderError of kind `auth`, which no retry helps."""
+        del call
+        raise _refusal()
+
+    async def stream(self, call: Call) -> AsyncIterator[Delta | Reply]:
+        """Raise ProviderError of kind `auth`, which no retry helps."""
+        del call
+        raise _refusal()
+        yield  # makes it an iterator, as every stream is
+
+    async def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+
+def _refusal() -> ProviderError:
+    return ProviderError("no model is asked", kind="auth", provider=OFFLINE)

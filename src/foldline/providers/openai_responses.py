@@ -1,0 +1,121 @@
+"""The Responses API: OpenAI's own, and every server that speaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterator, Sequence
+from typing import Any, Final, cast
+
+from foldline.core.log.messages import Message
+from foldline.dialects import OPENAI_RESPONSES
+from foldline.errors import ProviderError
+from foldline.providers.base import Call, Delta, Stop
+from foldline.providers.openai import OpenAISDK
+from foldline.providers.options import Body, Option
+
+_OFF: Final[tuple[Body, ...]] = ({"reasoning": {"effort": "none"}}, {"reasoning": {"effort": "minimal"}}, {})
+_ON: Final[tuple[Body, ...]] = (
+    {"reasoning": {"effort": "medium", "summary": "auto"}},
+    {"reasoning": {"effort": "medium"}},
+    {},
+)
+# The history is ours: nothing is kept by the server, so reasoning comes sealed, to be sent back.
+_SEALED: Final[tuple[Body, ...]] = ({"include": ["reasoning.encrypted_content"]}, {})
+
+_TEXT: Final = {"response.output_text.delta", "response.refusal.delta"}
+_THINKING: Final = {"response.reasoning_summary_text.delta", "response.reasoning_text.delta"}
+_ARGUMENTS: Final = {"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"}
+_CALLS: Final = {"function_call", "custom_tool_call"}
+_ENDS: Final = {"response.completed", "response.incomplete", "response.failed", "response.cancelled"}
+
+
+class OpenAIResponses(OpenAISDK):
+    """A model behind a Responses endpoint."""
+
+    dialect = OPENAI_RESPONSES
+
+    def _request(self, call: Call) -> Body:
+        fields: Body = {"model": self.model, "input": call.messages, "store": False}
+        if call.system:
+            fields["instructions"] = call.system
+        if call.tools:
+            fields["tools"] = call.tools
+        return fields | ({"max_output_tokens": call.max_tokens} if call.max_tokens is not None else {})
+
+    def _wanted(self, call: Call, *, stream: bool) -> Sequence[Option]:
+        del stream
+        wanted = [Option("sealed", ("include", "ncrypted"), _SEALED)]
+        if call.thinking is not None:
+            forms = _ON if call.thinking else _OFF
+            wanted.append(Option(f"thinking {call.thinking}", ("reasoning", "summary"), forms))
+        return wanted
+
+    def _create(self, client: Any, fields: Body) -> Awaitable[Any]:
+        return client.responses.create(**fields)
+
+    def _assembler(self) -> ResponseAssembler:
+        return ResponseAssembler()
+
+    def _reason(self, body: Body) -> str:
+        details = body.get("incomplete_details")
+        reason = cast("Body", details).get("reason") if isinstance(details, dict) else None
+        return str(reason or body.get("status") or "")
+
+    def _stopped(self, body: Body, message: Message) -> Stop:
+        if body.get("status") == "cancelled":
+            raise ProviderError("the server cancelled the reply", kind="cancelled", provider=self.name)
+        if self._reason(body) == "content_filter" or _refused(body):
+            return "refused"
+        return cast("Stop", message.stop) if message.stop in ("end", "tools", "length") else "error"
+
+
+class ResponseAssembler:
+    """Events of a Responses stream -> the Response, which its last event holds."""
+
+    def __init__(self) -> None:
+        self._response: Body | None = None
+        self._items: dict[int, Any] = {}
+        self._calls: dict[Any, int] = {}
+
+    def take(self, event: Body) -> Iterator[Delta]:
+        """Take the next event; yield its text, its thinking and pieces of calls."""
+        kind, place = event.get("type"), event.get("output_index")
+        piece = event.get("delta")
+        if kind in _ENDS and isinstance(event.get("response"), dict):
+            self._response = event["response"]
+        elif kind == "error":
+            self._response = {"error": event.get("error") or event, "status": "failed"}
+        elif kind == "response.output_item.added" and _kind(event) in _CALLS:
+            item = cast("Body", event["item"])
+            index = self._calls.setdefault(place, len(self._calls))
+            yield Delta("call", index=index, id=item.get("call_id"), name=item.get("name"))
+        elif kind == "response.output_item.done" and isinstance(place, int):
+            self._items[place] = event.get("item")
+        elif isinstance(piece, str) and piece:
+            if kind in _TEXT:
+                yield Delta("text", piece)
+            elif kind in _THINKING:
+                yield Delta("thinking", piece)
+            elif kind in _ARGUMENTS:
+                yield Delta("call", piece, index=self._calls.setdefault(place, len(self._calls)))
+
+    def whole(self) -> Body | None:
+        """Return the Response; None where the stream ended before it came."""
+        response = self._response
+        if response is None or response.get("output") or not self._items:
+            return response
+        # some servers send the items one by one, and a last event without them
+        return {**response, "output": [self._items[place] for place in sorted(self._items)]}
+
+
+def _kind(event: Body) -> Any:
+    item = event.get("item")
+    return cast("Body", item).get("type") if isinstance(item, dict) else None
+
+
+def _refused(body: Body) -> bool:
+    """Whether the model's message is a refusal."""
+    output = body.get("output")
+    items = cast("list[Any]", output) if isinstance(output, list) else []
+    contents = [cast("Body", item).get("content") for item in items if isinstance(item, dict)]
+    parts = [part for content in contents if isinstance(content, list) for part in cast("list[Any]", content)]
+    return any(isinstance(part, dict) and cast("Body", part).get("type") == "refusal" for part in parts)

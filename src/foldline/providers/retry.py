@@ -1,0 +1,119 @@
+"""Ask again after a transient failure: with back-off and jitter, when the server says so, and not for ever.
+
+An overflow is never asked again: the same messages would overflow again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import random
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any, cast
+
+import msgspec
+
+from foldline.errors import InputError, ProviderError
+from foldline.providers.base import Call, Delta, Provider, Reply
+
+
+class Patience(msgspec.Struct, frozen=True, kw_only=True):
+    """How often, and how long, to ask again. Times in seconds.
+
+    `attempts` in all, within `timeout` from the first on; waits double from `first` to `longest`, each with up
+    to `jitter` more. A Retry-After takes the place of the wait; longer than `most`, it ends the asking.
+    """
+
+    attempts: int = 6
+    timeout: float = 300.0
+    first: float = 1.0
+    longest: float = 30.0
+    jitter: float = 1.0
+    most: float = 60.0
+
+
+class Retrying:
+    """A provider that asks another one again after transient failures.
+
+    A stream that fails after it began is asked for anew: a `restart` delta says that what came is void.
+    """
+
+    def __init__(self, provider: Provider, patience: Patience | None = None) -> None:
+        self.provider = provider
+        self.patience = patience or Patience()
+
+    def __repr__(self) -> str:
+        return f"<Retrying {self.provider!r}>"
+
+    @property
+    def name(self) -> str:
+        """The name of the provider that is asked."""
+        return self.provider.name
+
+    @property
+    def dialect(self) -> str:
+        """The dialect of the provider that is asked."""
+        return self.provider.dialect
+
+    async def complete(self, call: Call) -> Reply:
+        """Ask for a whole reply; raises the last ProviderError."""
+        async for attempt in self._attempts():
+            with attempt:
+                return await self.provider.complete(call)
+        raise AssertionError("unreachable")
+
+    async def stream(self, call: Call) -> AsyncIterator[Delta | Reply]:
+        """Ask for a reply piece by piece; raises the last ProviderError."""
+        shown = False
+        async for attempt in self._attempts():
+            if shown:
+                yield Delta("restart")
+                shown = False
+            try:
+                # a stream of ours is a generator: closing it closes its connection
+                async with aclosing(cast("Any", self.provider.stream(call))) as pieces:
+                    async for piece in pieces:
+                        yield piece
+                        shown = True
+            except ProviderError as error:
+                failure = error
+            else:
+                return
+            with (
+                attempt
+            ):  # it decides whether to wait; nothing is yielded while it may swallow what is raised
+                raise failure
+
+    async def close(self) -> None:
+        """Close the connections of the provider that is asked."""
+        await self.provider.close()
+
+    def _attempts(self) -> Any:
+        patience = self.patience
+        return _stamina().retry_context(
+            on=self._waits,
+            attempts=patience.attempts,
+            timeout=patience.timeout,
+            wait_initial=patience.first,
+            wait_max=patience.longest,
+            wait_jitter=patience.jitter,
+        )
+
+    def _waits(self, error: Exception) -> bool | float:
+        """Whether to ask again (True: after the usual wait), or after how many seconds."""
+        if not isinstance(error, ProviderError) or not error.transient:
+            return False
+        if error.retry_after is None:
+            return True
+        if error.retry_after > self.patience.most:
+            return False
+        return error.retry_after + random.uniform(0, self.patience.jitter)
+
+
+def _stamina() -> Any:
+    try:
+        return importlib.import_module("stamina")
+    except ImportError as error:
+        raise InputError(
+            "stamina is not installed: pip install 'foldline[openai]' or 'foldline[anthropic]'"
+        ) from error

@@ -1,0 +1,256 @@
+"""What both SDKs have in common: a client made at the first call, time-outs, closing, errors, and the reply read."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import importlib.util
+import os
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Sequence
+from typing import Any, ClassVar, Protocol, TypeVar, cast
+
+import msgspec
+
+from foldline.catalogue import Model
+from foldline.core.log.messages import Message
+from foldline.core.measure.overflow import overflow, silent
+from foldline.dialects import get as dialect_of
+from foldline.errors import InputError, ProviderError
+from foldline.providers.base import PATIENCE, Call, Delta, Reply, Stop
+from foldline.providers.failures import from_body, from_sdk, scrub_with
+from foldline.providers.options import Body, Option, Options
+
+T = TypeVar("T")
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a provider is and how it is paid. The key is read from `variables` at the first call.
+
+    `key` is one given by hand; it is in no repr. `keyless`: the server may be one that asks for none.
+    """
+
+    base_url: str | None = None
+    variables: tuple[str, ...] = ()
+    key: str | None = None
+    keyless: bool = False
+
+    def __repr__(self) -> str:
+        """Name all but the key."""
+        return f"Access(base_url={self.base_url!r}, variables={self.variables!r}, keyless={self.keyless!r})"
+
+    def find_key(self) -> tuple[str, str] | None:
+        """Return the key and the variable it stands in ("" for one given by hand); None where there is none."""
+        if self.key:
+            return self.key, ""
+        return next(((os.environ[name], name) for name in self.variables if os.environ.get(name)), None)
+
+
+class Assembler(Protocol):
+    """Puts the events of a stream together."""
+
+    def take(self, event: Body) -> Iterator[Delta]:
+        """Take the next event; yield what of it is shown."""
+        ...
+
+    def whole(self) -> Body | None:
+        """Return the reply as if it had come whole; None while its end has not come."""
+        ...
+
+
+class SDKProvider(ABC):
+    """A provider on an official SDK. Made without the SDK, a key or a network: all three are needed at a call."""
+
+    dialect: str
+    package: ClassVar[str]  # the SDK's module, and the name of the extra that installs it
+
+    def __init__(self, name: str, model: str, access: Access, limits: Model) -> None:
+        self.name = name
+        self.model = model
+        self.limits = limits
+        self._access = access
+        self._options = Options()
+        self._made: Any = None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    # ---- what differs
+
+    @abstractmethod
+    def _client(self, sdk: Any, key: str | None, variable: str) -> Any:
+        """Make the SDK's asynchronous client, its own retries off."""
+
+    @abstractmethod
+    def _request(self, call: Call) -> Body:
+        """Write the fields of the request that every server takes."""
+
+    @abstractmethod
+    def _wanted(self, call: Call, *, stream: bool) -> Sequence[Option]:
+        """List the fields that a server may refuse."""
+
+    @abstractmethod
+    def _create(self, client: Any, fields: Body) -> Awaitable[Any]:
+        """Send the request by the SDK."""
+
+    @abstractmethod
+    def _assembler(self) -> Assembler:
+        """Make what puts a stream together."""
+
+    @abstractmethod
+    def _stopped(self, body: Body, message: Message) -> Stop:
+        """Say why the reply ended."""
+
+    @abstractmethod
+    def _reason(self, body: Body) -> str:
+        """Return the API's own word for why the reply ended."""
+
+    # ---- the provider
+
+    async def complete(self, call: Call) -> Reply:
+        """Ask for a whole reply; see `Provider`."""
+        with self._reported():
+            async with asyncio.timeout(call.timeout or PATIENCE):
+                reply = await self._send(call, stream=False)
+            return self._reply(_plain(reply), call)
+
+    async def stream(self, call: Call) -> AsyncIterator[Delta | Reply]:
+        """Ask for a reply piece by piece, the whole Reply last; see `Provider`."""
+        patience = call.timeout or PATIENCE
+        assembler = self._assembler()
+        with self._reported():
+            events = await _within(patience, self._send(call, stream=True))
+            try:
+                if not hasattr(events, "__aiter__"):
+                    raise ValueError(f"not a stream: {str(events)[:200]}")
+                following = aiter(events)
+                while (event := await _within(patience, anext(following, None))) is not None:
+                    for delta in _taken(assembler, _plain(event)):
+                        yield delta
+            finally:
+                if hasattr(events, "close"):
+                    await events.close()
+            body = assembler.whole()
+            if body is None:
+                raise self._failed("the stream ended before the reply did", "connection")
+            reply = self._reply(body, call)
+        yield reply
+
+    async def close(self) -> None:
+        """Close the connections; a later call opens new ones."""
+        made, self._made = self._made, None
+        if made is not None:
+            await made.close()
+
+    # ---- parts of a call
+
+    async def _send(self, call: Call, *, stream: bool) -> Any:
+        """Send the request; in another form where the server refuses one of its optional fields."""
+        client = await self._connected()
+        fields = {**self._request(call), "timeout": call.timeout or PATIENCE, "stream": stream}
+        wanted = self._wanted(call, stream=stream)
+        while True:
+            try:
+                return await self._create(client, {**fields, **self._options.fields(wanted)})
+            except Exception as error:
+                failure = self._translated(error)
+                if failure is None or not self._options.learn(wanted, failure):
+                    raise
+
+    async def _connected(self) -> Any:
+        if self._made is None:
+            found = self._access.find_key()
+            if found is None and not self._access.keyless:
+                raise self._failed(f"no key: set {' or '.join(self._access.variables)}", "auth")
+            # in a thread: reading an SDK takes a second or more, in which nothing else would move
+            sdk = await asyncio.to_thread(load, self.package)
+            key, variable = found or (None, "")
+            if self._made is None:
+                self._made = self._client(sdk, key, variable)
+        return self._made
+
+    def _reply(self, body: Body, call: Call) -> Reply:
+        error = body.get("error")
+        if error and body.get("status") in (None, "failed"):
+            raise from_body(body, self.name, self._scrub)
+        message = dialect_of(self.dialect).decode_reply(body)
+        reason = self._reason(body)
+        window = self.limits.window
+        over = silent(message.usage, message.stop, window) if self.limits.known else None
+        if not message.parts and over is None:
+            over = overflow(reason)
+        if over is not None and not message.parts:
+            text = f"no room was left for a reply ({reason or 'no reason given'})"
+            raise ProviderError(text, kind="overflow", status=None, overflow=over, provider=self.name)
+        return Reply(
+            native=body,
+            text=message.text,
+            usage=message.usage,
+            stop=self._stopped(body, message),
+            model=message.model or self.model,
+            tokens_asked=self._asked(call),
+            overflow=over,
+        )
+
+    def _asked(self, call: Call) -> int | None:
+        """Return the `max_tokens` that was sent."""
+        return call.max_tokens
+
+    # ---- errors
+
+    @contextlib.contextmanager
+    def _reported(self) -> Generator[None]:
+        """Raise what an SDK raises as a ProviderError, alone: the SDK's text may quote the key."""
+        try:
+            yield
+        except Exception as error:
+            failure = self._translated(error)
+            if failure is None or failure is error:
+                raise
+            raise failure from None
+
+    def _translated(self, error: Exception) -> ProviderError | None:
+        return from_sdk(error, self.name, self._scrub)
+
+    def _failed(self, text: str, kind: Any) -> ProviderError:
+        return ProviderError(text, kind=kind, provider=self.name)
+
+    def _scrub(self, text: str) -> str:
+        found = self._access.find_key()
+        return scrub_with((found[0],) if found else ())(text)
+
+
+def load(package: str) -> Any:
+    """Import an SDK; raises InputError saying what to install."""
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise InputError(f"{package} is not installed: pip install 'foldline[{package}]'") from error
+
+
+def installed(package: str) -> bool:
+    """Whether an SDK can be imported, without importing it."""
+    return importlib.util.find_spec(package) is not None
+
+
+async def _within(seconds: float, waiting: Awaitable[T]) -> T:
+    async with asyncio.timeout(seconds):
+        return await waiting
+
+
+def _taken(assembler: Assembler, event: Body) -> list[Delta]:
+    try:
+        return list(assembler.take(event))
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"an event without what it should hold: {error!r}") from error
+
+
+def _plain(value: Any) -> Body:
+    """An SDK object as the dict it was made from; ValueError for what is none (a page of HTML in a reply's place)."""
+    dump = getattr(value, "to_dict", None)
+    body = dump(mode="json") if callable(dump) else value
+    if not isinstance(body, dict):
+        text = str(cast("Any", body))[:200]
+        raise ValueError(f"not a JSON object: {text}")  # noqa: TRY004 - what a server sent, not what a caller gave
+    return cast("Body", body)
