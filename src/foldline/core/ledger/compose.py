@@ -44,7 +44,7 @@ NOTHING = "(none)"
 # Shares of the budget that the parts may take beside the excerpts; what one leaves, the excerpts get.
 SHARES = {
     "goal": 0.1,
-    "reports": 0.02,
+    "reports": 0.03,
     "done": 0.05,
     "doing": 0.08,
     "blocked": 0.06,
@@ -61,6 +61,9 @@ MENTIONS = 0.15  # share of the room for excerpts that names alone may take
 IN_A_PART = 0.7  # how well a name is carried, 0 to 1, that another part of the checkpoint names
 IN_A_LIST = 0.4  # and one that only the lists of files name
 NO_FILES = 5  # times as much room that reports get where no file was used that would say what was done
+SMALL = (
+    2_000  # tokens below which files and commands alone say what was done; a report may still be an excerpt
+)
 CARRIED = 400  # excerpts that a reduced ledger keeps beside those that were written
 
 
@@ -176,7 +179,7 @@ def _fill(ledger: Ledger, room: int, count: Count, focus: str | None) -> tuple[_
     sheet.add("## Key Decisions", opening.decided(ledger.decisions, rules), share["decisions"])
     chosen = sheet.parts["## Key Decisions"]
     sheet.parts["## Key Decisions"] = opening.in_order(chosen, ledger.decisions)
-    sheet.add("### Done", opening.reported(ledger), share["reports"] * (1 if ledger.files else NO_FILES))
+    sheet.add("### Done", opening.reported(ledger), _for_reports(share["reports"], room, ledger))
     sheet.parts["### Done"].sort(key=opening.order_of(ledger.reports))
     sheet.add("### Done", (*opening.commands(ledger), *opening.repaired(ledger.errors)), share["done"])
     sheet.add("## Critical Context", _values(ledger.values), share["values"])
@@ -186,6 +189,13 @@ def _fill(ledger: Ledger, room: int, count: Count, focus: str | None) -> tuple[_
     _write(sheet, picked, ledger.files, base)
     sheet.tail = _file_lists(_unnamed(ledger.files, picked), base, count, share["files"])
     return sheet, picked
+
+
+def _for_reports(share: float, room: int, ledger: Ledger) -> int:
+    """The tokens for what was reported: much where no file shows it, none in a small room where files do."""
+    if not ledger.files:
+        return int(share * NO_FILES)
+    return int(share) if room >= SMALL else 0
 
 
 def _goal(sheet: _Sheet, ledger: Ledger, most: int) -> None:
