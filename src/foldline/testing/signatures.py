@@ -18,6 +18,7 @@ from foldline.testing.meter import unmarked
 Binding = Literal["prefix", "block"]
 
 _SECRET: Final = b"foldline.testing"  # the same in every run: a client may outlive its server
+_MAGIC: Final = "Zm9sZGxpbmU"  # begins every signature of ours
 _THINKING: Final = ("thinking", "redacted_thinking")
 
 
@@ -40,7 +41,7 @@ class Signer:
     def sign(self, prefix: bytes, thinking: str) -> str:
         """The signature of thinking that follows a prefix."""
         mac = hmac.new(self._secret, prefix + thinking.encode("utf-8", "surrogatepass"), sha256)
-        return base64.b64encode(b"fold" + mac.digest() + prefix[:8]).decode()
+        return _MAGIC + base64.b64encode(mac.digest()).decode()
 
     def bad(self, system: Any, messages: Sequence[Any]) -> list[tuple[int, int]]:
         """The places (message, block) of thinking whose signature does not hold."""
@@ -55,6 +56,11 @@ class Signer:
                     found.append((index, place))
             _add(digest, message)
         return found
+
+    @staticmethod
+    def ours(block: dict[str, Any]) -> bool:
+        """Whether a block's signature was issued by some signer of this kind, for whatever it was."""
+        return str(block.get("signature")).startswith(_MAGIC)
 
     def _holds(self, prefix: bytes, block: dict[str, Any]) -> bool:
         thinking, signature = block.get("thinking"), block.get("signature")

@@ -123,7 +123,7 @@ class Strict:
             return
         n, place = places[0]
         last = max(i for i, message in enumerate(asked.messages) if message.get("role") == "assistant")
-        if n == last and n < len(asked.messages) - 1:
+        if n == last and self._signer.ours(asked.messages[n]["content"][place]):
             raise bad(
                 f"messages.{n}.content.{place}: `thinking` or `redacted_thinking` blocks in the latest assistant "
                 "message cannot be modified. These blocks must remain as they were in the original response."
