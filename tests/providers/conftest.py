@@ -5,11 +5,11 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
+from tests.support.rawhttp import Answer, Server, raw_server
 
 from foldline import providers
 from foldline.providers import Call
 from foldline.providers.base import Delta, Reply
-from tests.support.rawhttp import Answer, Server, raw_server
 
 KEY = "sk-test-9f8e7d6c5b4a39281706f5e4d3c2b1a0"
 NAMES = {

@@ -6,14 +6,14 @@ import copy
 import json
 
 import pytest
+from tests.providers.conftest import ASK, KEY, taken
+from tests.support.rawhttp import json_answer, sse_answer
+from tests.support.replies import ARGUMENTS, EVENTS, PATHS, TOOLS, WHOLE
 
 import foldline
 from foldline.core.log.messages import ToolCall, Usage
 from foldline.dialects import get as dialect_of
 from foldline.providers import Call
-from tests.providers.conftest import ASK, KEY, taken
-from tests.support.rawhttp import json_answer, sse_answer
-from tests.support.replies import ARGUMENTS, EVENTS, PATHS, TOOLS, WHOLE
 
 
 async def test_a_whole_reply_is_read(dialect, serve):

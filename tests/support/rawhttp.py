@@ -27,6 +27,7 @@ class Server:
     url: str = ""
     answers: list[Answer] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
+    came: asyncio.Event = field(default_factory=asyncio.Event)  # a request has been read
     left: asyncio.Event = field(default_factory=asyncio.Event)  # a client went while an answer was stalled
 
     @property
@@ -96,6 +97,7 @@ async def _serve(server: Server, reader: asyncio.StreamReader, writer: asyncio.S
         }
         body = await reader.readexactly(int(headers.get("content-length", 0)))
         server.requests.append(Request(head[0].split(" ")[1], headers, json.loads(body or b"null")))
+        server.came.set()
         answer = server.answers.pop(0) if len(server.answers) > 1 else server.answers[0]
         for piece in answer:
             if piece == RESET:

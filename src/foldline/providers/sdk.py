@@ -249,7 +249,7 @@ def _taken(assembler: Assembler, event: Body) -> list[Delta]:
 def _plain(value: Any) -> Body:
     """An SDK object as the dict it was made from; ValueError for what is none (a page of HTML in a reply's place)."""
     dump = getattr(value, "to_dict", None)
-    body = dump(mode="json") if callable(dump) else value
+    body = dump(mode="json", warnings=False) if callable(dump) else value
     if not isinstance(body, dict):
         text = str(cast("Any", body))[:200]
         raise ValueError(f"not a JSON object: {text}")  # noqa: TRY004 - what a server sent, not what a caller gave

@@ -1,0 +1,110 @@
+"""Fields that some servers refuse: another form is sent, and the server is remembered."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from tests.providers.conftest import ASK, taken
+from tests.support.rawhttp import json_answer, sse_answer
+from tests.support.replies import EVENTS, WHOLE
+
+from foldline.errors import ProviderError
+
+
+def refusal(text: str):
+    return json_answer({"type": "error", "error": {"type": "invalid_request_error", "message": text}}, 400)
+
+
+OFF = msgspec.structs.replace(ASK, thinking=False)
+ON = msgspec.structs.replace(ASK, thinking=True)
+
+
+async def test_thinking_is_switched_off_and_on(dialect, serve):
+    provider, server = await serve(dialect, json_answer(WHOLE[dialect]))
+    await provider.complete(OFF)
+    off = server.body
+    await provider.complete(ON)
+    on = server.body
+    await provider.complete(ASK)
+    if dialect == "anthropic":
+        assert (off["thinking"], on["thinking"]["type"]) == ({"type": "disabled"}, "adaptive")
+        assert "thinking" not in server.body
+    elif dialect == "openai-responses":
+        assert (off["reasoning"], on["reasoning"]["effort"]) == ({"effort": "none"}, "medium")
+        assert "reasoning" not in server.body
+    else:  # another server than OpenAI's: the switch of chat templates
+        assert off["chat_template_kwargs"] == {"enable_thinking": False}
+        assert on["chat_template_kwargs"] == {"enable_thinking": True}
+        assert "chat_template_kwargs" not in server.body
+
+
+async def test_openai_itself_gets_its_own_names(serve, monkeypatch):
+    from tests.support.rawhttp import raw_server
+
+    from foldline import providers
+
+    async with raw_server(json_answer(WHOLE["openai-chat"])) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        provider = providers.get("openai:gpt-5.2")
+        await provider.complete(OFF)
+        await provider.close()
+    assert server.body["max_completion_tokens"] == 500
+    assert server.body["reasoning_effort"] == "none"
+    assert "max_tokens" not in server.body
+
+
+async def test_a_model_that_cannot_stop_thinking_is_asked_as_it_can(serve):
+    texts = [
+        "Unsupported value: 'reasoning.effort' does not support 'none' with this model.",
+        "Unsupported parameter: 'reasoning.effort' is not supported with this model.",
+    ]
+    provider, server = await serve(
+        "openai-responses", *map(refusal, texts), json_answer(WHOLE["openai-responses"])
+    )
+    assert (await provider.complete(OFF)).text == "I read it."
+    assert [r.body.get("reasoning") for r in server.requests] == [
+        {"effort": "none"},
+        {"effort": "minimal"},
+        None,
+    ]
+    await provider.complete(OFF)
+    assert len(server.requests) == 4  # it is remembered
+
+
+async def test_anthropic_models_are_asked_to_think_in_the_way_they_know(serve):
+    texts = ["adaptive thinking is not supported on this model"]
+    provider, server = await serve("anthropic", *map(refusal, texts), json_answer(WHOLE["anthropic"]))
+    await provider.complete(msgspec.structs.replace(ON, max_tokens=8_000))
+    assert server.body["thinking"] == {"type": "enabled", "budget_tokens": 4_000}
+
+
+async def test_a_server_without_usage_in_streams_still_streams(serve):
+    refused = refusal("Unrecognized request argument supplied: stream_options")
+    provider, server = await serve("openai-chat", refused, sse_answer(EVENTS["openai-chat"]))
+    _, reply = await taken(provider.stream(ASK))
+    assert reply.text == "I read it."
+    assert ["stream_options" in r.body for r in server.requests] == [True, False]
+
+
+async def test_a_model_that_wants_the_new_name_of_the_limit_gets_it(serve):
+    text = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    provider, server = await serve("openai-chat", refusal(text), json_answer(WHOLE["openai-chat"]))
+    await provider.complete(ASK)
+    assert server.body["max_completion_tokens"] == 500
+    assert "max_tokens" not in server.body
+
+
+async def test_another_bad_request_is_told_at_once(dialect, serve):
+    provider, server = await serve(dialect, refusal("messages.0: content must be a string"))
+    with pytest.raises(ProviderError) as caught:
+        await provider.complete(OFF)
+    assert caught.value.kind == "bad_request"
+    assert len(server.requests) == 1
+
+
+async def test_a_server_that_refuses_everything_is_not_asked_for_ever(dialect, serve):
+    words = "Unsupported: max_tokens, thinking, reasoning, include, stream_options, chat_template_kwargs"
+    provider, server = await serve(dialect, refusal(words))
+    with pytest.raises(ProviderError):
+        await taken(provider.stream(OFF))
+    assert len(server.requests) <= 4

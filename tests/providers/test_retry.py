@@ -1,0 +1,139 @@
+"""Asking again: what passes, what does not, how long to wait, and streams that break."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import msgspec
+import pytest
+from tests.providers.conftest import ASK, taken
+from tests.support.rawhttp import RESET, STALL, json_answer, sse_answer, text_answer
+from tests.support.replies import EVENTS, WHOLE
+
+from foldline.core.measure.overflow import Overflow
+from foldline.errors import InputError, ProviderError
+from foldline.providers import Patience, Retrying
+
+QUICK = Patience(first=0.001, longest=0.002, jitter=0.001)
+
+
+def refusal(status: int, text: str = "It did not work.", headers: dict | None = None):
+    return json_answer({"type": "error", "error": {"type": "error", "message": text}}, status, headers)
+
+
+async def test_what_passes_is_asked_again_until_it_works(dialect, serve):
+    failures = [refusal(500), refusal(529), refusal(429), text_answer("<html>", 200), [RESET]]
+    provider, server = await serve(dialect, *failures, json_answer(WHOLE[dialect]))
+    reply = await Retrying(provider, QUICK).complete(ASK)
+    assert reply.text == "I read it."
+    assert len(server.requests) == 6
+
+
+async def test_it_ends(dialect, serve):
+    provider, server = await serve(dialect, refusal(503))
+    patient = Retrying(provider, msgspec.structs.replace(QUICK, attempts=3))
+    for asked in (patient.complete(ASK), taken(patient.stream(ASK))):
+        server.requests.clear()
+        with pytest.raises(ProviderError) as caught:
+            await asked
+        assert caught.value.kind == "overloaded"
+        assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "kind"),
+    [
+        (400, "prompt is too long: 210000 tokens > 200000 maximum", "overflow"),
+        (413, "", "overflow"),
+        (400, "messages.0: content must be a string", "bad_request"),
+        (401, "no such key", "auth"),
+        (404, "no such model", "bad_request"),
+    ],
+)
+async def test_what_never_passes_is_asked_once(dialect, serve, status, text, kind):
+    answer = refusal(status, text) if text else text_answer("", status)
+    provider, server = await serve(dialect, answer)
+    patient = Retrying(provider, QUICK)
+    for asked in (patient.complete(ASK), taken(patient.stream(ASK))):
+        server.requests.clear()
+        with pytest.raises(ProviderError) as caught:
+            await asked
+        assert caught.value.kind == kind
+        assert len(server.requests) == 1
+
+
+async def test_the_wait_is_the_one_that_the_server_asks_for(serve, monkeypatch):
+    slept = []
+    sleep = asyncio.sleep
+
+    async def noted(seconds: float, result=None):
+        slept.append(seconds)
+        return await sleep(0, result)
+
+    provider, _ = await serve(
+        "anthropic", refusal(429, headers={"retry-after": "20"}), json_answer(WHOLE["anthropic"])
+    )
+    monkeypatch.setattr(asyncio, "sleep", noted)
+    await Retrying(provider, Patience()).complete(ASK)
+    assert [20 <= seconds <= 21 for seconds in slept if seconds > 1] == [True]
+
+
+async def test_a_wait_that_is_too_long_ends_the_asking(serve):
+    provider, server = await serve("anthropic", refusal(429, headers={"retry-after": "3600"}))
+    with pytest.raises(ProviderError) as caught:
+        await Retrying(provider, QUICK).complete(ASK)
+    assert caught.value.retry_after == 3_600
+    assert len(server.requests) == 1
+
+
+async def test_a_stream_that_breaks_begins_anew_and_says_so(dialect, serve):
+    broken = sse_answer(EVENTS[dialect][:5], RESET)
+    provider, _ = await serve(dialect, refusal(500), broken, sse_answer(EVENTS[dialect]))
+    deltas, reply = await taken(Retrying(provider, QUICK).stream(ASK))
+    kinds = [delta.kind for delta in deltas]
+    assert kinds.count("restart") == 1
+    after = deltas[kinds.index("restart") :]
+    assert "".join(d.text for d in after if d.kind == "text") == "I read it." == reply.text
+    assert kinds[0] != "restart"
+
+
+async def test_leaving_a_stream_early_closes_the_connection_and_asks_no_more(dialect, serve):
+    provider, server = await serve(dialect, sse_answer(EVENTS[dialect][:5], STALL))
+    stream = Retrying(provider, QUICK).stream(ASK)
+    await anext(stream)
+    await stream.aclose()
+    await asyncio.wait_for(server.left.wait(), 20)
+    assert len(server.requests) == 1
+
+
+async def test_cancelling_a_wait_ends_it(serve):
+    provider, server = await serve("openai-chat", refusal(500))
+    patient = Retrying(provider, Patience(first=60, longest=60))
+    task = asyncio.create_task(patient.complete(ASK))
+    await server.came.wait()
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert len(server.requests) == 1
+
+
+async def test_it_stands_for_the_provider_that_it_asks(dialect, serve):
+    provider, _ = await serve(dialect, json_answer(WHOLE[dialect]))
+    patient = Retrying(provider)
+    assert (patient.name, patient.dialect) == (provider.name, dialect)
+    await patient.close()
+
+
+def test_only_an_overflow_holds_sizes_and_it_is_never_transient():
+    error = ProviderError("too long", kind="overflow", status=400, overflow=Overflow(limit=8_192))
+    assert not error.transient
+    assert str(error) == "overflow (400): too long"
+
+
+async def test_without_stamina_the_error_says_what_to_install(serve, monkeypatch):
+    provider, _ = await serve("openai-chat", json_answer(WHOLE["openai-chat"]))
+    monkeypatch.setitem(sys.modules, "stamina", None)
+    with pytest.raises(InputError, match="pip install"):
+        await Retrying(provider).complete(ASK)
