@@ -94,23 +94,6 @@ def test_what_kept_messages_name_counts_less() -> None:
     assert excerpts.beside(folded, kept)[0].names == {"alpha_one": 0.2, "beta_two": 0.5}
 
 
-def _line(text: str, **names: float) -> Excerpt:
-    return Excerpt(text, topic="src/a.py", entry="e1", kind="line", names=dict(names))
-
-
-def test_names_that_nothing_carries_stand_alone_under_their_file() -> None:
-    pool = [
-        _line("retries = fetch_page(url)", fetch_page=0.5),
-        _line("policy = RetryPolicy(3)", RetryPolicy=0.2),
-        _line("unlikely = other_name", other_name=0.0001),
-    ]
-    alone = excerpts.mention(pool, [0], 40, len, {"fetch_page": 1.0})
-    assert [(excerpt.text, excerpt.topic, excerpt.kind) for excerpt in alone] == [
-        ("RetryPolicy", "src/a.py", "mention")
-    ]
-    assert excerpts.mention(pool, [0], 8, len, {"fetch_page": 1.0}) == []
-
-
 def test_the_index_line_of_a_diff_is_not_quoted() -> None:
     session = said(
         user("Show the change."),

@@ -69,15 +69,3 @@ def test_uses_of_tools_without_a_topic_make_a_ledger_that_can_be_stored() -> Non
     text = "## Critical Context\n- ran `make deploy-all`; searched `keep_row`\n"
     stored = msgspec.to_builtins(parse(text))
     assert {fact.topic for fact in msgspec.convert(stored, Ledger).excerpts} == {""}
-
-
-def test_names_alone_are_read_back_one_by_one() -> None:
-    text = "## Critical Context\n- `src/a.py` (read): Why it fails.\n  - also names fetch_page, RetryPolicy\n"
-    alone = [excerpt for excerpt in parse(text).excerpts if excerpt.kind == "mention"]
-    assert [(excerpt.text, excerpt.topic) for excerpt in alone] == [
-        ("fetch_page", "src/a.py"),
-        ("RetryPolicy", "src/a.py"),
-    ]
-    again = compose(parse(text), 400, rough_count).text
-    assert "also names" in again
-    assert "RetryPolicy" in again

@@ -57,7 +57,6 @@ SAID_NEXT = "Said to come next: "
 ASKED_LAST = "Asked, not answered in what is folded: "
 SHORT_REQUEST = 60  # characters to which both may shrink, so that neither is left out
 LONG_REQUEST = 500  # characters of a request that stand at the top; its lines compete as excerpts
-MENTIONS = 0.15  # share of the room for excerpts that names alone may take
 IN_A_PART = 0.7  # how well a name is carried, 0 to 1, that another part of the checkpoint names
 IN_A_LIST = 0.4  # and one that only the lists of files name
 NO_FILES = 5  # times as much room that reports get where no file was used that would say what was done
@@ -298,14 +297,11 @@ def _pick(sheet: _Sheet, ledger: Ledger, focus: str | None, tail: Sequence[str])
     pool = [
         excerpt
         for excerpt in ledger.excerpts
-        if excerpt.kind not in ("latest", "mention")
+        if excerpt.kind != "latest"
         and not (excerpt.kind in ("asked", "said") and opening.says_already(excerpt.text, written))
     ]
-    room = max(0, int(sheet.left * MENTIONS))
-    indices = choosing.pick(pool, sheet.left - room, sheet.count, covered=covered, boost=wanted)
-    before = [excerpt for excerpt in ledger.excerpts if excerpt.kind == "mention"]
-    alone = choosing.mention([*pool, *before], indices, room, sheet.count, covered)
-    return [*(pool[index] for index in indices), *alone]
+    indices = choosing.pick(pool, sheet.left, sheet.count, covered=covered, boost=wanted)
+    return [pool[index] for index in indices]
 
 
 def _unnamed(files: Sequence[FileFact], picked: Sequence[Excerpt]) -> list[FileFact]:
@@ -375,9 +371,7 @@ def _reduced(ledger: Ledger, picked: Sequence[Excerpt]) -> Ledger:
     rest = sorted(
         (excerpt for excerpt in ledger.excerpts if id(excerpt) not in written), key=lambda e: -e.weight
     )
-    alone = {(e.entry, e.topic, e.text) for e in picked if e.kind == "mention"}
     kept = {id(excerpt) for excerpt in rest[:CARRIED]} | written
-    kept |= {id(e) for e in rest if any((e.entry, e.topic, key) in alone for key in e.names)}
     return msgspec.structs.replace(
         ledger,
         requests=_few(ledger.requests),

@@ -28,7 +28,7 @@ LEAST_WORTH = 0.002
 
 # How well each kind of passage tells a reader what a name is: a sentence better than a line of code.
 _TELLING = {"hit": 0.9, "line": 0.8, "listing": 0.95}
-NAMED = 0.6  # of a name's worth, what naming it brings; the rest is for words that say what it is about
+NAMED = 0.4  # of a name's worth, what naming it brings; the rest is for words that say what it is about
 
 
 @lru_cache(maxsize=4_096)
@@ -154,58 +154,10 @@ def pick(
     return sorted(chosen)
 
 
-def mention(
-    excerpts: Sequence[Excerpt],
-    chosen: Sequence[int],
-    budget: int,
-    count: Callable[[str], int],
-    covered: Mapping[str, float],
-) -> list[Excerpt]:
-    """Return identifiers that no chosen excerpt carries, each by itself under a file it was met in.
-
-    They come within `budget` tokens, the most worth per token first; a file that nothing was chosen from
-    costs its own line as well. `covered` is what `pick` left there.
-    """
-    opened = {excerpts[index].topic for index in chosen}
-    homes = _homes(excerpts, opened, covered)
-    costs = {key: count(key) + 1 for key in homes}
-    under: dict[str, int] = {}
-    found: list[Excerpt] = []
-    for key in sorted(homes, key=lambda key: -homes[key][0] / costs[key]):
-        home = homes[key][1]
-        cost = costs[key] + (0 if home.topic in under else LINE_COST)
-        cost += 0 if home.topic in opened else count(home.topic) + TOPIC_COST
-        if cost > budget or under.get(home.topic, 0) >= MOST_MENTIONS:
-            continue
-        budget -= cost
-        opened.add(home.topic)
-        under[home.topic] = under.get(home.topic, 0) + 1
-        found.append(msgspec.structs.replace(home, text=key, kind="mention", names={key: home.names[key]}))
-    return found
-
-
-def _homes(
-    excerpts: Sequence[Excerpt], opened: AbstractSet[str], covered: Mapping[str, float]
-) -> dict[str, tuple[float, Excerpt]]:
-    """Map identifiers that nothing carries to their rank and the excerpt that shows where they were met."""
-    homes: dict[str, tuple[float, Excerpt]] = {}
-    for excerpt in excerpts:
-        for key, value in excerpt.names.items() if excerpt.topic else ():
-            if covered.get(key, 0.0) > 0 or value < LEAST_WORTH or not key.isidentifier():
-                continue
-            rank = value * (2 if excerpt.topic in opened else 1)
-            if key in excerpt.text and (key not in homes or rank > homes[key][0]):
-                homes[key] = (rank, excerpt)
-    return homes
-
-
-LINE_COST = 4  # tokens of a line of names alone, beside the names
-TOPIC_COST = 20  # tokens of the line of a file, beside its path
 QUOTES = ("asked", "told", "line", "hit")
 PROSE = ("asked", "told", "said", "opened", "changed", "ran", "searched")
 AGAIN = 0.002  # of a name's worth, what one more quoted line about it brings
 AGAIN_IN_PROSE = 0.02  # and one more sentence, which says something else of it
-MOST_MENTIONS = 12  # names alone under one topic
 MOST_QUOTES = 6  # quoted lines under one topic
 MOST_ITEMS = 14  # items of any kind under one topic
 

@@ -37,13 +37,7 @@ def about_file(path: str, group: Sequence[Excerpt], fact: FileFact | None) -> li
     lines = [f"- `{path}`{status}" + (": " + " / ".join(reasons) if reasons else "")]
     outline = [excerpt.text for excerpt in group if excerpt.kind == "outline"]
     lines.extend("  - defines " + line for line in joined(outline))
-    alone = [excerpt.text for excerpt in group if excerpt.kind == "mention"]
-    lines.extend("  - also names " + line for line in joined(alone, ", "))
-    rest = [
-        excerpt
-        for excerpt in group
-        if excerpt.kind not in ("opened", "changed", "outline", "listing", "mention")
-    ]
+    rest = [excerpt for excerpt in group if excerpt.kind not in ("opened", "changed", "outline", "listing")]
     lines.extend("  - " + item(excerpt) for excerpt in rest)
     return lines
 

@@ -260,9 +260,6 @@ def _below(lines: list[str], topic: str, rank: int) -> Iterator[Excerpt]:
         if line.startswith("defines "):
             for text in re.split(r"; (?=`)", line.removeprefix("defines ")):
                 yield _excerpt(text, "outline", topic, rank)
-        elif line.startswith("also names "):
-            for text in line.removeprefix("also names ").split(", "):
-                yield _excerpt(text, "mention", topic, rank)
         elif line.startswith("shows: "):
             yield _excerpt(line.removeprefix("shows: "), "line", topic, rank)
         else:
