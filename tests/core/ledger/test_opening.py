@@ -85,10 +85,10 @@ def test_no_request_is_told_twice():
         RequestFact("Ship it on Friday.", "e3"),
     )
     assert opening.between(requests, [rule]) == [
-        "- Also asked: Mend the nightly job and its tests, then tell me what it was."
+        "- Asked before: Mend the nightly job and its tests, then tell me what it was."
     ]
     assert opening.says_already(
         "Mend the nightly job and its tests, then tell me",
-        "- Also asked: Mend the nightly job and its tests, then tell me what it was.",
+        "- Asked before: Mend the nightly job and its tests, then tell me what it was.",
     )
     assert not opening.says_already("Mend the daily job.", "Mend the nightly job")

@@ -46,6 +46,9 @@ def collect(entries: Sequence[Said]) -> Ledger:
         for fact in errors.from_uses(calls)
     )
     mended = (fact.text for fact in wrong if fact.fixed)
+    waiting = open_work.from_uses(calls, entries)
+    stopped = frozenset(fact.entry for fact in waiting if fact.kind == "call" and fact.then)
+    worked = [use for use in calls if use.result is not None or use.entry not in stopped]
     gone = frozenset(excerpts.opening_of(text) for text in (*turned, *undone, *mended))
     return Ledger(
         requests=asked,
@@ -54,11 +57,11 @@ def collect(entries: Sequence[Said]) -> Ledger:
         commands=commands.from_uses(calls),
         errors=wrong,
         decisions=chosen,
-        values=values.from_uses(calls, base, replaced),
-        open=open_work.from_uses(calls, entries),
+        values=values.from_uses(worked, base, replaced),
+        open=waiting,
         tools=tools.from_uses(calls),
         reports=reports.from_uses(calls, entries, replaced),
-        excerpts=excerpts.choose(entries, met, made=made, base=base, gone=gone),
+        excerpts=excerpts.choose(entries, met, made=made, base=base, gone=gone, stopped=stopped),
         turns=len(asked),
         messages=len(entries),
     )

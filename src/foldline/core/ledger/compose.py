@@ -202,11 +202,12 @@ def _goal(sheet: _Sheet, ledger: Ledger, most: int) -> None:
     requests = ledger.requests
     if not requests:
         return
+    waiting = any(fact.state == "asked" for fact in ledger.open)
     size = max(80, min(most * 2, LONG_REQUEST))
-    lines = opening.first_and_newest(requests, size)
+    lines = opening.first_and_newest(requests, size, waiting=waiting)
     while size > SHORT_REQUEST and sum(sheet.count(line) + 1 for line in lines) > most:
         size = size * 3 // 4
-        lines = opening.first_and_newest(requests, size)
+        lines = opening.first_and_newest(requests, size, waiting=waiting)
     taken = sheet.add("## Goal", lines, max(most, min(sheet.left, 2 * SHORT_REQUEST)))
     sheet.parts["## Goal"].reverse()
     at = len(sheet.parts["## Goal"])
@@ -244,7 +245,7 @@ def _blocked(sheet: _Sheet, ledger: Ledger, most: int) -> None:
 def _next_steps(ledger: Ledger) -> list[str]:
     busy = ("in_progress", "in progress", "active")
     return [
-        f"- {_label(fact)}{clip(fact.text, 240)}"
+        f"- {_label(fact)}{clip(fact.text, LONG_REQUEST if fact.state == 'asked' else 240)}"
         for fact in ledger.open
         if fact.kind != "call" and fact.state not in busy and not is_done(fact)
     ]

@@ -46,12 +46,13 @@ def choose(
     made: Sequence[Edit] = (),
     base: str | None = None,
     gone: AbstractSet[str] = frozenset(),
+    stopped: AbstractSet[str] = frozenset(),
 ) -> tuple[Excerpt, ...]:
     """Return the excerpts of the entries worth carrying, in order: for each name its few best passages.
 
     `met` is the survey of the same entries, where it has been made already; `made` the edits in them, after
     which quoted lines are reworded or gone; `base` the directory that paths are spelled from; `gone` the
-    openings of what was said and holds no more.
+    openings of what was said and holds no more; `stopped` the entries of calls that the user stopped.
     """
     seen = met or survey(entries)
     value = {key: worth(name, seen, weights or WEIGHTS) for key, name in seen.names.items()}
@@ -60,7 +61,9 @@ def choose(
     scored = [
         (_score(passage, value), index)
         for index, passage in enumerate(passages)
-        if _worth_quoting(passage, value) and not _is_gone(passage, gone)
+        if _worth_quoting(passage, value)
+        and not _is_gone(passage, gone)
+        and not (passage.kind == "ran" and passage.entry in stopped)
     ]
     kept: dict[str, list[tuple[float, int]]] = {}
     for score, index in scored:

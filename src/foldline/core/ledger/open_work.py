@@ -16,6 +16,7 @@ from foldline.core.log.entries import Said
 from foldline.core.log.steps import finishes
 
 TEXT = 300
+REQUEST = 500  # characters of a request that waits
 THEN = 160  # characters of what the user said after a call that was never answered
 _STATE_KEYS = ("status", "state", "done", "completed", "complete", "checked")
 _TEXT_KEYS = ("content", "text", "task", "step", "title", "subject", "name", "description", "todo", "item")
@@ -179,7 +180,7 @@ def _next(entries: Sequence[Said]) -> Iterator[OpenFact]:
     for asked in prompts(entries):  # noqa: B007  the last one is what is wanted
         pass
     if asked and not _answered(entries, asked[0]):
-        yield OpenFact(clip("\n".join(asked[1]), TEXT), "next", "asked", asked[0].id)
+        yield OpenFact(clip("\n".join(asked[1]), REQUEST), "next", "asked", asked[0].id)
 
 
 def _answered(entries: Sequence[Said], request: Said) -> bool:

@@ -21,7 +21,8 @@ from foldline.core.ledger.sentences import clip, sentences
 
 NEWEST = "Newest request: "
 FIRST = "First request: "
-ALSO = "- Also asked: "
+ANSWERED = "Last answered request: "  # in place of the newest, where a newer one waits
+ALSO = "- Asked before: "
 UNANSWERED = "A call was never answered: "
 THEN = "; the user then said: "
 FIXED = "- Fixed since: "
@@ -30,13 +31,16 @@ COMMANDS = 6  # commands that stand under Done
 LONG_COMMAND = 110  # characters of a command from which its reason says it better
 
 
-def first_and_newest(requests: Sequence[RequestFact], size: int) -> list[str]:
-    """Write the two lines of a goal, the newest first: a later fold reads the first request from here."""
+def first_and_newest(requests: Sequence[RequestFact], size: int, *, waiting: bool = False) -> list[str]:
+    """Write the two lines of a goal, the newest first: a later fold reads the first request from here.
+
+    Where a newer request is `waiting`, which stands under the next steps, the newest one here was answered.
+    """
     real = substantial(requests)
     newest = requests[-1] if is_bare(requests[-1].text) and requests[-1].question else real[-1]
     lines = [f"{FIRST}{clip(real[0].text, size)}"]
     if newest is not real[0]:
-        lines.insert(0, f"{NEWEST}{clip(shown(newest), size)}")
+        lines.insert(0, f"{ANSWERED if waiting else NEWEST}{clip(shown(newest), size)}")
     return lines
 
 

@@ -26,7 +26,7 @@ FIRST_WORTH = 0.4  # worth of a name in the first line of a part; what stands fi
 FADING = 0.985  # from one line to the next
 LEAST_WORTH = 0.05
 
-_REQUEST = re.compile(r"(First request|Newest request|- Also asked): (.+)")
+_REQUEST = re.compile(r"(First request|Newest request|Last answered request|- Asked before): (.+)")
 _UNDER = re.compile(r'- (Asked|Noted earlier) under "(.*)":$')
 _ALONE = re.compile(r"- (Asked|Noted earlier): (.*)$")
 _COMMAND = re.compile(r"- (?:([^`]{1,160}): )?`(.+)` (passed|failed|ran)(?:: (.*))?$")
@@ -125,7 +125,8 @@ def _plain(line: str) -> str:
 
 def _requests(goal: list[list[str]]) -> tuple[RequestFact, ...]:
     """The first request, those between, the newest: in that order whatever order they stand in."""
-    found: dict[str, list[str]] = {"First request": [], "- Also asked": [], "Newest request": []}
+    order = ("First request", "- Asked before", "Last answered request", "Newest request")
+    found: dict[str, list[str]] = {label: [] for label in order}
     for item in goal:
         match = _REQUEST.match(item[0])
         if match:
