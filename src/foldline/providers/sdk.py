@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast
 import msgspec
 
 from foldline.catalogue import Model
-from foldline.core.log.messages import Message
+from foldline.core.log.messages import Message, Text, Thinking
 from foldline.core.measure.overflow import overflow, silent
 from foldline.dialects import get as dialect_of
 from foldline.errors import InputError, ProviderError
@@ -178,9 +178,10 @@ class SDKProvider(ABC):
         reason = self._reason(body)
         window = self.limits.window
         over = silent(message.usage, message.stop, window) if self.limits.known else None
-        if not message.parts and over is None:
+        bare = _is_bare(message)
+        if bare and over is None:
             over = overflow(reason)
-        if over is not None and not message.parts:
+        if over is not None and bare:
             text = f"no room was left for a reply ({reason or 'no reason given'})"
             raise ProviderError(text, kind="overflow", status=None, overflow=over, provider=self.name)
         return Reply(
@@ -232,6 +233,12 @@ def load(package: str) -> Any:
 def installed(package: str) -> bool:
     """Whether an SDK can be imported, without importing it."""
     return importlib.util.find_spec(package) is not None
+
+
+def _is_bare(message: Message) -> bool:
+    """Whether nothing was said, called or done, though perhaps thought."""
+    parts = [part for part in message.parts if not isinstance(part, Thinking)]
+    return all(isinstance(part, Text) and not part.text.strip() for part in parts)
 
 
 async def _within(seconds: float, waiting: Awaitable[T]) -> T:
