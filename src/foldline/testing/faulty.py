@@ -87,10 +87,10 @@ class Faulty:
         self.stall = stall
         self.met: list[tuple[int, Fault]] = []
         self._plan = tuple(plan)
-        share = rates / len(FAULTS) if isinstance(rates, int | float) else None
-        self._rates: dict[Fault, float] = (
-            dict.fromkeys(FAULTS, share) if share is not None else dict(rates)  # type: ignore[arg-type]
-        )
+        self._rates = _chances(rates)
+        for fault in (*self._rates, *self._plan):
+            if fault is not None and fault not in FAULTS:
+                raise ValueError(f"unknown fault {fault!r}; known are {', '.join(FAULTS)}")
         self._met_requests = 0
 
     @property
@@ -103,7 +103,7 @@ class Faulty:
         number = self._met_requests
         self._met_requests += 1
         chance = random.Random(f"{self.seed}:{number}")
-        fault = self._due(number, chance)
+        fault = self.due(number)
         if fault is not None:
             self.met.append((number, fault))
         early = _EARLY.get(fault) if fault else None
@@ -131,10 +131,11 @@ class Faulty:
         """Answer a body that is no JSON object."""
         return self.inner.refuse_body(dialect, text)
 
-    def _due(self, number: int, chance: random.Random) -> Fault | None:
+    def due(self, number: int) -> Fault | None:
+        """The fault that the request of this number meets, counted from 0."""
         if number < len(self._plan):
             return self._plan[number]
-        at = chance.random()
+        at = random.Random(f"{self.seed}:due:{number}").random()
         for fault in FAULTS:
             at -= self._rates.get(fault, 0.0)
             if at < 0:
@@ -160,6 +161,13 @@ class Faulty:
         if fault == "unfinished" and wire.streamed:
             return cut
         return _unreadable(wire, chance)
+
+
+def _chances(rates: Mapping[Fault, float] | float) -> dict[Fault, float]:
+    chances = dict(rates) if isinstance(rates, Mapping) else dict.fromkeys(FAULTS, rates / len(FAULTS))
+    if min(chances.values(), default=0.0) < 0 or sum(chances.values()) > 1 + 1e-9:
+        raise ValueError(f"{rates} are no chances: each at least 0, together at most 1")
+    return chances
 
 
 # faults that answer with a status, before the model has been asked

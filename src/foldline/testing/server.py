@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import threading
 from collections.abc import AsyncGenerator, Generator
 from typing import Any, Final, cast
@@ -27,6 +28,7 @@ _ROUTES: Final = {
     "/messages": ANTHROPIC,
     "/messages/count_tokens": ANTHROPIC,
 }
+_BACKLOG: Final = 128
 _START_SECONDS: Final = 30.0  # for the thread's server to come up
 
 
@@ -37,36 +39,42 @@ class Server:
         self.url = ""
         self._served = served
         self._api_key = api_key
-        self._server: asyncio.Server | None = None
+        self._listening: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> str:
         """Listen; return the URL, without a path."""
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
-        port = self._server.sockets[0].getsockname()[1]
-        self.url = f"http://127.0.0.1:{port}"
+        held = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
+        held.setblocking(False)
+        self.url = f"http://127.0.0.1:{held.getsockname()[1]}"
+        self._listening = asyncio.create_task(self._listen(held))
         return self.url
 
     async def stop(self) -> None:
         """Stop listening and end every connection, whatever it waits for."""
-        if self._server is None:
+        if self._listening is None:
             return
-        self._server.close()
-        for task in list(self._tasks):
+        await asyncio.sleep(0)  # a task that has not begun could not close what it was given
+        self._listening.cancel()
+        await asyncio.gather(self._listening, return_exceptions=True)
+        self._listening = None
+        await asyncio.sleep(0)
+        for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._server.wait_closed()
-        self._server = None
 
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = cast("asyncio.Task[None]", asyncio.current_task())
-        self._tasks.add(task)
-        try:
-            await Connection(reader, writer, self._handle).run()
-        except asyncio.CancelledError:
-            writer.transport.abort()  # `stop` ends the connection; this task has nothing else to undo
-        finally:
-            self._tasks.discard(task)
+    async def _listen(self, held: socket.socket) -> None:
+        """Accept connections, each in a task of ours: `asyncio.start_server` would lose one made as it stops."""
+        with held:
+            while True:
+                accepted, _ = await asyncio.get_running_loop().sock_accept(held)
+                task = asyncio.create_task(self._serve(accepted))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, accepted: socket.socket) -> None:
+        reader, writer = await asyncio.open_connection(sock=accepted)
+        await Connection(reader, writer, self._handle).run()
 
     async def _handle(self, received: Received) -> Wire:
         path = received.path.removeprefix("/v1")

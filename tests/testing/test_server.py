@@ -1,0 +1,148 @@
+"""The server itself: many clients at once, clients that go away, and nothing left behind."""
+
+import asyncio
+import contextlib
+import socket
+import threading
+
+from tests.testing.clients import MODEL, ask, claude, gpt
+
+from foldline.testing import Answer, Faulty, Scripted, serve, serve_in_thread
+
+HELLO = [{"role": "user", "content": "Hello"}]
+TEXT = "word " * 2_000
+
+
+def port_of(url):
+    return int(url.rsplit(":", 1)[1])
+
+
+def is_open(url):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port_of(url))) == 0
+
+
+async def until(true):
+    async with asyncio.timeout(10):
+        while not true():  # noqa: ASYNC110  the model tells nobody
+            await asyncio.sleep(0.01)
+
+
+async def raw(url, data):
+    """Send bytes on a connection of its own; return all that comes back until the server closes it."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port_of(url))
+    writer.write(data)
+    found = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    return found
+
+
+async def test_nothing_is_left_when_the_block_ends():
+    before = asyncio.all_tasks()
+    async with serve(Scripted(["a"])) as url:
+        assert is_open(url)
+        assert await ask(url, "anthropic") == "a"
+    assert not is_open(url)
+    assert asyncio.all_tasks() == before
+
+
+async def test_a_server_that_stalls_stops_at_once():
+    model = Faulty(Scripted(["a", "b"]), plan=["stall"] * 2, stall=600.0)
+    async with serve(model) as url:
+        waiting = [
+            asyncio.create_task(ask(url, "anthropic", stream=stream, patience=60)) for stream in (False, True)
+        ]
+        await until(lambda: len(model.met) == 2)
+    ends = await asyncio.gather(*waiting, return_exceptions=True)
+    assert all(isinstance(end, Exception) for end in ends)
+    assert not is_open(url)
+
+
+async def test_a_client_that_does_not_read_does_not_keep_the_server():
+    async with serve(Scripted(lambda asked: "word " * 400_000)) as url:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port_of(url), limit=1024)
+        body = b'{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}'
+        head = f"POST /chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer k\r\ncontent-length: {len(body)}\r\n\r\n"
+        writer.write(head.encode() + body)
+        assert (await reader.read(10)).startswith(b"HTTP/1.1")
+    writer.close()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()
+    assert not is_open(url)
+
+
+async def test_a_client_that_goes_away_in_a_stream_leaves_the_server_well():
+    async with serve(Scripted(lambda asked: TEXT)) as url:
+        async with gpt(url) as client:
+            stream = await client.chat.completions.create(model=MODEL, messages=HELLO, stream=True)
+            await anext(aiter(stream))
+            await stream.close()
+        assert await ask(url, "openai-chat") == TEXT
+
+
+async def test_one_connection_serves_many_requests():
+    model = Scripted(lambda asked: f"answer {asked.index}")
+    async with serve(model) as url, claude(url) as client:
+        fields = {"model": MODEL, "max_tokens": 10, "messages": HELLO}
+        replies = [await client.messages.create(**fields) for _ in range(5)]
+    assert [reply.content[0].text for reply in replies] == [f"answer {n}" for n in range(5)]
+
+
+async def test_many_clients_at_once_get_their_own_answers():
+    model = Scripted(lambda asked: asked.messages[-1]["content"][::-1])
+    async with serve(model) as url, claude(url) as client:
+
+        async def one(n):
+            said = [{"role": "user", "content": f"number {n}"}]
+            reply = await client.messages.create(model=MODEL, max_tokens=100, messages=said)
+            return reply.content[0].text
+
+        texts = await asyncio.gather(*(one(n) for n in range(20)))
+    assert texts == [f"number {n}"[::-1] for n in range(20)]
+    assert sorted(asked.index for asked in model.requests) == list(range(20))
+
+
+async def test_an_answer_may_take_its_time():
+    async with serve(Scripted([Answer("late", wait=0.05)])) as url:
+        assert await ask(url, "anthropic") == "late"
+
+
+async def test_what_is_no_http_ends_its_connection_alone():
+    async with serve(Scripted(["a"])) as url:
+        assert await raw(url, b"hello\r\n\r\n") == b""
+        assert await ask(url, "anthropic") == "a"
+
+
+async def test_other_methods_and_strangers_are_refused():
+    async with serve(Scripted(["a"])) as url:
+        end = b" HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
+        assert (await raw(url, b"GET /v1/chat/completions" + end + b"\r\n")).startswith(b"HTTP/1.1 405")
+        assert (await raw(url, b"POST /v1/messages" + end + b"content-length: 0\r\n\r\n")).startswith(
+            b"HTTP/1.1 401"
+        )
+        with_key = b"x-api-key: k\r\ncontent-length: 2\r\n\r\n{}"
+        no_version = await raw(url, b"POST /v1/messages" + end + with_key)
+        assert b"anthropic-version: header is required" in no_version
+
+
+async def test_a_client_that_waits_for_leave_to_send_its_body_gets_it():
+    async with serve(Scripted(["a"])) as url:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port_of(url))
+        writer.write(
+            b"POST /responses HTTP/1.1\r\nhost: x\r\nauthorization: Bearer k\r\ncontent-length: 2\r\n"
+        )
+        writer.write(b"connection: close\r\nexpect: 100-continue\r\n\r\n")
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100")
+        writer.write(b"{}")
+        assert (await reader.read()).startswith(b"HTTP/1.1 400")
+        writer.close()
+        await writer.wait_closed()
+
+
+def test_no_thread_is_left_behind():
+    before = set(threading.enumerate())
+    with serve_in_thread(Scripted(["a"])) as url:
+        assert is_open(url)
+    assert not is_open(url)
+    assert set(threading.enumerate()) == before
