@@ -47,6 +47,22 @@ def test_a_name_that_is_not_understood_is_refused_with_a_remedy(name):
         providers.get(name)
 
 
+def test_a_password_in_a_url_is_refused_without_being_shown():
+    with pytest.raises(InputError, match="OPENAI_COMPATIBLE_API_KEY") as caught:
+        providers.get("openai-compatible:mine@http://me:secret@127.0.0.1/v1")
+    assert "secret" not in str(caught.value)
+
+
+async def test_what_openai_knows_the_user_by_goes_to_no_other_server(monkeypatch):
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-of-mine")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-of-mine")
+    async with raw_server(json_answer(WHOLE["openai-chat"])) as server:
+        provider = providers.get(f"openai-compatible:mine@{server.url}")
+        await provider.complete(ASK)
+        await provider.close()
+    assert "of-mine" not in str(server.requests[0].headers)
+
+
 def test_a_dialect_that_is_not_spoken_is_refused():
     with pytest.raises(InputError, match="speaks anthropic, not openai-chat"):
         providers.get("anthropic:claude-sonnet-4-6", dialect="openai-chat")

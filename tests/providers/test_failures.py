@@ -36,27 +36,28 @@ async def failure(asked) -> ProviderError:
     return caught.value
 
 
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [
-        (400, "bad_request"), (401, "auth"), (402, "auth"), (403, "auth"), (404, "bad_request"), (408, "timeout"),
-        (422, "bad_request"), (429, "rate"), (500, "server"), (502, "server"), (503, "overloaded"),
-        (504, "timeout"), (529, "overloaded"),
-    ],
-)  # fmt: skip
-async def test_a_status_says_the_kind_and_the_sdk_does_not_try_again(dialect, serve, status, kind):
-    provider, server = await serve(dialect, json_answer(said("It did not work."), status))
-    error = await failure(provider.complete(ASK))
-    assert (error.kind, error.status, error.text, error.provider) == (
-        kind,
-        status,
-        "It did not work.",
-        NAMES[dialect],
-    )
-    assert str(error) == f"{NAMES[dialect]}: {kind} ({status}): It did not work."
-    assert len(server.requests) == 1
-    error = await failure(taken(provider.stream(ASK)))
-    assert (error.kind, error.status) == (kind, status)
+STATUSES = {
+    400: "bad_request", 401: "auth", 402: "auth", 403: "auth", 404: "bad_request", 408: "timeout", 422: "bad_request",
+    429: "rate", 500: "server", 502: "server", 503: "overloaded", 504: "timeout", 529: "overloaded",
+}  # fmt: skip
+
+
+async def test_a_status_says_the_kind_and_the_sdk_does_not_try_again(dialect, serve):
+    answers = [json_answer(said("It did not work."), status) for status in STATUSES for _ in range(2)]
+    provider, server = await serve(dialect, *answers)
+    name = NAMES[dialect]
+    for status, kind in STATUSES.items():
+        error = await failure(provider.complete(ASK))
+        assert (error.kind, error.status, error.text, error.provider) == (
+            kind,
+            status,
+            "It did not work.",
+            name,
+        )
+        assert str(error) == f"{name}: {kind} ({status}): It did not work."
+        error = await failure(taken(provider.stream(ASK)))
+        assert (error.kind, error.status) == (kind, status)
+    assert len(server.requests) == 2 * len(STATUSES)
 
 
 @pytest.mark.parametrize(
@@ -108,13 +109,16 @@ def test_retry_after_may_be_a_date_and_is_never_nonsense():
         assert retry_after({"retry-after": nonsense}) is None
 
 
-@pytest.mark.parametrize(
-    "body", ['{"id": "x", "choices": [', "<html>Bad gateway</html>", "[1, 2]", "", "null"]
-)
-async def test_a_reply_that_is_none_is_malformed(dialect, serve, body):
-    for kind in ("application/json", "text/html"):
-        provider, _ = await serve(dialect, text_answer(body, 200, {"content-type": kind}))
+BODIES = ('{"id": "x", "choices": [', "<html>Bad gateway</html>", "[1, 2]", "", "null")
+
+
+async def test_a_reply_that_is_none_is_malformed(dialect, serve):
+    types = ("application/json", "text/html")
+    answers = [text_answer(body, 200, {"content-type": kind}) for body in BODIES for kind in types]
+    provider, server = await serve(dialect, *answers)
+    for _ in answers:
         assert (await failure(provider.complete(ASK))).kind == "malformed"
+    assert len(server.requests) == len(answers)
 
 
 async def test_a_reply_without_what_it_must_hold_is_malformed(dialect, serve):
@@ -305,6 +309,15 @@ async def test_a_key_given_by_hand_is_as_secret(serve):
     assert hand in str(server.requests[0].headers)
     assert KEY not in str(server.requests[0].headers)
     assert hand not in f"{error!r} {error.text} {vars(provider)}"
+
+
+async def test_a_key_that_was_changed_meanwhile_is_as_secret(serve, monkeypatch):
+    provider, _ = await serve(
+        "openai-chat", json_answer(WHOLE["openai-chat"]), json_answer(said(f"no such key {KEY}"), 401)
+    )
+    await provider.complete(ASK)
+    monkeypatch.setenv("OPENAI_API_KEY", "another")
+    assert KEY not in (await failure(provider.complete(ASK))).text
 
 
 async def test_without_a_key_the_error_says_which_variable(monkeypatch):

@@ -70,6 +70,8 @@ def named(name: str) -> Named:
     model, _, url = rest.partition("@")
     if not model or (url and not url.startswith(("http://", "https://"))):
         raise InputError(f"{name!r}: write {prefix}:NAME@http://host:port/v1")
+    if "@" in url:
+        raise InputError(f"a URL with a password in it would be shown; put the key into {kind.variables[0]}")
     return Named(kind, model, url or None)
 
 

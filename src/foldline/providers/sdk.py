@@ -19,7 +19,7 @@ from foldline.core.measure.overflow import overflow, silent
 from foldline.dialects import get as dialect_of
 from foldline.errors import InputError, ProviderError
 from foldline.providers.base import PATIENCE, Call, Delta, Reply, Stop
-from foldline.providers.failures import from_body, from_sdk, scrub_with
+from foldline.providers.failures import Scrub, from_body, from_sdk, scrub_with
 from foldline.providers.options import Body, Option, Options
 
 T = TypeVar("T")
@@ -72,6 +72,7 @@ class SDKProvider(ABC):
         self._access = access
         self._options = Options()
         self._made: Any = None
+        self._scrub: Scrub = scrub_with(())  # once connected, it knows the key
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
@@ -167,6 +168,7 @@ class SDKProvider(ABC):
             sdk = await asyncio.to_thread(load, self.package)
             key, variable = found or (None, "")
             if self._made is None:
+                self._scrub = scrub_with((key,) if key else ())
                 self._made = self._client(sdk, key, variable)
         return self._made
 
@@ -216,10 +218,6 @@ class SDKProvider(ABC):
 
     def _failed(self, text: str, kind: Any) -> ProviderError:
         return ProviderError(text, kind=kind, provider=self.name)
-
-    def _scrub(self, text: str) -> str:
-        found = self._access.find_key()
-        return scrub_with((found[0],) if found else ())(text)
 
 
 def load(package: str) -> Any:
