@@ -2,13 +2,14 @@
 
 import msgspec
 from tests.support.logs import ask_for, compact_log, fold_of, put, say
-from tests.support.talk import assistant, calls, log_of, long, sent, system, tool, user
+from tests.support.talk import assistant, call, calls, log_of, long, sent, system, tool, user
 
 from foldline.core.decide.policy import Policy
+from foldline.core.fold.notes import HELD
 from foldline.core.log.entries import Pinned, Pruned
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.core.measure.window import Amount
-from foldline.core.trim import least_gain, no_gain
+from foldline.core.trim import NOTES_LEAST, least_gain, no_gain
 from foldline.errors import FloorExceeded
 
 RULES = Policy(name="rules", hard=Amount(fraction=0.9, of="usable"), enable_pruning=False)
@@ -143,3 +144,73 @@ def test_what_has_to_be_gained_is_a_share_of_usable_one_token_at_least_and_only_
     assert least_gain(ask_for(share, context=5_000, reason="manual")) == 1
     assert least_gain(ask_for(PRUNING, context=5_000, reason="threshold")) == 1
     assert no_gain(5, 1_000).detail == "5 tokens of the 1,000 that it has to gain"
+
+
+# ---- what placeholders say of what was held
+
+SOURCES = "\n".join(f"src/rates/table_{n}.py: def rate_{n}(): the rate of zone {n}" for n in range(60))
+NOTING = msgspec.structs.replace(
+    PRUNING,
+    enable_compaction=True,
+    hard=Amount(fraction=0.6, of="usable"),
+    prune_notes=Amount(tokens=600),
+)
+
+
+def searched(steps: int = 6):
+    log = log_of(user("Look at the rates."))
+    for i in range(steps):
+        say(log, assistant(f"Search {i}.", call(f"c{i}", "grep", pattern=f"rate_{i}")))
+        say(log, tool(f"c{i}", SOURCES.replace("rate", f"rate{i}")))
+    say(log, assistant("I have seen them."))
+    say(log, user("Now write the report."))
+    return log
+
+
+def notes(outcome) -> list[str]:
+    return [edit.replacement.text for edit in outcome.edits if HELD in edit.replacement.text]
+
+
+def pruned_by(policy, **more):
+    log = searched()
+    ask = ask_for(policy, context=int(fold_of(log).tokens * 1.2), reason="threshold")
+    return log, compact_log(log, msgspec.structs.replace(ask, **more)), ask
+
+
+def test_a_prune_that_suffices_says_what_the_results_held_within_its_budget():
+    log, outcome, ask = pruned_by(NOTING)
+    assert isinstance(outcome, Pruned)
+    assert notes(outcome)
+    assert all("table_" in note and "\n" not in note for note in notes(outcome))
+    said = sum(OFFLINE.count(note.partition(HELD)[2]) for note in notes(outcome))
+    assert said <= 600 + 5 * len(notes(outcome))  # and the words before each line
+    assert outcome.receipt.tokens_after == fold_of(log).tokens
+    exact(log)
+    assert outcome.receipt.tokens_after < ask.usable * 0.6
+
+
+def test_without_a_budget_placeholders_are_what_they_were():
+    _, plain, _ = pruned_by(msgspec.structs.replace(NOTING, prune_notes=Amount()))
+    _, noting, _ = pruned_by(NOTING)
+    assert notes(plain) == []
+    assert [(e.entry, e.part) for e in plain.edits] == [(e.entry, e.part) for e in noting.edits]
+    assert plain.receipt.tokens_after < noting.receipt.tokens_after
+
+
+def test_notes_never_cost_a_prune_its_end():
+    _, plain, _ = pruned_by(msgspec.structs.replace(NOTING, prune_notes=Amount()))
+    target = plain.receipt.tokens_after
+    for more in (0, 30, 100, 200):
+        _, outcome, _ = pruned_by(NOTING, reason="target", target=target + more)
+        assert isinstance(outcome, Pruned)
+        assert outcome.receipt.tokens_after <= target + more
+        assert bool(notes(outcome)) == (more >= NOTES_LEAST)
+
+
+def test_a_result_that_is_kept_by_hand_is_not_spoken_of():
+    log = searched()
+    pin = log.path()[2]
+    put(log, Pinned("", None, pin.id, on=True, text="kept"))
+    ask = ask_for(NOTING, context=int(fold_of(log).tokens * 1.2), reason="threshold")
+    outcome = compact_log(log, ask)
+    assert pin.id not in {edit.entry for edit in outcome.edits}

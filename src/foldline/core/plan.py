@@ -40,6 +40,7 @@ from foldline.core.trim import (
     edited_parts,
     least_gain,
     no_gain,
+    noted,
     only_pruned,
     prune_boundary,
     pruned,
@@ -76,7 +77,7 @@ def plan(fold: Fold, ask: Ask, counter: Counter) -> Steps:
     job = Job(fold, ask, counter, size)
     edits = pruned(job)
     if edits and suffices(job, edits):
-        return prune_boundary(job, edits)
+        return prune_boundary(job, noted(job, edits))
     if not ask.policy.enable_compaction:
         return only_pruned(job, edits)
     return (yield from _compact(job, edits))

@@ -11,16 +11,21 @@ import msgspec
 from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.triggers import thresholds
 from foldline.core.fold.choice import Edits, add, lead_edits, open_loop, strip_thinking
+from foldline.core.fold.notes import with_held
 from foldline.core.fold.prune import prune
 from foldline.core.fold.shrink import shrink
 from foldline.core.job import Job, floor_of, limits_of, made_receipt, material_of
 from foldline.core.ledger.constraints import collect
 from foldline.core.ledger.facts import ConstraintFact
+from foldline.core.ledger.held import held
 from foldline.core.log.entries import Edit, Pruned, Said
-from foldline.core.log.messages import Text
+from foldline.core.log.messages import Text, ToolResult
 from foldline.core.measure.tokens import Counter, part_tokens
 from foldline.core.view import Item, Kept
 from foldline.errors import FloorExceeded
+
+NOTES_SHARE = 4  # of what a prune frees, the part that its notes may take again
+NOTES_LEAST = 64  # tokens below which notes say nothing
 
 
 def pruned(job: Job) -> Edits:
@@ -66,13 +71,43 @@ def _freed(edits: Edits) -> int:
 
 def suffices(job: Job, edits: Edits) -> bool:
     """Whether a prune alone is enough: a target is met, or an automatic one ends below the soft trigger."""
+    return _to_spare(job, edits) >= 0
+
+
+def _to_spare(job: Job, edits: Edits) -> int:
+    """Return the tokens by which a prune more than suffices; negative where it does not."""
     ask, after = job.ask, job.size - _freed(edits)
     if ask.target is not None:
-        return after <= ask.target
+        return ask.target - after
     if not ask.automatic:
-        return False
+        return -1
     soft = thresholds(ask.policy, ask.window).soft or thresholds(ask.policy, ask.window).hard or ask.usable
-    return after < soft and job.size - after >= least_gain(ask)
+    return min(soft - 1 - after, job.size - after - least_gain(ask))
+
+
+def noted(job: Job, edits: Edits) -> Edits:
+    """Return the edits of a prune that suffices with what the results held, as far as the policy and the room allow."""
+    ask, counter = job.ask, job.counter
+    most = ask.policy.prune_notes.resolve(ask.window, ask.usable)
+    budget = min(most, _freed(edits) // NOTES_SHARE, _to_spare(job, edits))
+    blanked = {(e.entry, e.part) for found in edits.values() for e in found if e.kind == "blanked"}
+    if budget < NOTES_LEAST or not blanked:
+        return edits
+    lines = held(job.fold.kept, blanked, budget, counter.count)
+    done: Edits = {}
+    for found in edits.values():
+        add(done, [_with_note(edit, lines.get((edit.entry, edit.part)), counter) for edit in found])
+    return done if _to_spare(job, done) >= 0 else edits
+
+
+def _with_note(edit: Edit, line: str | None, counter: Counter) -> Edit:
+    """Return an edit whose placeholder says what the result held, unless that makes it no smaller."""
+    blank = edit.replacement
+    if line is None or not isinstance(blank, ToolResult):
+        return edit
+    fuller = msgspec.structs.replace(blank, content=(Text(with_held(blank.text, line)),))
+    saved = edit.saved + part_tokens(blank, counter) - part_tokens(fuller, counter)
+    return msgspec.structs.replace(edit, replacement=fuller, saved=saved) if saved > 0 else edit
 
 
 def least_gain(ask: Ask) -> int:

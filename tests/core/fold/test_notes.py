@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from tests.support.talk import assistant, call, entries, tool, user
 
-from foldline.core.fold.notes import UNANSWERED, error_in, is_note
+from foldline.core.fold.notes import UNANSWERED, error_in, is_cleared, is_note, with_held
 from foldline.core.fold.prune import placeholder
 from foldline.core.fold.shorten import marker, shorten
 from foldline.core.ledger.collect import collect
@@ -44,6 +44,15 @@ def test_the_telling_line_of_a_blanked_error_is_found_again() -> None:
         == "E KeyError: 'rate'"
     )
     assert error_in("[Old tool result cleared earlier: empty]") == ""
+
+
+def test_a_note_that_says_what_was_held_is_still_one_with_its_error() -> None:
+    blank = placeholder(FAILED, call("c", command="make check; echo"), "2026-11-22")
+    fuller = with_held(blank, "src/rates.py: RATE = 3; a[0] | tests/test_rates.py")
+    assert fuller.startswith(blank[:-1])
+    assert is_cleared(fuller)
+    assert is_note(fuller)
+    assert error_in(fuller) == error_in(blank) == "E KeyError: 'rate'"
 
 
 def test_no_fact_quotes_a_note() -> None:

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from tests.core.decide.builders import LETTERS, assistant, call, entries, result, tool, user
 
 from foldline.core.decide.policy import Policy
+from foldline.core.fold.notes import with_held
 from foldline.core.fold.prune import placeholder, prune
 from foldline.core.log.messages import Media, Message, Text, ToolCall, ToolResult
 from foldline.core.measure.tokens import MESSAGE_OVERHEAD, OFFLINE, message_tokens
@@ -109,6 +110,15 @@ def test_what_is_blanked_already_is_left_alone_and_protects_nothing():
 def test_a_small_result_is_not_made_larger():
     kept = rounds(3, 500)
     assert blanked(kept, run(kept)) == [1]
+
+
+def test_a_placeholder_is_not_blanked_again():
+    blank = run(rounds(500)).edits[0].replacement.text
+    note = with_held(blank, "src/a.py: " + "what it held, " * 40)
+    kept = entries(
+        [user(), assistant("", call("c0", "bash", command="x")), tool("c0", note), assistant("done")]
+    )
+    assert run(kept) == run([])
 
 
 def test_a_policy_that_does_not_prune_prunes_nothing():

@@ -60,6 +60,9 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     prune_minimum: Amount = Amount(tokens=20_000)
     prune_protect: Amount = Amount(tokens=40_000)
     prune_exempt: tuple[str, ...] = ()  # tool names
+    prune_notes: Amount = (
+        Amount()
+    )  # what placeholders may say of what the blanked results held, in tokens in all
 
     # the summary
     summary_prompt: Prompt = "checkpoint"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 CLEARED = "[Old tool result cleared "
+HELD = "; it held: "
 UNANSWERED = "[No result was recorded for this call: it was interrupted.]"
 _LEFT_OUT = re.compile(
     r"\[(?:… (?:[\d,]+ characters )?left out(?:; recall \S+)? …|\w+ left out; recall \S+)\]\Z"
@@ -25,4 +26,10 @@ def is_cleared(text: str) -> bool:
 
 def error_in(text: str) -> str:
     """Return the telling line that the note of a blanked error carries, "" where it has none."""
-    return text.removesuffix("]").rpartition("; ")[2] if "; " in text else ""
+    told = text.removesuffix("]").partition(HELD)[0]
+    return told.rpartition("; ")[2] if "; " in told else ""
+
+
+def with_held(note: str, held: str) -> str:
+    """Return the note of a blanked result with a line of what the result held."""
+    return f"{note.removesuffix(']')}{HELD}{held}]"

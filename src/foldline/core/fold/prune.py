@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 import msgspec
 
 from foldline.core.decide.policy import Policy
-from foldline.core.fold.notes import CLEARED
+from foldline.core.fold.notes import CLEARED, is_cleared
 from foldline.core.fold.reads import Read, read_of, superseded
 from foldline.core.log.entries import Edit, Said
 from foldline.core.log.messages import Part, Text, ToolCall, ToolResult
@@ -76,7 +76,7 @@ def prune(
     chosen: dict[int, Edit] = {}
     for index in sorted(again | old):
         result = results[index]
-        if result.tokens <= least or not result.answered:
+        if result.tokens <= least or not result.answered or is_cleared(result.result.text):
             continue
         if result.call is None or result.call.name not in exempt:
             edit = _blanked(result, counter, date)
