@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.support.llama import llama
+
+__all__ = ["llama"]
 
 settings.register_profile(
     "check",

@@ -7,15 +7,13 @@ from contextlib import aclosing
 
 import pytest
 from tests.providers.conftest import taken
-from tests.support.llama import WINDOW, llama
+from tests.support.llama import WINDOW
 
 from foldline import providers
 from foldline.catalogue import DEFAULT_WINDOW
 from foldline.dialects import get as dialect_of
 from foldline.errors import ProviderError
 from foldline.providers import Call
-
-__all__ = ["llama"]
 
 SMOL = {
     "openai-chat": "openai-compatible:smollm2@{}/v1",
