@@ -9,9 +9,11 @@ from typing import Final, Literal, Protocol, get_args
 import msgspec
 
 from foldline.core.log.messages import Usage
+from foldline.core.measure.window import Window
 from foldline.testing.answers import Made
 from foldline.testing.asked import Asked
 from foldline.testing.forms import interrupt, respond
+from foldline.testing.objects import AsProvider
 from foldline.testing.refusals import Refusal
 from foldline.testing.wire import Wire
 
@@ -25,6 +27,10 @@ _WAITS: Final = (0.0, 0.01, 0.02)  # seconds in a retry-after
 
 class Maker(Protocol):
     """What faults can be put around: a `Scripted`."""
+
+    dialect: str
+    model: str
+    window: Window
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -56,7 +62,7 @@ class Maker(Protocol):
         ...
 
 
-class Faulty:
+class Faulty(AsProvider):
     """Puts faults around a scripted model; which request meets which fault follows from the seed alone.
 
     - `rate` 429 with retry-after, `overloaded` 529 (OpenAI: 503) or the same as an event of a stream that has
@@ -82,6 +88,7 @@ class Faulty:
         plan: Sequence[Fault | None] = (),
         stall: float = 30.0,
     ) -> None:
+        self._be_provider(inner.dialect, inner.model, inner.window)
         self.inner = inner
         self.seed = seed
         self.stall = stall

@@ -19,6 +19,7 @@ from foldline.testing.asked import Asked
 from foldline.testing.forms import refuse, respond
 from foldline.testing.forms_chat import written
 from foldline.testing.meter import Meter
+from foldline.testing.objects import AsProvider
 from foldline.testing.refusals import Refusal
 from foldline.testing.signatures import Binding, Signer
 from foldline.testing.strict import Overflowing, Strict
@@ -27,7 +28,7 @@ from foldline.testing.wire import Wire
 _CALL_IDS = {ANTHROPIC: "toolu", OPENAI_CHAT: "call", OPENAI_RESPONSES: "call"}
 
 
-class Scripted:
+class Scripted(AsProvider):
     """A scripted model: a provider in this process, or behind HTTP by `serve`.
 
     `answers` is a list, each for one request (a text, an `Answer`, a `Refusal`, or a function of the request
@@ -52,9 +53,9 @@ class Scripted:
         counter: Counter = OFFLINE,
         keep: int | None = None,
     ) -> None:
-        self.dialect = dialect
         self.model = model
         self.window = Window(context=window, output=window) if isinstance(window, int) else window
+        self._be_provider(dialect, model, self.window)
         self.models = tuple(models) if models is not None else (model,)
         self.requests: deque[Asked] = deque(maxlen=keep)
         self._answers = answers

@@ -1,0 +1,150 @@
+"""A served model as a provider in this process: the real provider's code, with a client that needs no network."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any, Final, Protocol, cast
+
+from foldline.catalogue import Model
+from foldline.core.log.codec import decode, encode
+from foldline.core.measure.window import Window
+from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
+from foldline.errors import ProviderError
+from foldline.providers.anthropic import Anthropic
+from foldline.providers.base import Call, Delta, Provider, Reply
+from foldline.providers.failures import from_body, scrub_with
+from foldline.providers.openai_chat import OpenAIChat
+from foldline.providers.openai_responses import OpenAIResponses
+from foldline.providers.sdk import Access, SDKProvider
+from foldline.testing.asked import Asked
+from foldline.testing.wire import Wire
+
+_DATA: Final = b"data: "
+_KEY: Final = Access(key="test")
+_NONE: Final = scrub_with(())
+
+
+class Answering(Protocol):
+    """What stands behind the client: a `Scripted` or a `Faulty`."""
+
+    async def answer(self, asked: Asked) -> Wire:
+        """Answer a request."""
+        ...
+
+
+class AsProvider:
+    """Gives a served model the methods of a provider (`providers/base.py`)."""
+
+    dialect: str
+    name: str
+
+    def _be_provider(self, dialect: str, model: str, window: Window) -> None:
+        """Be the provider of one model in one dialect."""
+        self.dialect = dialect
+        self.name = f"scripted:{model}"
+        client = _Client(cast("Answering", self), dialect, self.name)
+        limits = Model(name=self.name, window=window)
+        self._provider: Provider = _LOCAL[dialect](self.name, model, limits, client)
+
+    async def complete(self, call: Call) -> Reply:
+        """Ask for a whole reply; raises ProviderError as the real provider does."""
+        return await self._provider.complete(call)
+
+    def stream(self, call: Call) -> AsyncIterator[Delta | Reply]:
+        """Ask for a reply piece by piece, the whole Reply last; raises ProviderError."""
+        return self._provider.stream(call)
+
+    async def close(self) -> None:
+        """Close nothing: there are no connections."""
+
+
+class _Client:
+    """Stands in the place of an SDK's client: each of its `create` methods asks the served model."""
+
+    def __init__(self, served: Answering, dialect: str, name: str) -> None:
+        self._served = served
+        self._dialect = dialect
+        self._name = name
+        self.chat = self.completions = self.responses = self.messages = self
+
+    async def create(self, **fields: Any) -> Any:
+        """Send a request; return the reply's JSON object, or an iterator over the events of its stream."""
+        extra: dict[str, Any] = fields.pop("extra_body", None) or {}
+        fields.pop("timeout", None)
+        body = decode(encode(fields | extra))
+        wire = await self._served.answer(Asked(self._dialect, body))
+        await asyncio.sleep(wire.wait)
+        if wire.stall_at == 0:
+            await asyncio.sleep(wire.stall)
+        if wire.streamed and wire.pieces:
+            return _Events(self._read(wire))
+        if wire.end != "whole":
+            raise self._lost()
+        received = decode(b"".join(wire.pieces))
+        if wire.status >= 400:
+            raise from_body(received, self._name, _NONE, status=wire.status, headers=dict(wire.headers))
+        return received
+
+    async def close(self) -> None:
+        """Close nothing."""
+
+    async def _read(self, wire: Wire) -> AsyncGenerator[dict[str, Any]]:
+        for index, piece in enumerate(wire.pieces):
+            await asyncio.sleep(wire.stall if index and index == wire.stall_at else 0)
+            data = piece[piece.index(_DATA) + len(_DATA) :].strip()
+            if data == b"[DONE]":
+                return
+            event = decode(data)
+            if event.get("error"):
+                raise from_body(event["error"], self._name, _NONE)
+            yield event
+        if wire.end != "whole":
+            raise self._lost()
+
+    def _lost(self) -> ProviderError:
+        return ProviderError("the connection failed: broken off", kind="connection", provider=self._name)
+
+
+class _Events:
+    """The events of one stream, to be closed like an SDK's."""
+
+    def __init__(self, events: AsyncGenerator[dict[str, Any]]) -> None:
+        self._events = events
+
+    def __aiter__(self) -> AsyncIterator[dict[str, Any]]:
+        return self._events
+
+    async def close(self) -> None:
+        """Stop reading."""
+        await self._events.aclose()
+
+
+class _Local(SDKProvider):
+    """A provider whose client is given."""
+
+    def __init__(self, name: str, model: str, limits: Model, client: _Client) -> None:
+        super().__init__(name, model, _KEY, limits)
+        self._local = client
+
+    async def _connected(self) -> Any:
+        return self._local
+
+
+class _LocalChat(_Local, OpenAIChat):
+    pass
+
+
+class _LocalResponses(_Local, OpenAIResponses):
+    pass
+
+
+class _LocalAnthropic(_Local, Anthropic):
+    pass
+
+
+_LOCAL: Final = {
+    OPENAI_CHAT: _LocalChat,
+    OPENAI_RESPONSES: _LocalResponses,
+    ANTHROPIC: _LocalAnthropic,
+}
