@@ -165,12 +165,12 @@ def rule_of(sentence: str) -> str | None:
     if not 6 <= len(sentence) <= LONGEST:
         return None
     said = _EMPHASIS.sub("", _MENTIONED.sub("CODE", sentence)).strip()
-    if any(pattern.search(said) for _, pattern in VETOES):
-        return None
     plain = len(said) <= _WEAK_LONGEST and not _SINGLE_TASK.search(said)
-    return next(
+    found = next(
         (name for name, pattern in RULES if (plain or name not in _WEAK) and pattern.search(said)), None
     )
+    vetoed = found is not None and any(pattern.search(said) for _, pattern in VETOES)
+    return None if vetoed else found
 
 
 def is_constraint(sentence: str) -> bool:

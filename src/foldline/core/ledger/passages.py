@@ -38,6 +38,7 @@ _DIFF_INDEX = re.compile(r"index [0-9a-f]{7,40}\.\.[0-9a-f]{7,40}\b")
 _VARIABLE = re.compile(r"\s*(?:const|let|var|val)\b")  # a local one, where it is indented
 _PARAMETERS = re.compile(r"(\w+)\(([^()]*)\).*$")
 _COMMENT = re.compile(r"^\s*(?://+|#+|\*+|--|;+|/\*+|\"\"\"|''')\s?(.*?)(?:\*/|\"\"\")?\s*$")
+_COMMENTS = frozenset("/#*-;\"'")
 _HEADING = re.compile(r"^\s{0,3}(#{1,6}\s+|\*\*)(.{2,120}?)(?:\*\*)?:?\s*$")
 _MARKS = re.compile(r"^(?:\s*(?:[-*+•]|\d{1,3}[.)]|#{1,6}|>|\[[ xX]\]|\|))+\s*|\s*\|\s*$")
 
@@ -185,10 +186,15 @@ class Reader:
         comment: list[str] = []
         for raw in result.text.split("\n")[:RESULT_LINES]:
             line = names.unnumbered(raw[: names.MAX_LINE])
-            if len(line) < 4 or is_note(line) or _DIFF_INDEX.match(line) or not self._fresh(call.topic, line):
+            if (
+                len(line) < 4
+                or is_note(line)
+                or (line.startswith("index ") and _DIFF_INDEX.match(line))
+                or not self._fresh(call.topic, line)
+            ):
                 comment = []
                 continue
-            said = _COMMENT.match(line)
+            said = _COMMENT.match(line) if line.lstrip()[:1] in _COMMENTS else None
             if said:
                 comment.append(said.group(1))
             found = self._read.names(line)
