@@ -41,7 +41,7 @@ REPLAYING = (
 )  # packages that a replay runs
 MARK = "<!-- {} of the tables: tools/compare.py -->"
 IDLE = ("none", "amp")  # never fold by themselves
-CUTS = (0.25, 0.5, 0.75)
+CUTS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 class Row(msgspec.Struct):

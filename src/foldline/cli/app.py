@@ -111,7 +111,7 @@ def main(args: list[str] | None = None) -> None:
     except Exception as error:
         code = _failed(error, as_json="--json" in words)
     except KeyboardInterrupt:
-        _complain("interrupted; nothing that was stored is lost")
+        _complain("interrupted; what was finished is kept")
         code = INTERRUPTED
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -122,6 +122,9 @@ def _failed(error: Exception, *, as_json: bool) -> int:
         case _ReaderLeft() | BrokenPipeError():
             _discard_output()
             return 0
+        case click.Abort(__cause__=KeyboardInterrupt()):
+            _complain("interrupted; what was finished is kept")
+            return INTERRUPTED
         case click.Abort():
             _complain("aborted; nothing was changed")
             return INTERRUPTED

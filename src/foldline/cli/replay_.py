@@ -44,7 +44,7 @@ Examples:
     "--policy",
     "names",
     metavar="NAME,...",
-    help=f"Presets, or policies of your own; `none` never compacts, `all` is none,{','.join(TEN)}  "
+    help="Presets, or policies of your own; `none` never compacts, `all` is none and the ten systems  "
     "[default: none and the settings' policy]",
 )
 @click.option(
@@ -117,7 +117,7 @@ def command(
     )
     paths = session_files(files)
     _check(paths, plots)
-    with progress(_title(paths)) as tick:
+    with progress(_title(paths), len(paths) if len(paths) > 1 else None) as tick:
         found = replay_many(paths, wanted, jobs, tick)
     reports = [report for report in found if isinstance(report, SessionReport)]
     _complain(found)
