@@ -51,7 +51,9 @@ def _fitted(console: Console) -> Console:
 
 def print_json(value: Any) -> None:
     """Print one JSON document."""
-    click.echo(pretty(value).decode())
+    sys.stdout.flush()
+    sys.stdout.buffer.write(pretty(value) + b"\n")  # bytes: a long one is not held three times
+    sys.stdout.buffer.flush()
 
 
 def warn(lines: Iterable[str], most: int = 10) -> None:
