@@ -272,10 +272,9 @@ def main() -> None:
     parser.add_argument("--jobs", type=int)
     args = parser.parse_args()
     files = [str(path) for path in sorted(args.sessions.rglob("*.jsonl*"))][:: args.every]
-    lines = [
-        f"`python tools/compare.py SESSIONS --windows {' '.join(map(str, args.windows))}`, {machine()}.",
-        "",
-    ]
+    every = f" --every {args.every}" if args.every > 1 else ""
+    windows = " ".join(map(str, args.windows))
+    lines = [f"`python tools/compare.py SESSIONS --windows {windows}{every}`, {machine()}.", ""]
     for window in args.windows:
         results = replayed(files, window, args.store, args.jobs)
         lines += section(compared(results, window, args.store))

@@ -1,0 +1,62 @@
+"""The tool that writes docs/comparison.md, on sessions of its own."""
+
+from __future__ import annotations
+
+import pytest
+from tests.cli.calling import work, write_lines
+from tools import compare
+
+from foldline.cli.replay_ import TEN
+
+PAGE = f"before\n{compare.MARK.format('begin')}\nold\n{compare.MARK.format('end')}\nafter\n"
+
+
+@pytest.fixture
+def sessions(tmp_path):
+    folder = tmp_path / "sessions"
+    folder.mkdir()
+    for n in range(2):
+        write_lines(folder / f"s{n}.jsonl", work(16 + n))
+    return folder
+
+
+def test_the_tables_stand_between_the_marks_of_the_page(sessions, tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    page.write_text(PAGE)
+    store = tmp_path / "store"
+    args = [str(sessions), "--windows", "9000", "--page", str(page), "--store", str(store), "--jobs", "1"]
+    monkeypatch.setattr("sys.argv", ["compare.py", *args])
+    compare.main()
+    text = page.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("\nafter\n")
+    assert "\nold\n" not in text
+    rows = {line.split("`")[1]: line for line in text.splitlines() if line.startswith("| `")}
+    assert list(rows) == ["none", *TEN]
+    assert all(len(line.split("|")) == len(rows["none"].split("|")) for line in rows.values())
+    assert "2 sessions; 2 are folded" in text
+    assert "Without a known price: 2 sessions." in text
+    stamps = {path: path.stat().st_mtime_ns for path in (store / "9000").glob("*.json")}
+    compare.main()
+    assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
+
+
+def cut(folds, *, fits=True):
+    return {"folds": folds, "fits": fits}
+
+
+def report(**cuts):
+    return {
+        "policies": [
+            {"policy": name, "retention": None if found is None else {"cuts": found}}
+            for name, found in cuts.items()
+        ]
+    }
+
+
+def test_cuts_count_where_every_policy_that_acts_had_folded_and_fits():
+    both = report(none=[cut(0), cut(0), cut(0)], pi=[cut(0), cut(1), cut(2)], coop=[cut(1), cut(1), cut(1)])
+    assert compare.shared_cuts(both) == [1, 2]
+    large = report(pi=[cut(1), cut(1)], coop=[cut(1), cut(1, fits=False)])
+    assert compare.shared_cuts(large) == [0]
+    assert compare.shared_cuts(report(none=[cut(0)], pi=None, coop=[cut(1)])) == []
