@@ -66,6 +66,10 @@ def test_what_was_done_when_it_was_killed_is_not_done_again(archive, tmp_path):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "alone.jsonl").read_bytes()
 
 
+@pytest.mark.skipif(
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN,
+    reason="started where Ctrl-C is ignored, as in a background job",
+)
 def test_ctrl_c_says_how_to_go_on(archive, tmp_path):
     code, told = killed_half_way(tmp_path, signal.SIGINT)
     assert code == 130

@@ -99,7 +99,7 @@ def _reason(error: Exception) -> str:
 
 def _header(value: dict[str, Any]) -> bool:
     """Whether a line without a role speaks about the session."""
-    return value.get("type") not in KINDS and any(
+    return str(value.get("type")) not in KINDS and any(
         key in value for key in ("system", "tools", "dialect", "model", "title")
     )
 
@@ -137,7 +137,7 @@ def _dialect_of_lines(stream: BinaryIO, name: str) -> str:
     for item in rows(stream):
         if not isinstance(item, Row):
             continue
-        if "role" not in item.value and item.value.get("type") not in KINDS:
+        if "role" not in item.value and str(item.value.get("type")) not in KINDS:
             if named := _named(item.value):
                 return named
             continue
