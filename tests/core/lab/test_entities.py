@@ -14,7 +14,7 @@ def found(text):
     [
         ("see https://example.org/a/b?c=1.", "url", "https://example.org/a/b?c=1"),
         ("in src/app/routes.py now", "path", "app/routes.py"),
-        ("in ~/work/app/routes.py now", "path", "app/routes.py"),
+        ("in ~/code/app/routes.py now", "path", "app/routes.py"),
         ("./routes.py", "path", "routes.py"),
         ("open settings.toml, please", "path", "settings.toml"),
         ("id 0d7a5f7e-7b1c-4e8a-9a52-3c3f6f1d2b11", "id", "0d7a5f7e-7b1c-4e8a-9a52-3c3f6f1d2b11"),

@@ -65,6 +65,19 @@ def choose(
         and not _is_gone(passage, gone)
         and not (passage.kind == "ran" and passage.entry in stopped)
     ]
+    chosen = _best_of_each(scored, passages, value)
+    chosen.update(
+        {index: score for score, index in scored if passages[index].kind in ("asked", "said") and score}
+    )
+    order = sorted(heapq.nlargest(most, chosen, key=lambda index: chosen[index]))
+    place_of = root(seen) if base is None else base
+    return tuple(_excerpt(passages[index], value, seen, place_of, chosen[index]) for index in order)
+
+
+def _best_of_each(
+    scored: Sequence[tuple[float, int]], passages: Sequence[Passage], value: Mapping[str, float]
+) -> dict[int, float]:
+    """Return the few best passages of each name that is likely to be needed: index to score."""
     kept: dict[str, list[tuple[float, int]]] = {}
     for score, index in scored:
         for key in passages[index].names:
@@ -73,13 +86,7 @@ def choose(
                 heapq.heappush(best, (score, index))
                 if len(best) > PER_NAME:
                     heapq.heappop(best)
-    chosen = {index: score for best in kept.values() for score, index in best}
-    chosen.update(
-        {index: score for score, index in scored if passages[index].kind in ("asked", "said") and score}
-    )
-    order = sorted(heapq.nlargest(most, chosen, key=lambda index: chosen[index]))
-    place_of = root(seen) if base is None else base
-    return tuple(_excerpt(passages[index], value, seen, place_of, chosen[index]) for index in order)
+    return {index: score for best in kept.values() for score, index in best}
 
 
 def opening_of(text: str) -> str:

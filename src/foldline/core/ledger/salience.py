@@ -2,9 +2,9 @@
 
 `survey.py` notes where every name was met: in the arguments that address something (a path, a pattern, a
 command), in bodies that were written, in the user's words, the assistant's, and in results. `worth` turns
-that into a probability by a logistic formula. Its weights were fitted by `tools/score_retention.py` on
-recorded sessions, each project's score being taken with weights made without it; `docs/retention.md` has the
-numbers.
+that into a probability by a logistic formula. Its weights are one logistic regression over recorded sessions
+of five projects; `tools/score_retention.py` makes such weights, also without the project that is scored.
+`docs/retention.md` says how they were made and has the numbers of both.
 """
 
 from __future__ import annotations
