@@ -91,6 +91,9 @@ def test_the_errors_of_each_kind(kind):
         ("\0" * 1_000_000, 300_000, 1_000_000),
         ("- " * 500_000, 100_000, 1_000_000),
     ],
+    ids=lambda value: (
+        ascii(value[:8]) if isinstance(value, str) else None
+    ),  # a name of a megabyte costs gigabytes
 )
 def test_extreme_texts_are_counted(text, least, most):
     assert least <= OFFLINE.count(text) <= most
