@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from foldline.dialects.media import IMAGE_TYPES, PDF, PLAIN
-
-Say = Callable[[str, str], None]  # takes a rule's name and what is wrong
+from foldline.dialects.values import Say
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
-from foldline.dialects.anthropic_blocks import Say, check_block, check_system
+from foldline.dialects.anthropic_blocks import check_block, check_system
 from foldline.dialects.plain import is_list, read
-from foldline.dialects.values import Problem
+from foldline.dialects.values import Problem, Say, noted
 from foldline.errors import DialectError
 
 _THINKING = ("thinking", "redacted_thinking")
@@ -32,13 +32,13 @@ def validate(messages: Sequence[Any], system: Any = None) -> list[Problem]:
     Reads dicts, JSON bytes and SDK objects; never raises.
     """
     problems: list[Problem] = []
-    check_system(_to(problems, -1), system)
+    check_system(noted(problems, -1), system)
     if not is_list(messages) or not messages:
         problems.append(Problem(-1, "list", "messages must be a list with at least one message"))
         return problems
     turns: list[_Turn] = []
     for index, payload in enumerate(messages):
-        say = _to(problems, index)
+        say = noted(problems, index)
         try:
             body, _ = read(payload, index)
         except DialectError as error:
@@ -55,13 +55,6 @@ def validate(messages: Sequence[Any], system: Any = None) -> list[Problem]:
         turns[-1].blocks.extend((index, block) for block in _blocks(say, body, index == len(messages) - 1))
     _check_turns(problems, turns)
     return sorted(problems, key=lambda problem: problem.index)
-
-
-def _to(problems: list[Problem], index: int) -> Say:
-    def say(rule: str, text: str) -> None:
-        problems.append(Problem(index, rule, text))
-
-    return say
 
 
 def _blocks(say: Say, body: dict[str, Any], last: bool) -> list[dict[str, Any]]:

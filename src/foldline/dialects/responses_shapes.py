@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any, cast
 
 from foldline.dialects.responses_items import CALLS, KINDS, ROLES, Item, answers, is_call, is_output, kind_of
 from foldline.dialects.responses_read import SEALED, TEXTS
-
-Say = Callable[[str, str], None]  # takes a rule's name and what is wrong
+from foldline.dialects.values import Say
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 _INPUT = ("input_text", "input_image", "input_file")

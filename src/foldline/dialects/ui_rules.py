@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from foldline.dialects.plain import is_list, read
 from foldline.dialects.ui_read import ROLES
-from foldline.dialects.ui_shapes import Say, check_part, is_tool_type
+from foldline.dialects.ui_shapes import check_part, is_tool_type
 from foldline.dialects.ui_tools import OPEN
-from foldline.dialects.values import Problem
+from foldline.dialects.values import Problem, Say, noted
 from foldline.errors import DialectError
 
 
@@ -26,7 +26,7 @@ def validate(messages: Sequence[Any], system: Any = None) -> list[Problem]:
         problems.append(Problem(-1, "list", "messages must be a list with at least one message"))
         return problems
     for index, payload in enumerate(messages):
-        say = _to(problems, index)
+        say = noted(problems, index)
         try:
             body, _ = read(payload, index)
         except DialectError as error:
@@ -34,13 +34,6 @@ def validate(messages: Sequence[Any], system: Any = None) -> list[Problem]:
             continue
         _message(say, body, last=index == len(messages) - 1)
     return problems
-
-
-def _to(problems: list[Problem], index: int) -> Say:
-    def say(rule: str, text: str) -> None:
-        problems.append(Problem(index, rule, text))
-
-    return say
 
 
 def _message(say: Say, body: dict[str, Any], *, last: bool) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, cast
 
 from foldline.dialects.ui_tools import ANSWERED, DYNAMIC, OPEN, PREFIX, STREAMING
-
-Say = Callable[[str, str], None]  # takes a rule's name and what is wrong
+from foldline.dialects.values import Say
 
 # what a part must hold as text, and what it may
 _NEEDS: dict[str, tuple[str, ...]] = {

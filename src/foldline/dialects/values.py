@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -28,6 +29,18 @@ class Problem(msgspec.Struct, frozen=True):
     index: int
     rule: str
     text: str
+
+
+Say = Callable[[str, str], None]  # takes a rule's name and what is wrong
+
+
+def noted(problems: list[Problem], index: int) -> Say:
+    """Return what adds a problem of the message at `index`."""
+
+    def say(rule: str, text: str) -> None:
+        problems.append(Problem(index, rule, text))
+
+    return say
 
 
 class Losses:
