@@ -1,0 +1,50 @@
+"""An agent on the raw Anthropic SDK that never outgrows its window. Run it, and type a question a line."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import anthropic
+
+import foldline
+
+MODEL = "claude-sonnet-4-6"
+SYSTEM = "You answer questions about the files in this folder."
+PATH = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+TOOLS = [{"name": "read", "description": "Read a file.", "input_schema": PATH}]
+FIELDS = {"model": MODEL, "max_tokens": 4_000, "system": SYSTEM, "tools": TOOLS}
+
+
+def read(path):
+    """Return a file's text, or why it could not be read: the model reads that too."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        return f"error: {error}"
+
+
+async def answer(client, session, question):
+    """Answer a question, calling tools as long as the model asks for them."""
+    await session.append({"role": "user", "content": question})
+    while True:
+        reply = await client.messages.create(**FIELDS, messages=await session.context())
+        await session.append(reply)
+        if reply.stop_reason != "tool_use":
+            return "".join(block.text for block in reply.content if block.type == "text")
+        calls = [block for block in reply.content if block.type == "tool_use"]
+        results = [
+            {"type": "tool_result", "tool_use_id": call.id, "content": read(**call.input)} for call in calls
+        ]
+        await session.append({"role": "user", "content": results})
+
+
+async def main(questions, store="sqlite:///agent.db", window=None):
+    """Answer each question; the session is kept in `store` and goes on at the next start."""
+    setup = {"model": f"anthropic:{MODEL}", "window": window, "system": SYSTEM, "tools": TOOLS}
+    async with anthropic.AsyncAnthropic() as client, foldline.open(store, "files", **setup) as session:
+        for question in questions:
+            print(await answer(client, session, question))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(line.strip() for line in sys.stdin))

@@ -1,0 +1,55 @@
+"""An agent on the OpenAI Responses API that never outgrows its window. Run it, and type a question a line."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import openai
+
+import foldline
+
+MODEL = "gpt-5.2"
+SYSTEM = "You answer questions about the files in this folder."
+PATH = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+TOOLS = [
+    {"type": "function", "name": "read", "description": "Read a file.", "parameters": PATH, "strict": False}
+]
+REASONING = [
+    "reasoning.encrypted_content"
+]  # nothing is stored at OpenAI, so its reasoning comes back with us
+FIELDS = {"model": MODEL, "instructions": SYSTEM, "tools": TOOLS, "store": False, "include": REASONING}
+
+
+def read(path):
+    """Return a file's text, or why it could not be read: the model reads that too."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        return f"error: {error}"
+
+
+async def answer(client, session, question):
+    """Answer a question, calling tools as long as the model asks for them."""
+    await session.append({"role": "user", "content": question})
+    while True:
+        reply = await client.responses.create(**FIELDS, input=await session.context())
+        await session.append(reply)
+        calls = [item for item in reply.output if item.type == "function_call"]
+        if not calls:
+            return reply.output_text
+        for call in calls:
+            text = read(**json.loads(call.arguments))
+            await session.append({"type": "function_call_output", "call_id": call.call_id, "output": text})
+
+
+async def main(questions, store="sqlite:///agent.db", window=None):
+    """Answer each question; the session is kept in `store` and goes on at the next start."""
+    setup = {"model": f"openai-responses:{MODEL}", "window": window, "system": SYSTEM, "tools": TOOLS}
+    async with openai.AsyncOpenAI() as client, foldline.open(store, "files", **setup) as session:
+        for question in questions:
+            print(await answer(client, session, question))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(line.strip() for line in sys.stdin))

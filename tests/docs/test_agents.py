@@ -1,0 +1,146 @@
+"""The agents of examples/agents: the same loop as without Foldline, a few lines more, and no overflow."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import difflib
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import anthropic
+import openai
+import pytest
+
+import foldline
+from foldline.testing import Scripted, call, serve, serve_in_thread
+
+ROOT = Path(__file__).parents[2]
+AGENTS, PLAIN = ROOT / "examples" / "agents", ROOT / "tests" / "docs" / "plain"
+LOOPS = ("openai_loop", "responses_loop", "anthropic_loop")
+WINDOW, TURNS = 24_000, 20
+REPORT = " ".join(f"House {number} got its parcel." for number in range(160))
+
+
+def load(path):
+    """Import a file of examples by its path: the folder is no package."""
+    spec = importlib.util.spec_from_file_location(f"{path.parent.name}_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def reader(asked):
+    """Read the file that was asked for, then answer; refuse to summarise, which is no turn of the agent's."""
+    if not asked.tools:
+        return "No."
+    newest = asked.messages[-1]
+    if newest.get("role") == "user" and isinstance(newest["content"], str):
+        return call("read", path=newest["content"].removeprefix("What is in ").removesuffix("?"))
+    return REPORT
+
+
+def question(turn):
+    return f"What is in part_{turn}.txt?"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of files of about 1,500 tokens, the SDKs' keys in the environment, no settings of anybody's."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for turn in range(TURNS):
+        lines = [f"{turn}.{line}: the parcel of house {line * 7 + turn} went out" for line in range(120)]
+        Path(f"part_{turn}.txt").write_text("\n".join(lines), encoding="utf-8")
+    monkeypatch.setenv("OPENAI_API_KEY", "any")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "any")
+    return tmp_path
+
+
+def point_to(monkeypatch, url):
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
+
+
+@pytest.mark.parametrize("name", LOOPS)
+async def test_the_plain_loop_overflows(name, folder, monkeypatch):
+    model = Scripted(reader, window=WINDOW)
+    async with serve(model) as url:
+        point_to(monkeypatch, url)
+        with pytest.raises((openai.BadRequestError, anthropic.BadRequestError)):
+            await load(PLAIN / f"{name}.py").main([question(turn) for turn in range(TURNS)])
+    assert model.requests[-1].refused
+    assert model.requests[-1].tokens > WINDOW - 5_000
+
+
+@pytest.mark.parametrize("name", LOOPS)
+async def test_the_example_goes_on_and_loses_nothing(name, folder, monkeypatch, capsys):
+    model = Scripted(reader, window=WINDOW)
+    async with serve(model) as url:
+        point_to(monkeypatch, url)
+        await load(AGENTS / f"{name}.py").main([question(turn) for turn in range(TURNS)], window=WINDOW)
+
+    assert capsys.readouterr().out == f"{REPORT}\n" * TURNS
+    assert [asked.refused for asked in model.requests if asked.refused] == []
+    async with foldline.open("sqlite:///agent.db", "files", window=WINDOW) as session:
+        figures = await session.stats()
+        said = str(await session.history())
+    assert figures.summaries >= 2
+    assert figures.total_messages == 4 * TURNS
+    assert all(f"{turn}.119: the parcel of house" in said for turn in range(TURNS))
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_the_example_is_a_program_and_goes_on_where_it_was_left(name, folder, monkeypatch):
+    model = Scripted(reader)
+    with serve_in_thread(model) as url:
+        point_to(monkeypatch, url)
+        asyncio.run(load(AGENTS / f"{name}.py").main([question(0)]))
+        done = subprocess.run(
+            [sys.executable, AGENTS / f"{name}.py"],
+            input=f"{question(1)}\n",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert (done.stdout, done.stderr) == (f"{REPORT}\n", "")
+    assert question(0) in str(model.requests[-1].messages)
+
+
+def code(path):
+    """The lines of a file that are code: no blank ones, no comments, no docstrings."""
+    text = path.read_text(encoding="utf-8")
+    docstrings = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            docstrings.update(range(node.lineno, node.end_lineno + 1))
+    lines = enumerate(text.splitlines(), 1)
+    return [
+        line.rstrip()
+        for number, line in lines
+        if number not in docstrings and line.strip() and not line.strip().startswith("#")
+    ]
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_the_example_is_at_most_ten_lines_longer_than_without_us(name):
+    plain, ours = code(PLAIN / f"{name}.py"), code(AGENTS / f"{name}.py")
+    changed = [line for line in difflib.ndiff(plain, ours) if line.startswith("+ ")]
+
+    assert len(ours) - len(plain) <= 10
+    assert len(changed) <= 14, "lines that are new or differ"
+
+
+def test_the_readme_shows_the_examples_as_they_are():
+    programs = "".join((AGENTS / f"{name}.py").read_text(encoding="utf-8") for name in LOOPS)
+    shown = re.findall(
+        r"^```python\n(async def answer.*?)^```$",
+        (ROOT / "README.md").read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
+
+    assert len(shown) == 2
+    assert [block for block in shown if block not in programs] == []
