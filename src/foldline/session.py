@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
 from io import BytesIO
 from itertools import chain
 from typing import Any, Self
@@ -16,65 +15,27 @@ import msgspec
 
 from foldline import exports
 from foldline.core.decide.ask import Ask, Nothing, Reason
-from foldline.core.decide.breaker import breaker_state
-from foldline.core.decide.estimate import Estimates, trigger_size
-from foldline.core.decide.moments import moment_of, worth_a_try
-from foldline.core.decide.policy import Moment, Policy
-from foldline.core.decide.triggers import Compact, Decision, Refuse, decide
-from foldline.core.log.entries import (
-    Boundary,
-    Compacted,
-    Lifted,
-    Noted,
-    Pinned,
-    Receipt,
-    Said,
-)
+from foldline.core.decide.triggers import Refuse
+from foldline.core.log.entries import Boundary, Compacted, Lifted, Noted, Pinned, Receipt, Said
 from foldline.core.log.messages import Message
-from foldline.core.measure.tokens import OFFLINE, Counter
-from foldline.core.measure.window import Floor, Window
-from foldline.core.plan import floor_of, plan
+from foldline.core.plan import plan
 from foldline.core.view import Item, Kept, native_items, sized
-from foldline.dialects import decode_all, get
+from foldline.dialects import get
 from foldline.dialects.growing import Growing
-from foldline.dialects.whose import certain, in_form, joined, reply_dialect
+from foldline.dialects.whose import joined
 from foldline.errors import CallsOpen, FloorExceeded, InputError
 from foldline.executor import execute
-from foldline.stateless import now
+from foldline.live.lifting import to_redo, to_undo
+from foldline.live.reading import read
+from foldline.live.setup import Setup, Stats
+from foldline.live.triggers import Triggers, ask_of
 from foldline.stores.base import Hit, Store
 from foldline.summarizers.base import Summarizer
 from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import dump
-from foldline.writer import Writer, is_boundary, lifted
+from foldline.writer import Writer
 
-
-class Setup(msgspec.Struct, frozen=True):
-    """How a session is kept: its model's limits, its policy, and what is sent beside its messages."""
-
-    policy: Policy
-    window: Window
-    model: str | None = None
-    dialect: str | None = None
-    system: Any = None
-    tools: Any = None
-    apart: Floor = Floor()
-    counter: Counter = OFFLINE
-
-
-class Stats(msgspec.Struct, frozen=True):
-    """Figures of a session: messages in all and in the view, tokens in the view by category, compactions.
-
-    `compression_ratio` is messages in the view / messages in all.
-    """
-
-    total_messages: int
-    active_messages: int
-    summaries: int
-    compression_ratio: float
-    view_tokens: int
-    usable: int
-    by_category: dict[str, int]
-    open_calls: tuple[str, ...] = ()
+__all__ = ["Session", "Setup", "Stats"]
 
 
 class Session:
@@ -95,10 +56,8 @@ class Session:
         self.summarizer: Summarizer = summarizer or OfflineSummarizer(setup.counter)
         self._owns_store = owns_store
         self._log = Writer(store, session, setup.counter)
-        self._estimates = Estimates(setup.policy.estimator, setup.counter)
+        self._triggers = Triggers(setup)
         self._growing = Growing()
-        self._moments: list[Moment] = ["before_smaller_window"]  # not looked at yet
-        self._fruitless: int | None = None  # size of the view when a compaction gained too little
         self._lock = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
@@ -206,81 +165,19 @@ class Session:
         """
         async with self._lock:
             await self._log.ready()
-            read = self._read(messages)
-            entries = await self._log.say(read)
-            if entries and (moment := moment_of(entries[-1].message)) and moment not in self._moments:
-                self._moments.append(moment)
-            own = {id(message) for message in read}
+            found = read(
+                messages, dialect=self.setup.dialect, usual=lambda: self.dialect, seed=str(self.leaf)
+            )
+            entries = await self._log.say(found)
+            if entries:
+                self._triggers.said(entries[-1].message)
+            own = {id(message) for message in found}
             return [entry.id for entry in entries if id(entry.message) in own]
-
-    def _read(self, messages: Sequence[Any]) -> list[Message]:
-        """Decode messages; one that any dialect could have written is read as those around it are."""
-        own = [None if isinstance(message, Message) else certain(message) for message in messages]
-        usual = self.setup.dialect or next((name for name in reversed(own) if name), None) or self.dialect
-        read: list[Message] = []
-        run: list[Any] = []  # messages of one dialect, not read yet
-        whose = ""
-        for message, known in zip(messages, own, strict=True):
-            reply = None if isinstance(message, Message) else reply_dialect(message)
-            name = "" if isinstance(message, Message) or reply else known or usual
-            if run and name != whose:
-                read += decode_all(run, whose)
-                run = []
-            whose = name
-            if isinstance(message, Message):
-                read.append(message)
-            elif reply is not None:
-                read.append(get(reply).decode_reply(message))
-            else:
-                run.append(in_form(message, name, f"{self.leaf} {len(read) + len(run)}"))
-        return [*read, *(decode_all(run, whose) if run else ())]
 
     # ---- context
 
     def _ask(self, reason: Reason, instructions: str | None = None, target: int | None = None) -> Ask:
-        boundary = self._log.fold.boundary
-        return Ask(
-            policy=self.setup.policy,
-            window=self.setup.window,
-            reason=reason,
-            target=target,
-            instructions=instructions,
-            apart=self.setup.apart,
-            now=now(),
-            number=boundary.checkpoint.number + 1 if boundary is not None else 1,
-        )
-
-    def _due(self) -> Compact | Refuse | None:
-        """Look at the triggers, for every moment that came about since the last look."""
-        for moment in self._moments:
-            if isinstance(self._decide(moment), Compact):
-                careful = self._decide(moment, careful=True)
-                if isinstance(careful, Compact | Refuse):
-                    return careful
-        return None
-
-    def _decide(self, moment: Moment, *, careful: bool = False) -> Decision:
-        """Ask the triggers; `careful` also asks for the floor and the breaker, which take longer."""
-        fold, policy, apart = self._log.fold, self.setup.policy, self.setup.apart
-        outside = apart.system + apart.tools
-        if policy.estimator == "foldline" and policy.trigger_on == "context":
-            size = fold.context_size(outside).tokens
-        elif fold.anchor is None or policy.trigger_on == "estimate":
-            size = fold.made + self._estimates.total(fold.kept)
-            size += outside if policy.trigger_on != "estimate" else 0
-        else:
-            size = trigger_size(policy, fold.kept[fold.anchor :], self.setup.counter)
-        return decide(
-            size,
-            self.setup.window,
-            policy,
-            moment,
-            messages=fold.messages,
-            floor=floor_of(fold, self._ask("threshold"), self.setup.counter) if careful else None,
-            breaker=breaker_state(fold.entries(), time.time()) if careful else None,
-            model=self.setup.model,
-            new_messages=len(fold.kept) - fold.fresh_from,
-        )
+        return ask_of(self.setup, self._log.fold, reason, instructions, target)
 
     async def context(self) -> list[Any]:
         """Return the messages to send, in the session's dialect; compacts first if the policy says so.
@@ -296,17 +193,17 @@ class Session:
 
     async def _stay_inside(self) -> None:
         """Compact if a trigger was exceeded; one that gained too little is tried again when the view has grown."""
-        due = self._due()
+        triggers, fold = self._triggers, self._log.fold
+        due = triggers.due(fold)
         if isinstance(due, Refuse):
             raise FloorExceeded(due.floor, due.usable, due.breakdown)
-        self._moments.clear()
+        triggers.looked()
         if due is None:
             return
         ask = self._ask("model_switch" if due.reason == "model_switch" else "threshold")
-        if not worth_a_try(self._log.fold.tokens, self._fruitless, ask.usable):
-            return
-        outcome = await self._compact(ask)
-        self._fruitless = self._log.fold.tokens if isinstance(outcome, Nothing) else None
+        if triggers.worth_a_try(fold, ask.usable):
+            outcome = await self._compact(ask)
+            triggers.tried(self._log.fold, in_vain=isinstance(outcome, Nothing))
 
     # ---- boundaries
 
@@ -348,29 +245,18 @@ class Session:
         """Undo the newest compaction or prune; what was said since stays. Returns its id, None without one."""
         async with self._lock:
             await self._log.ready()
-            path = self._log.fold.entries()
-            out = lifted(path)
-            found = next((e.id for e in reversed(path) if is_boundary(e) and e.id not in out), None)
-            return await self._lift(found, lift=True)
+            return await self._lift(to_undo(self._log.fold), lift=True)
 
     async def redo(self) -> str | None:
         """Take back the newest undo. Returns the boundary's id, None where nothing is undone or a newer one counts."""
         async with self._lock:
             await self._log.ready()
-            path = self._log.fold.entries()
-            out = lifted(path)
-            undone = (e for e in reversed(path) if isinstance(e, Lifted) and e.lifted and e.target in out)
-            found = next((e.target for e in undone), None)
-            order = [entry.id for entry in path]
-            effective = self._log.fold.boundary
-            if found and effective is not None and order.index(found) < order.index(effective.id):
-                return None
-            return await self._lift(found, lift=False)
+            return await self._lift(to_redo(self._log.fold), lift=False)
 
     async def _lift(self, target: str | None, *, lift: bool) -> str | None:
         if target is not None:
             await self._log.write(Lifted("", None, target, lift, at=time.time()))
-            self._fruitless = None
+            self._triggers.tried(self._log.fold, in_vain=False)
         return target
 
     async def pin(self, at: str) -> None:
