@@ -5,12 +5,11 @@ from foldline.catalogue.models import (
     DEFAULT_WINDOW,
     Catalogue,
     Model,
-    Price,
     catalogue_date,
-    cost,
     price_of,
     window_of,
 )
+from foldline.core.measure.price import Price, cost
 
 __all__ = [
     "DEFAULT_WINDOW",

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from foldline.catalogue.names import MAKERS, Asked, normal, take_apart
-from foldline.core.log.messages import Usage
+from foldline.core.measure.price import Price
 from foldline.core.measure.window import Window
 from foldline.errors import PolicyError
 
@@ -20,18 +20,6 @@ DEFAULT_WINDOW: Final = Window(context=128_000, output=8_192)
 
 # After a known name only this may follow, or it is another model: `gpt-5` is not `gpt-5-6`.
 _REST: Final = re.compile(r"[-:@](?!\d{1,3}(?:\D|$))")
-
-
-class Price(msgspec.Struct, frozen=True, omit_defaults=True):
-    """USD for a million tokens. A cache price of None means that such tokens cost as much as `input`.
-
-    The base price: what some providers add above a size of context, for priority or by batch is left out.
-    """
-
-    input: float
-    output: float
-    cache_read: float | None = None
-    cache_write: float | None = None
 
 
 class Model(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -180,14 +168,6 @@ def _overlay(base: Model, key: str, override: Override) -> Model:
     window = Window(context=context, input=override.input or kept, output=override.output or window.output)
     known = base.known or override.context is not None
     return Model(name=key, window=window, price=override.price or base.price, known=known, found="override")
-
-
-def cost(usage: Usage, price: Price) -> float:
-    """Return the USD that a request cost; tokens read from or written to a cache at their own prices."""
-    read = price.input if price.cache_read is None else price.cache_read
-    write = price.input if price.cache_write is None else price.cache_write
-    total = usage.input * price.input + usage.cache_read * read
-    return (total + usage.cache_write * write + usage.output * price.output) / 1_000_000
 
 
 _STANDARD: Final = Catalogue()

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from foldline.catalogue.models import Price, cost
 from foldline.core.lab.replay import Replay, Turn
 from foldline.core.lab.retention import Scores, mean
 from foldline.core.log.messages import Usage
+from foldline.core.measure.price import Price, cost
 from foldline.lab.retained import Cut
 
 MEASURES = tuple(name.replace("_", "-") for name in Scores.__struct_fields__)

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from foldline.catalogue import Catalogue
-from foldline.catalogue.models import Price
 from foldline.core.decide.policy import Policy
 from foldline.core.lab.replay import Replay
 from foldline.core.lab.sizes import Learner
 from foldline.core.log.entries import Said
+from foldline.core.measure.price import Price
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Floor, Window
 from foldline.core.plan import Outcome, plan
