@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -157,6 +158,7 @@ def uses(entries: Sequence[Said]) -> tuple[Use, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=4_096)
 def plain(key: str) -> str:
     """Reduce an argument's or a tool's name to its letters and digits, lower case."""
     return re.sub(r"[^a-z0-9]", "", key.lower())

@@ -35,6 +35,7 @@ def collect(entries: Sequence[Said]) -> Ledger:
     touched = files.from_uses(calls)
     base = values.base_of(survey.root(met), touched)
     made = edits.edits(calls)
+    outcomes = commands.judged(calls)
     replaced = stale.replaced_values(made)
     choices = decisions.made(entries)
     chosen = decisions.settled([fact for fact in choices if not stale.names_any(fact.text, replaced)])
@@ -43,7 +44,7 @@ def collect(entries: Sequence[Said]) -> Ledger:
     place = {entry.id: number for number, entry in enumerate(entries)}
     wrong = tuple(
         msgspec.structs.replace(fact, fixed=fact.fixed or stale.outlived(fact, made, place))
-        for fact in errors.from_uses(calls)
+        for fact in errors.from_uses(calls, outcomes)
     )
     mended = (fact.text for fact in wrong if fact.fixed)
     waiting = open_work.from_uses(calls, entries)
@@ -54,7 +55,7 @@ def collect(entries: Sequence[Said]) -> Ledger:
         requests=asked,
         constraints=constraints.collect(entries),
         files=touched,
-        commands=commands.from_uses(calls),
+        commands=commands.from_uses(calls, outcomes),
         errors=wrong,
         decisions=chosen,
         values=values.from_uses(worked, base, replaced),

@@ -129,7 +129,11 @@ def last_name(command: str) -> str:
     return words[0].rsplit("/", 1)[-1] if words else ""
 
 
-def judge(use: Use, silent_means_passed: bool = False) -> tuple[bool | None, str]:
+Judged = tuple[bool | None, str]
+"""Whether a call passed (None: nothing says so), and the line of its output that tells."""
+
+
+def judge(use: Use, silent_means_passed: bool = False) -> Judged:
     """Say whether a command passed, and the line that tells.
 
     In this order: the error flag or a non-zero exit code; a test runner's or compiler's failure line (a
@@ -193,16 +197,27 @@ _ENVELOPE = re.compile(
 )
 
 
-def from_uses(calls: Iterable[Use]) -> tuple[CommandFact, ...]:
-    """Take the commands that do more than look around, in the order of their last run."""
-    all_uses = list(calls)
-    speaks = speaking(all_uses)
+def judged(calls: Sequence[Use]) -> list[Judged]:
+    """Say of each call that ran a command whether it passed, and the line that tells."""
+    speaks = speaking(calls)
+    return [
+        judge(use, use.call.name in speaks)
+        if use.result is not None and not rejected(use.result) and command_of(use.call)
+        else (use.passed, "")
+        for use in calls
+    ]
+
+
+def from_uses(calls: Sequence[Use], outcomes: Sequence[Judged] | None = None) -> tuple[CommandFact, ...]:
+    """Take the commands that do more than look around, in the order of their last run.
+
+    `outcomes` is what `judged` says of the calls, where that is known already.
+    """
     found: dict[str, CommandFact] = {}
-    for use in all_uses:
+    for use, (passed, outcome) in zip(calls, outcomes or judged(calls), strict=True):
         command = command_of(use.call)
         if command is None or use.result is None or rejected(use.result) or not is_notable(command):
             continue
-        passed, outcome = judge(use, use.call.name in speaks)
         key = normal(command)
         old = found.pop(key, None)
         found[key] = CommandFact(

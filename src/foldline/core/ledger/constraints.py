@@ -56,12 +56,12 @@ _TURNS = re.compile(
 )
 _ADDS = re.compile(r"\b(?:also|either|too|as well|additionally|auch|aussi|también)\b|也", re.IGNORECASE)
 _LIFTS = re.compile(
-    r"\b(?:forget(?: about| what i said about)?|ignore|drop|lift|disregard|never ?mind)\b.{0,60}\b(?:rule|constraint|requirement|"
-    r"restriction|ban|limit|instruction|convention|thing)\b|\bforget (?:about|what i said)\b|"
-    r"\byou (?:may|can|are (?:now )?allowed to)(?: now| again)\b|\bnow you (?:may|can)\b|\b(?:it['’]?s|it is|that['’]?s) "
-    r"(?:now )?(?:ok|okay|fine|allowed)(?: now)? (?:to|if)\b|\bno longer (?:have|has|need|needs|applies|required|necessary)\b|"
-    r"\bdo(?:es)?n['’]?t (?:need|have) to\b.{1,80}\bany ?more\b|\bdarfst (?:du )?(?:jetzt|nun|wieder)\b|\btu peux maintenant\b|"
-    r"\bya puedes\b|现在可以|不用再|もう.{0,12}(?:いい|必要ない)",
+    r"\b(?:(?:forget(?: about| what i said about)?|ignore|drop|lift|disregard|never ?mind)\b.{0,60}\b(?:rule|constraint|requirement|"
+    r"restriction|ban|limit|instruction|convention|thing)\b|forget (?:about|what i said)\b|"
+    r"you (?:may|can|are (?:now )?allowed to)(?: now| again)\b|now you (?:may|can)\b|(?:it['’]?s|it is|that['’]?s) "
+    r"(?:now )?(?:ok|okay|fine|allowed)(?: now)? (?:to|if)\b|no longer (?:have|has|need|needs|applies|required|necessary)\b|"
+    r"do(?:es)?n['’]?t (?:need|have) to\b.{1,80}\bany ?more\b|darfst (?:du )?(?:jetzt|nun|wieder)\b|tu peux maintenant\b|"
+    r"ya puedes\b)|现在可以|不用再|もう.{0,12}(?:いい|必要ない)",
     re.IGNORECASE,
 )
 

@@ -127,11 +127,12 @@ _VETOES = {
     r"\bjetzt noch nicht\b|\bnoch nicht\b|\bpas encore\b|\btodavía no\b|先不要|先别|暂时",
     "log or code": r"^\s*(?:[\w./-]+\.\w{1,5}:\d+|\d+\s*[:+|→-]|[>+|│╰─✓✗•]|\[\w+\]|at \S+\(|\{\"|<\w|(?-i:INFO|WARN|WARNING|ERROR|DEBUG)\b|Messages?:|--- |=== |\$ |//|/\*|#!)|"
     r"[{};]\s*$|\"\s*:\s*[\"{\[]|=>\s|\(\d+\.\d+s\)|\\n\\n",
-    "describes": r"\b(?:is|are|was|were|been|be|but|has|have|had|get|gets)\s+never\b|\bnever\s+(?:said|called|asserted|worked|works|shown|displayed|loads?|"
+    "describes": r"\b(?:(?:is|are|was|were|been|be|but|has|have|had|get|gets)\s+never\b|never\s+(?:said|called|asserted|worked|works|shown|displayed|loads?|"
     r"finish(?:ed|es)|reached|committed|happened|used|set|got|ran|saw|seen|gets?|comes?|captured|accumulated)\b|"
-    r"\b(?:it|this|that|he|she|page|test|build|app|server)\s+(?:\w+\s+)?(?:always|never|only)\s+\w+s\b|\bdon['’]t always\b|\bnot always\b|"
-    r"^\W*(?:i|they)\s+always\s+\w+|\bmust (?:have been|be (?:the|a|some))\b|\bconsider\b.{0,40}\b\w+ing\b|^\W*while this\b|\bexpected\b.{0,40}\bgot\b|"
-    r"\bdocs? says?\b|\bthe (?:error|message|log|output|doc\w*|readme|spec) says?\b",
+    r"(?:it|this|that|he|she|page|test|build|app|server)\s+(?:\w+\s+)?(?:always|never|only)\s+\w+s\b|don['’]t always\b|not always\b|"
+    r"must (?:have been|be (?:the|a|some))\b|consider\b.{0,40}\b\w+ing\b|expected\b.{0,40}\bgot\b|"
+    r"docs? says?\b|the (?:error|message|log|output|doc\w*|readme|spec) says?\b)|"
+    r"^\W*(?:(?:i|they)\s+always\s+\w+|while this\b)",
     "opinion": r"^\W*(?:\w+\s+){0,4}wondering\b|\bconsider whether\b|^\W*(?:i (?:guess|wonder|suppose|assume|thought|noticed|believe)|i'm (?:wondering|considering|thinking)|maybe|perhaps|so wondering)\b|"
     r"^\W*i (?:don['’]?t|do not) (?:think|know|understand|see|get|like|believe|remember|have|need)\b(?!.*\b(?:should|must)\b)",
     "settled": r"^\W*(?:no|nah|nope|hmm+|ah)\b[, ]+(?!.*\b(?:always|never|must)\b)(?:it|that|this|i|we|don['’]?t (?:set|do)|revert|remove|wait)\b|^\W*never ?mind\b|"
@@ -141,6 +142,29 @@ _VETOES = {
 
 def _compiled(tables: tuple[dict[str, str], ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
     return tuple((name, re.compile(text, re.IGNORECASE)) for table in tables for name, text in table.items())
+
+
+_NEEDED = {
+    "never": ("never",),
+    "always": ("always",),
+    "prohibition": ("don", "do not", "do never"),
+    "must": ("must",),
+    "should not": ("should", "only"),
+    "every": ("every", "each", "all", "any"),
+    "only": ("only", "exclusively"),
+    "not that but this": (", not", ", never"),
+    "keep": ("keep",),
+    "avoid": ("avoid",),
+    "prefer": ("prefer",),
+    "stick to": ("stick", "follow", "leave", "hands off", "frozen"),
+    "remember": ("remember", "keep th"),
+    "permission": ("without", "before", "ask me"),
+    "manner": ("in ", " english", " spelling", "throughout", "for ", "across "),
+    "nothing": ("nothing", "nobody", "no one", "none of"),
+}
+"""What each of these rules needs: a sentence without any of its words, lower case, cannot match."""
+_NOT_LATIN = frozenset(["zh", "ja", "ko", "ru"])
+"""Rules that no sentence of ASCII alone can match."""
 
 
 _WEAK = frozenset(["make sure", "keep", "every", "must", "should not", "not that but this", "nothing"])
@@ -166,11 +190,23 @@ def rule_of(sentence: str) -> str | None:
         return None
     said = _EMPHASIS.sub("", _MENTIONED.sub("CODE", sentence)).strip()
     plain = len(said) <= _WEAK_LONGEST and not _SINGLE_TASK.search(said)
+    lowered, latin = said.lower(), said.isascii()
     found = next(
-        (name for name, pattern in RULES if (plain or name not in _WEAK) and pattern.search(said)), None
+        (
+            name
+            for name, pattern in RULES
+            if (plain or name not in _WEAK) and _can_match(name, lowered, latin=latin) and pattern.search(said)
+        ),
+        None,
     )
     vetoed = found is not None and any(pattern.search(said) for _, pattern in VETOES)
     return None if vetoed else found
+
+
+def _can_match(rule: str, lowered: str, *, latin: bool) -> bool:
+    """Whether a sentence has what a rule needs: a look at it costs far less than the rule does."""
+    needed = _NEEDED.get(rule)
+    return not (latin and rule in _NOT_LATIN) and (needed is None or any(word in lowered for word in needed))
 
 
 def is_constraint(sentence: str) -> bool:

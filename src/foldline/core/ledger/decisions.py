@@ -35,8 +35,10 @@ _ACTOR = re.compile(
     re.IGNORECASE,
 )
 _NOT_A_CHOICE = re.compile(
-    r"\bas (?:decided|discussed|agreed|planned|before)\b|^\W*I['’]m \w+ing\b|[?:]\W*$|\bfor now\b|\b(?:skill|subagent|todowrite|the \w+ (?:tool|agent))\b|\bI wonder\b|^\W*(?:now|let me|first|next)\b|^\W*(?:should (?:I|we)|do you|would you|if you|could|maybe|perhaps|option \w)\b|\bor should\b|"
-    r"\bwould you (?:like|prefer)\b|^\W*(?:\d+[:→]|[+>|])",
+    r"\b(?:as (?:decided|discussed|agreed|planned|before)|for now|(?:skill|subagent|todowrite|the \w+ (?:tool|agent))|I wonder|or should|"
+    r"would you (?:like|prefer))\b|[?:]\W*$|"
+    r"^\W*(?:I['’]m \w+ing\b|(?:now|let me|first|next)\b|(?:should (?:I|we)|do you|would you|if you|could|maybe|perhaps|option \w)\b|"
+    r"(?:\d+[:→]|[+>|]))",
     re.IGNORECASE,
 )
 _ANSWER = re.compile(

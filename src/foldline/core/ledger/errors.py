@@ -9,7 +9,7 @@ import msgspec
 
 from foldline.core.ledger import shell
 from foldline.core.ledger.calls import Use, ends, rejected, uses
-from foldline.core.ledger.commands import cited, command_of, is_notable, judge, normal, speaking, telling
+from foldline.core.ledger.commands import Judged, cited, command_of, is_notable, judged, normal, telling
 from foldline.core.ledger.facts import ErrorFact
 from foldline.core.ledger.files import touches
 from foldline.core.ledger.sentences import clip
@@ -98,17 +98,17 @@ class _Passed:
         return any(at > index and wider <= narrow for at, wider in reversed(self.runs.get(name, [])[-20:]))
 
 
-def from_uses(calls: Iterable[Use]) -> tuple[ErrorFact, ...]:
-    """Take the errors from failed calls, in the order of their last occurrence."""
-    all_uses = list(calls)
-    speaks = speaking(all_uses)
+def from_uses(calls: Sequence[Use], outcomes: Sequence[Judged] | None = None) -> tuple[ErrorFact, ...]:
+    """Take the errors from failed calls, in the order of their last occurrence.
+
+    `outcomes` is what `commands.judged` says of the calls, where that is known already.
+    """
     passed = _Passed()
     failures: list[tuple[int, Use, Failure]] = []
-    for index, use in enumerate(all_uses):
+    for index, (use, (outcome, _)) in enumerate(zip(calls, outcomes or judged(calls), strict=True)):
         if use.result is None or rejected(use.result):
             continue
         command = command_of(use.call)
-        outcome = judge(use, use.call.name in speaks)[0] if command else use.passed
         if outcome is False:
             failure = _failure(use)
             if failure:

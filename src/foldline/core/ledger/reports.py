@@ -23,20 +23,21 @@ _STATE = (
     r"implemented|reverted|restored|applied|migrated|published|shipped|covered|refused|started|stopped)|sent|written|running)"
 )
 _REPORT = re.compile(
-    r"^\W*(?:done|fixed|saved|committed|green|added|created|updated|removed|implemented|renamed|merged|pushed|deployed|"
+    r"^\W*(?:(?:done|fixed|saved|committed|green|added|created|updated|removed|implemented|renamed|merged|pushed|deployed|"
     r"replaced|moved|wrote|refactored|cleaned|finished|completed|deleted|installed|reverted|resolved|sent|booked|"
-    r"scheduled|filed|all (?:green|done|set)|everything (?:is|works|passes|keeps|builds)|settled|success)\b"
-    rf"|\b(?:is|are|it's|that's|everything's) (?:now |all |both |also |already )*{_STATE}\b(?! by\b)|\b(?:has|have|had) (?:now |all |also )*been {_STATE}"
-    rf"|\b(?:was|were) (?:now |all |also )*{_STATE}\b|\b(?:is|are) (?:now|all|both|already) \w{{3,}}ed\b|\b(?:is|are) \w{{3,}}ed\b[^.]{{0,40}}\bnow\b"
-    r"|\b(?:all|both|every|\d+(?: of \d+)?|six|five|four|three|two)\b[^.,;]{0,40}\b(?:pass(?:es|ed)?|succeed(?:ed|s)?|work(?:s|ed)?)\b"
-    r"|\bI(?:'ve| have)(?: now| also| already)? \w+(?:ed|t|n|de)\b|\bI (?:have )?(?:also |now )?(?:added|changed|fixed|moved|"
+    r"scheduled|filed|all (?:green|done|set)|everything (?:is|works|passes|keeps|builds)|settled|success|"
+    r"fertig|erledigt|behoben|gespeichert|feito|pronto|listo|hecho|готово)\b|c'est fait|terminé|corrigé)"
+    rf"|\b(?:(?:is|are|it's|that's|everything's) (?:now |all |both |also |already )*{_STATE}\b(?! by\b)|(?:has|have|had) (?:now |all |also )*been {_STATE}"
+    rf"|(?:was|were) (?:now |all |also )*{_STATE}\b|(?:is|are) (?:now|all|both|already) \w{{3,}}ed\b|(?:is|are) \w{{3,}}ed\b[^.]{{0,40}}\bnow\b"
+    r"|(?:all|both|every|\d+(?: of \d+)?|six|five|four|three|two)\b[^.,;]{0,40}\b(?:pass(?:es|ed)?|succeed(?:ed|s)?|work(?:s|ed)?)\b"
+    r"|I(?:'ve| have)(?: now| also| already)? \w+(?:ed|t|n|de)\b|I (?:have )?(?:also |now )?(?:added|changed|fixed|moved|"
     r"created|updated|removed|replaced|renamed|wrote|implemented|committed|made|split|merged|saved|sent|filed|set)\b"
-    r"|\bno longer\b|\bnow (?:works?|passes|returns?|uses?|supports?|creates?|shows?|has|have|says?|handles?|includes?|keeps?|reads?)\b"
-    r"|\b(?:works|passes|is fixed|are fixed|builds cleanly|keeps? the rule) now\b|\b(?:is|are) [\w.,-]+ now\b"
-    r"|\b(?:is|are) [A-Z]{2,}-\d[\w-]*\b"
-    r"|^\W*(?:fertig|erledigt|behoben|gespeichert)\b|\bhabe ich\b.{1,80}\b(?:ge\w+(?:t|en)|\w+iert)\b|\b(?:ist|sind) jetzt\b"
-    r"|^\W*(?:c'est fait|terminé|corrigé)|\bj'ai \w+é\b|\best maintenant\b|^\W*(?:listo|hecho)\b|\bhe \w+(?:ado|ido)\b|\bya está\b"
-    r"|^\W*(?:feito|pronto)\b|已经?(?:完成|修复|添加|更新|创建|删除|提交)|(?:修复|完成|通过)了|しました|完了|했습니다|완료|^\W*готово\b",
+    r"|no longer\b|now (?:works?|passes|returns?|uses?|supports?|creates?|shows?|has|have|says?|handles?|includes?|keeps?|reads?)\b"
+    r"|(?:works|passes|is fixed|are fixed|builds cleanly|keeps? the rule) now\b|(?:is|are) [\w.,-]+ now\b"
+    r"|(?:is|are) [A-Z]{2,}-\d[\w-]*\b"
+    r"|habe ich\b.{1,80}\b(?:ge\w+(?:t|en)|\w+iert)\b|(?:ist|sind) jetzt\b"
+    r"|j'ai \w+é\b|est maintenant\b|he \w+(?:ado|ido)\b|ya está\b)"
+    r"|已经?(?:完成|修复|添加|更新|创建|删除|提交)|(?:修复|完成|通过)了|しました|完了|했습니다|완료",
     re.IGNORECASE,
 )
 _NOT_A_REPORT = re.compile(
