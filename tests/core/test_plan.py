@@ -24,16 +24,18 @@ from tests.support.talk import (
 import foldline.core.plan as plan_module
 from foldline.core.checkpoint.checkpoint import make_checkpoint, recognise
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
+from foldline.core.checkpoint.written import ASKS, ATTEMPTS
 from foldline.core.decide.ask import Nothing
+from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Keep, Policy
 from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.ledger.facts import Ledger
-from foldline.core.log.entries import Compacted, Edit, Lifted, Pinned, Pruned, Said
+from foldline.core.log.entries import Compacted, Edit, Lifted, Live, Pinned, Pruned, Said
 from foldline.core.log.log import Log
 from foldline.core.log.messages import Message, Text, Thinking, ToolResult, Usage
 from foldline.core.measure.tokens import OFFLINE, message_tokens, part_tokens
 from foldline.core.measure.window import Amount, Floor
-from foldline.core.plan import ASKS, ATTEMPTS, PASSES, floor_of, plan
+from foldline.core.plan import PASSES, floor_of, plan
 from foldline.core.view import Fold, Kept
 from foldline.errors import FloorExceeded
 
@@ -1044,3 +1046,51 @@ def test_the_counter_that_is_given_counts_everything_that_is_made():
         steps.send(SummaryReply("## Goal\nshort", "offline"))
     point = end.value.value.checkpoint
     assert point.tokens == message_tokens(user(point.text), letters)
+
+
+# ---- live state and standing
+
+
+TODOS = Live("todos", "- [ ] write the test")
+ASKED = Continuation("waiting", "question", question="Shall I drop the table?")
+
+
+def test_live_state_stands_in_the_checkpoint_and_counts():
+    log = chat()
+    bare, _ = run(log, ask_for(BARE))
+    made, _ = run(log, msgspec.structs.replace(ask_for(BARE), live=(TODOS,)))
+
+    assert isinstance(bare, Compacted)
+    assert isinstance(made, Compacted)
+    assert made.checkpoint.live == (TODOS,)
+    assert '<live-state name="todos">\n- [ ] write the test\n</live-state>' in made.checkpoint.text
+    assert "<live-state" not in bare.checkpoint.text
+    assert made.receipt.tokens_after > bare.receipt.tokens_after
+
+
+def test_live_state_for_which_there_is_no_room_is_left_out_and_nothing_is_refused():
+    log = log_of(user(long("Read this page of the handbook", 60)), assistant("Done."), user("Go on."))
+    least = floor_of(fold_of(log), ask_for(BARE), OFFLINE).total
+    tight = msgspec.structs.replace(ask_for(BARE), target=least + 40)
+    _fits = [Live(f"n{i}", "word " * 400) for i in range(9)]
+
+    made, _ = run(log, msgspec.structs.replace(tight, live=tuple(_fits)))
+
+    assert isinstance(made, Compacted)
+    assert made.checkpoint.live == ()
+
+
+def test_where_the_session_stands_is_recorded_and_said_where_nothing_kept_shows_it():
+    log = log_of(*(user(long("Look at it", 200)), assistant("I did. Shall I drop the table?")) * 4)
+    nothing = changed(keep=Keep(), cut_rule="any")
+
+    shown, _ = run(log, msgspec.structs.replace(ask_for(BARE), standing=ASKED))
+    folded, _ = run(log, msgspec.structs.replace(ask_for(nothing), standing=ASKED))
+
+    assert isinstance(shown, Compacted)
+    assert isinstance(folded, Compacted)
+    assert shown.first_kept is not None
+    assert folded.first_kept is None
+    assert shown.checkpoint.standing == folded.checkpoint.standing == msgspec.to_builtins(ASKED)
+    assert "<standing" not in shown.checkpoint.text
+    assert "> Shall I drop the table?" in folded.checkpoint.text

@@ -42,7 +42,7 @@ def floor_of(fold: Fold, ask: Ask, counter: Counter) -> Floor:
     material = material_of(fold, {})
     leading: Edits = {}
     add(leading, lead_edits(material, limits, counter))
-    bare = make_checkpoint("", ask.policy, counter, number=ask.number)
+    bare = make_checkpoint("", ask.policy, counter, number=ask.number, live=ask.live, standing=ask.standing)
     return Floor(
         system=ask.apart.system + tokens_of(fold.leading, leading),
         tools=ask.apart.tools,
@@ -67,7 +67,16 @@ def limits_of(fold: Fold, ask: Ask, counter: Counter) -> Limits:
     legal = legal_cuts(fold.kept, fold.pairing)
     stay = {entry.id for entry in (*fold.leading, *fold.kept[legal[-1] if legal else 0 :])} - set(fold.edits)
     pins = [pin for pin in fold.pins.values() if pin.entry not in stay]
-    wrapped = make_checkpoint("", ask.policy, counter, pins=pins, ack=bool(ask.policy.ack), number=ask.number)
+    wrapped = make_checkpoint(
+        "",
+        ask.policy,
+        counter,
+        pins=pins,
+        ack=bool(ask.policy.ack),
+        number=ask.number,
+        live=ask.live,
+        standing=ask.standing,
+    )
     return Limits(
         window=ask.window,
         usable=ask.usable,

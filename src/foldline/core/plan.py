@@ -12,10 +12,11 @@ from collections.abc import Generator, Sequence
 import msgspec
 
 from foldline.core.checkpoint.checkpoint import make_checkpoint
-from foldline.core.checkpoint.ground import ground
-from foldline.core.checkpoint.redact import redact, redact_facts
+from foldline.core.checkpoint.live import fitted
+from foldline.core.checkpoint.redact import redact_facts
 from foldline.core.checkpoint.request import RequestKind, SummaryReply, SummaryRequest
-from foldline.core.checkpoint.summary import Accepted, check, request
+from foldline.core.checkpoint.summary import request
+from foldline.core.checkpoint.written import ASKS, written
 from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.policy import Policy
 from foldline.core.fold.choice import (
@@ -29,7 +30,6 @@ from foldline.core.fold.choice import (
 )
 from foldline.core.job import Job, floor_of, limits_of, made_receipt, material_of, needed
 from foldline.core.ledger.collect import collect
-from foldline.core.ledger.compose import compose
 from foldline.core.ledger.current import current, within
 from foldline.core.ledger.facts import ConstraintFact, Ledger
 from foldline.core.ledger.merge import merge
@@ -51,12 +51,8 @@ from foldline.core.trim import (
 from foldline.core.view import Fold
 from foldline.errors import FloorExceeded
 
-ATTEMPTS = 2  # times that a summariser is asked before the offline checkpoint takes its place
-ASKS = 4  # times that a model is asked in one compaction, its attempts and shorter versions together
 PASSES = 6  # times that an offline checkpoint is written again because the whole came out too large
 CONSTRAINT_SHARE = 10  # standing constraints take at most usable / CONSTRAINT_SHARE
-OFFLINE = "offline"
-
 
 Outcome = Compacted | Pruned | Nothing
 Steps = Generator[SummaryRequest, SummaryReply | None, Outcome]
@@ -70,7 +66,13 @@ def plan(fold: Fold, ask: Ask, counter: Counter) -> Steps:
     size = ask.apart_tokens + fold.tokens
     if (idle := _idle(fold, ask, size)) is not None:
         return idle
+    ask = msgspec.structs.replace(ask, live=fitted(ask.live, ask.usable, counter))
     floor = floor_of(fold, ask, counter)
+    if (
+        floor.total > ask.usable and ask.live
+    ):  # it may be asked for again; what is said may not be refused for it
+        ask = msgspec.structs.replace(ask, live=())
+        floor = floor_of(fold, ask, counter)
     if floor.total > ask.usable:
         least = needed(fold, ask, floor, counter)
         raise FloorExceeded(least.total, ask.usable, least.breakdown)
@@ -141,10 +143,7 @@ def _previous(fold: Fold) -> Ledger:
 def _summary(
     job: Job, choice: Choice, ledger: Ledger, room: int, asks: int
 ) -> Generator[SummaryRequest, SummaryReply | None, tuple[SummaryReply, int]]:
-    """Ask for a summary until one holds; the offline checkpoint is the last resort.
-
-    Returns how many of the `asks` are left: none after a call that failed, as many as before without a model.
-    """
+    """Ask for the summary of what is folded; returns it, and how many of the `asks` are left."""
     fold, ask, counter = job.fold, job.ask, job.counter
     previous = fold.boundary.checkpoint.summary if fold.boundary is not None else None
     goal = ask.goal or _next_task(ask.policy, ledger)
@@ -158,21 +157,7 @@ def _summary(
         instructions=ask.instructions or goal,
         goal=goal,
     )
-    for _ in range(min(ATTEMPTS, asks)):
-        reply = yield wanted
-        if reply is None:
-            asks = 0
-            break
-        if reply.summarizer == OFFLINE:
-            return reply, asks
-        asks -= 1
-        checked = check(reply, wanted, counter=counter)
-        if isinstance(checked, Accepted):
-            texts = [entry.message for entry in choice.folded]
-            grounded = ground(checked.text, ledger, texts, previous)
-            return msgspec.structs.replace(reply, text=grounded.text), asks
-    done = compose(ledger, max(room, 1), counter.count, previous=previous, instructions=wanted.instructions)
-    return SummaryReply(text=redact(done.text), summarizer=OFFLINE, ledger=done.ledger), asks
+    return (yield from written(wanted, counter, asks))
 
 
 def _next_task(policy: Policy, ledger: Ledger) -> str | None:
@@ -194,6 +179,7 @@ def _boundary(job: Job, choice: Choice, reply: SummaryReply, ledger: Ledger) -> 
     follows = choice.kept[0].message.role if choice.kept else None
     behind = ask.policy.summary_position == "before" and bool(choice.quoted)
     ack = bool(ask.policy.ack) and (behind or follows != "assistant")
+    told = any(e.message.role == "assistant" or e.message.is_prompt for e in choice.kept)
     shown = _ids([*fold.leading, *choice.quoted, *choice.kept]) - set(choice.edits)
     point: Checkpoint = make_checkpoint(
         reply.text,
@@ -204,6 +190,9 @@ def _boundary(job: Job, choice: Choice, reply: SummaryReply, ledger: Ledger) -> 
         quoted=len(choice.quoted),
         ack=ack,
         number=ask.number,
+        live=ask.live,
+        standing=ask.standing,
+        told=told,
     )
     carried = msgspec.structs.replace(reply.ledger or ledger, constraints=ledger.constraints)
     return Compacted(

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from foldline.core.checkpoint.live import live_blocks, standing_block
+from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Policy
-from foldline.core.log.entries import Checkpoint, Pin
+from foldline.core.log.entries import Checkpoint, Live, Pin
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter, message_tokens
 
@@ -47,8 +49,13 @@ def checkpoint_text(
     quoted: int = 0,
     ack: bool = False,
     number: int = 1,
+    live: Sequence[Live] = (),
+    standing: Continuation | None = None,
 ) -> str:
-    """Return the text of the message that replaces what is folded; `number` counts the session's compactions."""
+    """Return the text of the message that replaces what is folded; `number` counts the session's compactions.
+
+    `standing` says where the session stands, where nothing that is kept shows it.
+    """
     version = f"Checkpoint {number} of this conversation." if policy.versions else ""
     pinned = [f'<pinned entry="{pin.entry}">\n{_inert(pin.text)}\n</pinned>' for pin in pins]
     blocks = [
@@ -56,6 +63,8 @@ def checkpoint_text(
         policy.prefix.strip(),
         f"<summary>\n{_inert(summary).strip()}\n</summary>",
         *(["Pinned by the user, word for word:", *pinned] if pinned else []),
+        *live_blocks([Live(one.name, _inert(one.text)) for one in live]),
+        standing_block(_quiet(standing)),
         policy.suffix.strip(),
     ]
     body = "\n\n".join(block for block in blocks if block)
@@ -65,7 +74,12 @@ def checkpoint_text(
 
 def _inert(text: str) -> str:
     """Break tags of ours inside quoted text, so that nothing quoted can end or start a checkpoint."""
-    return re.sub(r"<(/?)(?=(?:foldline-checkpoint|summary|pinned)\b)", r"<\1 ", text)
+    return re.sub(r"<(/?)(?=(?:foldline-checkpoint|summary|pinned|live-state|standing)\b)", r"<\1 ", text)
+
+
+def _quiet(standing: Continuation | None) -> Continuation | None:
+    """Break tags of ours in the question that a standing quotes."""
+    return standing and msgspec.structs.replace(standing, question=_inert(standing.question))
 
 
 def make_checkpoint(
@@ -78,11 +92,26 @@ def make_checkpoint(
     quoted: int = 0,
     ack: bool = False,
     number: int = 1,
+    live: Sequence[Live] = (),
+    standing: Continuation | None = None,
+    told: bool = False,
 ) -> Checkpoint:
-    """Make a checkpoint; `shown` are the pinned entries that stand in the view anyway and are not quoted."""
+    """Make a checkpoint; `shown` are the pinned entries that stand in the view anyway and are not quoted.
+
+    `standing` is recorded, and said in the text unless what is kept shows it (`told`).
+    """
     here = frozenset(shown)
     rendered = [pin for pin in pins if pin.entry not in here]
-    text = checkpoint_text(summary, policy, pins=rendered, quoted=quoted, ack=ack, number=number)
+    text = checkpoint_text(
+        summary,
+        policy,
+        pins=rendered,
+        quoted=quoted,
+        ack=ack,
+        number=number,
+        live=live,
+        standing=None if told else standing,
+    )
     message = as_message(text, policy.summary_role)
     return Checkpoint(
         text=text,
@@ -93,6 +122,8 @@ def make_checkpoint(
         pins=tuple(pins),
         tokens=message_tokens(message, counter),
         number=number,
+        live=tuple(live),
+        standing=msgspec.to_builtins(standing) if standing is not None else {},
     )
 
 

@@ -6,7 +6,9 @@ from typing import Literal
 
 import msgspec
 
+from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Policy, usable_of
+from foldline.core.log.entries import Live
 from foldline.core.measure.window import Floor, Window
 
 Reason = Literal["manual", "threshold", "overflow", "model_switch", "agent", "target"]
@@ -16,7 +18,8 @@ class Ask(msgspec.Struct, frozen=True):
     """What is asked of a compaction: the policy, the limits, and why.
 
     `target` replaces usable; `apart` are the tokens of a system prompt and tools given apart; `now` is
-    ISO 8601 UTC; `number` counts the session's compactions from 1.
+    ISO 8601 UTC; `number` counts the session's compactions from 1. `live` is the live state that the
+    checkpoint is to hold, `standing` where the session stands (None: it is not recorded).
     """
 
     policy: Policy
@@ -28,6 +31,8 @@ class Ask(msgspec.Struct, frozen=True):
     apart: Floor = Floor()
     now: str = ""
     number: int = 1
+    live: tuple[Live, ...] = ()
+    standing: Continuation | None = None
 
     @property
     def usable(self) -> int:

@@ -30,6 +30,13 @@ class Pin(msgspec.Struct, frozen=True):
     text: str
 
 
+class Live(msgspec.Struct, frozen=True):
+    """A piece of live state, such as `todos`, as a program rendered it."""
+
+    name: str
+    text: str
+
+
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a boundary did. Token figures are Foldline's own count, system prompt and tools included.
 
@@ -62,7 +69,8 @@ class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `text` is the whole message (marker, prefix, summary, ledger, pins, live state, suffix); `summary` the
     summary alone; `position` says whether it stands before or after the quoted user messages; `number`
-    counts the compactions of the path.
+    counts the compactions of the path. `live` is the live state that it holds, `standing` where the session
+    stood (a `Continuation` in builtins).
     """
 
     text: str
@@ -73,6 +81,8 @@ class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True):
     pins: tuple[Pin, ...] = ()
     tokens: int = 0
     number: int = 1
+    live: tuple[Live, ...] = ()
+    standing: dict[str, Any] = {}
 
 
 class Said(msgspec.Struct, frozen=True, tag="said", omit_defaults=True):

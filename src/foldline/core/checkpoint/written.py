@@ -1,0 +1,48 @@
+"""A summary from a request: asked for until one holds; the offline checkpoint is the last resort."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import msgspec
+
+from foldline.core.checkpoint.ground import ground
+from foldline.core.checkpoint.redact import redact
+from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
+from foldline.core.checkpoint.summary import Accepted, check
+from foldline.core.ledger.compose import compose
+from foldline.core.measure.tokens import Counter
+
+ATTEMPTS = 2  # times that a summariser is asked before the offline checkpoint takes its place
+ASKS = 4  # times that a model is asked in one compaction, its attempts and shorter versions together
+OFFLINE = "offline"
+
+
+def written(
+    wanted: SummaryRequest, counter: Counter, asks: int = ASKS
+) -> Generator[SummaryRequest, SummaryReply | None, tuple[SummaryReply, int]]:
+    """Ask for a summary until one holds (invariant 7), checked against its ledger; or write it by rule.
+
+    Returns how many of the `asks` are left: none after a call that failed, as many as before without a model.
+    """
+    for _ in range(min(ATTEMPTS, asks)):
+        reply = yield wanted
+        if reply is None:
+            asks = 0
+            break
+        if reply.summarizer == OFFLINE:
+            return reply, asks
+        asks -= 1
+        checked = check(reply, wanted, counter=counter)
+        if isinstance(checked, Accepted):
+            messages = [entry.message for entry in wanted.folded]
+            grounded = ground(checked.text, wanted.ledger, messages, wanted.previous)
+            return msgspec.structs.replace(reply, text=grounded.text), asks
+    done = compose(
+        wanted.ledger,
+        wanted.tokens,
+        counter.count,
+        previous=wanted.previous,
+        instructions=wanted.instructions,
+    )
+    return SummaryReply(text=redact(done.text), summarizer=OFFLINE, ledger=done.ledger), asks
