@@ -1,0 +1,185 @@
+"""Bugs that other systems had, tried on a stored session: what docs/parity.md has no other test for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import msgspec
+import pytest
+
+import foldline
+from foldline.core.decide.ask import Nothing
+from foldline.core.decide.presets import preset
+from foldline.core.ledger.facts import Ledger
+from foldline.core.log.entries import Compacted
+from foldline.dialects import get
+from foldline.summarizers.offline import OfflineSummarizer
+
+WINDOW = foldline.Window(context=6_000, output=1_000)
+
+
+def asks(i: int, path: str = "a.py") -> dict:
+    function = {"name": "read", "arguments": json.dumps({"path": path})}
+    call = {"id": f"call_{i}", "type": "function", "function": function}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+def answers(i: int, lines: int = 60) -> dict:
+    return {"role": "tool", "tool_call_id": f"call_{i}", "content": f"def function_{i}(): pass\n" * lines}
+
+
+async def chat(session, turns: int, start: int = 0) -> None:
+    for i in range(start, start + turns):
+        await session.append({"role": "user", "content": f"Question {i}. " + "And another word. " * 80})
+        await session.append({"role": "assistant", "content": f"Answer {i}. " + "It is as it was. " * 80})
+
+
+async def newest(session) -> Compacted:
+    return [entry async for entry in session.store.path(session.id) if isinstance(entry, Compacted)][-1]
+
+
+class Signs:
+    """Writes the offline summary under a name of its own."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def summarize(self, request):
+        reply = OfflineSummarizer().write(request)
+        return msgspec.structs.replace(reply, text=f"{reply.text}\n- written by {self.name}")
+
+
+@pytest.mark.parametrize("policy", ["foldline", "coop", "pi", "claude-code"])
+async def test_a_fold_between_a_call_and_its_result_does_no_harm(policy):
+    """pi #8667, #4570: the boundary stood between call and result, and the next compaction was refused."""
+    async with foldline.open("memory://", "s", window=WINDOW, policy=policy) as session:
+        await chat(session, 6)
+        await session.append({"role": "user", "content": "Read it."}, asks(0))
+        await session.compact()
+        await session.append(answers(0))
+        assert get("openai-chat").validate(await session.context()) == []
+        await chat(session, 6, start=10)
+        await session.compact()
+        assert get("openai-chat").validate(await session.context()) == []
+        assert len(await session.history()) == 27
+
+
+async def test_a_call_that_a_crash_left_open_is_answered_after_the_restart(tmp_path):
+    """coop's repair_dangling_tool_use: the process ended while a tool ran."""
+    url = f"sqlite:///{tmp_path / 'sessions.db'}"
+    async with foldline.open(url, "s", window=WINDOW) as session:
+        await session.append({"role": "user", "content": "Read it."}, asks(0))
+    async with foldline.open(url, "s", window=WINDOW) as session:
+        with pytest.raises(foldline.CallsOpen):
+            await session.context()
+        await session.append({"role": "user", "content": "Are you still there?"})
+        messages = await session.context()
+    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "user"]
+    assert get("openai-chat").validate(messages) == []
+
+
+async def test_of_two_that_compact_at_once_one_makes_the_boundary(tmp_path):
+    """pi #7738: two compactions at once, each with a summary of its own."""
+    url = f"sqlite:///{tmp_path / 'sessions.db'}"
+    async with foldline.open(url, "s", window=WINDOW, summarizer=Signs("one")) as one:
+        await chat(one, 8)
+        async with foldline.open(url, "s", window=WINDOW, summarizer=Signs("other")) as other:
+            outcomes = await asyncio.gather(one.compact(), other.compact(), one.compact())
+            assert (await one.stats()).summaries == 1
+            assert await one.context() == await other.context()
+            assert one.leaf == other.leaf
+    assert sum(isinstance(outcome, Nothing) for outcome in outcomes) == 2
+
+
+async def test_a_tool_loop_stays_inside_though_the_user_says_nothing():
+    """pi #7821, #6879, goose #11072: size was looked at between turns alone, and one turn outgrew the window."""
+    async with foldline.open("memory://", "s", window=WINDOW) as session:
+        await session.append({"role": "user", "content": "Read everything. Never delete a file."})
+        for i in range(50):
+            await session.append(asks(i, f"src/m{i}.py"))
+            await session.append(answers(i))
+            messages = await session.context()
+            assert get("openai-chat").validate(messages) == []
+            assert session.view_tokens <= WINDOW.context
+            assert messages[-1]["tool_call_id"] == f"call_{i}"
+            assert "Never delete a file." in json.dumps(messages)
+        assert len(await session.history()) == 101
+
+
+@pytest.mark.parametrize("signature", ["c2lnbmF0dXJl", ""])
+async def test_a_huge_thought_does_not_stay_in_the_tail(signature):
+    """pi #6166: a block of 90,000 tokens of thinking was kept, and every later compaction was a no-op."""
+    thought = {"type": "thinking", "thinking": "It may be so or not. " * 15_000, "signature": signature}
+    async with foldline.open("memory://", "s", window=200_000, dialect="anthropic") as session:
+        await chat(session, 3)
+        await session.append({"role": "user", "content": "Why?"})
+        await session.append(
+            {"role": "assistant", "content": [thought, {"type": "text", "text": "Because."}]}
+        )
+        await session.append({"role": "user", "content": "I see."})
+        assert session.view_tokens > 60_000
+        receipt = await session.compact(target=20_000)
+        assert receipt.tokens_after <= 20_000
+        messages = await session.context()
+        assert get("anthropic").validate(messages) == []
+        assert messages[-1]["content"] == "I see."
+
+
+@pytest.mark.parametrize("name", ["foldline", "klaude", "opencode"])
+async def test_a_policy_that_is_off_folds_nothing_by_itself(name):
+    """pi #6472, claude-code #75335: switched off, and still compacted by another path."""
+    off = msgspec.structs.replace(preset(name), enabled=False)
+    async with foldline.open("memory://", "s", window=WINDOW, policy=off) as session:
+        await chat(session, 12)
+        assert await session.context() == await session.history()
+        assert session.view_tokens > WINDOW.context
+        assert not isinstance(await session.compact(), Nothing)  # by hand it always may
+
+
+async def test_what_the_caller_asks_of_a_summary_is_no_rule_of_the_users():
+    """klaude 52de46ff: the instructions of the compaction stood in the checkpoint as the user's constraints."""
+    focus = "Never mention the database. Always keep the port numbers."
+    async with foldline.open("memory://", "s", window=WINDOW) as session:
+        await session.append({"role": "user", "content": "Never push to main."})
+        await chat(session, 6)
+        await session.compact(focus)
+        boundary = await newest(session)
+        await chat(session, 6, start=10)
+        await session.compact()
+        later = await newest(session)
+    for entry in (boundary, later):
+        ledger = msgspec.convert(entry.ledger, Ledger)
+        assert [fact.text for fact in ledger.constraints] == ["Never push to main."]
+        assert "database" not in entry.checkpoint.text
+
+
+async def test_usage_of_before_the_fold_starts_no_second_one():
+    """pi #1860, codex #31834: the last reply's usage was still that of the long context."""
+    usage = {"prompt_tokens": 5_900, "completion_tokens": 20, "total_tokens": 5_920}
+    said = {"role": "assistant", "content": "Yes."}
+    reply = {
+        "object": "chat.completion",
+        "choices": [{"message": said, "finish_reason": "stop"}],
+        "usage": usage,
+    }
+    async with foldline.open("memory://", "s", window=WINDOW) as session:
+        await chat(session, 6)
+        await session.append({"role": "user", "content": "Is it so?"})
+        await session.append(reply)
+        for i in range(4):
+            await session.append({"role": "user", "content": f"Then {i}."})
+            await session.context()
+            await session.append({"role": "assistant", "content": "Yes."})
+            assert (await session.stats()).summaries == 1
+
+
+async def test_a_fold_by_hand_after_every_turn_never_drops_what_was_asked():
+    """pi #2608, codex #36642: the second compaction dropped what the first had kept, the task with it."""
+    async with foldline.open("memory://", "s", window=WINDOW) as session:
+        await session.append({"role": "user", "content": "Rename the table users to members."})
+        for i in range(5):
+            await chat(session, 3, start=3 * i)
+            await session.compact()
+            assert "Rename the table users to members." in json.dumps(await session.context())
+        assert [hit.role for hit in await session.recall("members")] == ["user"]
