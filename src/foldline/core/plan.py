@@ -15,6 +15,7 @@ from foldline.core.checkpoint.checkpoint import make_checkpoint
 from foldline.core.checkpoint.live import fitted
 from foldline.core.checkpoint.redact import redact_facts
 from foldline.core.checkpoint.request import RequestKind, SummaryReply, SummaryRequest
+from foldline.core.checkpoint.spent import Spent
 from foldline.core.checkpoint.summary import request
 from foldline.core.checkpoint.written import ASKS, written
 from foldline.core.decide.ask import Ask, Nothing
@@ -118,14 +119,17 @@ def _compact(job: Job, pruned: Edits) -> Steps:
     whole = redact_facts(ledger)
     ledger, excess = within(whole, ask.usable // CONSTRAINT_SHARE, counter.count)
     room = choice.room if limits.target else min(choice.room, limits.summary_cap)
-    asks, smallest = ASKS, job.size
+    asks, smallest, spent = ASKS, job.size, Spent()
     for left in range(PASSES, 0, -1):
         reply, asks = yield from _summary(job, choice, ledger, room, asks)
+        spent.take(reply)
         boundary = _boundary(job, choice, reply, whole)
         after = Fold([*fold.entries(), boundary], counter=counter)
         over = ask.apart_tokens + after.tokens - ask.usable
         if over <= 0:
-            return _judged(job, boundary, after, choice, reply, constraints=(ledger.constraints, excess))
+            return _judged(
+                job, boundary, after, choice, spent.on(reply), constraints=(ledger.constraints, excess)
+            )
         smallest = min(smallest, ask.usable + over)
         room = max(room - over - 8, CHECKPOINT_LEAST // left)
     floor = floor_of(fold, ask, counter)
@@ -156,6 +160,7 @@ def _summary(
         tokens=max(room, 1),
         instructions=ask.instructions or goal,
         goal=goal,
+        kept=choice.kept,
     )
     return (yield from written(wanted, counter, asks))
 
@@ -243,6 +248,7 @@ def _judged(
         constraints=constraint_figures(*constraints),
         summarizer=reply.summarizer,
         usage=reply.usage,
-        notes=tuple(notes),
+        price=reply.price,
+        notes=(*notes, *reply.notes),
     )
     return msgspec.structs.replace(boundary, receipt=receipt)

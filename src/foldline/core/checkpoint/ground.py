@@ -2,8 +2,8 @@
 
 Three things happen to it, in this order:
 
-1. marks: names that stand nowhere, values that were replaced since, and claims that the last run contradicts
-   are marked where they stand; nothing that a model wrote is taken away;
+1. marks: names that stand nowhere, values that were replaced since, claims that the last run contradicts, and
+   rules that the user never said are marked where they stand; nothing that a model wrote is taken away;
 2. repairs: what must survive and does not (standing constraints word for word, the newest request, open errors,
    open work, the newest named values) is put back under its heading, from the ledger;
 3. lists: the files that were read and changed, from the ledger.
@@ -21,7 +21,8 @@ import msgspec
 from foldline.core.checkpoint.evidence import Evidence
 from foldline.core.checkpoint.files import file_lists, without_file_lists
 from foldline.core.checkpoint.redact import redact_facts
-from foldline.core.checkpoint.sections import put_under
+from foldline.core.checkpoint.sections import heading_of, put_under
+from foldline.core.checkpoint.voices import Voices
 from foldline.core.ledger import names
 from foldline.core.ledger.facts import CommandFact, Ledger, ValueFact
 from foldline.core.ledger.open_work import is_done
@@ -73,9 +74,11 @@ def ground(text: str, ledger: Ledger, said: Iterable[Message | str], previous: s
     counts as known. Grounding the result again changes nothing.
     """
     ledger = redact_facts(ledger)
+    said = list(said)
     evidence = Evidence(said, ledger, previous)
     facts = _facts(ledger)
-    body, unverified = _marked(without_file_lists(text), ledger, facts, evidence)
+    voices = Voices(said, ledger, previous)
+    body, unverified = _marked(without_file_lists(text), ledger, facts, evidence, voices)
     missing = _missing(facts, body)
     for kind, headings in _UNDER.items():
         body = put_under(body, [fact.line for fact in missing if fact.kind == kind], headings)
@@ -162,7 +165,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _marked(
-    body: str, ledger: Ledger, facts: Sequence[_Fact], evidence: Evidence
+    body: str, ledger: Ledger, facts: Sequence[_Fact], evidence: Evidence, voices: Voices
 ) -> tuple[str, tuple[str, ...]]:
     """Mark the lines of a summary that do not quote the ledger; return also the names that stand nowhere."""
     quoted = {_spaced(fact.line) for fact in facts}
@@ -171,13 +174,15 @@ def _marked(
     failed = _last_failed(ledger.commands)
     unverified: dict[str, None] = {}
     rows: list[str] = []
+    heading = ""
     for row in body.split("\n"):
+        heading = heading_of(row) or heading
         if _quotes(_spaced(row), quoted):
             rows.append(row)
             continue
         marked = superseded.mark(row)
         marked = _mark_names(marked, evidence, unverified)
-        rows.append(_mark_claim(marked, failed))
+        rows.append(voices.mark(_mark_claim(marked, failed), heading))
     return "\n".join(rows), tuple(unverified)
 
 

@@ -236,11 +236,14 @@ def ask(
     has_previous: bool = False,
     instructions: str | None = None,
     goal: str | None = None,
+    language: str = "",
+    rejected: str = "",
 ) -> str:
     """Say what is wanted, as the end of the prompt.
 
     `tokens` is the most the reply may take; `has_previous` that an earlier summary stands in the prompt;
-    `instructions` is what the user wants looked at, `goal` the task that a hand-off is for.
+    `instructions` is what the user wants looked at, `goal` the task that a hand-off is for. `language` is what
+    the user writes in, where it is known; `rejected` why an earlier reply could not be used.
     """
     pieces = [_KINDS[kind]]
     if has_previous and kind in ("first", "split_turn", "branch", "handoff"):
@@ -255,8 +258,17 @@ def ask(
         pieces.append(f"The goal of the next task:\n{between('goal', goal)}")
     if instructions:
         pieces.append(f"The user wants special attention paid to this:\n{between('focus', instructions)}")
-    pieces.append(f"Take at most {max(tokens, 1):,} tokens.")
-    return "\n\n".join(pieces)
+    return "\n\n".join([*pieces, *limits(tokens, language, rejected)])
+
+
+def limits(tokens: int, language: str = "", rejected: str = "") -> list[str]:
+    """Say what a reply has to keep to: its length, its language, and what was wrong with the one before."""
+    pieces = [f"Take at most {max(tokens, 1):,} tokens."]
+    if language and language != "English":  # the headings are English, and pull the rest along
+        pieces.append(f"The user writes in {language}: write in {language} too, all but the headings.")
+    if rejected:
+        pieces.append(f"An earlier reply could not be used: {rejected}. Do better on that.")
+    return pieces
 
 
 def constraints(texts: Sequence[str]) -> str:

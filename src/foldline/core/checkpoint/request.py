@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -14,13 +14,18 @@ from foldline.core.log.messages import Usage
 RequestKind = Literal["first", "update", "split_turn", "branch", "handoff", "display"]
 
 
+FAILED: Final = "failed"  # the `stop` of a reply that says: no model could be asked
+
+
 class SummaryRequest(msgspec.Struct, frozen=True):
     """Everything a summariser may use; a model reads `system` and `prompt`, the offline one the rest.
 
     `folded` are the entries that leave the view (oldest first), `previous` the summary they follow,
     `ledger` the facts of all that is folded, earlier folds included; `tokens` is the most that the
     summary may take, in Foldline's own count. `system` and `prompt` are empty until `summary.worded` writes
-    them, for which `family`, `result_cap` and `thinking` are taken from the policy.
+    them, for which `family`, `result_cap` and `thinking` are taken from the policy. `kept` are the entries that
+    follow the checkpoint in the view, `language` is what the user writes in, where it is known, `rejected` why the
+    reply before, the `attempt`-th, was no summary.
     """
 
     kind: RequestKind
@@ -36,14 +41,23 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     family: Prompt = "checkpoint"
     result_cap: int = 2_000
     thinking: bool = True
+    language: str = ""
+    attempt: int = 0
+    rejected: str = ""
 
 
 class SummaryReply(msgspec.Struct, frozen=True):
-    """A summariser's answer: its text, why it stopped (end, length, error), what it cost."""
+    """A summariser's answer: its text, why it stopped (end, length, error ...), what it cost.
+
+    `stop` "failed" says that no model could be asked: nothing is tried again. `price` is in USD, None where it is
+    not known. `notes` go into the receipt, `detail` is for whoever looks closer: model, form, attempts, chunks.
+    """
 
     text: str
     summarizer: str
     stop: str = "end"
     usage: Usage | None = None
+    price: float | None = None
+    notes: tuple[str, ...] = ()
     ledger: Ledger | None = None  # the ledger that the text was written from, where the summariser chose one
     detail: dict[str, Any] = {}

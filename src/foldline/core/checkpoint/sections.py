@@ -9,8 +9,15 @@ _HEADING = re.compile(r"^(#{1,6})\s+(.*?)[\s:#]*$")
 _NOTHING = re.compile(r"^[-*\s]*\(?(?:none|nothing|n/a|keine|aucune|ninguno)\)?\.?\s*$", re.IGNORECASE)
 
 
-def _plain(heading: str) -> str:
+def plain(heading: str) -> str:
+    """Return a heading in the form in which headings are compared."""
     return " ".join(heading.casefold().replace("&", "and").replace("*", "").split())
+
+
+def heading_of(row: str) -> str:
+    """Return the heading that a line is, in its plain form; "" for any other line."""
+    found = _HEADING.match(row)
+    return plain(found[2]) if found else ""
 
 
 def put_under(text: str, lines: Sequence[str], headings: Sequence[str]) -> str:
@@ -25,7 +32,7 @@ def put_under(text: str, lines: Sequence[str], headings: Sequence[str]) -> str:
     for heading in headings:
         for index, row in enumerate(rows):
             found = _HEADING.match(row)
-            if found and _plain(found[2]) == _plain(heading):
+            if found and plain(found[2]) == plain(heading):
                 return "\n".join(_filled(rows, index, lines))
     return "\n".join([text.rstrip(), "", f"## {headings[0]}", *lines]).lstrip("\n")
 

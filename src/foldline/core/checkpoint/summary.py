@@ -11,6 +11,7 @@ import msgspec
 
 from foldline.core.checkpoint import prompts
 from foldline.core.checkpoint.files import without_file_lists
+from foldline.core.checkpoint.language import language_of, users_language
 from foldline.core.checkpoint.redact import redact
 from foldline.core.checkpoint.request import RequestKind, SummaryReply, SummaryRequest
 from foldline.core.checkpoint.serialize import serialize, shorten
@@ -83,6 +84,7 @@ def worded(
     of the conversation is left out, until system and prompt fit. A limit that the request's own words and the
     previous summary exceed cannot be met; then the conversation is empty.
     """
+    request = in_language(request)
     cap, most = request.result_cap, None
     worded_request = _worded(request, cap, most)
     while limit is not None and counter is not None:
@@ -98,6 +100,13 @@ def worded(
     return worded_request
 
 
+def in_language(request: SummaryRequest) -> SummaryRequest:
+    """Return the request with the language that the user writes in, where that is beyond doubt."""
+    if request.language:
+        return request
+    return msgspec.structs.replace(request, language=users_language([*request.folded, *request.kept]))
+
+
 def _worded(request: SummaryRequest, cap: int, most: int | None) -> SummaryRequest:
     previous = without_file_lists(redact(request.previous)) if request.previous else ""
     blocks = [
@@ -111,6 +120,8 @@ def _worded(request: SummaryRequest, cap: int, most: int | None) -> SummaryReque
             has_previous=bool(previous),
             instructions=redact(request.instructions or ""),
             goal=redact(request.goal or ""),
+            language=request.language,
+            rejected=request.rejected,
         ),
     ]
     return msgspec.structs.replace(
@@ -145,6 +156,7 @@ def check(
         or _wrong_size(text, request, counter)
         or _copied(text, request.folded)
         or _repeating(text)
+        or _other_language(text, in_language(request))
     )
     return Rejected(why) if why else Accepted(text)
 
@@ -278,6 +290,15 @@ def _repeating(text: str) -> str:
     lines = [line.strip() for line in text.split("\n") if len(line.strip()) >= 12]
     most = Tally(lines).most_common(1)
     return "one line over and over" if most and most[0][1] >= 8 and most[0][1] * 3 > len(lines) else ""
+
+
+def _other_language(text: str, request: SummaryRequest) -> str:
+    """Why a text is in the wrong language; "" where it is not, or where either language is in doubt."""
+    written = language_of(text) if request.language else ""
+    wished = written.casefold() in (request.instructions or "").casefold()
+    if not written or written == request.language or wished:
+        return ""
+    return f"written in {written}, where the user writes in {request.language}"
 
 
 def chunks(

@@ -8,7 +8,8 @@ import msgspec
 
 from foldline.core.checkpoint.ground import ground
 from foldline.core.checkpoint.redact import redact
-from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
+from foldline.core.checkpoint.request import FAILED, SummaryReply, SummaryRequest
+from foldline.core.checkpoint.spent import Spent
 from foldline.core.checkpoint.summary import Accepted, check
 from foldline.core.ledger.compose import compose
 from foldline.core.measure.tokens import Counter
@@ -23,21 +24,27 @@ def written(
 ) -> Generator[SummaryRequest, SummaryReply | None, tuple[SummaryReply, int]]:
     """Ask for a summary until one holds (invariant 7), checked against its ledger; or write it by rule.
 
-    Returns how many of the `asks` are left: none after a call that failed, as many as before without a model.
+    The reply carries what all attempts cost, and why one was rejected. Returns beside it how many of the `asks`
+    are left: none after a call that failed, as many as before without a model.
     """
-    for _ in range(min(ATTEMPTS, asks)):
+    spent = Spent()
+    for attempt in range(1, min(ATTEMPTS, asks) + 1):
         reply = yield wanted
-        if reply is None:
+        if reply is not None:
+            spent.take(reply)
+        if reply is None or reply.stop == FAILED:
             asks = 0
             break
         if reply.summarizer == OFFLINE:
-            return reply, asks
+            return spent.on(reply), asks
         asks -= 1
         checked = check(reply, wanted, counter=counter)
         if isinstance(checked, Accepted):
-            messages = [entry.message for entry in wanted.folded]
+            messages = [entry.message for entry in (*wanted.folded, *wanted.kept)]
             grounded = ground(checked.text, wanted.ledger, messages, wanted.previous)
-            return msgspec.structs.replace(reply, text=grounded.text), asks
+            return msgspec.structs.replace(spent.on(reply), text=grounded.text), asks
+        spent.note(f"a summary by {reply.summarizer} was rejected: {checked.why}")
+        wanted = msgspec.structs.replace(wanted, attempt=attempt, rejected=checked.why)
     done = compose(
         wanted.ledger,
         wanted.tokens,
@@ -45,4 +52,5 @@ def written(
         previous=wanted.previous,
         instructions=wanted.instructions,
     )
-    return SummaryReply(text=redact(done.text), summarizer=OFFLINE, ledger=done.ledger), asks
+    offline = SummaryReply(text=redact(done.text), summarizer=OFFLINE, ledger=done.ledger)
+    return spent.on(offline), asks

@@ -61,7 +61,7 @@ class Way(msgspec.Struct, frozen=True):
         return f"{how} {self.model} ({price}{cached})"
 
 
-def in_session(model: str, prompt: int, asked: int, output: int, cache: Cache, price: Price | None) -> Way:
+def in_session(model: str, price: Price | None, *, prompt: int, asked: int, output: int, cache: Cache) -> Way:
     """Return the way that sends the session's own next request with one more message.
 
     `prompt` are the tokens of that request, `asked` those of the message, `output` the most that the summary
@@ -72,7 +72,7 @@ def in_session(model: str, prompt: int, asked: int, output: int, cache: Cache, p
     return Way(model, "in-session", usage, None if price is None else cost(usage, price))
 
 
-def bare(model: str, prompt: int, calls: int, output: int, price: Price | None) -> Way:
+def bare(model: str, price: Price | None, *, prompt: int, calls: int, output: int) -> Way:
     """Return the way that sends the conversation as text, in so many calls, `prompt` tokens in all."""
     usual = min(output, USUAL)
     usage = Usage(input=prompt + usual * (calls - 1), output=usual * calls)

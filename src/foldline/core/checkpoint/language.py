@@ -1,0 +1,101 @@
+"""Which language a text is written in, where that is beyond doubt.
+
+Letters decide between scripts; between languages that share the Latin one, their commonest short words. A text
+that is short, mixed or between two languages has none: nothing is decided on a guess.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter as Tally
+from collections.abc import Iterable
+from typing import Final
+
+from foldline.core.ledger.origin import own
+from foldline.core.log.entries import Said
+
+LEAST_LETTERS: Final = (
+    24  # of a script that is not Latin; names of files and tools stand in Latin letters anyway
+)
+SCRIPT_SHARE: Final = 0.3
+LEAST_HITS: Final = 6  # common words that a text must hold
+AHEAD: Final = 2.5  # times as many as of the next language
+READ: Final = 20_000  # characters that are looked at
+
+_CODE: Final = re.compile(
+    r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|\S*[/\\_.]\S*\w|^\s*#.*$", re.DOTALL | re.MULTILINE
+)
+_WORD: Final = re.compile(r"[^\W\d_]+")
+_SCRIPTS: Final = {
+    "Japanese": re.compile(r"[\u3040-\u30ff]"),
+    "Korean": re.compile(r"[\uac00-\ud7af\u1100-\u11ff]"),
+    "Chinese": re.compile(r"[\u4e00-\u9fff]"),
+    "Russian": re.compile(r"[\u0400-\u04ff]"),
+    "Arabic": re.compile(r"[\u0600-\u06ff]"),
+    "Hebrew": re.compile(r"[\u0590-\u05ff]"),
+    "Hindi": re.compile(r"[\u0900-\u097f]"),
+    "Greek": re.compile(r"[\u0370-\u03ff]"),
+    "Thai": re.compile(r"[\u0e00-\u0e7f]"),
+}
+# A script that several languages share stands for the commonest of them: the same name on both sides is what counts.
+_KANA_SHARE: Final = 0.1  # of it in a text with Chinese characters, from which the text is Japanese
+_COMMON: Final = {
+    language: frozenset(words.split())
+    for language, words in {
+        "English": "the and of to is are was were that this it for with not be have has on as at by from which "
+        "should must never please you your they their there when what will would been into",
+        "German": "der die das und ist nicht ein eine einen dem den des mit von zu auf für sich wird wurde werden "
+        "ich du wir sie es auch als noch nach bei oder aber muss soll bitte wenn dass wie nur immer nie",
+        "French": "le la les des et est une un du que qui dans pour pas ne sur avec ce cette sont il elle nous "
+        "vous je au aux par plus doit être jamais toujours ou mais été fait",
+        "Spanish": "el los las y es una un del que en para no con por se lo su como más pero debe está son al "
+        "nunca siempre fue hay este esta usuario",
+        "Italian": "il lo gli che di e è una un del della per non con sono nel alla come più ma deve questo questa "
+        "anche stato sempre mai dei delle ho",
+        "Portuguese": "o os as e é uma um do da que em para não com por se na no como mais mas deve está são ao "
+        "nunca sempre foi este esta você",
+        "Dutch": "de het een en van is niet dat die in te op voor met zijn er aan om ook als maar naar wordt moet "
+        "nooit altijd bij deze dit ik je wij",
+        "Polish": "i w nie na się jest do że z to jak o po co tak ale za od przez dla czy być są musi nigdy zawsze",
+        "Swedish": "och att det som en ett är på för med inte av till den har de om jag kan ska måste aldrig alltid",
+        "Turkish": "ve bir bu için ile değil da de ne var olarak gibi daha çok ama her zaman asla olan sonra",
+    }.items()
+}  # fmt: skip
+
+
+def language_of(text: str) -> str:
+    """Return the English name of the language that a text is written in; "" where that is in doubt.
+
+    Code, paths, links and headings are left out.
+    """
+    prose = _CODE.sub(" ", text[:READ])
+    return _by_script(prose) or _by_words(prose)
+
+
+def users_language(entries: Iterable[Said]) -> str:
+    """Return the language of what the user wrote in these entries; "" where that is in doubt."""
+    spans: list[str] = []
+    size = 0
+    for entry in reversed(list(entries)):
+        for span in own(entry.message):
+            spans.append(span)
+            size += len(span)
+        if size >= READ:
+            break
+    return language_of("\n".join(spans))
+
+
+def _by_script(prose: str) -> str:
+    letters = sum(map(len, _WORD.findall(prose)))
+    counts = {name: len(script.findall(prose)) for name, script in _SCRIPTS.items()}
+    if counts["Japanese"] >= _KANA_SHARE * (counts["Japanese"] + counts["Chinese"]):
+        counts["Japanese"], counts["Chinese"] = counts["Japanese"] + counts["Chinese"], 0
+    name, most = max(counts.items(), key=lambda item: item[1])
+    return name if most >= LEAST_LETTERS and most >= SCRIPT_SHARE * letters else ""
+
+
+def _by_words(prose: str) -> str:
+    said = Tally(word.casefold() for word in _WORD.findall(prose))
+    hits = {name: sum(said[word] for word in words) for name, words in _COMMON.items()}
+    (name, most), (_, second) = Tally(hits).most_common(2)
+    return name if most >= LEAST_HITS and most >= AHEAD * second else ""
