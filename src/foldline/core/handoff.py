@@ -179,5 +179,7 @@ def _fitting(job: _Job, reply: SummaryReply, ledger: Ledger, excess: Sequence[st
         constraints=constraint_figures(shown, excess),
         summarizer=reply.summarizer,
         usage=reply.usage,
+        price=reply.price,
+        notes=(*receipt.notes, *reply.notes),
     )
     return msgspec.structs.replace(boundary, receipt=receipt)
