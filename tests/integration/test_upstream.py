@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 import foldline
+from foldline.core.checkpoint.summary import worded
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import preset
 from foldline.core.ledger.facts import Ledger
@@ -44,8 +45,10 @@ class Signs:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.requests = []
 
     async def summarize(self, request):
+        self.requests.append(request)
         reply = OfflineSummarizer().write(request)
         return msgspec.structs.replace(reply, text=f"{reply.text}\n- written by {self.name}")
 
@@ -183,3 +186,18 @@ async def test_a_fold_by_hand_after_every_turn_never_drops_what_was_asked():
             await session.compact()
             assert "Rename the table users to members." in json.dumps(await session.context())
         assert [hit.role for hit in await session.recall("members")] == ["user"]
+
+
+async def test_a_focus_reaches_the_summary_of_a_split_turn_and_of_an_update():
+    """pi #9348: custom instructions were missing from the call that summed up the beginning of a turn."""
+    summarizer = Signs("model:any")
+    async with foldline.open("memory://", "s", window=WINDOW, summarizer=summarizer) as session:
+        await session.append({"role": "user", "content": "Read everything."})
+        for i in range(12):
+            await session.append(asks(i, f"src/m{i}.py"), answers(i, 20))
+        await session.compact("Mind the colours.")
+        await chat(session, 4)
+        await session.compact("Mind the shapes.")
+    assert [request.kind for request in summarizer.requests] == ["split_turn", "update"]
+    assert "Mind the colours." in worded(summarizer.requests[0]).prompt
+    assert "Mind the shapes." in worded(summarizer.requests[1]).prompt
