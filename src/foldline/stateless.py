@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,7 +25,9 @@ from foldline.executor import execute, run_sync
 from foldline.loading import Loaded, from_messages
 from foldline.policies import policy as find_policy
 from foldline.summarizers.base import Summarizer
-from foldline.summarizers.offline import OfflineSummarizer
+from foldline.summarizers.model import ModelSummarizer
+from foldline.summarizers.named import summarizer_for
+from foldline.waiting import run_waiting
 
 
 class Done(msgspec.Struct):
@@ -61,28 +63,31 @@ def compact(
     dialect: str | None = None,
     counter: Counter = OFFLINE,
 ) -> Done:
-    """Fit a list of native messages into a budget; no model, key or network is needed.
+    """Fit a list of native messages into a budget; no model, key or network is needed, unless one is named.
 
     `messages` are native messages of any dialect (dicts or SDK objects; of OpenAI's Responses: items), `target`
     the budget in tokens (default: what `policy` leaves usable of `window`, or of the model's). `system` and
     `tools` count but are not changed. `instructions` say what to look at first. A valid list that fits comes
-    back unchanged.
+    back unchanged. `model` (`provider:model`) writes the summary where its key is in the environment; else code
+    alone does, and the receipt says why. Inside a running event loop it stands still meanwhile: await `acompact`.
     Raises FloorExceeded where the budget cannot be met, DialectError for what is no message.
     """
-    return run_sync(
-        acompact(
-            messages,
-            target,
-            policy,
-            instructions=instructions,
-            model=model,
-            system=system,
-            tools=tools,
-            window=window,
-            dialect=dialect,
-            counter=counter,
-        )
+    rules = policy if isinstance(policy, Policy) else find_policy(policy)
+    written = summarizer_for(model, rules, counter=counter, window=window_for(model, window))
+    work = acompact(
+        messages,
+        target,
+        rules,
+        instructions=instructions,
+        model=model,
+        system=system,
+        tools=tools,
+        window=window,
+        dialect=dialect,
+        counter=counter,
+        summarizer=written,
     )
+    return run_waiting(closing(work, written)) if isinstance(written, ModelSummarizer) else run_sync(work)
 
 
 async def acompact(
@@ -99,7 +104,7 @@ async def acompact(
     counter: Counter = OFFLINE,
     summarizer: Summarizer | None = None,
 ) -> Done:
-    """Fit a list of native messages into a budget; see `compact`."""
+    """Fit a list of native messages into a budget; see `compact`. A `summarizer` given stands for `model`'s."""
     started = time.perf_counter()
     loaded = from_messages(messages, counter, dialect=dialect)
     loaded.system, loaded.tools = system, tools
@@ -119,8 +124,18 @@ async def acompact(
     size = ask.apart_tokens + fold.tokens
     if valid and size <= (ask.target or 0):
         return msgspec.structs.replace(unchanged(loaded, fold, ask, started), messages=list(messages))
-    written = summarizer or OfflineSummarizer(counter)
-    return await fit(loaded, fold, ask, counter=counter, summarizer=written, started=started)
+    written = summarizer or summarizer_for(model, rules, counter=counter, window=limits)
+    work = fit(loaded, fold, ask, counter=counter, summarizer=written, started=started)
+    return await (work if summarizer is not None else closing(work, written))
+
+
+async def closing(work: Coroutine[Any, Any, Done], summarizer: Summarizer) -> Done:
+    """Do some work, then close the connections of a summariser that was made for it."""
+    try:
+        return await work
+    finally:
+        if isinstance(summarizer, ModelSummarizer):
+            await summarizer.close()
 
 
 async def fit(

@@ -19,6 +19,7 @@ from foldline.cli.common import (
 )
 from foldline.cli.output import err, escape, message_lines, out, print_json, progress, warn, write_whole
 from foldline.cli.report import print_done, print_preview
+from foldline.config import settings
 from foldline.core.decide.ask import Ask
 from foldline.core.decide.policy import Policy
 from foldline.core.log.codec import pretty
@@ -28,8 +29,9 @@ from foldline.core.view import Fold
 from foldline.dialects import get, names
 from foldline.executor import run_sync
 from foldline.loading import Loaded
-from foldline.stateless import Done, apart, as_dict, budget, fit, now, unchanged
-from foldline.summarizers.offline import OfflineSummarizer
+from foldline.stateless import Done, apart, as_dict, budget, closing, fit, now, unchanged
+from foldline.summarizers import ModelSummarizer, OfflineSummarizer, Summarizer, summarizer_for
+from foldline.waiting import run_waiting
 
 EPILOG = """
 \b
@@ -58,7 +60,12 @@ class Wish(msgspec.Struct, frozen=True):
 @click.option(
     "--window", type=_tokens, metavar="N", help="A context window; the policy says how much is usable."
 )
-@click.option("--model", metavar="NAME", help="Take the window of this model (anthropic:claude-sonnet-4-5).")
+@click.option(
+    "--model",
+    metavar="NAME",
+    help="Take the window of this model (anthropic:claude-sonnet-4-6), and have it write the summary if its key is set.",
+)
+@click.option("--offline", is_flag=True, help="Ask no model: take its window alone.")
 @policy_options
 @click.option("--instructions", metavar="TEXT", help="What the checkpoint should look at first.")
 @click.option("--dialect", type=click.Choice(names()), help="Write the messages in this dialect.")
@@ -78,6 +85,7 @@ def command(
     target: int | None,
     window: int | None,
     model: str | None,
+    offline: bool,
     policy_name: str | None,
     policy_file: Path | None,
     instructions: str | None,
@@ -87,7 +95,7 @@ def command(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Fit a session FILE into a budget of tokens, without a model or a network.
+    """Fit a session FILE into a budget of tokens, without a model or a network unless --model names one.
 
     FILE is a list of messages (OpenAI chat or Anthropic; JSON or JSON lines), a pi or Claude Code session,
     or Foldline's own form; - is standard input. What it is, is found out from its content. A file with
@@ -98,8 +106,10 @@ def command(
     loaded = read_session(file, from_start=from_start)
     limits = find_window(model, window, loaded.model)
     wish = Wish(rules, target=target, instructions=instructions, dialect=dialect)
+    asked = None if offline else model  # a model of the settings or of the file gives its window alone
+    written = summarizer_for(asked, rules, window=limits, catalogue=settings().catalogue())
     with progress("folding"):
-        done = fold(loaded, limits, wish, started)
+        done = fold(loaded, limits, wish, started, written)
     warn(done.warnings[len(loaded.warnings) :])
     if output is not None and preview:
         _say_unwritten(output)
@@ -108,8 +118,10 @@ def command(
     _tell(done, loaded, output, preview=preview, as_json=as_json)
 
 
-def fold(loaded: Loaded, limits: Window, wish: Wish, started: float) -> Done:
-    """Fold what was loaded; what fits and is valid comes back as it is."""
+def fold(
+    loaded: Loaded, limits: Window, wish: Wish, started: float, summarizer: Summarizer | None = None
+) -> Done:
+    """Fold what was loaded, without a model where no summariser is given; what fits and is valid comes back as it is."""
     loaded = msgspec.structs.replace(loaded, dialect=wish.dialect or loaded.dialect)
     ask = Ask(
         policy=wish.policy,
@@ -125,7 +137,9 @@ def fold(loaded: Loaded, limits: Window, wish: Wish, started: float) -> Done:
         done = unchanged(loaded, view, ask, started)
         if not get(done.dialect).validate(done.messages, done.system):
             return done
-    return run_sync(fit(loaded, view, ask, counter=OFFLINE, summarizer=OfflineSummarizer(), started=started))
+    written = summarizer or OfflineSummarizer()
+    work = fit(loaded, view, ask, counter=OFFLINE, summarizer=written, started=started)
+    return run_waiting(closing(work, written)) if isinstance(written, ModelSummarizer) else run_sync(work)
 
 
 def _tell(done: Done, loaded: Loaded, output: Path | None, *, preview: bool, as_json: bool) -> None:

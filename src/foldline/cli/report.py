@@ -10,8 +10,9 @@ from rich.text import Text
 
 from foldline.cli.output import escape, row, rule, share, table
 from foldline.cli.text import clean
+from foldline.core.decide.price import dollars
 from foldline.core.log.entries import Compacted, Receipt, Said
-from foldline.core.log.messages import Message
+from foldline.core.log.messages import Message, Usage
 from foldline.core.view import Item, Kept, Made, item_tokens
 from foldline.loading import Loaded
 from foldline.stateless import Done
@@ -92,6 +93,8 @@ def print_figures(receipt: Receipt, console: Console) -> None:
     )
     written = f", written by {receipt.summarizer}" if receipt.summarizer else ""
     console.print(f"policy {receipt.policy}, reason {receipt.reason}{written}, {receipt.duration_ms:,.0f} ms")
+    if receipt.usage is not None:
+        console.print(f"the summary took {_usage(receipt.usage)}{_price(receipt.price)}")
     if receipt.by_category:
         rows = table("=what", "#before", "#after", "=of the view")
         for name, (before, after) in sorted(receipt.by_category.items(), key=lambda item: -item[1][0]):
@@ -110,6 +113,15 @@ def print_figures(receipt: Receipt, console: Console) -> None:
         console.print(f"[yellow]constraints over a tenth of the budget, left out:[/] {len(excess)}")
     for note in receipt.notes:
         console.print(f"[dim]note: {escape(note)}[/]")
+
+
+def _usage(usage: Usage) -> str:
+    cached = f" ({usage.cache_read:,} of them from the cache)" if usage.cache_read else ""
+    return f"{usage.total - usage.output:,} tokens in{cached}, {usage.output:,} out"
+
+
+def _price(price: float | None) -> str:
+    return "" if price is None else f", {dollars(price)}"
 
 
 def _short(value: Any) -> str:

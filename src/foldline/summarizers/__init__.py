@@ -1,6 +1,10 @@
 """Who writes the summaries: code alone (`offline`), or a model."""
 
 from foldline.summarizers.base import Summarizer
+from foldline.summarizers.candidate import Candidate
+from foldline.summarizers.choose import Prefix
+from foldline.summarizers.model import ModelSummarizer
+from foldline.summarizers.named import summarizer_for
 from foldline.summarizers.offline import OfflineSummarizer
 
-__all__ = ["OfflineSummarizer", "Summarizer"]
+__all__ = ["Candidate", "ModelSummarizer", "OfflineSummarizer", "Prefix", "Summarizer", "summarizer_for"]

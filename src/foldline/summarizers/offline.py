@@ -16,12 +16,16 @@ WORDS = 160  # characters of a request or of open work that a line for display q
 
 
 class OfflineSummarizer:
-    """Write every summary from the ledger, by rule. It never fails, and costs nothing."""
+    """Write every summary from the ledger, by rule. It never fails, and costs nothing.
+
+    `notes` go into each receipt: why no model is asked.
+    """
 
     name = NAME
 
-    def __init__(self, counter: Counter = OFFLINE) -> None:
+    def __init__(self, counter: Counter = OFFLINE, *, notes: tuple[str, ...] = ()) -> None:
         self.counter = counter
+        self.notes = notes
 
     async def summarize(self, request: SummaryRequest) -> SummaryReply:
         """Write the summary that is asked for; the same request gives the same text."""
@@ -34,10 +38,10 @@ class OfflineSummarizer:
         """
         if request.kind == "display":
             ledger = redact_facts(request.ledger)
-            return SummaryReply(text=_two_sentences(ledger), summarizer=NAME, ledger=ledger)
+            return SummaryReply(_two_sentences(ledger), NAME, ledger=ledger, notes=self.notes)
         focus = " ".join(words for words in (request.instructions, request.goal) if words)
         done = self._composed(request.ledger, request.tokens, request.previous, redact(focus) or None)
-        return SummaryReply(text=done.text, summarizer=NAME, ledger=redact_facts(done.ledger))
+        return SummaryReply(done.text, NAME, ledger=redact_facts(done.ledger), notes=self.notes)
 
     def _composed(self, ledger: Ledger, most: int, previous: str | None, focus: str | None) -> Composed:
         """Compose and redact: lines put side by side could spell a secret that no fact held alone."""

@@ -1,0 +1,72 @@
+"""A model that may write summaries: whom to ask, what it takes, what it costs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from foldline.catalogue import Catalogue
+from foldline.core.checkpoint.request import SummaryRequest
+from foldline.core.measure.overflow import Overflow
+from foldline.core.measure.price import Price
+from foldline.core.measure.window import Window, share
+from foldline.providers.base import Provider
+
+# Our count and the provider's differ by so much, now and then: that share of a window is filled.
+FILLED: Final = 0.9
+# A summary may take that share of a summariser's window, and its output limit, at most.
+SUMMARY_SHARE: Final = 0.25
+# A reply may take more of the provider's tokens than was asked for in ours, and models that reason first need room.
+SLACK, MORE = 1.25, 256
+# After an overflow that names no sizes.
+NEXT_TRY: Final = 0.7
+LEAST_ROOM: Final = 512  # tokens of a prompt below which no smaller one is tried
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """A model to ask for summaries; `price` None where it is not known."""
+
+    provider: Provider
+    window: Window
+    price: Price | None = None
+
+    @property
+    def name(self) -> str:
+        """Name the model as `provider:model`."""
+        return self.provider.name
+
+    def tokens(self, request: SummaryRequest) -> int:
+        """Return the most that the summary may take, in Foldline's tokens."""
+        return max(1, min(request.tokens, share(self.window.context, SUMMARY_SHARE), self.window.output))
+
+    def max_tokens(self, request: SummaryRequest) -> int:
+        """Return the cap of the reply; it doubles after a reply that was rejected, perhaps because it was cut off."""
+        wanted = (int(self.tokens(request) * SLACK) + MORE) * (1 + request.attempt)
+        return max(1, min(wanted, self.window.output, self.window.context // 2))
+
+    def room(self, request: SummaryRequest) -> int:
+        """Return the tokens that a prompt may take, by our count, with the reply's cap beside it."""
+        window = self.window
+        cap = self.max_tokens(request)
+        return max(1, share(min(window.input_limit, window.context - cap), FILLED))
+
+
+def candidate(
+    provider: Provider,
+    *,
+    window: Window | None = None,
+    price: Price | None = None,
+    catalogue: Catalogue | None = None,
+) -> Candidate:
+    """Return a model as a candidate; window and price, where not given, are those of the catalogue."""
+    known = (catalogue or Catalogue()).look_up(provider.name)
+    return Candidate(provider, window or known.window, price or known.price)
+
+
+def smaller(sent: int, overflow: Overflow | None) -> int:
+    """Return the room for the next try after a prompt of `sent` tokens did not fit; always less than that."""
+    share_left = NEXT_TRY
+    if overflow is not None and overflow.limit and overflow.asked:
+        share_left = min(FILLED, FILLED * (overflow.limit - (overflow.max_tokens or 0)) / overflow.asked)
+    return max(0, int(sent * max(share_left, 0.05)))

@@ -1,0 +1,246 @@
+"""Summaries written by a model: the cheapest way that works, then the next, then none.
+
+Whatever a model answers is judged by the core. This asks, in as many calls as the range needs; asks again after
+what passes; takes a smaller range after an overflow; and gives up without raising, so that the receipt says why
+the offline checkpoint stands there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from foldline.core.checkpoint.request import FAILED, SummaryReply, SummaryRequest
+from foldline.core.checkpoint.summary import Accepted, check, worded
+from foldline.core.decide.price import Form
+from foldline.core.log.messages import Usage
+from foldline.core.measure.price import Price, added, cost
+from foldline.core.measure.tokens import OFFLINE, Counter
+from foldline.core.measure.window import Window
+from foldline.errors import InputError, ProviderError
+from foldline.providers.base import Call, Provider, Reply
+from foldline.providers.retry import Patience, Retrying
+from foldline.summarizers.candidate import LEAST_ROOM, Candidate, candidate, smaller
+from foldline.summarizers.choose import Choice, Prefix, asked_in_session, choices
+from foldline.summarizers.parts import requests, split
+
+log = logging.getLogger("foldline")
+
+# Somebody may be waiting, and there is a fallback: less patience than for a reply to the user.
+PATIENCE: Final = Patience(attempts=4, timeout=120.0)
+SHRINKS: Final = 5  # times that a smaller range is tried after an overflow
+PART_ATTEMPTS: Final = 2  # times that the summary of a part is asked for
+REMEMBERED: Final = 16  # summaries of parts that are kept for a second attempt at the whole
+QUOTED: Final = 200  # characters of a provider's error that a receipt quotes
+
+# After these the same model may answer to another form of the request.
+_OTHER_FORM: Final = frozenset({"overflow", "bad_request"})
+
+
+class _Unusable(Exception):
+    """What came for a part is no summary."""
+
+
+class _Tally:
+    """What one summary has taken so far."""
+
+    def __init__(self) -> None:
+        self.usage: Usage | None = None
+        self.price: float | None = None
+        self.calls = 0
+        self.parts = 1
+        self.sent = 0  # tokens of the newest prompt
+        self.notes: list[str] = []
+
+    def note(self, words: str) -> None:
+        if words not in self.notes:
+            self.notes.append(words)
+
+    def take(self, reply: Reply, price: Price | None) -> None:
+        self.usage = added(self.usage, reply.usage)
+        if reply.usage is not None and price is not None:
+            self.price = (self.price or 0.0) + cost(reply.usage, price)
+
+
+class ModelSummarizer:
+    """Have summaries written by a model.
+
+    `provider` is the session's own model, `window` its limits and `price` what it costs (default: the
+    catalogue's); `other` a model for summaries alone, which is asked where it is cheaper; `fallback` one to ask
+    when the first cannot answer (default: whichever of the two was not asked). `prefix` gives the session's own
+    next request, for summaries in the session itself. Times as in `Patience`.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        *,
+        fallback: Provider | Candidate | None = None,
+        other: Provider | Candidate | None = None,
+        counter: Counter = OFFLINE,
+        window: Window | None = None,
+        price: Price | None = None,
+        patience: Patience | None = None,
+        prefix: Callable[[], Prefix | None] | None = None,
+    ) -> None:
+        self._own = candidate(provider, window=window, price=price)
+        self._other = _as_candidate(other)
+        self._fallback = _as_candidate(fallback)
+        self._counter = counter
+        self._patience = patience or PATIENCE
+        self.prefix = prefix
+        self._rooms: dict[str, int] = {}  # of models that took less than their window
+        self._parts: dict[Any, str] = {}
+
+    @property
+    def name(self) -> str:
+        """The name of the session's own model."""
+        return self._own.name
+
+    async def close(self) -> None:
+        """Close the connections of all models."""
+        for one in (self._own, self._other, self._fallback):
+            if one is not None:
+                await one.provider.close()
+
+    async def summarize(self, request: SummaryRequest) -> SummaryReply:
+        """Write the summary that is asked for; a reply whose `stop` is "failed" says that no model could.
+
+        Usage and price are those of all calls that were answered. Cancelled, it closes its connection.
+        """
+        prefix = self.prefix() if self.prefix is not None else None
+        found = await asyncio.to_thread(choices, request, self._own, self._other, prefix, self._counter)
+        tally = _Tally()
+        tally.note(found[1])
+        dead: set[str] = set()
+        for choice in self._with_fallback(found[0]):
+            who = choice.candidate
+            if who.name in dead:
+                continue
+            try:
+                reply = await self._write(choice, request, prefix, tally)
+            except (ProviderError, InputError, _Unusable) as error:
+                tally.note(f"{who.name} wrote no summary: {str(error)[:QUOTED]}")
+                log.warning("summary by %s failed: %s", who.name, error)
+                if not (isinstance(error, ProviderError) and error.kind in _OTHER_FORM):
+                    dead.add(who.name)
+                continue
+            return self._reply(reply.text, reply.stop, choice, tally)
+        return self._reply("", FAILED, found[0][0], tally)
+
+    def _with_fallback(self, found: list[Choice]) -> list[Choice]:
+        if self._fallback is None:
+            return found
+        return [*found, Choice(self._fallback, "bare")]
+
+    def _reply(self, text: str, stop: str, choice: Choice, tally: _Tally) -> SummaryReply:
+        detail = {"form": choice.form, "calls": tally.calls, "parts": tally.parts, "why": tally.notes[0]}
+        return SummaryReply(
+            text=text,
+            summarizer=choice.candidate.name,
+            stop=stop,
+            usage=tally.usage,
+            price=tally.price,
+            notes=tuple(tally.notes),
+            detail=detail,
+        )
+
+    # ---- the two forms
+
+    async def _write(
+        self, choice: Choice, request: SummaryRequest, prefix: Prefix | None, tally: _Tally
+    ) -> Reply:
+        who = choice.candidate
+        forms: dict[Form, Any] = {"in-session": self._in_session, "bare": self._bare}
+        return await forms[choice.form](who, request, tally, prefix)
+
+    async def _in_session(
+        self, who: Candidate, request: SummaryRequest, tally: _Tally, prefix: Prefix | None
+    ) -> Reply:
+        """Ask in the session itself."""
+        if prefix is None:
+            raise InputError("there is no session to ask in")
+        return await self._ask(who, asked_in_session(request, who, prefix), prefix.tokens, tally)
+
+    async def _bare(
+        self, who: Candidate, request: SummaryRequest, tally: _Tally, prefix: Prefix | None
+    ) -> Reply:
+        """Ask with the conversation as text; a range that overflows is cut smaller."""
+        del prefix
+        room = min(who.room(request), self._rooms.get(who.name, who.window.context))
+        for left in range(SHRINKS, -1, -1):
+            try:
+                return await self._by_parts(who, request, room, tally)
+            except ProviderError as error:
+                room = smaller(min(room, tally.sent), error.overflow)
+                if error.kind != "overflow" or not left or room < LEAST_ROOM:
+                    raise
+                self._rooms[who.name] = room
+                tally.note(f"{who.name} took less than was known: {room:,} tokens at a time")
+        raise AssertionError("unreachable")
+
+    async def _by_parts(self, who: Candidate, request: SummaryRequest, room: int, tally: _Tally) -> Reply:
+        """Sum up one part after another; the reply to the last is the summary of the whole."""
+        tokens = who.tokens(request)
+        parts = await asyncio.to_thread(split, request, room, self._counter)
+        tally.parts = len(parts.runs)
+        if tally.parts > 1:
+            tally.note(f"in {tally.parts} parts: the range exceeds what {who.name} takes at a time")
+        if parts.left_out:
+            tally.note(f"{who.name} saw the range with its middle left out")
+        *before, last = requests(request, parts, tokens)
+        previous = request.previous
+        for part in before:
+            previous = await self._part(who, msgspec.structs.replace(part, previous=previous), room, tally)
+        last = msgspec.structs.replace(last, previous=previous)
+        return await self._ask_bare(who, last, room, tally)
+
+    async def _part(self, who: Candidate, request: SummaryRequest, room: int, tally: _Tally) -> str:
+        """The summary of one part, which must be one; it is remembered for a second attempt at the whole."""
+        key = (who.name, request.folded[0].id, request.folded[-1].id, request.previous, request.instructions)
+        if key in self._parts:
+            return self._parts[key]
+        why = ""
+        for attempt in range(PART_ATTEMPTS):
+            asked = msgspec.structs.replace(request, attempt=attempt, rejected=why)
+            reply = await self._ask_bare(who, asked, room, tally)
+            answer = SummaryReply(reply.text, who.name, reply.stop)
+            checked = check(answer, asked, counter=self._counter)
+            if isinstance(checked, Accepted):
+                while len(self._parts) >= REMEMBERED:
+                    self._parts.pop(next(iter(self._parts)))
+                self._parts[key] = checked.text
+                return checked.text
+            why = checked.why
+        raise _Unusable(f"the summary of a part was rejected: {why}")
+
+    async def _ask_bare(self, who: Candidate, request: SummaryRequest, room: int, tally: _Tally) -> Reply:
+        words = await asyncio.to_thread(worded, request, limit=room, counter=self._counter)
+        call = Call(
+            messages=[{"role": "user", "content": words.prompt}],
+            system=words.system,
+            max_tokens=who.max_tokens(request),
+            thinking=False,
+        )
+        size = self._counter.count(words.system) + self._counter.count(words.prompt)
+        if size > room:
+            raise _Unusable(f"what is asked takes {size:,} tokens without the conversation, of {room:,}")
+        return await self._ask(who, call, size, tally)
+
+    async def _ask(self, who: Candidate, call: Call, size: int, tally: _Tally) -> Reply:
+        tally.calls += 1
+        tally.sent = size
+        patient = (
+            who.provider if isinstance(who.provider, Retrying) else Retrying(who.provider, self._patience)
+        )
+        reply = await patient.complete(call)
+        tally.take(reply, who.price)
+        return reply
+
+
+def _as_candidate(given: Provider | Candidate | None) -> Candidate | None:
+    return given if given is None or isinstance(given, Candidate) else candidate(given)
