@@ -62,7 +62,7 @@ async def fold(session: Any) -> None:
     kept = session._log.fold.kept[-KEPT].id  # noqa: SLF001 - the writer's own commit, without a plan
     point = Checkpoint(text="the work so far " * 500, summary="the work so far", tokens=1_500)
     boundary = Compacted("", None, point, Receipt("target"), first_kept=kept)
-    assert await session._log.commit(boundary, session.leaf)  # noqa: SLF001
+    assert await session._log.commit(boundary)  # noqa: SLF001
 
 
 async def measured(policy: str, *, usage: bool, folds: bool, sizes: tuple[int, ...]) -> list[float]:

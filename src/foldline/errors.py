@@ -14,6 +14,7 @@ FoldlineError
 |-- ProviderError            a model's provider refused, failed or fell silent; `kind` says which
 |-- FloorExceeded            what no compaction can remove is larger than the budget
 `-- CompactionFailed         a compaction could not be made; the session is as it was
+    `-- OverflowRemains      a request that was folded still does not fit; says what cannot be removed
 """
 
 from __future__ import annotations
@@ -107,6 +108,42 @@ class FloorExceeded(FoldlineError):
         super().__init__(
             f"cannot fit {budget:,} tokens: {floor:,} cannot be removed ({parts}). "
             f"Raise the target to at least {floor:,}, or shorten what is listed."
+        )
+
+
+class CompactionFailed(FoldlineError):
+    """A compaction could not be made; the session is as it was."""
+
+
+class OverflowRemains(CompactionFailed):
+    """A request does not fit its model, and folding does not help any more.
+
+    `view_tokens` and `floor` are in Foldline's own tokens, `limit` and `asked` in the provider's (None where it named
+    none); `breakdown` maps each part of the floor to its tokens.
+    """
+
+    def __init__(
+        self,
+        why: str,
+        *,
+        view_tokens: int,
+        floor: int,
+        breakdown: dict[str, int],
+        limit: int | None = None,
+        asked: int | None = None,
+    ) -> None:
+        self.view_tokens = view_tokens
+        self.floor = floor
+        self.breakdown = breakdown
+        self.limit = limit
+        self.asked = asked
+        counted = f"; the provider counted {asked:,}" if asked else ""
+        known = f" and takes {limit:,} at most" if limit else ""
+        parts = ", ".join(f"{name} {tokens:,}" for name, tokens in breakdown.items() if tokens)
+        super().__init__(
+            f"the request does not fit the model: {why}. The view takes {view_tokens:,} tokens by our count"
+            f"{counted}{known}. {floor:,} of ours cannot be removed ({parts}): shorten what is largest there, or use "
+            "a model with a larger window."
         )
 
 

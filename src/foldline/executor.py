@@ -2,38 +2,58 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Coroutine, Generator
+from typing import Any, Generic, TypeVar
 
-from foldline.core.checkpoint.request import SummaryReply
-from foldline.core.plan import Outcome, Steps
+from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.summarizers.base import Summarizer
 
 T = TypeVar("T")
 log = logging.getLogger("foldline")
 
 
-async def execute(steps: Steps, summarizer: Summarizer) -> Outcome:
-    """Run a plan to its end; a summariser that raises is answered for by None, and the plan falls back.
+class _Ended(Generic[T]):
+    """The end of a plan: an exception of its own would not pass through a future."""
 
-    Cancellation passes through: nothing was written.
+    def __init__(self, outcome: T) -> None:
+        self.outcome = outcome
+
+
+async def execute(
+    steps: Generator[SummaryRequest, SummaryReply | None, T], summarizer: Summarizer, *, aside: bool = False
+) -> T:
+    """Run a plan, or whatever asks for summaries as one does, to its end; returns its outcome.
+
+    A summariser that raises is answered for by None, and the plan falls back. With `aside` the plan's own work is done in a thread, so that an event loop goes on meanwhile: nothing that
+    the plan reads may change then. Cancellation passes through: nothing was written.
     """
     reply: SummaryReply | None = None
     try:
-        request = next(steps)
         while True:
+            step = await asyncio.to_thread(_step, steps, reply) if aside else _step(steps, reply)
+            if isinstance(step, _Ended):
+                return step.outcome
             try:
-                reply = await summarizer.summarize(request)
+                reply = await summarizer.summarize(step)
             except Exception as error:  # whatever a model call raises, the session must go on
                 log.warning("summary by %s failed: %s", summarizer.name, error)
                 reply = None
-            request = steps.send(reply)
-    except StopIteration as end:
-        outcome: Outcome = end.value
-        return outcome
     finally:
-        steps.close()
+        with contextlib.suppress(ValueError):  # still running in its thread: it ends there, unheard
+            steps.close()
+
+
+def _step(
+    steps: Generator[SummaryRequest, SummaryReply | None, T], reply: SummaryReply | None
+) -> SummaryRequest | _Ended[T]:
+    try:
+        return steps.send(reply)
+    except StopIteration as end:
+        outcome: T = end.value
+        return _Ended(outcome)
 
 
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -5,30 +5,29 @@ The session holds what its view needs, never its whole history.
 
 from __future__ import annotations
 
-import asyncio
 import time
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from itertools import chain
-from typing import Any, Self
-
-import msgspec
+from typing import Any, Literal, Self
 
 from foldline import exports
-from foldline.core.decide.ask import Ask, Nothing, Reason
-from foldline.core.decide.triggers import Refuse
+from foldline.core.decide.ask import Nothing
 from foldline.core.log.entries import Boundary, Compacted, Lifted, Noted, Pinned, Receipt, Said
 from foldline.core.log.messages import Message
-from foldline.core.plan import plan
+from foldline.core.measure.window import Window
 from foldline.core.view import Item, Kept, native_items, sized
 from foldline.dialects import get
 from foldline.dialects.growing import Growing
 from foldline.dialects.whose import joined
-from foldline.errors import CallsOpen, FloorExceeded, InputError
-from foldline.executor import execute
+from foldline.errors import CallsOpen, InputError
+from foldline.live.compactor import Compactor
+from foldline.live.events import Callback, Events, MessageAdded, PinChanged, Redone, Undone
 from foldline.live.lifting import to_redo, to_undo
+from foldline.live.mending import mend
 from foldline.live.reading import read
 from foldline.live.setup import Setup, Stats
-from foldline.live.triggers import Triggers, ask_of
+from foldline.providers.base import Call
 from foldline.stores.base import Hit, Store
 from foldline.summarizers.base import Summarizer
 from foldline.summarizers.offline import OfflineSummarizer
@@ -52,25 +51,59 @@ class Session:
     ) -> None:
         self.id = session
         self.store = store
-        self.setup = setup
-        self.summarizer: Summarizer = summarizer or OfflineSummarizer(setup.counter)
+        self.max_tokens: int | None = None  # after an overflow: the most that the next reply may take
         self._owns_store = owns_store
         self._log = Writer(store, session, setup.counter)
-        self._triggers = Triggers(setup)
+        self._events = Events(session)
+        written = summarizer or OfflineSummarizer(setup.counter)
+        self._compactor = Compactor(self._log, setup, self._events, written)
+        self._lock = self._compactor.lock
         self._growing = Growing()
-        self._lock = asyncio.Lock()
+        self._began = False
 
     async def __aenter__(self) -> Self:
-        await self._log.ready()
+        async with self._lock:
+            await self._ready()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of the session; the store is closed if `foldline.open` opened it."""
+        """Let go of the session: a draft in the making is dropped; the store is closed if `foldline.open` opened it."""
+        await self._compactor.drafts.stop()
+        await self._events.drain()
         if self._owns_store:
             await self.store.close()
+
+    async def _ready(self) -> None:
+        """Load the session at its first use; the lock is held."""
+        await self._log.ready()
+        if not self._began:
+            self._began = True
+            self._compactor.begin()
+
+    @property
+    def setup(self) -> Setup:
+        """How the session is kept: its model's window, its policy, and what is sent beside its messages."""
+        return self._compactor.setup
+
+    @property
+    def summarizer(self) -> Summarizer:
+        """Who writes the summaries."""
+        return self._compactor.summarizer
+
+    @summarizer.setter
+    def summarizer(self, summarizer: Summarizer) -> None:
+        self._compactor.summarizer = summarizer
+
+    def on(self, name: str, callback: Callback) -> Callable[[], None]:
+        """Call back whenever something happens: `compacted`, `draft_ready`, `warning` ..., or `*` for everything.
+
+        The callback gets one struct of `foldline.live.events`; a coroutine function runs beside the session. One that
+        raises is logged. Returns a function that ends it; raises InputError for a name there is none of.
+        """
+        return self._events.on(name, callback)
 
     # ---- reading
 
@@ -112,7 +145,7 @@ class Session:
 
     async def stats(self) -> Stats:
         """Return the session's figures."""
-        await self._log.ready()
+        await self._ready()
         total = compactions = 0
         async for entry in self.store.path(self.id):
             total += isinstance(entry, Said)
@@ -126,7 +159,7 @@ class Session:
             summaries=compactions,
             compression_ratio=round(self._log.fold.messages / total, 4) if total else 1.0,
             view_tokens=self.view_tokens,
-            usable=self._ask("manual").usable,
+            usable=self._compactor.ask("manual").usable,
             by_category=categories,
             open_calls=self._log.fold.open_calls,
         )
@@ -145,7 +178,7 @@ class Session:
         With `view`, what the model is sent instead of all that was said (`jsonl`: in the session's dialect).
         Raises InputError for a form that is not known.
         """
-        await self._log.ready()
+        await self._ready()
         stream = BytesIO()
         if form == exports.OWN and not view:
             dump([entry async for entry in self.store.path(self.id)], stream, session=self.id, leaf=self.leaf)
@@ -164,118 +197,135 @@ class Session:
         results that say so are appended first. Raises LeafMoved where somebody else said something since.
         """
         async with self._lock:
-            await self._log.ready()
+            await self._ready()
             found = read(
                 messages, dialect=self.setup.dialect, usual=lambda: self.dialect, seed=str(self.leaf)
             )
             entries = await self._log.say(found)
             if entries:
-                self._triggers.said(entries[-1].message)
+                self._heard(entries)
             own = {id(message) for message in found}
             return [entry.id for entry in entries if id(entry.message) in own]
 
-    # ---- context
+    def _heard(self, entries: Sequence[Said]) -> None:
+        """Learn from what was appended, and say that it was."""
+        compactor = self._compactor
+        compactor.calibrator.said(self._log.fold, compactor.apart)
+        compactor.triggers.said(entries[-1].message)
+        if any(entry.message.role == "assistant" for entry in entries):
+            self.max_tokens = None
+        roles = tuple(entry.message.role for entry in entries)
+        self._events.emit(MessageAdded(entries=tuple(entry.id for entry in entries), roles=roles))
 
-    def _ask(self, reason: Reason, instructions: str | None = None, target: int | None = None) -> Ask:
-        return ask_of(self.setup, self._log.fold, reason, instructions, target)
+    # ---- context
 
     async def context(self) -> list[Any]:
         """Return the messages to send, in the session's dialect; compacts first if the policy says so.
 
-        Raises CallsOpen while tool calls wait for their results, FloorExceeded where nothing can help.
+        A summary that was drafted in the background is committed here; only where none is there yet and the view
+        would not fit is one waited for. Raises CallsOpen while tool calls wait for their results, FloorExceeded
+        where nothing can help.
         """
+        while True:
+            async with self._lock:
+                await self._ready()
+                if self._log.fold.open_calls:
+                    raise CallsOpen(self._log.fold.open_calls)
+                wait = await self._compactor.look()
+                if wait is None:
+                    return self._messages()
+            await wait()
+
+    def _messages(self) -> list[Any]:
+        return self._growing.messages(self.dialect, self._log.fold.items())
+
+    def prefix(self) -> Call:
+        """Return the session's own next request as it stands: messages, system prompt and tools; nothing is compacted."""
+        return Call(messages=self._messages(), system=self.system, tools=self.setup.tools)
+
+    async def overflowed(self, seen: Any, *, max_tokens: int | None = None) -> list[Any]:
+        """Return the messages to send after a request that did not fit, compacted where that is what helps.
+
+        `seen` is what the provider raised (an SDK's exception or a ProviderError), or a reply that is an overflow in
+        disguise; anything else is raised again. `max_tokens` is what the request asked for: where a smaller one
+        fits, the messages stay as they are and `session.max_tokens` says which to send. Compacts once for a user
+        message, and again only when the model has replied since. Raises OverflowRemains with what cannot be
+        removed where nothing helps any more, and what was raised where the policy forbids to mend it.
+        """
+        self.max_tokens = await mend(self._compactor, self._ready, seen, max_tokens, self.max_tokens)
         async with self._lock:
-            await self._log.ready()
+            await self._ready()
             if self._log.fold.open_calls:
                 raise CallsOpen(self._log.fold.open_calls)
-            await self._stay_inside()
-            return self._growing.messages(self.dialect, self._log.fold.items())
+            return self._messages()
 
-    async def _stay_inside(self) -> None:
-        """Compact if a trigger was exceeded; one that gained too little is tried again when the view has grown."""
-        triggers, fold = self._triggers, self._log.fold
-        due = triggers.due(fold)
-        if isinstance(due, Refuse):
-            raise FloorExceeded(due.floor, due.usable, due.breakdown)
-        triggers.looked()
-        if due is None:
-            return
-        ask = self._ask("model_switch" if due.reason == "model_switch" else "threshold")
-        if triggers.worth_a_try(fold, ask.usable):
-            outcome = await self._compact(ask)
-            triggers.tried(self._log.fold, in_vain=isinstance(outcome, Nothing))
+    async def use_model(self, model: str | None, *, window: int | Window | None = None) -> None:
+        """Go on with another model; before its first request the view is made to fit a smaller window."""
+        async with self._lock:
+            await self._ready()
+            await self._compactor.use_model(model, window)
 
     # ---- boundaries
 
     async def compact(
-        self, instructions: str | None = None, *, target: int | None = None
+        self,
+        instructions: str | None = None,
+        *,
+        target: int | None = None,
+        reason: Literal["manual", "agent"] = "manual",
     ) -> Receipt | Nothing:
         """Compact now, by hand; returns the receipt, or why there was nothing to do.
 
-        `instructions` say what the summary should look at; `target` is a budget in tokens for the view.
+        `instructions` say what the summary should look at; `target` is a budget in tokens for the view; `reason` is
+        `agent` where the model asked for it. A draft in the making is dropped. The session can be used meanwhile:
+        what is said stays in order behind the boundary's cut.
         """
-        async with self._lock:
-            await self._log.ready()
-            return await self._compact(
-                self._ask("manual" if target is None else "target", instructions, target)
-            )
+        return await self._compactor.compact(reason if target is None else "target", instructions, target)
 
     async def preview(
         self, instructions: str | None = None, *, target: int | None = None
     ) -> Boundary | Nothing:
         """Return what `compact` would append, and append nothing."""
-        async with self._lock:
-            await self._log.ready()
-            ask = self._ask("manual" if target is None else "target", instructions, target)
-            return await execute(plan(self._log.fold, ask, self.setup.counter), self.summarizer)
-
-    async def _compact(self, ask: Ask) -> Receipt | Nothing:
-        started, seen = time.perf_counter(), self._log.leaf
-        outcome = await execute(plan(self._log.fold, ask, self.setup.counter), self.summarizer)
-        if isinstance(outcome, Nothing):
-            return outcome
-        spent = round((time.perf_counter() - started) * 1000, 3)
-        receipt = msgspec.structs.replace(outcome.receipt, duration_ms=spent)
-        boundary = msgspec.structs.replace(outcome, receipt=receipt, at=time.time())
-        if not await self._log.commit(boundary, seen):
-            return Nothing("nothing_new", "another boundary came first")
-        return receipt
+        return await self._compactor.preview(instructions, target)
 
     async def undo(self) -> str | None:
         """Undo the newest compaction or prune; what was said since stays. Returns its id, None without one."""
         async with self._lock:
-            await self._log.ready()
+            await self._ready()
             return await self._lift(to_undo(self._log.fold), lift=True)
 
     async def redo(self) -> str | None:
         """Take back the newest undo. Returns the boundary's id, None where nothing is undone or a newer one counts."""
         async with self._lock:
-            await self._log.ready()
+            await self._ready()
             return await self._lift(to_redo(self._log.fold), lift=False)
 
     async def _lift(self, target: str | None, *, lift: bool) -> str | None:
         if target is not None:
             await self._log.write(Lifted("", None, target, lift, at=time.time()))
-            self._triggers.tried(self._log.fold, in_vain=False)
+            self._compactor.triggers.tried(self._log.fold, in_vain=False)
+            self._events.emit(Undone(entry=target) if lift else Redone(entry=target))
         return target
 
     async def pin(self, at: str) -> None:
         """Pin an entry: every later view holds its text word for word."""
         async with self._lock:
-            await self._log.ready()
+            await self._ready()
             entry = await self.store.entry(self.id, at)
             if not isinstance(entry, Said) or not entry.message.text:
                 raise InputError(f"entry {at} holds no text that could be pinned")
             await self._log.write(Pinned("", None, at, on=True, text=entry.message.text, at=time.time()))
+            self._events.emit(PinChanged(entry=at))
 
     async def unpin(self, at: str) -> None:
         """Take a pin away; from the next boundary on the entry is folded like any other."""
         async with self._lock:
-            await self._log.ready()
+            await self._ready()
             await self._log.write(Pinned("", None, at, on=False, at=time.time()))
+            self._events.emit(PinChanged(entry=at, on=False))
 
     async def note(self, kind: str, **data: Any) -> None:
         """Note something about the session, such as its title."""
         async with self._lock:
-            await self._log.ready()
+            await self._ready()
             await self._log.write(Noted("", None, kind, data, at=time.time()))

@@ -6,8 +6,6 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-import msgspec
-
 from foldline.core.fold.notes import UNANSWERED
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pruned, Said
 from foldline.core.log.log import chained, said
@@ -29,7 +27,7 @@ class Writer:
         self.counter = counter
         self.fold = Fold(counter=counter)
         self.leaf: str | None = None
-        self.dialect: str | None = None  # of the newest message, as it was loaded
+        self.dialect: str | None = None  # of the newest message, which may be folded
         self._key = ""
         self._loaded = False
 
@@ -45,10 +43,16 @@ class Writer:
         self.fold = Fold(entries, counter=self.counter)
         self.leaf = leaf
         newest = await self._newest_said(entries, leaf)
-        self._key = newest.said_key if newest is not None else ""
-        native = newest.message.native if newest is not None else None
-        self.dialect = native.dialect if native is not None else None
+        self._key, self.dialect = "", None
+        if newest is not None:
+            self._newest(newest)
         self._loaded = True
+
+    def _newest(self, entry: Said) -> None:
+        """Remember the newest message's key and dialect."""
+        native = entry.message.native
+        self._key = entry.said_key
+        self.dialect = native.dialect if native is not None else None
 
     async def _newest_said(self, entries: Sequence[Entry], leaf: str | None) -> Said | None:
         """Return the newest message of the path; it may be folded, while older ones stay in the view."""
@@ -107,7 +111,7 @@ class Writer:
     def _take(self, entry: Said) -> None:
         self.fold.push(entry)
         self.leaf = entry.id
-        self._key = entry.said_key
+        self._newest(entry)
 
     async def _catch_up(self) -> None:
         """Take what others appended; raises LeafMoved where they said something or moved the leaf away."""
@@ -139,25 +143,23 @@ class Writer:
             return
         raise self._too_fast()
 
-    async def commit(self, boundary: Compacted | Pruned, seen: str | None) -> bool:
-        """Append a boundary behind the leaf; what was said meanwhile stays in order before it.
+    async def commit(self, boundary: Compacted | Pruned, notes: Sequence[Noted] = ()) -> str | None:
+        """Append a boundary, and notes with it, behind the leaf that this writer saw; return its id.
 
-        False, and nothing is written, where a boundary or a pin was added since the leaf `seen`.
+        None, and nothing is written, where somebody else appended: what is there was read again, and the
+        boundary may not fit it any more.
         """
-        for _ in range(RETRIES):
-            try:
-                await self._append([chained(boundary, self.leaf)])
-            except LeafMoved:
-                await self.reload()
-                path = self.fold.entries()
-                at = next((i for i, entry in enumerate(path) if entry.id == seen), None)
-                if at is None or any(not isinstance(e, Said | Noted) for e in path[at + 1 :]):
-                    return False
-                boundary = keeping(boundary, path[at + 1 :])
-                continue
+        entries: list[Entry] = []
+        for one in (boundary, *notes):
+            entries.append(chained(one, entries[-1].id if entries else self.leaf))
+        try:
+            await self._append(entries)
+        except LeafMoved:
             await self.reload()
-            return True
-        raise self._too_fast()
+            return None
+        self.fold = Fold(active([*self.fold.entries(), *entries]), counter=self.counter)
+        self.leaf = entries[-1].id
+        return entries[0].id
 
     def _too_fast(self) -> LeafMoved:
         return LeafMoved(
@@ -165,13 +167,15 @@ class Writer:
         )
 
 
-def keeping(boundary: Compacted | Pruned, since: Sequence[Entry]) -> Compacted | Pruned:
-    """Return a boundary that keeps what was said since it was planned, where it would keep nothing."""
-    first = next((entry.id for entry in since if isinstance(entry, Said)), None)
-    if first is None or not isinstance(boundary, Compacted) or boundary.first_kept is not None:
-        return boundary
-    receipt = msgspec.structs.replace(boundary.receipt, first_kept=first)
-    return msgspec.structs.replace(boundary, first_kept=first, receipt=receipt)
+def active(path: Sequence[Entry]) -> list[Entry]:
+    """Return what a view of the path needs, as a store does: from its newest effective `Compacted` on."""
+    out = lifted(path)
+    boundary = next((e for e in reversed(path) if isinstance(e, Compacted) and e.id not in out), None)
+    if boundary is None:
+        return list(path)
+    named = {*boundary.leading, *boundary.quoted}
+    start = next(i for i, entry in enumerate(path) if entry.id == (boundary.first_kept or boundary.id))
+    return [*(entry for entry in path[:start] if entry.id in named), *path[start:]]
 
 
 def interrupted(call_ids: Sequence[str]) -> Message:

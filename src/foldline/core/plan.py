@@ -11,7 +11,6 @@ from collections.abc import Generator, Sequence
 
 import msgspec
 
-from foldline.core.checkpoint.checkpoint import make_checkpoint
 from foldline.core.checkpoint.live import fitted
 from foldline.core.checkpoint.redact import redact_facts
 from foldline.core.checkpoint.request import RequestKind, SummaryReply, SummaryRequest
@@ -34,8 +33,9 @@ from foldline.core.ledger.collect import collect
 from foldline.core.ledger.current import current, within
 from foldline.core.ledger.facts import ConstraintFact, Ledger
 from foldline.core.ledger.merge import merge
-from foldline.core.log.entries import Checkpoint, Compacted, Pruned, Receipt, Said
+from foldline.core.log.entries import Compacted, Pruned, Receipt, Said
 from foldline.core.measure.tokens import Counter
+from foldline.core.rebase import checkpoint_of
 from foldline.core.trim import (
     constraint_figures,
     edited_parts,
@@ -89,7 +89,9 @@ def plan(fold: Fold, ask: Ask, counter: Counter) -> Steps:
 def _idle(fold: Fold, ask: Ask, size: int) -> Nothing | None:
     if ask.target is not None:
         return Nothing("fits", f"{size:,} tokens") if size <= ask.target else None
-    if not fold.kept[fold.fresh_from :] and not (ask.instructions and not ask.automatic):
+    again = ask.instructions and not ask.automatic
+    again = again or (ask.reason == "overflow" and size > ask.usable)  # what was kept does not fit
+    if not fold.kept[fold.fresh_from :] and not again:
         return Nothing("nothing_new")
     waits = ask.automatic and size <= ask.usable
     if waits and any(signed(entry.message) for entry in fold.kept[open_loop(fold.kept) :]):
@@ -181,23 +183,14 @@ def _kind(goal: str | None, previous: str | None, *, split: bool) -> RequestKind
 
 def _boundary(job: Job, choice: Choice, reply: SummaryReply, ledger: Ledger) -> Compacted:
     fold, ask, counter = job.fold, job.ask, job.counter
-    follows = choice.kept[0].message.role if choice.kept else None
-    behind = ask.policy.summary_position == "before" and bool(choice.quoted)
-    ack = bool(ask.policy.ack) and (behind or follows != "assistant")
-    told = any(e.message.role == "assistant" or e.message.is_prompt for e in choice.kept)
-    shown = _ids([*fold.leading, *choice.quoted, *choice.kept]) - set(choice.edits)
-    point: Checkpoint = make_checkpoint(
+    point = checkpoint_of(
         reply.text,
-        ask.policy,
+        fold,
+        ask,
         counter,
-        pins=tuple(fold.pins.values()),
-        shown=shown,
-        quoted=len(choice.quoted),
-        ack=ack,
-        number=ask.number,
-        live=ask.live,
-        standing=ask.standing,
-        told=told,
+        quoted=choice.quoted,
+        kept=choice.kept,
+        edited=set(choice.edits),
     )
     carried = msgspec.structs.replace(reply.ledger or ledger, constraints=ledger.constraints)
     return Compacted(

@@ -14,7 +14,9 @@ from foldline.core.measure.window import Floor, Window
 class Setup(msgspec.Struct, frozen=True):
     """How a session is kept: its model's limits, its policy, and what is sent beside its messages.
 
-    Of a `subagent` no threshold is looked at; an overflow is mended as in any session.
+    Of a `subagent` no threshold is looked at; an overflow is mended as in any session. `known` says that the
+    window is the model's, not an assumption; `warnings` are told when the session is first used. `rules` is the
+    policy as it was named, before it was fitted to the model.
     """
 
     policy: Policy
@@ -26,6 +28,9 @@ class Setup(msgspec.Struct, frozen=True):
     apart: Floor = Floor()
     counter: Counter = OFFLINE
     subagent: bool = False
+    known: bool = True
+    rules: Policy | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class Stats(msgspec.Struct, frozen=True):

@@ -4,27 +4,41 @@ from __future__ import annotations
 
 import time
 
+import msgspec
+
 from foldline.core.decide.ask import Ask, Reason
 from foldline.core.decide.breaker import breaker_state
 from foldline.core.decide.estimate import Estimates, trigger_size
 from foldline.core.decide.moments import moment_of, worth_a_try
 from foldline.core.decide.policy import Moment
-from foldline.core.decide.triggers import Compact, Decision, Refuse, decide
+from foldline.core.decide.triggers import Compact, Decision, Draft, Refuse, decide
 from foldline.core.log.messages import Message
+from foldline.core.measure.overflow import silent
+from foldline.core.measure.window import Window
 from foldline.core.plan import floor_of
 from foldline.core.view import Fold
+from foldline.live.calibrate import Calibrator
 from foldline.live.setup import Setup
 from foldline.stateless import now
 
 
 def ask_of(
-    setup: Setup, fold: Fold, reason: Reason, instructions: str | None = None, target: int | None = None
+    setup: Setup,
+    fold: Fold,
+    reason: Reason,
+    instructions: str | None = None,
+    target: int | None = None,
+    *,
+    share: float = 1.0,
 ) -> Ask:
-    """Return what is asked of a compaction of this fold."""
+    """Return what is asked of a compaction of this fold.
+
+    `share` is the part of the window to work with, where the provider counts more tokens than we do.
+    """
     boundary = fold.boundary
     return Ask(
         policy=setup.policy,
-        window=setup.window,
+        window=setup.window if share >= 1 else part_of(setup.window, share),
         reason=reason,
         target=target,
         instructions=instructions,
@@ -34,19 +48,37 @@ def ask_of(
     )
 
 
+def part_of(window: Window, share: float) -> Window:
+    """Return a window that holds a part of what this one does, in tokens; replies stay as long as they are."""
+    whole = window.input_limit
+    return msgspec.structs.replace(window, context=max(1, int(whole * share)), input=None)
+
+
 class Triggers:
     """The moments of a session that were not looked at yet, and the size at which a compaction gained too little."""
 
-    def __init__(self, setup: Setup) -> None:
-        self.setup = setup
-        self._estimates = Estimates(setup.policy.estimator, setup.counter)
+    def __init__(self, setup: Setup, calibrator: Calibrator) -> None:
+        self.calibrator = calibrator
+        self.use(setup)
         self._moments: list[Moment] = ["before_smaller_window"]
         self._fruitless: int | None = None
 
-    def said(self, message: Message) -> None:
-        """Remember the moment that a message brings about."""
-        if (moment := moment_of(message)) and moment not in self._moments:
+    def use(self, setup: Setup) -> None:
+        """Go on with other limits or another policy."""
+        self.setup = setup
+        self._estimates = Estimates(setup.policy.estimator, setup.counter)
+
+    def happened(self, moment: Moment | None) -> None:
+        """Remember a moment until it is looked at."""
+        if moment and moment not in self._moments:
             self._moments.append(moment)
+
+    def said(self, message: Message) -> None:
+        """Remember the moment that a message brings about, and an overflow that came as an ordinary reply."""
+        self.happened(moment_of(message))
+        setup = self.setup
+        if setup.known and message.role == "assistant" and silent(message.usage, message.stop, setup.window):
+            self.happened("overflow")
 
     def looked(self) -> None:
         """Forget the moments: they were looked at."""
@@ -60,20 +92,26 @@ class Triggers:
         """Whether the view has grown since a compaction gained too little."""
         return worth_a_try(fold.tokens, self._fruitless, usable)
 
-    def due(self, fold: Fold) -> Compact | Refuse | None:
-        """Look at the triggers, for every moment that came about since the last look."""
+    def due(self, fold: Fold, *, drafting: bool = False) -> Draft | Compact | Refuse | None:
+        """Look at the triggers, for every moment that came about since the last look; the gravest answer counts.
+
+        While `drafting`, whether another draft is wanted is not asked, as it takes longer.
+        """
+        found: Draft | None = None
         for moment in self._moments:
-            if isinstance(self._decide(fold, moment), Compact):
-                careful = self._decide(fold, moment, careful=True)
+            quick = self.decide(fold, moment)
+            if isinstance(quick, Compact) or (isinstance(quick, Draft) and not drafting and found is None):
+                careful = self.decide(fold, moment, careful=True)
                 if isinstance(careful, Compact | Refuse):
                     return careful
-        return None
+                found = careful if isinstance(careful, Draft) else found
+        return found
 
-    def _decide(self, fold: Fold, moment: Moment, *, careful: bool = False) -> Decision:
+    def decide(self, fold: Fold, moment: Moment, *, careful: bool = False) -> Decision:
         """Ask the triggers; `careful` also asks for the floor and the breaker, which take longer."""
         setup = self.setup
         return decide(
-            self._size(fold),
+            self.size(fold),
             setup.window,
             setup.policy,
             moment,
@@ -85,12 +123,12 @@ class Triggers:
             new_messages=len(fold.kept) - fold.fresh_from,
         )
 
-    def _size(self, fold: Fold) -> int:
+    def size(self, fold: Fold) -> int:
         """Return the size that the policy's triggers look at, in tokens."""
         policy, apart = self.setup.policy, self.setup.apart
         outside = apart.system + apart.tools
         if policy.estimator == "foldline" and policy.trigger_on == "context":
-            return fold.context_size(outside).tokens
+            return fold.context_size(outside, self.calibrator.ratio).tokens
         if fold.anchor is None or policy.trigger_on == "estimate":
             size = fold.made + self._estimates.total(fold.kept)
             return size + (outside if policy.trigger_on != "estimate" else 0)

@@ -1,0 +1,189 @@
+"""A boundary that was planned a while ago, put onto the path as it is now.
+
+A summary takes long; the session goes on meanwhile. What was chosen stays (the cut, the summary, the edits), what
+depends on the newest messages is made anew: the checkpoint with its pins and live state, the thinking that has to
+go, the figures of the receipt. No message is read for facts again, so that it takes the time of a fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from foldline.core.checkpoint.checkpoint import make_checkpoint
+from foldline.core.checkpoint.live import fitted
+from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.triggers import thresholds
+from foldline.core.fold.choice import Edits, add, open_loop, signed
+from foldline.core.fold.legal import legal_cuts
+from foldline.core.job import made_receipt
+from foldline.core.log.entries import Checkpoint, Compacted, Entry, Lifted, Pruned, Receipt, Said
+from foldline.core.measure.tokens import Counter
+from foldline.core.trim import edited_parts, least_gain, no_gain, stripped
+from foldline.core.view import Fold
+
+VOID = Nothing("void", "the path is no longer the one that the draft was made for")
+GIVEN = frozenset({"manual", "agent", "target"})  # reasons of which somebody says that it is to be done
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """A boundary that is not committed, and what it was planned on.
+
+    `boundaries` are the boundaries of the path then, `newest` is the newest message of the view.
+    """
+
+    boundary: Compacted | Pruned
+    boundaries: tuple[str, ...]
+    newest: str | None
+
+
+def drafted(fold: Fold, boundary: Compacted | Pruned) -> Draft:
+    """Return the draft of a boundary that was planned on this fold."""
+    return Draft(boundary, boundaries_of(fold.entries()), fold.kept[-1].id if fold.kept else None)
+
+
+def boundaries_of(entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Return the ids of the boundaries among entries, lifted ones and their lifting included."""
+    return tuple(entry.id for entry in entries if isinstance(entry, Compacted | Pruned | Lifted))
+
+
+def holds(draft: Draft, fold: Fold) -> bool:
+    """Whether a draft can still be committed: its cut is on the path, and no boundary came since."""
+    return boundaries_of(fold.entries()) == draft.boundaries and _cut(draft, fold) is not None
+
+
+def rebased(draft: Draft, fold: Fold, ask: Ask, counter: Counter) -> Compacted | Pruned | Nothing:
+    """Return the boundary of a draft for the path as it is now, without an id.
+
+    Nothing where it no longer holds (`void`), where it would gain too little (`no_gain`) or leave too much
+    (`too_large`), or where an open tool loop has thinking that is bound to what stands before it.
+    """
+    cut = _cut(draft, fold)
+    if cut is None or boundaries_of(fold.entries()) != draft.boundaries:
+        return VOID
+    size = ask.apart_tokens + fold.tokens
+    if ask.automatic and size <= ask.usable and _bound(fold):
+        return Nothing(
+            "signed_thinking", "inside a tool loop whose thinking is bound to what stands before it"
+        )
+    ask = msgspec.structs.replace(ask, live=fitted(ask.live, ask.usable, counter))
+    boundary = _anew(draft.boundary, fold, ask, counter, cut)
+    after = Fold([*fold.entries(), boundary], counter=counter)
+    total = ask.apart_tokens + after.tokens
+    if size - total < (least := least_gain(ask)):
+        return no_gain(size - total, least)
+    said_since = draft.newest != (fold.kept[-1].id if fold.kept else None)
+    if said_since and ask.reason not in GIVEN and total > _most(boundary, ask):
+        return Nothing("too_large", f"{total:,} tokens would be left")
+    receipt = _receipt(draft.boundary.receipt, boundary, ask, before=fold, after=after)
+    return msgspec.structs.replace(boundary, receipt=receipt)
+
+
+def _cut(draft: Draft, fold: Fold) -> int | None:
+    """Return the index of the first message that the draft keeps; None where it cannot be cut there any more."""
+    boundary = draft.boundary
+    if isinstance(boundary, Pruned):
+        here = {entry.id for entry in (*fold.leading, *fold.kept)}
+        return 0 if here.issuperset(edit.entry for edit in boundary.edits) else None
+    at = boundary.first_kept or draft.newest
+    if at is None:
+        return 0
+    index = next((i for i, entry in enumerate(fold.kept) if entry.id == at), None)
+    if index is None:
+        return None
+    if boundary.first_kept is None:
+        index += 1
+    return index if index in (0, *legal_cuts(fold.kept, fold.pairing)) else None
+
+
+def _bound(fold: Fold) -> bool:
+    return any(signed(entry.message) for entry in fold.kept[open_loop(fold.kept) :])
+
+
+def _most(boundary: Compacted | Pruned, ask: Ask) -> int:
+    """Return the tokens that a boundary may leave; a prune alone is enough only below the soft trigger."""
+    limits = thresholds(ask.policy, ask.window)
+    if isinstance(boundary, Compacted) or not ask.automatic:
+        return ask.usable
+    return (limits.soft or limits.hard or ask.usable) - 1
+
+
+def _anew(
+    boundary: Compacted | Pruned, fold: Fold, ask: Ask, counter: Counter, cut: int
+) -> Compacted | Pruned:
+    known: Edits = {}
+    add(known, boundary.edits)
+    if isinstance(boundary, Pruned):
+        add(known, [edit for found in fold.edits.values() for edit in found])
+        edited = {edit.entry for edit in boundary.edits}
+        start = next((i for i, entry in enumerate(fold.kept) if entry.id in edited), len(fold.kept))
+        new = stripped(fold.kept, start, counter, edited_parts(known) | edited_parts(fold.repairs))
+        return msgspec.structs.replace(boundary, edits=(*boundary.edits, *new))
+    kept = fold.kept[cut:]
+    edits = (*boundary.edits, *stripped(kept, 0, counter, edited_parts(known)))
+    by_id = {entry.id: entry for entry in (*fold.leading, *fold.quoted, *fold.kept)}
+    quoted = [by_id[entry] for entry in boundary.quoted if entry in by_id]
+    point = checkpoint_of(
+        boundary.checkpoint.summary,
+        fold,
+        ask,
+        counter,
+        quoted=quoted,
+        kept=kept,
+        edited={edit.entry for edit in edits},
+    )
+    first = kept[0].id if kept else None
+    return msgspec.structs.replace(boundary, checkpoint=point, first_kept=first, edits=edits)
+
+
+def checkpoint_of(
+    summary: str,
+    fold: Fold,
+    ask: Ask,
+    counter: Counter,
+    *,
+    quoted: Sequence[Said],
+    kept: Sequence[Said],
+    edited: set[str],
+) -> Checkpoint:
+    """Return the checkpoint of a fold before what is kept; pins are quoted of which the view does not show the words."""
+    follows = kept[0].message.role if kept else None
+    behind = ask.policy.summary_position == "before" and bool(quoted)
+    return make_checkpoint(
+        summary,
+        ask.policy,
+        counter,
+        pins=tuple(fold.pins.values()),
+        shown={entry.id for entry in (*fold.leading, *quoted, *kept)} - edited,
+        quoted=len(quoted),
+        ack=bool(ask.policy.ack) and (behind or follows != "assistant"),
+        number=ask.number,
+        live=ask.live,
+        standing=ask.standing,
+        told=any(entry.message.role == "assistant" or entry.message.is_prompt for entry in kept),
+    )
+
+
+def _receipt(old: Receipt, boundary: Compacted | Pruned, ask: Ask, *, before: Fold, after: Fold) -> Receipt:
+    """Return the receipt with the figures of today, and what the draft's says of what was folded and what it cost."""
+    new = made_receipt(
+        ask,
+        before=before.view(),
+        after=after.view(),
+        folded=(),
+        edits=boundary.edits,
+        sizes=(ask.apart_tokens + before.tokens, ask.apart_tokens + after.tokens),
+    )
+    return msgspec.structs.replace(
+        old,
+        reason=new.reason,
+        created_at=new.created_at,
+        first_kept=boundary.first_kept if isinstance(boundary, Compacted) else None,
+        tokens_before=new.tokens_before,
+        tokens_after=new.tokens_after,
+        messages_before=new.messages_before,
+        messages_after=new.messages_after,
+        dropped={**old.dropped, **new.dropped},
+        by_category=new.by_category,
+    )

@@ -1,0 +1,385 @@
+"""Every compaction of a live session: asked for, at a trigger, behind an overflow; drafted or waited for.
+
+There is one way: what is to be folded is taken from the path, a boundary is made of it while the session may go
+on, and it is put onto the path as it is then, in one append. Nothing is made twice at a time. The session's lock
+is held to look and to commit, never while a summary is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import msgspec
+
+from foldline.core.decide.ask import Ask, Nothing, Reason
+from foldline.core.decide.triggers import Compact, Refuse
+from foldline.core.decide.triggers import Draft as Drafting
+from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Receipt
+from foldline.core.measure.overflow import Overflow
+from foldline.core.measure.tokens import Counter
+from foldline.core.measure.window import Window
+from foldline.core.plan import Outcome, Steps, plan
+from foldline.core.rebase import VOID, Draft, boundaries_of, drafted, rebased
+from foldline.core.view import Fold
+from foldline.errors import CompactionFailed, FloorExceeded, FoldlineError
+from foldline.executor import execute
+from foldline.live import spans, strikes
+from foldline.live.calibrate import Calibrator
+from foldline.live.drafts import Drafts
+from foldline.live.events import (
+    CompactionDone,
+    CompactionStarted,
+    DraftFailed,
+    DraftReady,
+    DraftStarted,
+    Event,
+    Events,
+    ModelChanged,
+    NothingDone,
+    PruneDone,
+    Warned,
+    WindowLearnt,
+)
+from foldline.live.setup import Setup
+from foldline.live.triggers import Triggers, ask_of
+from foldline.live.windows import note_of, window_note, with_learnt, with_model, with_window
+from foldline.providers.learned import learn
+from foldline.summarizers.base import Summarizer
+from foldline.tracing import Span
+from foldline.writer import RETRIES, Writer
+
+log = logging.getLogger("foldline")
+
+Asking = Callable[[Ask, Fold], Awaitable[Ask]]
+
+REPEATED = (
+    3  # from this compaction on each one is worth a warning: what is folded thrice is told at third hand
+)
+
+
+class Compactor:
+    """The compactions of one session."""
+
+    def __init__(self, writer: Writer, setup: Setup, events: Events, summarizer: Summarizer) -> None:
+        self.summarizer = summarizer
+        self.calibrator = Calibrator(setup.model)
+        self.triggers = Triggers(setup, self.calibrator)
+        self.drafts = Drafts()
+        self.asking: Asking = _as_it_is  # adds what a session knows beside its messages
+        self.lock = asyncio.Lock()  # the session's: held to read and to write its log
+        self._one = asyncio.Lock()  # held while a compaction is made that somebody waits for
+        self._log = writer
+        self._events = events
+
+    @property
+    def setup(self) -> Setup:
+        """How the session is kept."""
+        return self.triggers.setup
+
+    @property
+    def fold(self) -> Fold:
+        """The fold of the path as it is."""
+        return self._log.fold
+
+    @property
+    def apart(self) -> int:
+        """The tokens of the system prompt and the tools that are given apart."""
+        return self.setup.apart.system + self.setup.apart.tools
+
+    @property
+    def view_tokens(self) -> int:
+        """The size of the view by Foldline's own count, system prompt and tools included."""
+        return self.apart + self._log.fold.tokens
+
+    def tell(self, event: Event) -> None:
+        """Tell those who watch the session."""
+        self._events.emit(event)
+
+    def begin(self) -> None:
+        """Take from the loaded log what it knows of the model, and say what is only assumed."""
+        setup = self.setup
+        for text in setup.warnings:
+            log.warning("session %s: %s", self._log.session, text)
+            self._events.emit(Warned(kind="unknown_window", text=text))
+        self.triggers.use(with_learnt(setup, self._log.fold.entries()))
+        self.calibrator.load(self._log.fold, self.apart)
+
+    async def use_model(self, model: str | None, window: int | Window | None) -> None:
+        """Go on with another model; the lock is held."""
+        await self.drafts.stop()
+        self.triggers.use(with_learnt(with_model(self.setup, model, window), self._log.fold.entries()))
+        self.calibrator = self.triggers.calibrator = Calibrator(model)
+        self.triggers.happened("before_smaller_window")
+        await self._log.write(Noted("", None, "model", {"model": model or ""}, at=time.time()))
+        self.calibrator.load(self._log.fold, self.apart)
+        self._events.emit(ModelChanged(model=model, context=self.setup.window.context))
+
+    def ask(
+        self,
+        reason: Reason,
+        instructions: str | None = None,
+        target: int | None = None,
+        *,
+        share: float = 1.0,
+    ) -> Ask:
+        """Return what is asked of a compaction of the view as it is."""
+        if reason in ("threshold", "model_switch"):
+            share = min(share, 1 / self.calibrator.ratio)
+        return ask_of(self.setup, self._log.fold, reason, instructions, target, share=share)
+
+    # ---- at the policy's moments; the lock is held
+
+    async def look(self) -> Callable[[], Awaitable[object]] | None:
+        """Look at the triggers: begin a draft, commit one, or return what has to be waited for without the lock.
+
+        Raises FloorExceeded where nothing can help.
+        """
+        fold, triggers = self._log.fold, self.triggers
+        due = triggers.due(fold, drafting=self.drafts.there(fold))
+        if isinstance(due, Refuse):
+            raise FloorExceeded(due.floor, due.usable, due.breakdown)
+        if not isinstance(due, Compact):
+            triggers.looked()
+            if isinstance(due, Drafting) and triggers.worth_a_try(fold, due.usable):
+                self._draft(due)
+            return None
+        reason: Reason = due.reason  # pyright: ignore[reportAssignmentType] - one of three, all of them reasons
+        if not triggers.worth_a_try(fold, due.usable) and reason != "overflow":
+            triggers.looked()
+            return None
+        if self.drafts.ready is not None:
+            done = await self._commit_draft(self.drafts.ready, self.ask(reason))
+            if not isinstance(done, Nothing) or done.why == "signed_thinking":
+                triggers.looked()
+                return None
+        if self.drafts.running:
+            # it is looked at again at the next call; what fits needs no waiting
+            fits = reason == "threshold" and due.size <= due.usable
+            return None if fits else self.drafts.finished
+        triggers.looked()
+        return partial(self._by_itself, reason, boundaries_of(fold.entries()), fits=due.size <= due.usable)
+
+    async def _by_itself(self, reason: Reason, seen: tuple[str, ...], *, fits: bool) -> None:
+        """Compact because of a trigger; where that fails, the session goes on as long as its view fits."""
+        try:
+            await self.compact(reason, seen=seen)
+        except FoldlineError as error:
+            if not fits:
+                raise
+            text = f"a compaction failed, the session goes on with its whole view: {error}"
+            self._events.emit(Warned(kind="failed", text=text))
+
+    # ---- overflow
+
+    async def learn_window(self, found: Overflow, sent: int) -> None:
+        """Take over what an overflow teaches of the window and of the model's own count; the lock is held."""
+        setup = self.setup
+        if found.asked:
+            self.calibrator.refused(sent, found.asked)
+        window = learn(setup.window, found, known=setup.known, sent=sent)
+        if window is None or (setup.known and window.context > setup.window.context):
+            return  # a smaller window than the model's was asked for
+        self.triggers.use(with_window(setup, window))
+        await self._log.write(msgspec.structs.replace(note_of(self.setup), at=time.time()))
+        before = setup.window.context
+        self._events.emit(WindowLearnt(model=setup.model or "", context=window.context, before=before))
+
+    async def overflow(self, share: float) -> Receipt | Nothing:
+        """Compact behind an overflow: with the draft, where there is one, else a compaction that is waited for."""
+        await self.drafts.finished()
+        async with self.lock:
+            await self._log.ready()
+            if self.drafts.ready is not None:
+                done = await self._commit_draft(self.drafts.ready, self.ask("overflow", share=share))
+                if not isinstance(done, Nothing):
+                    return done
+        return await self.compact("overflow", share=share)
+
+    # ---- drafts
+
+    def _draft(self, due: Drafting) -> None:
+        fold, ask = self._log.fold, self.ask("threshold")
+        self._events.emit(DraftStarted(size=due.size, threshold=due.threshold))
+        self.drafts.start(self._drafting(fold.entries(), fold, ask))
+
+    async def _drafting(self, entries: list[Entry], fold: Fold, ask: Ask) -> Draft | None:
+        """Make a draft; what goes wrong is told and noted, never raised."""
+        newest, boundaries = fold.kept[-1].id if fold.kept else None, boundaries_of(entries)
+        size = ask.apart_tokens + fold.tokens
+        try:
+            with spans.compaction(self._log.session, ask.reason, size, name=spans.DRAFT) as opened:
+                outcome = await self._make(entries, await self.asking(ask, fold), size, opened)
+        except Exception as error:
+            why = "floor" if isinstance(error, FloorExceeded) else "error"
+            log.warning("session %s: a draft failed: %s", self._log.session, error)
+            await self._draft_failed(ask, why, str(error))
+            return None
+        if isinstance(outcome, Nothing):
+            await self._draft_failed(ask, outcome.why, outcome.detail)
+            return None
+        self._events.emit(DraftReady(receipt=outcome.receipt))
+        return Draft(outcome, boundaries, newest)
+
+    async def _draft_failed(self, ask: Ask, why: str, detail: str) -> None:
+        self._events.emit(DraftFailed(why=why, detail=detail))
+        async with self.lock:
+            await self._log.ready()
+            self.triggers.tried(self._log.fold, in_vain=True)
+            await self._strike(ask.reason, why)
+
+    async def _commit_draft(self, draft: Draft, ask: Ask) -> Receipt | Nothing:
+        size = ask.apart_tokens + self._log.fold.tokens
+        with spans.compaction(self._log.session, ask.reason, size) as opened:
+            done = await self._commit(draft, ask, opened, waited=False)
+        if not (isinstance(done, Nothing) and done.why == "signed_thinking"):
+            self.drafts.ready = None
+        return done
+
+    # ---- compactions that somebody waits for; the lock is not held
+
+    async def compact(
+        self,
+        reason: Reason,
+        instructions: str | None = None,
+        target: int | None = None,
+        *,
+        share: float = 1.0,
+        seen: tuple[str, ...] | None = None,
+    ) -> Receipt | Nothing:
+        """Compact now; returns the receipt, or why there was nothing to do.
+
+        `share` is the part of the window that the view may take; with `seen`, the boundaries of the path when it
+        was found to be necessary, it is left out where another one came first. Raises FloorExceeded, or
+        CompactionFailed for what went wrong in it; the session is as it was.
+        """
+        async with self._one:
+            async with self.lock:
+                await self._log.ready()
+                fold = self._log.fold
+                entries = fold.entries()
+                if seen is not None and seen != boundaries_of(entries):
+                    return Nothing("nothing_new", "another boundary came first")
+                ask = await self.asking(self.ask(reason, instructions, target, share=share), fold)
+                size = ask.apart_tokens + fold.tokens
+                base = drafted(fold, Pruned("", None, Receipt(reason)))
+            await self.drafts.stop()
+            self._events.emit(CompactionStarted(reason=reason, size=size))
+            with spans.compaction(self._log.session, reason, size) as opened:
+                try:
+                    outcome = await self._make(entries, ask, size, opened)
+                except Exception as error:
+                    raise await self._failure(reason, error) from error
+                async with self.lock:
+                    await self._log.ready()
+                    if isinstance(outcome, Nothing):
+                        return await self._idle(ask, outcome)
+                    draft = msgspec.structs.replace(base, boundary=outcome)
+                    return await self._commit(draft, ask, opened, waited=True)
+
+    async def preview(self, instructions: str | None = None, target: int | None = None) -> Outcome:
+        """Return what `compact` would append, and append nothing."""
+        async with self.lock:
+            await self._log.ready()
+            entries = self._log.fold.entries()
+            asked = self.ask("manual" if target is None else "target", instructions, target)
+            ask = await self.asking(asked, self._log.fold)
+        return await execute(planned(entries, ask, self.setup.counter), self.summarizer, aside=True)
+
+    async def _make(self, entries: list[Entry], ask: Ask, size: int, opened: Span) -> Outcome:
+        """Make a boundary of these entries, beside whatever the session does meanwhile."""
+        started, counter = time.perf_counter(), self.setup.counter
+        watched = spans.Watched(self.summarizer, opened, size, counter)
+        outcome = await execute(planned(entries, ask, counter), watched, aside=True)
+        if isinstance(outcome, Nothing):
+            return outcome
+        spent = round((time.perf_counter() - started) * 1000, 3)
+        receipt = msgspec.structs.replace(outcome.receipt, duration_ms=spent)
+        return msgspec.structs.replace(outcome, receipt=receipt)
+
+    async def _failure(self, reason: str, error: Exception) -> FoldlineError:
+        """Note that a compaction failed; return what is to be raised."""
+        floor = isinstance(error, FloorExceeded)
+        async with self.lock:
+            await self._log.ready()
+            await self._strike(reason, "floor" if floor else "error")
+        if floor or isinstance(error, FoldlineError):
+            return error
+        return CompactionFailed(f"the compaction failed, the session is as it was: {error!r}")
+
+    # ---- the end of every compaction; the lock is held
+
+    async def _commit(self, draft: Draft, ask: Ask, opened: Span, *, waited: bool) -> Receipt | Nothing:
+        """Put a draft onto the path as it is now, and append it."""
+        for _ in range(RETRIES):
+            fold = self._log.fold
+            now = await self.asking(msgspec.structs.replace(ask, number=_number(fold)), fold)
+            boundary = rebased(draft, fold, now, self.setup.counter)
+            if isinstance(boundary, Nothing):
+                break
+            boundary = msgspec.structs.replace(boundary, at=time.time())
+            entry = await self._log.commit(boundary, self._notes())
+            if entry is not None:
+                self._told(entry, boundary, opened, waited=waited)
+                return boundary.receipt
+        else:
+            boundary = VOID
+        if boundary is VOID:
+            boundary = Nothing("nothing_new", "another boundary came first")
+        return await self._idle(ask, boundary) if waited else boundary
+
+    async def _idle(self, ask: Ask, outcome: Nothing) -> Nothing:
+        """Say that no boundary was made; a trigger is not heeded again before the view has grown."""
+        self._events.emit(NothingDone(reason=ask.reason, why=outcome.why, detail=outcome.detail))
+        if ask.automatic:
+            self.triggers.tried(self._log.fold, in_vain=True)
+        if ask.automatic or ask.reason == "overflow":
+            await self._strike(ask.reason, outcome.why)
+        return outcome
+
+    def _told(self, entry: str, boundary: Compacted | Pruned, opened: Span, *, waited: bool) -> None:
+        self.triggers.tried(self._log.fold, in_vain=False)
+        spans.committed(opened, boundary, drafted=not waited)
+        if isinstance(boundary, Pruned):
+            self._events.emit(PruneDone(entry=entry, receipt=boundary.receipt, drafted=not waited))
+            return
+        self._events.emit(CompactionDone(entry=entry, receipt=boundary.receipt, drafted=not waited))
+        count = boundary.checkpoint.number
+        if count >= REPEATED:
+            text = (
+                f"this session was compacted {count} times: what is told again and again loses detail. "
+                "A new session, begun by a hand-off, starts fresh; recall finds what was folded."
+            )
+            self._events.emit(Warned(kind="repeated_compactions", text=text, count=count))
+
+    def _notes(self) -> list[Noted]:
+        """Return what has to stay within reach behind a boundary."""
+        return [*self.calibrator.note(), *window_note(self._log.fold.entries(), self.setup)]
+
+    async def _strike(self, reason: str, why: str) -> None:
+        """Note a failure; a store that cannot is logged: the compaction has failed already."""
+        if not strikes.fails(why):
+            return
+        try:
+            happened = await strikes.strike(self._log, reason, why, error=why == "error")
+        except FoldlineError as error:
+            log.warning("session %s: a strike could not be noted: %s", self._log.session, error)
+            return
+        for event in happened:
+            self._events.emit(event)
+
+
+def planned(entries: list[Entry], ask: Ask, counter: Counter) -> Steps:
+    """Plan a compaction of a fold of its own, so that nothing it reads changes meanwhile."""
+    return (yield from plan(Fold(entries, counter=counter), ask, counter))
+
+
+def _number(fold: Fold) -> int:
+    return fold.boundary.checkpoint.number + 1 if fold.boundary is not None else 1
+
+
+async def _as_it_is(ask: Ask, _fold: Fold) -> Ask:
+    return ask

@@ -1,0 +1,80 @@
+"""A request that did not fit: what the provider said of it, and what was tried already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from foldline.core.checkpoint.redact import redact
+from foldline.core.decide.triggers import fitting_output
+from foldline.core.log.entries import Compacted, Entry, Pruned, Said
+from foldline.core.log.messages import Message
+from foldline.core.measure.overflow import Overflow, fits_with, overflow, silent
+from foldline.dialects import get
+from foldline.dialects.whose import reply_dialect
+from foldline.errors import InputError, ProviderError
+from foldline.live.setup import Setup
+from foldline.providers.base import Reply
+from foldline.providers.failures import from_sdk
+
+NEXT_TRY = 0.7  # of a view that fits by our count and did not: what is tried where the provider names no size
+
+
+def overflow_in(seen: Any, setup: Setup) -> Overflow | None:
+    """Return the overflow that an error or a reply tells of; None where it is something else.
+
+    `seen` is a ProviderError, what an official SDK raised, any other exception with the provider's words, a
+    `Reply` of ours, or an SDK reply: an overflow can come as an ordinary one.
+    """
+    if isinstance(seen, ProviderError):
+        return (seen.overflow or Overflow()) if seen.kind == "overflow" else None
+    if isinstance(seen, Exception):
+        failure = from_sdk(seen, setup.model or "", redact)
+        if failure is not None:
+            return (failure.overflow or Overflow()) if failure.kind == "overflow" else None
+        return overflow(str(seen), getattr(seen, "status_code", None))
+    if isinstance(seen, Reply):
+        return seen.overflow or silent(seen.usage, seen.stop, setup.window)
+    message = _message(seen)
+    return silent(message.usage, message.stop, setup.window)
+
+
+def _message(reply: Any) -> Message:
+    if isinstance(reply, Message):
+        return reply
+    name = reply_dialect(reply)
+    if name is None:
+        raise InputError("give what the provider raised, or the reply that it sent")
+    return get(name).decode_reply(reply)
+
+
+def smaller_output(found: Overflow, setup: Setup, size: int, max_tokens: int | None) -> int | None:
+    """Return a smaller `max_tokens` with which the same messages fit, or None where that was not the cause.
+
+    `size` is the request's in tokens by our count, used where the provider names none.
+    """
+    wanted = max_tokens or found.max_tokens
+    if found.asked is not None:
+        return fits_with(found.limit or setup.window.context, found.asked, wanted)
+    return fitting_output(size, setup.window, wanted) if wanted else None
+
+
+def mended_already(path: Sequence[Entry]) -> bool:
+    """Whether an overflow was folded away since the newest user message, and no reply has come since."""
+    for entry in reversed(path):
+        if isinstance(entry, Compacted | Pruned) and entry.receipt.reason == "overflow":
+            return True
+        if isinstance(entry, Said) and (entry.message.role == "assistant" or entry.message.is_prompt):
+            return False
+    return False
+
+
+def share_left(found: Overflow, size: int, usable: int) -> float:
+    """Return the part of the window, in our tokens, that is as much as the provider takes.
+
+    By its own count of the request where it gives one; else a view that fits by our count, and did not, is taken
+    to be allowed 70% of itself.
+    """
+    if found.asked:
+        return min(1.0, size / found.asked)
+    return min(1.0, NEXT_TRY * size / usable) if usable else 1.0

@@ -1,0 +1,93 @@
+"""The span `compaction`: why, where it cut, how many messages were folded, and the tokens before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
+from foldline.core.log.entries import Compacted, Pruned
+from foldline.core.measure.tokens import Counter
+from foldline.summarizers.base import Summarizer
+from foldline.tracing import Span, span
+
+COMPACTION = "compaction"
+DRAFT = "compaction_draft"  # the summary made in the background; its commit is a `compaction`
+RUNNING = "running compaction"
+COMPLETE = "compaction complete"
+COMMITTED = "session compacted"
+
+
+@contextmanager
+def compaction(session: str, reason: str, tokens_before: int, *, name: str = COMPACTION) -> Generator[Span]:
+    """Open the span of one compaction."""
+    values = {
+        "foldline.session": session,
+        "foldline.reason": reason,
+        "foldline.tokens_before": tokens_before,
+    }
+    with span(name, values) as opened:
+        yield opened
+
+
+def committed(opened: Span, boundary: Compacted | Pruned, *, drafted: bool) -> None:
+    """Say in the span what was committed."""
+    receipt = boundary.receipt
+    cut = boundary.first_kept if isinstance(boundary, Compacted) else None
+    folded = receipt.dropped.get("messages")
+    opened.put(
+        {
+            "foldline.kind": "compacted" if isinstance(boundary, Compacted) else "pruned",
+            "foldline.cut": cut,
+            "foldline.messages_folded": folded if isinstance(folded, int) else 0,
+            "foldline.tokens_after": receipt.tokens_after,
+            "foldline.summarizer": receipt.summarizer or None,
+            "foldline.drafted": drafted,
+        }
+    )
+    opened.event(
+        COMMITTED,
+        {
+            "tokens_before": receipt.tokens_before,
+            "tokens_after": receipt.tokens_after,
+            "first_kept": cut,
+        },
+    )
+
+
+class Watched:
+    """A summariser whose requests and replies are events of a span."""
+
+    def __init__(self, summarizer: Summarizer, opened: Span, tokens_before: int, counter: Counter) -> None:
+        self._summarizer = summarizer
+        self._span = opened
+        self._tokens_before = tokens_before
+        self._counter = counter
+
+    @property
+    def name(self) -> str:
+        """The name of the summariser that is asked."""
+        return self._summarizer.name
+
+    async def summarize(self, request: SummaryRequest) -> SummaryReply:
+        """Ask the summariser, and say how large question and answer are."""
+        self._span.event(
+            RUNNING,
+            {
+                "messages_to_summarize": len(request.folded),
+                "cut_index": len(request.folded),
+                "tokens_before": self._tokens_before,
+                "has_previous": request.previous is not None,
+                "kind": request.kind,
+            },
+        )
+        reply = await self._summarizer.summarize(request)
+        self._span.event(
+            COMPLETE,
+            {
+                "summary_len": len(reply.text),
+                "summary_tokens": self._counter.count(reply.text),
+                "summarizer": reply.summarizer,
+            },
+        )
+        return reply

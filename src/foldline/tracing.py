@@ -1,0 +1,104 @@
+"""Spans for OpenTelemetry, where opentelemetry-api is installed (extra `otel`); else nothing happens.
+
+The names of the gen_ai conventions stand here as constants of our own: the conventions still change.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, Final
+
+LIBRARY: Final = "foldline"
+
+# https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/ (as of 2026)
+OPERATION: Final = "gen_ai.operation.name"
+PROVIDER: Final = "gen_ai.provider.name"
+REQUEST_MODEL: Final = "gen_ai.request.model"
+REQUEST_MAX_TOKENS: Final = "gen_ai.request.max_tokens"
+RESPONSE_MODEL: Final = "gen_ai.response.model"
+FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
+INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"  # cached ones included
+CACHE_READ_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
+CACHE_WRITE_TOKENS: Final = "gen_ai.usage.cache_creation.input_tokens"
+OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+ERROR_TYPE: Final = "error.type"
+MESSAGE_COUNT: Final = "foldline.message_count"  # native messages of the request
+
+Value = str | bool | int | float | list[str]
+
+
+class Span:
+    """One span; without OpenTelemetry it holds nothing and does nothing."""
+
+    def __init__(self, span: Any = None) -> None:
+        self._span = span
+
+    def put(self, values: Mapping[str, Value | None]) -> None:
+        """Set attributes; those of None are left out."""
+        if self._span is not None:
+            self._span.set_attributes(_present(values))
+
+    def event(self, name: str, values: Mapping[str, Value | None]) -> None:
+        """Add an event with its attributes; those of None are left out."""
+        if self._span is not None:
+            self._span.add_event(name, _present(values))
+
+    def failed(self, kind: str, text: str = "") -> None:
+        """Mark the span as failed; `kind` is a word, never a message that could hold a secret."""
+        if self._span is not None:
+            trace = _trace()
+            self._span.set_attributes({ERROR_TYPE: kind})
+            self._span.set_status(trace.Status(trace.StatusCode.ERROR, text or kind))
+
+    def end(self) -> None:
+        """End the span."""
+        if self._span is not None:
+            self._span.end()
+
+
+@contextmanager
+def span(name: str, values: Mapping[str, Value | None] | None = None) -> Generator[Span]:
+    """Open a span that is the parent of those opened inside; an exception marks it as failed, by its class."""
+    trace = _trace()
+    if trace is None:
+        yield Span()
+        return
+    tracer = trace.get_tracer(LIBRARY)
+    with tracer.start_as_current_span(
+        name, attributes=_present(values or {}), record_exception=False, set_status_on_exception=False
+    ) as opened:
+        made = Span(opened)
+        try:
+            yield made
+        except BaseException as error:
+            made.failed(type(error).__name__)
+            raise
+
+
+def started(name: str, kind: str = "client", values: Mapping[str, Value | None] | None = None) -> Span:
+    """Start a span that is nobody's parent, to be ended by hand: for a stream, whose reader may be anywhere."""
+    trace = _trace()
+    if trace is None:
+        return Span()
+    tracer = trace.get_tracer(LIBRARY)
+    kinds = trace.SpanKind
+    found = kinds.CLIENT if kind == "client" else kinds.INTERNAL
+    return Span(tracer.start_span(name, kind=found, attributes=_present(values or {})))
+
+
+@cache
+def _trace() -> Any:
+    if importlib.util.find_spec("opentelemetry") is None:
+        return None
+    try:
+        return importlib.import_module("opentelemetry.trace")
+    except ImportError:
+        return None
+
+
+def _present(values: Mapping[str, Value | None]) -> dict[str, Value]:
+    return {name: value for name, value in values.items() if value is not None}
