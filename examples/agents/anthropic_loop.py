@@ -27,7 +27,11 @@ async def answer(client, session, question):
     """Answer a question, calling tools as long as the model asks for them."""
     await session.append({"role": "user", "content": question})
     while True:
-        reply = await client.messages.create(**FIELDS, messages=await session.context())
+        try:
+            reply = await client.messages.create(**FIELDS, messages=await session.context())
+        except anthropic.BadRequestError as error:
+            await session.overflowed(error)  # folds if the messages did not fit, else raises the error again
+            continue
         await session.append(reply)
         if reply.stop_reason != "tool_use":
             return "".join(block.text for block in reply.content if block.type == "text")

@@ -30,7 +30,11 @@ async def answer(client, session, question):
     await session.append({"role": "user", "content": question})
     while True:
         messages = [SYSTEM, *await session.context()]
-        reply = await client.chat.completions.create(model=MODEL, messages=messages, tools=TOOLS)
+        try:
+            reply = await client.chat.completions.create(model=MODEL, messages=messages, tools=TOOLS)
+        except openai.BadRequestError as error:
+            await session.overflowed(error)  # folds if the messages did not fit, else raises the error again
+            continue
         await session.append(reply)
         said = reply.choices[0].message
         if not said.tool_calls:

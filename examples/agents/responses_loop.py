@@ -33,7 +33,11 @@ async def answer(client, session, question):
     """Answer a question, calling tools as long as the model asks for them."""
     await session.append({"role": "user", "content": question})
     while True:
-        reply = await client.responses.create(**FIELDS, input=await session.context())
+        try:
+            reply = await client.responses.create(**FIELDS, input=await session.context())
+        except openai.BadRequestError as error:
+            await session.overflowed(error)  # folds if the items did not fit, else raises the error again
+            continue
         await session.append(reply)
         calls = [item for item in reply.output if item.type == "function_call"]
         if not calls:

@@ -94,6 +94,21 @@ async def test_the_example_goes_on_and_loses_nothing(name, folder, monkeypatch, 
 
 
 @pytest.mark.parametrize("name", LOOPS)
+async def test_a_window_smaller_than_thought_is_met_by_folding(name, folder, monkeypatch, capsys):
+    model = Scripted(reader, window=WINDOW)
+    async with serve(model) as url:
+        point_to(monkeypatch, url)
+        await load(AGENTS / f"{name}.py").main([question(turn) for turn in range(TURNS)], window=3 * WINDOW)
+
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == TURNS
+    assert sum(line != REPORT for line in said) <= 3  # what came before an overflow had too little room
+    assert 1 <= sum(asked.refused is not None for asked in model.requests) <= 3  # the window is learnt
+    async with foldline.open("sqlite:///agent.db", "files", window=WINDOW) as session:
+        assert len(await session.history()) >= 4 * TURNS
+
+
+@pytest.mark.parametrize("name", LOOPS)
 def test_the_example_is_a_program_and_goes_on_where_it_was_left(name, folder, monkeypatch):
     model = Scripted(reader)
     with serve_in_thread(model) as url:
@@ -131,7 +146,7 @@ def test_the_example_is_at_most_ten_lines_longer_than_without_us(name):
     changed = [line for line in difflib.ndiff(plain, ours) if line.startswith("+ ")]
 
     assert len(ours) - len(plain) <= 10
-    assert len(changed) <= 14, "lines that are new or differ"
+    assert len(changed) <= 16, "lines that are new or differ"
 
 
 def test_the_readme_shows_the_examples_as_they_are():
