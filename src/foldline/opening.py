@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from foldline.core.decide.policy import Policy
-from foldline.core.decide.presets import resolve
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Window
+from foldline.live.windows import with_model
 from foldline.policies import policy as find_policy
 from foldline.session import Session, Setup
 from foldline.stateless import apart, window_for
@@ -27,23 +27,26 @@ def open_session(
     tools: Any = None,
     counter: Counter = OFFLINE,
     summarizer: Summarizer | None = None,
+    subagent: bool = False,
 ) -> Session:
     """Open a session of a store, to be used with `async with`; it begins to exist at its first append.
 
     `url` is a store URL (default: ~/.foldline/foldline.db); `model` gives the window and prices, without any
     network; `window` overrides its context, in tokens. `dialect` fixes what `context` returns (default: the
-    newest message's). `system` and `tools` are what you send beside the messages: they count.
+    newest message's). `system` and `tools` are what you send beside the messages: they count. A
+    `subagent` is not compacted at thresholds, only behind an overflow.
     """
-    limits = window_for(model, window)
     rules = policy if isinstance(policy, Policy) else find_policy(policy)
     setup = Setup(
-        policy=resolve(rules, model, limits),
-        window=limits,
-        model=model,
+        policy=rules,
+        window=window_for(model, window),
         dialect=dialect,
         system=system,
         tools=tools,
         apart=apart(system, tools, counter),
         counter=counter,
+        subagent=subagent,
+        rules=rules,
     )
-    return Session(open_store(url), session, setup, summarizer=summarizer, owns_store=True)
+    fitted = with_model(setup, model, window)
+    return Session(open_store(url), session, fitted, summarizer=summarizer, owns_store=True)

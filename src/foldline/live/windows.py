@@ -44,10 +44,10 @@ def with_window(setup: Setup, window: Window, *, known: bool = True) -> Setup:
 def with_model(setup: Setup, model: str | None, window: int | Window | None) -> Setup:
     """Return how a session is kept with another model; `window` in tokens overrides what the catalogue says."""
     changed = msgspec.structs.replace(setup, model=model)
-    known = limits(model)
-    context = window_for(model, window)
-    warnings = (known.warning,) if known.warning and window is None else ()
-    done = with_window(changed, context, known=known.model.known or window is not None)
+    found = limits(model) if model and window is None else None
+    known = found.model.known if found else window is not None
+    done = with_window(changed, window_for(model, window), known=known)
+    warnings = (found.warning,) if found and found.warning else ()
     return msgspec.structs.replace(done, warnings=warnings)
 
 

@@ -18,6 +18,7 @@ from foldline.core.log.messages import Message, Text, Thinking
 from foldline.core.measure.overflow import overflow, silent
 from foldline.dialects import get as dialect_of
 from foldline.errors import InputError, ProviderError
+from foldline.providers import spans
 from foldline.providers.base import PATIENCE, Call, Delta, Reply, Stop
 from foldline.providers.failures import Scrub, from_body, from_sdk, scrub_with
 from foldline.providers.options import Body, Option, Options
@@ -111,16 +112,18 @@ class SDKProvider(ABC):
 
     async def complete(self, call: Call) -> Reply:
         """Ask for a whole reply; see `Provider`."""
-        with self._reported():
+        with spans.chat(self.package, self.model, call) as opened, self._reported():
             async with asyncio.timeout(call.timeout or PATIENCE):
-                reply = await self._send(call, stream=False)
-            return self._reply(_plain(reply), call)
+                answer = await self._send(call, stream=False)
+            reply = self._reply(_plain(answer), call)
+            spans.answered(opened, reply)
+            return reply
 
     async def stream(self, call: Call) -> AsyncIterator[Delta | Reply]:
         """Ask for a reply piece by piece, the whole Reply last; see `Provider`."""
         patience = call.timeout or PATIENCE
         assembler = self._assembler()
-        with self._reported():
+        with spans.chat(self.package, self.model, call) as opened, self._reported():
             events = await _within(patience, self._send(call, stream=True))
             try:
                 if not hasattr(events, "__aiter__"):
@@ -136,6 +139,7 @@ class SDKProvider(ABC):
             if body is None:
                 raise self._failed("the stream ended before the reply did", "connection")
             reply = self._reply(body, call)
+            spans.answered(opened, reply)
         yield reply
 
     async def close(self) -> None:

@@ -1,0 +1,53 @@
+"""The span of one call of a model, by the gen_ai conventions; the words that are said stand in none."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from foldline import tracing
+from foldline.errors import ProviderError
+from foldline.providers.base import Call, Reply
+from foldline.tracing import Span
+
+
+@contextmanager
+def chat(package: str, model: str, call: Call) -> Generator[Span]:
+    """Open the span of a call, which is nobody's parent; what is raised marks it as failed, by its kind."""
+    opened = tracing.started(
+        f"chat {model}",
+        values={
+            tracing.OPERATION: "chat",
+            tracing.PROVIDER: package,
+            tracing.REQUEST_MODEL: model,
+            tracing.REQUEST_MAX_TOKENS: call.max_tokens,
+            tracing.MESSAGE_COUNT: len(call.messages),
+        },
+    )
+    try:
+        yield opened
+    except ProviderError as error:
+        opened.failed(error.kind)
+        raise
+    except GeneratorExit:  # a reader of a stream who had enough
+        raise
+    except BaseException as error:
+        opened.failed(type(error).__name__)
+        raise
+    finally:
+        opened.end()
+
+
+def answered(opened: Span, reply: Reply) -> None:
+    """Say in the span what came: the model, why it stopped, and the usage."""
+    usage = reply.usage
+    opened.put(
+        {
+            tracing.RESPONSE_MODEL: reply.model,
+            tracing.FINISH_REASONS: [reply.stop],
+            tracing.INPUT_TOKENS: usage.total - usage.output if usage else None,
+            tracing.CACHE_READ_TOKENS: usage.cache_read if usage else None,
+            tracing.CACHE_WRITE_TOKENS: usage.cache_write if usage else None,
+            tracing.OUTPUT_TOKENS: usage.output if usage else None,
+        }
+    )
