@@ -12,7 +12,7 @@ MODEL = "claude-sonnet-4-6"
 SYSTEM = "You answer questions about the files in this folder."
 PATH = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 TOOLS = [{"name": "read", "description": "Read a file.", "input_schema": PATH}]
-FIELDS = {"model": MODEL, "max_tokens": 4_000, "system": SYSTEM, "tools": TOOLS}
+FIELDS = {"model": MODEL, "system": SYSTEM, "tools": TOOLS}
 
 
 def read(path):
@@ -27,10 +27,11 @@ async def answer(client, session, question):
     """Answer a question, calling tools as long as the model asks for them."""
     await session.append({"role": "user", "content": question})
     while True:
+        request = {"messages": await session.context(), "max_tokens": session.max_tokens or 4_000}
         try:
-            reply = await client.messages.create(**FIELDS, messages=await session.context())
+            reply = await client.messages.create(**FIELDS, **request)
         except anthropic.BadRequestError as error:
-            await session.overflowed(error)  # folds if the messages did not fit, else raises the error again
+            await session.overflowed(error)  # makes room if they did not fit, else raises the error again
             continue
         await session.append(reply)
         if reply.stop_reason != "tool_use":
