@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from foldline.core.checkpoint.checkpoint import Recognised, make_checkpoint, recognise
+from foldline.core.checkpoint.voices import unmarked
 from foldline.core.decide.presets import preset
 from foldline.core.fold.repair import Repaired, repair
 from foldline.core.ledger.collect import collect
@@ -118,7 +119,7 @@ def _own(decoded: Sequence[Message], whole: Message, found: Recognised, counter:
         tokens=message_tokens(message, counter),
     )
     at = max(found.index + int(found.ack), *found.quoted, found.index) + (0 if found.more else 1)
-    ledger: dict[str, Any] = msgspec.to_builtins(parse(found.summary))
+    ledger: dict[str, Any] = msgspec.to_builtins(parse(unmarked(found.summary)))
     return _Boundary(at, point, quoted=found.quoted, ledger=ledger)
 
 
@@ -177,7 +178,7 @@ def _theirs(record: Folded, at: int, keys: dict[str, int], counter: Counter) -> 
         or make_checkpoint(
             record.summary, preset("foldline"), counter, quoted=len(quoted), number=record.number or 1
         ),
-        ledger=msgspec.to_builtins(parse(ours.summary)) if ours is not None else None,
+        ledger=msgspec.to_builtins(parse(unmarked(ours.summary))) if ours is not None else None,
         first_kept=first,
         quoted=quoted,
         receipt=Receipt(reason="imported", tokens_before=record.tokens_before or 0, origin=record.data),

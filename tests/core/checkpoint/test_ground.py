@@ -83,7 +83,7 @@ def test_a_summary_is_mended_from_the_ledger_and_marked_where_nothing_bears_it_o
     assert done.text == snapshot("""\
 ## Goal
 Move the server.
-- Newest request: Now write the changelog
+Newest request: Now write the changelog
 
 ## Constraints & Preferences
 - Never push to main.
@@ -109,6 +109,7 @@ Move the server.
 
 ## Critical Context
 - issue #4121
+- port = `9090` (the new port of the server)
 
 <read-files>
 README.md
@@ -131,6 +132,7 @@ in one file.\
             "OSError: address already in use",
             "Write the changelog entry",
             "bash(sleep 60)",
+            "9090",
             "src/old.py",
             "docs/port.md",
         )

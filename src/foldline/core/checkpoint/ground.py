@@ -34,6 +34,7 @@ LONG_NUMBER = 5  # digits from which a number has to stand somewhere
 ERRORS, OPEN, VALUES = 8, 15, 12  # facts of a kind that are put back, the newest
 QUOTED = 300  # characters of a fact that are put back; constraints stand whole
 SHORT = 12  # characters below which a text may stand in a line by chance
+OPEN_ERROR = "Open error: "
 SAME = 0.7  # share of a fact's words that a line must hold to say the same
 
 _UNDER = {
@@ -79,7 +80,7 @@ def ground(text: str, ledger: Ledger, said: Iterable[Message | str], previous: s
     facts = _facts(ledger)
     voices = Voices(said, ledger, previous)
     body, unverified = _marked(without_file_lists(text), ledger, facts, evidence, voices)
-    missing = _missing(facts, body)
+    missing = _missing(facts, body, without_file_lists(text))
     for kind, headings in _UNDER.items():
         body = put_under(body, [fact.line for fact in missing if fact.kind == kind], headings)
     lists = file_lists(ledger.files)
@@ -105,18 +106,18 @@ def _facts(ledger: Ledger) -> list[_Fact]:
     ]
     if ledger.requests:
         words = clip(ledger.requests[-1].text, QUOTED)
-        facts.append(_Fact("request", f"- Newest request: {words}", words))
+        facts.append(_Fact("request", f"Newest request: {words}", words))
     for error in [fact for fact in ledger.errors if not fact.fixed][-ERRORS:]:
-        words = clip(error.text, QUOTED)
+        words = clip(error.text.removeprefix(OPEN_ERROR), QUOTED)
         source = f" (from `{clip(error.source, 80)}`)" if error.source else ""
-        facts.append(_Fact("error", f"- Open error: {words}{source}", words))
+        facts.append(_Fact("error", f"- {OPEN_ERROR}{words}{source}", words))
     for work in [fact for fact in ledger.open if not is_done(fact)][-OPEN:]:
         words = clip(work.text, QUOTED)
         label = "A call was never answered: " if work.kind == "call" else ""
         facts.append(_Fact("open", f"- {label}{words}", words))
     for value in list(_current(ledger.values).values())[-VALUES:]:
         words = f" ({clip(value.words, 90)})" if value.words else ""
-        facts.append(_Fact("value", f"- {value.name}: `{value.value}`{words}", value.value))
+        facts.append(_Fact("value", f"- {value.name} = `{value.value}`{words}", value.value))
     return facts
 
 
@@ -137,11 +138,11 @@ def _current(values: Sequence[ValueFact]) -> dict[str, ValueFact]:
     }
 
 
-def _missing(facts: Sequence[_Fact], body: str) -> list[_Fact]:
-    """The facts that a summary does not hold."""
-    whole = _spaced(body)
+def _missing(facts: Sequence[_Fact], body: str, text: str) -> list[_Fact]:
+    """The facts that a summary does not hold; a value has to stand in its own `text`, not in a mark of ours."""
+    whole, own = _spaced(body), _spaced(text)
     lines = [_words(line) for line in body.split("\n")]
-    return [fact for fact in facts if not _holds(fact, whole, lines)]
+    return [fact for fact in facts if not _holds(fact, own if fact.kind == "value" else whole, lines)]
 
 
 def _holds(fact: _Fact, whole: str, lines: Sequence[frozenset[str]]) -> bool:

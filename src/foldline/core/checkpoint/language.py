@@ -23,7 +23,7 @@ AHEAD: Final = 2.5  # times as many as of the next language
 READ: Final = 20_000  # characters that are looked at
 
 _CODE: Final = re.compile(
-    r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|\S*[/\\_.]\S*\w|^\s*#.*$", re.DOTALL | re.MULTILINE
+    r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|\S*[/\\_.]\S*\w|^[ \t]*#[^\n]*$", re.DOTALL | re.MULTILINE
 )
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _SCRIPTS: Final = {

@@ -294,7 +294,11 @@ def _repeating(text: str) -> str:
 
 def _other_language(text: str, request: SummaryRequest) -> str:
     """Why a text is in the wrong language; "" where it is not, or where either language is in doubt."""
-    written = language_of(text) if request.language else ""
+    rules = [
+        fact.text for fact in request.ledger.constraints
+    ]  # they stand in the user's words, whatever the rest is in
+    rest = [line for line in text.split("\n") if not any(rule in line for rule in rules)]
+    written = language_of("\n".join(rest)) if request.language else ""
     wished = written.casefold() in (request.instructions or "").casefold()
     if not written or written == request.language or wished:
         return ""

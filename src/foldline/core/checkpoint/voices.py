@@ -4,7 +4,7 @@ A summariser reads tool output beside the user's words, and may take an instruct
 web page for one of the user's, or make one up. Nothing is taken away; a mark says what code knows:
 
 - a rule that shares too few words with anything that the user wrote is "not in the user's words";
-- a rule that a newer one of the user's replaced is superseded;
+- a rule that a newer one of the user's replaced is superseded, and one that says the opposite is none of theirs;
 - a line that repeats an instruction which only a tool's output holds says so.
 """
 
@@ -48,6 +48,10 @@ _ORDER: Final = re.compile(
     re.IGNORECASE,
 )
 _MARKED: Final = re.compile(r"\((?:unverified|superseded|a tool's output)\b")
+_NEGATION: Final = re.compile(
+    r"\b(?:never|not|no|none|don['\u2019]?t|cannot|nie|niemals|nicht|keine?|jamais|pas|nunca|mai|nooit|niet)\b|n['\u2019]t\b",
+    re.IGNORECASE,
+)
 _LEAD: Final = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(?:\[[ x]\]\s+)?")
 
 
@@ -70,6 +74,8 @@ class Voices:
             return row
         if heading in RULES and (newer := self._newer(text)):
             return f"{row} (superseded: now {clip(newer, 160)})"
+        if heading in RULES and (said := self._opposite(text)):
+            return f"{row} (unverified: the user said: {clip(said, 160)})"
         if len(stems) < LEAST_WORDS or self._backs(stems):
             return row
         if any(len(stems & order) >= REPEATED * len(stems) for order in self._orders):
@@ -88,6 +94,26 @@ class Voices:
             if words and either and len(words & here) < NEAR * either and supersedes(rule, text):
                 return rule
         return None
+
+    def _opposite(self, text: str) -> str | None:
+        """The rule that this line turns around: the same words, with or without a negation."""
+        words = content(text)
+        for rule in self._rules:
+            here = content(rule)
+            same = len(words & here) >= NEAR * max(len(words | here), 1)
+            if same and bool(_NEGATION.search(text)) != bool(_NEGATION.search(rule)):
+                return rule
+        return None
+
+
+def unmarked(summary: str) -> str:
+    """Return a summary without the rules that are marked: read back, they would count as the user's."""
+    heading, rows = "", list[str]()
+    for row in summary.split("\n"):
+        heading = heading_of(row) or heading
+        if heading not in RULES or not _MARKED.search(row):
+            rows.append(row)
+    return "\n".join(rows)
 
 
 def _stems(text: str) -> frozenset[str]:
