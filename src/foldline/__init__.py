@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from foldline.opening import open_session as open  # noqa: A004 - the name that users write is foldline.open
     from foldline.session import Session
     from foldline.stateless import Done, acompact, compact
+    from foldline.sync import SyncSession, open_sync
 
 __version__ = "0.1.0"
 
@@ -40,11 +41,13 @@ _HOMES = {
     "Policy": "core.decide.policy",
     "Receipt": "core.log.entries",
     "Session": "session",
+    "SyncSession": "sync",
     "Usage": "core.log.messages",
     "Window": "core.measure.window",
     "acompact": "stateless",
     "compact": "stateless",
     "open": "opening",
+    "open_sync": "sync",
     "preset": "core.decide.presets",
 }
 
@@ -59,11 +62,13 @@ __all__ = [
     "Policy",
     "Receipt",
     "Session",
+    "SyncSession",
     "Usage",
     "Window",
     "acompact",
     "compact",
     "open",
+    "open_sync",
     "preset",
 ]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from copy import copy
 from io import BytesIO
 from itertools import chain
 from typing import Any, Literal, Self
@@ -23,12 +24,15 @@ from foldline.dialects.whose import joined
 from foldline.errors import CallsOpen, InputError
 from foldline.live.compactor import Compactor
 from foldline.live.events import Callback, Events, MessageAdded, PinChanged, Redone, Undone
+from foldline.live.handoff import is_start
 from foldline.live.lifting import to_redo, to_undo
 from foldline.live.mending import mend
+from foldline.live.methods import Methods
 from foldline.live.reading import read
 from foldline.live.setup import Setup, Stats
+from foldline.live.state import LiveState
 from foldline.providers.base import Call
-from foldline.stores.base import Hit, Store
+from foldline.stores.base import Store
 from foldline.summarizers.base import Summarizer
 from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import dump
@@ -37,7 +41,7 @@ from foldline.writer import Writer
 __all__ = ["Session", "Setup", "Stats"]
 
 
-class Session:
+class Session(Methods):
     """One conversation in a store; make it with `foldline.open`."""
 
     def __init__(
@@ -58,6 +62,8 @@ class Session:
         written = summarizer or OfflineSummarizer(setup.counter)
         self._compactor = Compactor(self._log, setup, self._events, written)
         self._lock = self._compactor.lock
+        self._live = LiveState()
+        self._compactor.asking = self._live.onto
         self._growing = Growing()
         self._began = False
 
@@ -82,20 +88,6 @@ class Session:
         if not self._began:
             self._began = True
             self._compactor.begin()
-
-    @property
-    def setup(self) -> Setup:
-        """How the session is kept: its model's window, its policy, and what is sent beside its messages."""
-        return self._compactor.setup
-
-    @property
-    def summarizer(self) -> Summarizer:
-        """Who writes the summaries."""
-        return self._compactor.summarizer
-
-    @summarizer.setter
-    def summarizer(self, summarizer: Summarizer) -> None:
-        self._compactor.summarizer = summarizer
 
     def on(self, name: str, callback: Callback) -> Callable[[], None]:
         """Call back whenever something happens: `compacted`, `draft_ready`, `warning` ..., or `*` for everything.
@@ -164,10 +156,6 @@ class Session:
             open_calls=self._log.fold.open_calls,
         )
 
-    async def recall(self, query: str, limit: int = 20) -> list[Hit]:
-        """Search what was said in this session, folded messages included."""
-        return await self.store.search(query, self.id, limit, on_path=True)
-
     async def verify(self) -> list[str]:
         """Return what is wrong with the session as it is stored; [] proves it whole."""
         return await self.store.verify(self.id)
@@ -231,8 +219,9 @@ class Session:
                 await self._ready()
                 if self._log.fold.open_calls:
                     raise CallsOpen(self._log.fold.open_calls)
-                wait = await self._compactor.look()
+                wait = self._wished() or await self._compactor.look()
                 if wait is None:
+                    await self._carry_on()
                     return self._messages()
             await wait()
 
@@ -289,10 +278,16 @@ class Session:
         return await self._compactor.preview(instructions, target)
 
     async def undo(self) -> str | None:
-        """Undo the newest compaction or prune; what was said since stays. Returns its id, None without one."""
+        """Undo the newest compaction or prune; what was said since stays. Returns its id, None without one.
+
+        The checkpoint that a hand-off began with stays: what it stands for is in the other session.
+        """
         async with self._lock:
             await self._ready()
-            return await self._lift(to_undo(self._log.fold), lift=True)
+            found = to_undo(self._log.fold)
+            if found is not None and await is_start(self.store, self.id, found):
+                found = None
+            return await self._lift(found, lift=True)
 
     async def redo(self) -> str | None:
         """Take back the newest undo. Returns the boundary's id, None where nothing is undone or a newer one counts."""
@@ -329,3 +324,9 @@ class Session:
         async with self._lock:
             await self._ready()
             await self._log.write(Noted("", None, kind, data, at=time.time()))
+
+    def _sibling(self, session: str, setup: Setup) -> Self:
+        written: Any = copy(self.summarizer)
+        if hasattr(written, "prefix"):
+            written.prefix = None  # it is this session's request that it knows
+        return type(self)(self.store, session, setup, summarizer=written)

@@ -143,6 +143,15 @@ class Writer:
             return
         raise self._too_fast()
 
+    async def move(self, leaf: str | None) -> None:
+        """Move the leaf to an entry of the session, or before the first (None), and read what a view there needs.
+
+        Raises LeafMoved, and nothing is moved, where somebody else appended or moved it.
+        """
+        self._loaded = False  # whatever becomes of it, what is stored is read again at the next use
+        await self.store.move(self.session, leaf, seen=self.leaf)
+        await self.reload()
+
     async def commit(self, boundary: Compacted | Pruned, notes: Sequence[Noted] = ()) -> str | None:
         """Append a boundary, and notes with it, behind the leaf that this writer saw; return its id.
 
