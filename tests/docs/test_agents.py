@@ -6,6 +6,7 @@ import ast
 import asyncio
 import difflib
 import importlib.util
+import inspect
 import re
 import subprocess
 import sys
@@ -16,11 +17,11 @@ import openai
 import pytest
 
 import foldline
-from foldline.testing import Scripted, call, serve, serve_in_thread
+from foldline.testing import Scripted, call, serve_in_thread
 
 ROOT = Path(__file__).parents[2]
 AGENTS, PLAIN = ROOT / "examples" / "agents", ROOT / "tests" / "docs" / "plain"
-LOOPS = ("openai_loop", "responses_loop", "anthropic_loop")
+LOOPS = ("openai_loop", "responses_loop", "anthropic_loop", "sync_loop")
 WINDOW, TURNS = 24_000, 20
 REPORT = " ".join(f"House {number} got its parcel." for number in range(160))
 
@@ -60,52 +61,64 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def talk(path, turns, **more):
+    """Run the main function of an example or of a plain loop, async or not, with a question for each turn."""
+    done = load(path).main([question(turn) for turn in turns], **more)
+    if inspect.iscoroutine(done):
+        asyncio.run(done)
+
+
+async def kept():
+    """Return the figures and the history of the session that an example left."""
+    async with foldline.open("sqlite:///agent.db", "files", window=WINDOW) as session:
+        return await session.stats(), await session.history()
+
+
 def point_to(monkeypatch, url):
     monkeypatch.setenv("OPENAI_BASE_URL", url)
     monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
 
 
 @pytest.mark.parametrize("name", LOOPS)
-async def test_the_plain_loop_overflows(name, folder, monkeypatch):
+def test_the_plain_loop_overflows(name, folder, monkeypatch):
     model = Scripted(reader, window=WINDOW)
-    async with serve(model) as url:
+    with serve_in_thread(model) as url:
         point_to(monkeypatch, url)
         with pytest.raises((openai.BadRequestError, anthropic.BadRequestError)):
-            await load(PLAIN / f"{name}.py").main([question(turn) for turn in range(TURNS)])
+            talk(PLAIN / f"{name}.py", range(TURNS))
     assert model.requests[-1].refused
     assert model.requests[-1].tokens > WINDOW - 5_000
 
 
 @pytest.mark.parametrize("name", LOOPS)
-async def test_the_example_goes_on_and_loses_nothing(name, folder, monkeypatch, capsys):
+def test_the_example_goes_on_and_loses_nothing(name, folder, monkeypatch, capsys):
     model = Scripted(reader, window=WINDOW)
-    async with serve(model) as url:
+    with serve_in_thread(model) as url:
         point_to(monkeypatch, url)
-        await load(AGENTS / f"{name}.py").main([question(turn) for turn in range(TURNS)], window=WINDOW)
+        talk(AGENTS / f"{name}.py", range(TURNS), window=WINDOW)
 
     assert capsys.readouterr().out == f"{REPORT}\n" * TURNS
     assert [asked.refused for asked in model.requests if asked.refused] == []
-    async with foldline.open("sqlite:///agent.db", "files", window=WINDOW) as session:
-        figures = await session.stats()
-        said = str(await session.history())
+    figures, history = asyncio.run(kept())
+    said = str(history)
     assert figures.summaries >= 2
     assert figures.total_messages == 4 * TURNS
     assert all(f"{turn}.119: the parcel of house" in said for turn in range(TURNS))
 
 
 @pytest.mark.parametrize("name", LOOPS)
-async def test_a_window_smaller_than_thought_is_met_by_folding(name, folder, monkeypatch, capsys):
+def test_a_window_smaller_than_thought_is_met_by_folding(name, folder, monkeypatch, capsys):
     model = Scripted(reader, window=WINDOW)
-    async with serve(model) as url:
+    with serve_in_thread(model) as url:
         point_to(monkeypatch, url)
-        await load(AGENTS / f"{name}.py").main([question(turn) for turn in range(TURNS)], window=3 * WINDOW)
+        talk(AGENTS / f"{name}.py", range(TURNS), window=3 * WINDOW)
 
     said = capsys.readouterr().out.splitlines()
     assert len(said) == TURNS
     assert sum(line != REPORT for line in said) <= 3  # what came before an overflow had too little room
     assert 1 <= sum(asked.refused is not None for asked in model.requests) <= 3  # the window is learnt
-    async with foldline.open("sqlite:///agent.db", "files", window=WINDOW) as session:
-        assert len(await session.history()) >= 4 * TURNS
+    figures, history = asyncio.run(kept())
+    assert len(history) == figures.total_messages >= 4 * TURNS
 
 
 @pytest.mark.parametrize("name", LOOPS)
@@ -113,7 +126,7 @@ def test_the_example_is_a_program_and_goes_on_where_it_was_left(name, folder, mo
     model = Scripted(reader)
     with serve_in_thread(model) as url:
         point_to(monkeypatch, url)
-        asyncio.run(load(AGENTS / f"{name}.py").main([question(0)]))
+        talk(AGENTS / f"{name}.py", range(1))
         done = subprocess.run(
             [sys.executable, AGENTS / f"{name}.py"],
             input=f"{question(1)}\n",

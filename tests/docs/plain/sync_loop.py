@@ -1,0 +1,48 @@
+"""examples/agents/sync_loop.py without Foldline: what the example is measured against."""
+
+import json
+import sys
+from pathlib import Path
+
+import openai
+
+MODEL = "gpt-5.2"
+SYSTEM = {"role": "system", "content": "You answer questions about the files in this folder."}
+PATH = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+TOOLS = [
+    {"type": "function", "function": {"name": "read", "description": "Read a file.", "parameters": PATH}}
+]
+
+
+def read(path):
+    """Return a file's text, or why it could not be read: the model reads that too."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        return f"error: {error}"
+
+
+def answer(client, messages, question):
+    """Answer a question, calling tools as long as the model asks for them."""
+    messages.append({"role": "user", "content": question})
+    while True:
+        reply = client.chat.completions.create(model=MODEL, messages=messages, tools=TOOLS)
+        said = reply.choices[0].message
+        messages.append(said.to_dict())
+        if not said.tool_calls:
+            return said.content
+        for call in said.tool_calls:
+            text = read(**json.loads(call.function.arguments))
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
+
+
+def main(questions):
+    """Answer each question."""
+    messages = [SYSTEM]
+    with openai.OpenAI() as client:
+        for question in questions:
+            print(answer(client, messages, question))
+
+
+if __name__ == "__main__":
+    main(line.strip() for line in sys.stdin)
