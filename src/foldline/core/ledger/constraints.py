@@ -147,19 +147,26 @@ def supersedes(new: str, old: str) -> bool:
     least = min(len(first), len(second))
     if common == least and common / len(first | second) >= SAME:
         return True
-    if _ADDS.search(new):
+    adds, lifts, turns = _changes(new)
+    if adds:
         return False
     if _alternative(first, second):
         return True
-    if _LIFTS.search(new):
+    if lifts:
         return common / least >= TURNED and (least > 1 or len(first) <= 2)
-    return bool(_TURNS.search(new)) and common > 1 and common / least >= TURNED
+    return turns and common > 1 and common / least >= TURNED
+
+
+@lru_cache(maxsize=256)
+def _changes(sentence: str) -> tuple[bool, bool, bool]:
+    """Say whether a sentence adds to what holds, lifts it, turns it around."""
+    return bool(_ADDS.search(sentence)), bool(_LIFTS.search(sentence)), bool(_TURNS.search(sentence))
 
 
 def applied(current: Sequence[ConstraintFact], sentence: str, entry: str) -> list[ConstraintFact]:
     """Return the constraints that hold after the user said one more sentence."""
     standing = is_constraint(sentence)
-    if not standing and not (_TURNS.search(sentence) or _LIFTS.search(sentence)):
+    if not standing and not any(_changes(sentence)[1:]):
         return list(current)
     if sentence.rstrip().endswith(("?", "？")) and not standing:
         return list(current)

@@ -17,15 +17,15 @@ LONGEST = 400
 _SCANNED = 30_000
 """Characters of one message in which decisions are looked for."""
 
+# These two are for lower-case text: to match without regard to case takes twice as long.
 _CHOICE = re.compile(
-    r"\b(?:decided|we(?:'ve| have)? chose|I(?:'ve| have)? chose|chosen|opted (?:for|to)|settled on|"
+    r"\b(?:decided|we(?:'ve| have)? chose|i(?:'ve| have)? chose|chosen|opted (?:for|to)|settled on|"
     r"going with|go with|went with|sticking with|stick with|let's (?:use|keep|stick|switch|drop|avoid)|"
-    r"(?:we'll|we will|I'll|I will|we should|we're going to) (?:use|keep|switch to|stay with|drop|avoid|store|skip|leave)|"
+    r"(?:we'll|we will|i'll|i will|we should|we're going to) (?:use|keep|switch to|stay with|drop|avoid|store|skip|leave)|"
     r"will use|instead of|rather than|switch(?:ed|ing)? (?:from .{1,60} )?to|replac(?:e|ed|ing) .{1,60} with|"
     r"the (?:plan|approach|decision|design) is|prefer(?:red)? .{1,60} over|no longer (?:use|need)|"
     r"entschieden|statt|stattdessen|wir (?:nehmen|verwenden|bleiben)|décidé|au lieu de|plutôt que|"
     r"decidí|decidimos|en lugar de|usaremos)\b|决定|改用|而不是|采用|选择|ことにし|代わりに|결정",
-    re.IGNORECASE,
 )
 _WEAK = re.compile(
     r"\b(?:instead of|rather than|replac(?:e|ed|ing)|switch(?:ed|ing)?|will use|go with)\b", re.IGNORECASE
@@ -35,11 +35,10 @@ _ACTOR = re.compile(
     re.IGNORECASE,
 )
 _NOT_A_CHOICE = re.compile(
-    r"\b(?:as (?:decided|discussed|agreed|planned|before)|for now|(?:skill|subagent|todowrite|the \w+ (?:tool|agent))|I wonder|or should|"
+    r"\b(?:as (?:decided|discussed|agreed|planned|before)|for now|(?:skill|subagent|todowrite|the \w+ (?:tool|agent))|i wonder|or should|"
     r"would you (?:like|prefer))\b|[?:]\W*$|"
-    r"^\W*(?:I['’]m \w+ing\b|(?:now|let me|first|next)\b|(?:should (?:I|we)|do you|would you|if you|could|maybe|perhaps|option \w)\b|"
+    r"^\W*(?:i['’]m \w+ing\b|(?:now|let me|first|next)\b|(?:should (?:i|we)|do you|would you|if you|could|maybe|perhaps|option \w)\b|"
     r"(?:\d+[:→]|[+>|]))",
-    re.IGNORECASE,
 )
 _ANSWER = re.compile(
     r"(?:^|[:;,.!–—]\s+)(?:(?:so|then|and|but|yes|yeah|no|ok|okay|please|well|just|right)\b,? )*(?:put|use|take|go (?:with|for)|pick|"
@@ -83,9 +82,10 @@ def subject_of(text: str) -> frozenset[str]:
 
 def is_choice(sentence: str) -> bool:
     """Whether a sentence states a choice that was made."""
-    if not (12 if sentence.isascii() else 5) <= len(sentence) <= LONGEST or _NOT_A_CHOICE.search(sentence):
+    lowered = sentence.lower()
+    if not (12 if sentence.isascii() else 5) <= len(sentence) <= LONGEST or _NOT_A_CHOICE.search(lowered):
         return False
-    found = _CHOICE.search(sentence)
+    found = _CHOICE.search(lowered)
     return bool(found) and (not _WEAK.fullmatch(found.group()) or bool(_ACTOR.search(sentence)))
 
 
@@ -105,7 +105,7 @@ def made(entries: Sequence[Said]) -> tuple[DecisionFact, ...]:
         request = asked.get(entry.id)
         if request is not None:
             found.extend(by_user(request))
-        elif entry.message.role == "assistant" and _CHOICE.search(entry.message.text[:_SCANNED]):
+        elif entry.message.role == "assistant" and _CHOICE.search(entry.message.text[:_SCANNED].lower()):
             text = entry.message.text[:_SCANNED]
             found.extend(DecisionFact(said, entry.id) for said in sentences(text) if is_choice(said))
     return tuple(found)
@@ -120,7 +120,7 @@ def by_user(request: RequestFact) -> Iterator[DecisionFact]:
         answer = (
             answer
             and bool(_ANSWER.search(said))
-            and not _NOT_A_CHOICE.search(said)
+            and not _NOT_A_CHOICE.search(said.lower())
             and len(subject_of(said)) > 1
         )
         sets = (

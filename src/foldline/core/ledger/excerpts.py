@@ -34,7 +34,11 @@ NAMED = 0.4  # of a name's worth, what naming it brings; the rest is for words t
 @lru_cache(maxsize=4_096)
 def telling(kind: str, text: str) -> float:
     """Rate from 0 to 1 how well a passage ties its names to what they are about: by kind and plain words."""
-    return _TELLING.get(kind, 1.0) * (NAMED + (1 - NAMED) * min(len(words(text)), 3) / 3)
+    return _telling(kind, len(words(text)))
+
+
+def _telling(kind: str, plain: int) -> float:
+    return _TELLING.get(kind, 1.0) * (NAMED + (1 - NAMED) * min(plain, 3) / 3)
 
 
 def choose(
@@ -58,10 +62,11 @@ def choose(
     value = {key: worth(name, seen, weights or WEIGHTS) for key, name in seen.names.items()}
     place = {entry.id: number for number, entry in enumerate(entries, 1)}
     passages = quiet(Edits(made, place).current(Reader(seen.lines).read(entries)))
+    said = [len(words(passage.text)) for passage in passages]
     scored = [
-        (_score(passage, value), index)
+        (_score(passage, value, said[index]), index)
         for index, passage in enumerate(passages)
-        if _worth_quoting(passage, value)
+        if _worth_quoting(passage, value, said[index])
         and not _is_gone(passage, gone)
         and not (passage.kind == "ran" and passage.entry in stopped)
     ]
@@ -99,17 +104,17 @@ def _is_gone(passage: Passage, gone: AbstractSet[str]) -> bool:
     return passage.kind in ("said", "asked", "line") and any(text in passage.text for text in gone)
 
 
-def _worth_quoting(passage: Passage, value: Mapping[str, float]) -> bool:
-    """Whether a quoted line says something, or holds a name that is likely to be needed."""
-    if passage.kind not in ("line", "hit") or len(words(passage.text)) >= QUOTED_WORDS:
+def _worth_quoting(passage: Passage, value: Mapping[str, float], plain: int) -> bool:
+    """Whether a quoted line, of so many plain words, says something or holds a name that is likely to be needed."""
+    if plain >= QUOTED_WORDS or passage.kind not in ("line", "hit"):
         return True
     own = (value.get(key, 0.0) for key in passage.names if key != passage.topic)
     return max(own, default=0.0) >= QUOTED_WORTH
 
 
-def _score(passage: Passage, value: Mapping[str, float]) -> float:
+def _score(passage: Passage, value: Mapping[str, float], plain: int) -> float:
     carried = sum(value.get(key, 0.0) for key in passage.names) + 0.5 * value.get(passage.topic, 0.0)
-    return carried * telling(passage.kind, passage.text) / (10 + len(passage.text) / 4)
+    return carried * _telling(passage.kind, plain) / (10 + len(passage.text) / 4)
 
 
 def _excerpt(passage: Passage, value: Mapping[str, float], seen: Survey, base: str, score: float) -> Excerpt:

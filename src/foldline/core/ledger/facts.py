@@ -110,7 +110,7 @@ class ToolFact(msgspec.Struct, frozen=True, omit_defaults=True):
     notable: tuple[str, ...] = ()
 
 
-class Excerpt(msgspec.Struct, frozen=True, omit_defaults=True):
+class Excerpt(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """A sentence or line carried forward because the future is likely to need what it names.
 
     `topic` groups excerpts (a file's path, a task); `weight` is its salience when it was chosen; `kind` says

@@ -43,7 +43,7 @@ _ROUND = re.compile(r"(?:19|20)\d\d|\d{0,3}0{3,}")
 _POWERS = frozenset(("1024", "2048", "4096", "8192", "16384", "32768", "65536"))
 
 
-class Name(msgspec.Struct, frozen=True):
+class Name(msgspec.Struct, frozen=True, gc=False):
     """A name: its kind (path, url, id, number, identifier, flag), the key two spellings share, as written."""
 
     kind: str
@@ -65,17 +65,19 @@ def find(text: str) -> list[Name]:
     return found
 
 
-def in_line(line: str) -> Iterator[Name]:
-    """Yield the names of one line in order (URLs first)."""
+def in_line(line: str) -> list[Name]:
+    """List the names of one line in order (URLs first)."""
+    found: list[Name] = []
     if "://" in line:
         for match in _URL.finditer(line):
             url = match.group().rstrip(".:;")
-            yield Name("url", url, url)
+            found.append(Name("url", url, url))
         line = _URL.sub(" ", line)
     if "-" in line:
         line = _CONTEXT.sub(r"\1:\2: ", line, count=1)
     for run in _RUN.findall(line):
-        yield from read_run(run)
+        found += read_run(run)
+    return found
 
 
 class Lines:

@@ -19,15 +19,14 @@ NEARBY = 8  # messages within which the assistant's prose says what a record sho
 _NOISE = re.compile(
     r"(?:platform|configfile|rootdir|plugins|cachedir|collected|collecting)\b[ :]"  # a test run's banner
     r"|(?:saved|wrote|created|updated|edited|overwrote|written|deleted|file created|successfully \w+)\b:? \S+(?: \(\d+ \w+\))?(?:; now)?[.:]?$"
-    r"|E\s{1,8}\S|>\s{2,}\S"  # a failed test's lines: errors have a place of their own
-    r"|[\w.]*(?:Error|Exception)\W*$"
-    r"|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d"  # one line of a log
+    r"|e\s{1,8}\S|>\s{2,}\S"  # a failed test's lines: errors have a place of their own
+    r"|[\w.]*(?:error|exception)\W*$"
+    r"|\[?\d{4}-\d\d-\d\d[t ]\d\d:\d\d:\d\d"  # one line of a log
     r"|\d\d:\d\d:\d\d[.,\s]"
     r"|[-dl]?[rwx-]{9}[.+@]?\s"
-    r"|(?:FAILED|ERROR|PASSED) \S+"
+    r"|(?:failed|error|passed) \S+"
     r"|\w+ = <.{1,80} at 0x[0-9a-f]+>"
     r"|[\W\d_]*$",
-    re.IGNORECASE,
 )
 _TAGGED = re.compile(r"<(/?)command-\w+>|^(?:\s*</?[\w-]+>\s*)+$")  # a slash command, or tags alone
 _ADDRESS = re.compile(r"<[\w.]+ object at 0x[0-9a-f]{6,}>")
@@ -40,7 +39,7 @@ def is_noise(line: str) -> bool:
     text = line.strip("… ")
     parts = text.split(", ")
     only_names = len(parts) > 4 and all(" " not in part.strip(" …") for part in parts)
-    return only_names or bool(_NOISE.match(text)) or bool(_ADDRESS.search(text))
+    return only_names or bool(_NOISE.match(text.lower())) or bool(_ADDRESS.search(text))
 
 
 def is_record(line: str) -> bool:

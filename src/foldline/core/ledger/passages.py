@@ -43,7 +43,10 @@ _HEADING = re.compile(r"^\s{0,3}(#{1,6}\s+|\*\*)(.{2,120}?)(?:\*\*)?:?\s*$")
 _MARKS = re.compile(r"^(?:\s*(?:[-*+•]|\d{1,3}[.)]|#{1,6}|>|\[[ xX]\]|\|))+\s*|\s*\|\s*$")
 
 
-class Passage(msgspec.Struct, frozen=True):
+_MARKED = frozenset("-*+•#>[|")  # characters that a list item, a heading or a row of a table begins with
+
+
+class Passage(msgspec.Struct, frozen=True, gc=False):
     """A piece of an entry: its words, its kind, the topic (a path's key or a heading), and the names in it.
 
     `order` counts the messages; `head` is the name that the passage defines or is about, if any; `note` is the
@@ -117,7 +120,7 @@ class Reader:
         self, text: str, kind: str, topic: str, found: Sequence[Name], *, head: str = "", note: str = ""
     ) -> Passage:
         shown = f"{text} {topic}"
-        keys = tuple(dict.fromkeys(name.key for name in found if name.text in shown or name.key == topic))
+        keys = tuple(dict.fromkeys([name.key for name in found if name.text in shown or name.key == topic]))
         return Passage(text, kind, topic, self._entry, self._order, keys, head, note)
 
     def _fresh(self, topic: str, line: str) -> bool:
@@ -215,8 +218,8 @@ class Reader:
                 yield self._make(name.text, "listing", call.search, [name])
 
     def _line(self, line: str, found: Sequence[Name], call: _Call, comment: list[str]) -> Passage:
-        hit = _HIT.match(line)
-        if hit and found[0].kind == "path" and found[0].text in hit.group(1):
+        hit = _HIT.match(line) if found[0].kind == "path" else None
+        if hit and found[0].text in hit.group(1):
             inner = [name for name in found if name.text in hit.group(3)]
             text = _around(hit.group(3), inner)
             topic = found[0].key
@@ -234,7 +237,9 @@ class Reader:
         place = found[0].kind == "path" and (is_file(found[0].key) or found[0].text.count("/") > 1)
         if place and len(found) == 1 and len(stripped) - len(found[0].text) < 12:
             return self._make(found[0].text, "listing", call.search, found)
-        return self._make(_around(_MARKS.sub("", stripped), found), "line", call.topic, found, note=call.note)
+        marked = stripped[0] in _MARKED or stripped[0].isdigit() or stripped[-1] == "|"
+        plain = _MARKS.sub("", stripped) if marked else stripped
+        return self._make(_around(plain, found), "line", call.topic, found, note=call.note)
 
 
 def _first_path(found: Sequence[Name]) -> str:

@@ -19,7 +19,7 @@ _LONGEST = 600
 def without_code(text: str) -> Iterator[str]:
     """Yield what stands outside fenced blocks, in order."""
     at = 0
-    for match in _FENCE.finditer(text):
+    for match in _FENCE.finditer(text) if "```" in text or "~~~" in text else ():
         yield text[at : match.start()]
         at = match.end()
     yield text[at:]
@@ -30,9 +30,9 @@ def sentences(text: str) -> Iterator[str]:
     for prose in without_code(text):
         start = 0
         for match in _BREAK.finditer(prose):
-            if "\n" not in match.group() and _ABBREVIATION.search(
-                prose, max(start, match.start() - 8), match.start()
-            ):
+            at = match.start()
+            stops = prose[at - 1 : at] in (".", ";") and "\n" not in match.group()
+            if stops and _ABBREVIATION.search(prose, max(start, at - 8), at):
                 continue
             yield from _sentence(prose[start : match.end()])
             start = match.end()
