@@ -1,0 +1,199 @@
+"""Bugs of other systems around overflows, switches of models and failing summarisers, tried on a live session."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+
+import msgspec
+import pytest
+
+import foldline
+from foldline.core.decide.presets import preset
+from foldline.dialects import get
+from foldline.errors import OverflowRemains, ProviderError
+
+WINDOW = foldline.Window(context=20_000, output=4_000)
+LARGER = foldline.Window(context=60_000, output=4_000)
+TOO_LONG = "400 prompt is too long: 24000 tokens > 20000 maximum"
+
+
+async def chat(session, turns: int, start: int = 0) -> None:
+    for i in range(start, start + turns):
+        await session.append({"role": "user", "content": f"Question {i}. " + "And another word. " * 80})
+        await session.append({"role": "assistant", "content": f"Answer {i}. " + "It is as it was. " * 80})
+
+
+def opened(**more):
+    return foldline.open("memory://", "s", **{"window": WINDOW, "dialect": "openai-chat"} | more)
+
+
+async def test_a_shorter_reply_is_tried_before_anything_is_folded():
+    """pi #8061: a 400 at 78% of the input, because the reply's reservation did not fit, and again after the fold."""
+    words = "input length and `max_tokens` exceed context limit: 17500 + 4000 > 20000, decrease input length"
+    async with opened() as session:
+        await chat(session, 10)
+        before = await session.context()
+        assert await session.overflowed(RuntimeError(words), max_tokens=4_000) == before
+        assert session.max_tokens == 2_500
+        await session.append({"role": "user", "content": "Go on."})
+        await session.append({"role": "assistant", "content": "Yes."})
+        assert session.max_tokens is None  # the next reply may be as long as it likes
+        assert (await session.stats()).summaries == 0
+
+
+async def test_what_the_old_model_refused_says_nothing_of_the_new_one():
+    """pi #535: the old model's overflow folded the session of the new one, whose window was larger."""
+    async with opened(model="any:small") as session:
+        await chat(session, 12)
+        await session.overflowed(RuntimeError(TOO_LONG))
+        assert (await session.stats()).summaries == 1
+        await session.use_model("any:large", window=LARGER)
+        await chat(session, 25, start=20)
+        assert await session.context()
+        assert session.setup.window.context == LARGER.context
+        assert session.view_tokens > WINDOW.context
+        assert (await session.stats()).summaries == 1
+
+
+async def test_a_complete_answer_whose_input_did_not_fit_is_kept():
+    """pi #5720: an answer that had come whole was asked for again, because its usage was above the window."""
+    said = {"role": "assistant", "content": "It is 42."}
+    usage = {"prompt_tokens": 21_000, "completion_tokens": 5, "total_tokens": 21_005}
+    reply = {
+        "object": "chat.completion",
+        "choices": [{"message": said, "finish_reason": "stop"}],
+        "usage": usage,
+    }
+    async with opened() as session:
+        await chat(session, 12)
+        await session.append({"role": "user", "content": "What is it?"})
+        await session.append(reply)
+        await session.append({"role": "user", "content": "Thanks."})
+        messages = await session.context()
+        assert [message["content"] for message in messages[-2:]] == ["It is 42.", "Thanks."]
+        assert (await session.stats()).summaries == 1
+
+
+async def test_a_reply_without_a_token_is_an_overflow():
+    """pi #3612: the reply stopped for length before it said anything, and the session stood still."""
+    said = {"role": "assistant", "content": ""}
+    usage = {"prompt_tokens": 19_990, "completion_tokens": 0, "total_tokens": 19_990}
+    reply = {
+        "object": "chat.completion",
+        "choices": [{"message": said, "finish_reason": "length"}],
+        "usage": usage,
+    }
+    async with opened() as session:
+        await chat(session, 12)
+        await session.append({"role": "user", "content": "What is it?"})
+        before = session.view_tokens
+        messages = await session.overflowed(reply)
+        assert session.view_tokens < before
+        assert messages[-1] == {"role": "user", "content": "What is it?"}
+
+
+async def test_an_overflow_whose_tail_alone_is_too_large_is_met():
+    """klaude: retries after an overflow never shrank the tail, and all of them failed alike."""
+    function = {"name": "read", "arguments": json.dumps({"path": "log.txt"})}
+    call = {"id": "call_1", "type": "function", "function": function}
+    async with opened(window=LARGER) as session:
+        await session.append({"role": "user", "content": "Read the log. Never delete it."})
+        await session.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        lines = "\n".join(f"line {n}: parcel {n * 7} went out" for n in range(2_500))
+        await session.append({"role": "tool", "tool_call_id": "call_1", "content": lines})
+        messages = await session.overflowed(
+            RuntimeError("400 prompt is too long: 30000 tokens > 12000 maximum")
+        )
+        assert session.view_tokens <= 12_000
+        assert get("openai-chat").validate(messages) == []
+        assert "Never delete it." in json.dumps(messages)
+        assert messages[-1]["tool_call_id"] == "call_1"
+
+
+@pytest.mark.parametrize("subagent", [False, True])
+async def test_a_second_overflow_is_one_clear_error(subagent):
+    """klaude raises for sub-agents and stops for others; pi repeats nothing: nobody may try without end."""
+    async with opened(system="Be brief. " * 500, subagent=subagent) as session:
+        await chat(session, 12)
+        await session.append({"role": "user", "content": "What is it?"})
+        await session.overflowed(RuntimeError(TOO_LONG))
+        with pytest.raises(OverflowRemains, match="cannot be removed") as error:
+            await session.overflowed(RuntimeError(TOO_LONG))
+        assert error.value.breakdown["system"] > 900
+        assert (await session.stats()).summaries == 1
+        assert len(await session.history()) == 25
+
+
+async def test_an_overflow_folds_nothing_where_the_policy_is_off():
+    """pi #6472: compaction was switched off, and an overflow compacted all the same."""
+    off = msgspec.structs.replace(preset("foldline"), enabled=False)
+    async with opened(policy=off) as session:
+        await chat(session, 12)
+        with pytest.raises(RuntimeError, match="prompt is too long"):
+            await session.overflowed(RuntimeError(TOO_LONG))
+        assert (await session.stats()).summaries == 0
+
+
+async def test_another_error_is_no_overflow():
+    """pi #1038, #2699: rate limits and throttling compacted the session."""
+    async with opened() as session:
+        await chat(session, 12)
+        for words in ("429 Too many tokens per minute", "ThrottlingException: Too many tokens, please wait"):
+            with pytest.raises(RuntimeError, match=words):
+                await session.overflowed(RuntimeError(words))
+        with pytest.raises(ProviderError, match="overloaded"):
+            await session.overflowed(ProviderError("overloaded", kind="overloaded"))
+        assert (await session.stats()).summaries == 0
+
+
+async def test_a_switch_to_a_smaller_window_folds_before_the_next_request():
+    """pi #6426, coop 6df0de2: the first request to the smaller model overflowed."""
+    async with opened(window=LARGER) as session:
+        await chat(session, 25)
+        await session.append({"role": "user", "content": "And now?"})
+        assert session.view_tokens > WINDOW.context
+        await session.use_model("any:small", window=WINDOW)
+        messages = await session.context()
+        assert session.view_tokens < WINDOW.context
+        assert messages[-1]["content"] == "And now?"
+
+
+async def test_closing_while_a_summary_is_written_ends_it():
+    """pi #5029: a session that was disposed of while it compacted wrote to what was gone."""
+
+    class Hangs:
+        name = "model:slow"
+
+        def __init__(self):
+            self.begun = asyncio.Event()
+            self.ended = asyncio.Event()
+
+        async def summarize(self, request):
+            self.begun.set()
+            try:
+                await asyncio.sleep(60)
+            finally:
+                self.ended.set()
+
+    summarizer = Hangs()
+    async with opened(summarizer=summarizer) as session:
+        await chat(session, 17)
+        await session.append({"role": "user", "content": "Go on."})
+        await session.context()
+        await asyncio.wait_for(summarizer.begun.wait(), 5)
+    assert summarizer.ended.is_set()
+
+
+def test_a_session_without_async_stays_inside_and_leaves_no_thread(tmp_path):
+    """The same session from code that is not async: one thread, and none when it is closed."""
+    threads = threading.active_count()
+    with foldline.open_sync(f"sqlite:///{tmp_path / 's.db'}", "s", window=WINDOW) as session:
+        for i in range(30):
+            session.append({"role": "user", "content": f"Question {i}. " + "And another word. " * 80})
+            assert session.context()[-1]["content"].startswith(f"Question {i}.")
+            assert session.view_tokens < WINDOW.context
+            session.append({"role": "assistant", "content": f"Answer {i}. " + "It is as it was. " * 80})
+        assert len(session.history()) == 60
+    assert threading.active_count() == threads
