@@ -6,7 +6,7 @@ The session holds what its view needs, never its whole history.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
 from io import BytesIO
 from itertools import chain
@@ -14,6 +14,7 @@ from typing import Any, Literal, Self
 
 from foldline import exports
 from foldline.core.decide.ask import Nothing
+from foldline.core.decide.price import Cache
 from foldline.core.log.entries import Boundary, Compacted, Lifted, Noted, Pinned, Receipt, Said
 from foldline.core.log.messages import Message
 from foldline.core.measure.window import Window
@@ -23,6 +24,7 @@ from foldline.dialects.growing import Growing
 from foldline.dialects.whose import joined
 from foldline.errors import CallsOpen, InputError
 from foldline.live.compactor import Compactor
+from foldline.live.economy import cache_of
 from foldline.live.events import Callback, Events, MessageAdded, PinChanged, Redone, Undone
 from foldline.live.handoff import is_start
 from foldline.live.lifting import to_redo, to_undo
@@ -66,6 +68,7 @@ class Session(Methods):
         self._compactor.asking = self._live.onto
         self._growing = Growing()
         self._began = False
+        self._closing: list[Callable[[], Awaitable[None]]] = []
 
     async def __aenter__(self) -> Self:
         async with self._lock:
@@ -79,8 +82,14 @@ class Session(Methods):
         """Let go of the session: a draft in the making is dropped; the store is closed if `foldline.open` opened it."""
         await self._compactor.drafts.stop()
         await self._events.drain()
+        while self._closing:
+            await self._closing.pop()()
         if self._owns_store:
             await self.store.close()
+
+    def at_close(self, closing: Callable[[], Awaitable[None]]) -> None:
+        """Await this when the session is let go of: to close the connections of its summariser, say."""
+        self._closing.append(closing)
 
     async def _ready(self) -> None:
         """Load the session at its first use; the lock is held."""
@@ -227,6 +236,11 @@ class Session(Methods):
 
     def _messages(self) -> list[Any]:
         return self._growing.messages(self.dialect, self._log.fold.items())
+
+    @property
+    def cache(self) -> Cache:
+        """What the provider's cache holds of the next request, as the newest reply's usage tells."""
+        return cache_of(self._log.fold, self.dialect, time.time())
 
     def prefix(self) -> Call:
         """Return the session's own next request as it stands: messages, system prompt and tools; nothing is compacted."""

@@ -130,7 +130,7 @@ async def test_a_forged_turn_of_the_users_in_a_result_reaches_the_model_as_data(
 
 async def test_a_summary_that_rambles_is_rejected():
     await rejected(
-        GOOD + "\n" + "Another thought on the login page and how it came about. " * 4_000, "tokens"
+        GOOD + "\n" + "Another thought on the login page and how it came about. " * 250, "tokens where"
     )
 
 

@@ -235,6 +235,9 @@ def _judged(
         notes.append(
             f"no cut that the rule {ask.policy.cut_rule!r} allows would fit: another legal one was taken"
         )
+    if ask.economy is not None:
+        same = ask.apart_tokens + sum(entry.tokens for entry in fold.leading)
+        notes.append(ask.economy.balance(size, total, same=same, summary=reply.price).words)
     receipt = msgspec.structs.replace(
         receipt,
         first_kept=boundary.first_kept,

@@ -18,6 +18,7 @@ from foldline.core.measure.window import Window
 from foldline.core.plan import floor_of
 from foldline.core.view import Fold
 from foldline.live.calibrate import Calibrator
+from foldline.live.economy import economy_of
 from foldline.live.setup import Setup
 from foldline.stateless import now
 
@@ -45,6 +46,7 @@ def ask_of(
         apart=setup.apart,
         now=now(),
         number=boundary.checkpoint.number + 1 if boundary is not None else 1,
+        economy=economy_of(setup, fold, time.time()),
     )
 
 
@@ -92,19 +94,22 @@ class Triggers:
         """Whether the view has grown since a compaction gained too little."""
         return worth_a_try(fold.tokens, self._fruitless, usable)
 
-    def due(self, fold: Fold, *, drafting: bool = False) -> Draft | Compact | Refuse | None:
+    def due(
+        self, fold: Fold, *, drafting: bool = False, careful: bool = True
+    ) -> Draft | Compact | Refuse | None:
         """Look at the triggers, for every moment that came about since the last look; the gravest answer counts.
 
-        While `drafting`, whether another draft is wanted is not asked, as it takes longer.
+        While `drafting`, whether another draft is wanted is not asked; where not `careful`, neither are the floor
+        and the breaker, which take longer.
         """
         found: Draft | None = None
         for moment in self._moments:
             quick = self.decide(fold, moment)
             if isinstance(quick, Compact) or (isinstance(quick, Draft) and not drafting and found is None):
-                careful = self.decide(fold, moment, careful=True)
-                if isinstance(careful, Compact | Refuse):
-                    return careful
-                found = careful if isinstance(careful, Draft) else found
+                sure = self.decide(fold, moment, careful=True) if careful else quick
+                if isinstance(sure, Compact | Refuse):
+                    return sure
+                found = sure if isinstance(sure, Draft) else found
         return found
 
     def decide(self, fold: Fold, moment: Moment, *, careful: bool = False) -> Decision:

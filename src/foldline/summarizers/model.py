@@ -101,6 +101,11 @@ class ModelSummarizer:
         """The name of the session's own model."""
         return self._own.name
 
+    @property
+    def dialect(self) -> str:
+        """The dialect in which it can be asked in a session."""
+        return self._own.provider.dialect
+
     async def close(self) -> None:
         """Close the connections of all models."""
         for one in (self._own, self._other, self._fallback):

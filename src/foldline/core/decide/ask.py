@@ -8,6 +8,7 @@ import msgspec
 
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Policy, usable_of
+from foldline.core.decide.price import Economy
 from foldline.core.log.entries import Live
 from foldline.core.measure.window import Floor, Window
 
@@ -19,7 +20,8 @@ class Ask(msgspec.Struct, frozen=True):
 
     `target` replaces usable; `apart` are the tokens of a system prompt and tools given apart; `now` is
     ISO 8601 UTC; `number` counts the session's compactions from 1. `live` is the live state that the
-    checkpoint is to hold, `standing` where the session stands (None: it is not recorded).
+    checkpoint is to hold, `standing` where the session stands (None: it is not recorded),
+    `economy` what its requests cost, where that is known.
     """
 
     policy: Policy
@@ -32,6 +34,7 @@ class Ask(msgspec.Struct, frozen=True):
     now: str = ""
     number: int = 1
     live: tuple[Live, ...] = ()
+    economy: Economy | None = None
     standing: Continuation | None = None
 
     @property

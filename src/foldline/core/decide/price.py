@@ -141,6 +141,17 @@ def balance(
     return Balance(summary, lost, saved, math.ceil(spent / saved) if saved > 0 else None)
 
 
+class Economy(msgspec.Struct, frozen=True):
+    """What a session's requests cost: the prices of its model, and what the provider's cache holds of it."""
+
+    price: Price
+    cache: Cache = Cache()
+
+    def balance(self, before: int, after: int, *, same: int, summary: float | None) -> Balance:
+        """Return whether a compaction pays; see `balance`. A `summary` of unknown price counts for nothing."""
+        return balance(before, after, same=same, price=self.price, cache=self.cache, summary=summary or 0.0)
+
+
 def dollars(usd: float) -> str:
     """Write an amount in USD: cents and their fractions as far as they are told apart."""
     return f"${usd:,.2f}" if usd >= 1 else f"${usd:.4f}"
