@@ -24,6 +24,7 @@ TAGS = (
     "constraints",
     "focus",
     "goal",
+    "kept",
     "read-files",
     "modified-files",
 )
