@@ -7,10 +7,11 @@ import time
 from collections.abc import Sequence
 
 from foldline.core.fold.notes import UNANSWERED
-from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pruned, Said
+from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Said
 from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message, Text, ToolResult
 from foldline.core.measure.tokens import Counter, message_tokens
+from foldline.core.rebase import folded_with
 from foldline.core.view import Fold
 from foldline.errors import LeafMoved
 from foldline.stores.base import Store
@@ -152,11 +153,13 @@ class Writer:
         await self.store.move(self.session, leaf, seen=self.leaf)
         await self.reload()
 
-    async def commit(self, boundary: Compacted | Pruned, notes: Sequence[Noted] = ()) -> str | None:
+    async def commit(
+        self, boundary: Compacted | Pruned, notes: Sequence[Noted] = (), after: Fold | None = None
+    ) -> str | None:
         """Append a boundary, and notes with it, behind the leaf that this writer saw; return its id.
 
-        None, and nothing is written, where somebody else appended: what is there was read again, and the
-        boundary may not fit it any more.
+        `after` is the fold with the boundary as its newest entry, where it was made already. None, and nothing is
+        written, where somebody else appended: what is there was read again, and the boundary may not fit it.
         """
         entries: list[Entry] = []
         for one in (boundary, *notes):
@@ -166,25 +169,19 @@ class Writer:
         except LeafMoved:
             await self.reload()
             return None
-        self.fold = Fold(active([*self.fold.entries(), *entries]), counter=self.counter)
-        self.leaf = entries[-1].id
-        return entries[0].id
+        fold = after or folded_with(self.fold, boundary, self.counter)
+        placed = entries[0]
+        assert isinstance(placed, Compacted | Pruned)
+        fold.named(placed)
+        for note in entries[1:]:
+            fold.push(note)
+        self.fold, self.leaf = fold, entries[-1].id
+        return placed.id
 
     def _too_fast(self) -> LeafMoved:
         return LeafMoved(
             f"session {self.session} is written to faster than it can be followed", leaf=self.leaf
         )
-
-
-def active(path: Sequence[Entry]) -> list[Entry]:
-    """Return what a view of the path needs, as a store does: from its newest effective `Compacted` on."""
-    out = lifted(path)
-    boundary = next((e for e in reversed(path) if isinstance(e, Compacted) and e.id not in out), None)
-    if boundary is None:
-        return list(path)
-    named = {*boundary.leading, *boundary.quoted}
-    start = next(i for i, entry in enumerate(path) if entry.id == (boundary.first_kept or boundary.id))
-    return [*(entry for entry in path[:start] if entry.id in named), *path[start:]]
 
 
 def interrupted(call_ids: Sequence[str]) -> Message:
@@ -195,9 +192,3 @@ def interrupted(call_ids: Sequence[str]) -> Message:
 def is_boundary(entry: Entry) -> bool:
     """Whether an entry is one that can be undone."""
     return isinstance(entry, Compacted | Pruned)
-
-
-def lifted(path: Sequence[Entry]) -> set[str]:
-    """Return the ids of the boundaries of a path that are undone."""
-    state = {entry.target: entry.lifted for entry in path if isinstance(entry, Lifted)}
-    return {target for target, out in state.items() if out}

@@ -7,12 +7,13 @@ go, the figures of the receipt. No message is read for facts again, so that it t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from foldline.core.checkpoint.checkpoint import make_checkpoint
 from foldline.core.checkpoint.live import fitted
+from foldline.core.checkpoint.receipt import APART
 from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.triggers import thresholds
 from foldline.core.fold.choice import Edits, add, open_loop, signed
@@ -30,17 +31,45 @@ GIVEN = frozenset({"manual", "agent", "target"})  # reasons of which somebody sa
 class Draft(msgspec.Struct, frozen=True):
     """A boundary that is not committed, and what it was planned on.
 
-    `boundaries` are the boundaries of the path then, `newest` is the newest message of the view.
+    `boundaries` are the boundaries of the path then, `newest` is the newest message of the view, which had so many
+    `items` (None: some of them were not to stay).
     """
 
     boundary: Compacted | Pruned
     boundaries: tuple[str, ...]
     newest: str | None
+    items: int | None = None
+
+
+class Rebased(msgspec.Struct, frozen=True):
+    """A boundary without an id, for the path as it is, and the fold of the path with it."""
+
+    boundary: Compacted | Pruned
+    after: Fold
 
 
 def drafted(fold: Fold, boundary: Compacted | Pruned) -> Draft:
     """Return the draft of a boundary that was planned on this fold."""
-    return Draft(boundary, boundaries_of(fold.entries()), fold.kept[-1].id if fold.kept else None)
+    items = None if fold.open_calls else len(fold.items())
+    newest = fold.kept[-1].id if fold.kept else None
+    return Draft(boundary, boundaries_of(fold.entries()), newest, items)
+
+
+def lifted(path: Sequence[Entry]) -> set[str]:
+    """Return the ids of the boundaries of a path that are undone."""
+    state = {entry.target: entry.lifted for entry in path if isinstance(entry, Lifted)}
+    return {target for target, out in state.items() if out}
+
+
+def folded_with(fold: Fold, boundary: Compacted | Pruned, counter: Counter) -> Fold:
+    """Return the fold of a path and a new boundary behind it; it holds what its view needs, as a store hands it out."""
+    path: list[Entry] = [*fold.entries(), boundary]
+    if isinstance(boundary, Compacted):
+        named = {*boundary.leading, *boundary.quoted}
+        first = boundary.first_kept or boundary.id
+        start = next(index for index, entry in enumerate(path) if entry.id == first)
+        path = [*(entry for entry in path[:start] if entry.id in named), *path[start:]]
+    return Fold(path, counter=counter)
 
 
 def boundaries_of(entries: Sequence[Entry]) -> tuple[str, ...]:
@@ -53,8 +82,8 @@ def holds(draft: Draft, fold: Fold) -> bool:
     return boundaries_of(fold.entries()) == draft.boundaries and _cut(draft, fold) is not None
 
 
-def rebased(draft: Draft, fold: Fold, ask: Ask, counter: Counter) -> Compacted | Pruned | Nothing:
-    """Return the boundary of a draft for the path as it is now, without an id.
+def rebased(draft: Draft, fold: Fold, ask: Ask, counter: Counter) -> Rebased | Nothing:
+    """Return the boundary of a draft for the path as it is now.
 
     Nothing where it no longer holds (`void`), where it would gain too little (`no_gain`) or leave too much
     (`too_large`), or where an open tool loop has thinking that is bound to what stands before it.
@@ -69,15 +98,15 @@ def rebased(draft: Draft, fold: Fold, ask: Ask, counter: Counter) -> Compacted |
         )
     ask = msgspec.structs.replace(ask, live=fitted(ask.live, ask.usable, counter))
     boundary = _anew(draft.boundary, fold, ask, counter, cut)
-    after = Fold([*fold.entries(), boundary], counter=counter)
+    after = folded_with(fold, boundary, counter)
     total = ask.apart_tokens + after.tokens
     if size - total < (least := least_gain(ask)):
         return no_gain(size - total, least)
     said_since = draft.newest != (fold.kept[-1].id if fold.kept else None)
     if said_since and ask.reason not in GIVEN and total > _most(boundary, ask):
         return Nothing("too_large", f"{total:,} tokens would be left")
-    receipt = _receipt(draft.boundary.receipt, boundary, ask, before=fold, after=after)
-    return msgspec.structs.replace(boundary, receipt=receipt)
+    receipt = _receipt(draft, boundary, ask, before=fold, after=after)
+    return Rebased(msgspec.structs.replace(boundary, receipt=receipt), after)
 
 
 def _cut(draft: Draft, fold: Fold) -> int | None:
@@ -165,16 +194,24 @@ def checkpoint_of(
     )
 
 
-def _receipt(old: Receipt, boundary: Compacted | Pruned, ask: Ask, *, before: Fold, after: Fold) -> Receipt:
-    """Return the receipt with the figures of today, and what the draft's says of what was folded and what it cost."""
+def _receipt(draft: Draft, boundary: Compacted | Pruned, ask: Ask, *, before: Fold, after: Fold) -> Receipt:
+    """Return the receipt with the figures of today, and what the draft's says of what was folded and what it cost.
+
+    What stood in the view when the draft was made still does, so that only what came since is added up.
+    """
+    old = draft.boundary.receipt
+    items, known = before.items(), draft.items
     new = made_receipt(
         ask,
-        before=before.view(),
-        after=after.view(),
+        before=items if known is None else items[known:],
+        after=after.items(),
         folded=(),
         edits=boundary.edits,
         sizes=(ask.apart_tokens + before.tokens, ask.apart_tokens + after.tokens),
     )
+    categories = new.by_category
+    if known is not None:
+        categories = _added(old.by_category, categories)
     return msgspec.structs.replace(
         old,
         reason=new.reason,
@@ -182,8 +219,22 @@ def _receipt(old: Receipt, boundary: Compacted | Pruned, ask: Ask, *, before: Fo
         first_kept=boundary.first_kept if isinstance(boundary, Compacted) else None,
         tokens_before=new.tokens_before,
         tokens_after=new.tokens_after,
-        messages_before=new.messages_before,
+        messages_before=len(items),
         messages_after=new.messages_after,
         dropped={**old.dropped, **new.dropped},
-        by_category=new.by_category,
+        by_category=categories,
     )
+
+
+def _added(
+    then: Mapping[str, tuple[int, int]], since: Mapping[str, tuple[int, int]]
+) -> dict[str, tuple[int, int]]:
+    """Return tokens by category: before, those of the draft's view and of what came since; after, as it is."""
+    names = dict.fromkeys((*then, *since))
+    zero = (0, 0)
+    made = {
+        name: (then.get(name, zero)[0] + since.get(name, zero)[0], since.get(name, zero)[1]) for name in names
+    }
+    if APART in made:  # stands in both
+        made[APART] = since[APART]
+    return {name: pair for name, pair in made.items() if any(pair)}

@@ -127,13 +127,22 @@ class Fold:
 
     def items(self) -> Sequence[Item]:
         """Return the view without a copy where no call is open: the same list until a boundary, only extended."""
-        return self._items if not self._waiting and not self.open_calls else self.view()
+        return self.view() if self._waiting or self.open_calls else self._items
 
     def entries(self) -> list[Entry]:
         """Return the entries that were folded, in order."""
         return list(self._entries)
 
     # ---- folding
+
+    def named(self, boundary: Compacted | Pruned) -> None:
+        """Take the newest entry, a boundary that had no id yet, as it was appended: the view says the same."""
+        self._entries[-1] = boundary
+        if isinstance(boundary, Compacted):
+            self.boundary = boundary
+            for index, item in enumerate(self._items):
+                if isinstance(item, Made) and not item.source:
+                    self._items[index] = msgspec.structs.replace(item, source=boundary.id)
 
     def push(self, entry: Entry) -> None:
         """Take the next entry of the path."""
@@ -171,15 +180,14 @@ class Fold:
                 self._say(entry)
             elif isinstance(entry, Pinned) and index > said_at:
                 self._pin(entry)
-        self.notes = [entry for entry in self._entries if isinstance(entry, Noted)]
+        self.notes = [e for e in self._entries if isinstance(e, Noted)]
 
     def _start(self, compacted: list[tuple[int, Compacted]]) -> int:
         """Place what stands before the kept messages; return the index of the first kept entry."""
         if not compacted:
             return 0
         index, boundary = compacted[-1]
-        by_id = {entry.id: (i, entry) for i, entry in enumerate(self._entries)}
-        self.boundary = boundary
+        by_id, self.boundary = {entry.id: (i, entry) for i, entry in enumerate(self._entries)}, boundary
         self.pins = {pin.entry: pin for pin in boundary.checkpoint.pins}
         self._told = set(self.pins)
         for edit in boundary.edits:
@@ -198,18 +206,16 @@ class Fold:
         return start
 
     def _said(self, by_id: dict[str, tuple[int, Entry]], ids: tuple[str, ...]) -> list[Said]:
-        found = [by_id[i][1] for i in ids if i in by_id]
-        return [entry for entry in found if isinstance(entry, Said)]
+        return [e for e in (by_id[i][1] for i in ids if i in by_id) if isinstance(e, Said)]
 
     def _first_kept(self, start: int) -> Message | None:
-        first = next((e for e in self._entries[start:] if isinstance(e, Said)), None)
-        return first.message if first else None
+        return next((e.message for e in self._entries[start:] if isinstance(e, Said)), None)
 
     def _checkpoint(self, boundary: Compacted, first: Message | None) -> list[Made]:
         point = boundary.checkpoint
         role: Role = "system" if point.role == "system" else "user"
         made = [Made("checkpoint", Message(role, (Text(point.text),)), boundary.id, point.tokens)]
-        before = point.position != "after" and bool(self.quoted)
+        before = self.quoted if point.position != "after" else ()
         if point.ack and (before or first is None or first.role != "assistant"):
             made.append(self._made("ack", Message("assistant", (Text(point.ack),)), boundary.id))
         return made
@@ -287,8 +293,8 @@ class Fold:
         """Give a part, as a boundary left it, another id."""
         older = next((edit for edit in self.edits.get(entry.id, ()) if edit.part == index), None)
         part = (older.replacement if older else None) or entry.message.parts[index]
-        renamed = msgspec.structs.replace(part, **new_id)
-        return Edit(entry.id, index, "repaired", renamed, older.saved if older else 0)
+        saved = older.saved if older else 0
+        return Edit(entry.id, index, "repaired", msgspec.structs.replace(part, **new_id), saved)
 
     def _keep_but(self, entry: Said, strange: list[int], gone: int) -> None:
         """Keep a message unless nothing of it is left; late results become notes behind it."""
@@ -305,7 +311,7 @@ class Fold:
             return
         self.pins[entry.target] = Pin(entry.target, entry.text)
         shown = {e.id for e in (*self.leading, *self.quoted, *self.kept)} - set(self.edits)
-        if entry.target in shown or entry.target in self._told:
+        if entry.target in shown | self._told:
             return
         self._told.add(entry.target)
         quote = Text(f"[Pinned by the user, from earlier in this conversation]\n{entry.text}")
@@ -349,7 +355,7 @@ class Fold:
         return Made(kind, message, source, message_tokens(message, self._counter))
 
     def _unanswered(self, call_ids: tuple[str, ...], source: str) -> Made:
-        own = [self._renamed.get(call_id, call_id) for call_id in call_ids]
+        own = (self._renamed.get(call_id, call_id) for call_id in call_ids)
         parts = tuple(ToolResult(call_id, (Text(UNANSWERED),), is_error=True) for call_id in own)
         each = (message_tokens(Message("tool", (part,)), self._counter) for part in parts)
         return Made("unanswered", Message("tool", parts), source, sum(each))

@@ -18,8 +18,7 @@ import msgspec
 from foldline.core.decide.ask import Ask, Nothing, Reason
 from foldline.core.decide.triggers import Compact, Refuse
 from foldline.core.decide.triggers import Draft as Drafting
-from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Receipt
-from foldline.core.measure.overflow import Overflow
+from foldline.core.log.entries import Compacted, Entry, Pruned, Receipt
 from foldline.core.measure.tokens import Counter
 from foldline.core.measure.window import Window
 from foldline.core.plan import Outcome, Steps, plan
@@ -28,7 +27,6 @@ from foldline.core.view import Fold
 from foldline.errors import CompactionFailed, FloorExceeded, FoldlineError
 from foldline.executor import execute
 from foldline.live import spans, strikes
-from foldline.live.calibrate import Calibrator
 from foldline.live.drafts import Drafts
 from foldline.live.events import (
     CompactionDone,
@@ -36,18 +34,13 @@ from foldline.live.events import (
     DraftFailed,
     DraftReady,
     DraftStarted,
-    Event,
     Events,
-    ModelChanged,
     NothingDone,
     PruneDone,
     Warned,
-    WindowLearnt,
 )
+from foldline.live.knowing import Knowing
 from foldline.live.setup import Setup
-from foldline.live.triggers import Triggers, ask_of
-from foldline.live.windows import note_of, window_note, with_learnt, with_model, with_window
-from foldline.providers.learned import learn
 from foldline.summarizers.base import Summarizer
 from foldline.tracing import Span
 from foldline.writer import RETRIES, Writer
@@ -61,75 +54,21 @@ REPEATED = (
 )
 
 
-class Compactor:
+class Compactor(Knowing):
     """The compactions of one session."""
 
     def __init__(self, writer: Writer, setup: Setup, events: Events, summarizer: Summarizer) -> None:
+        super().__init__(writer, setup, events)
         self.summarizer = summarizer
-        self.calibrator = Calibrator(setup.model)
-        self.triggers = Triggers(setup, self.calibrator)
         self.drafts = Drafts()
         self.asking: Asking = _as_it_is  # adds what a session knows beside its messages
         self.lock = asyncio.Lock()  # the session's: held to read and to write its log
         self._one = asyncio.Lock()  # held while a compaction is made that somebody waits for
-        self._log = writer
-        self._events = events
-
-    @property
-    def setup(self) -> Setup:
-        """How the session is kept."""
-        return self.triggers.setup
-
-    @property
-    def fold(self) -> Fold:
-        """The fold of the path as it is."""
-        return self._log.fold
-
-    @property
-    def apart(self) -> int:
-        """The tokens of the system prompt and the tools that are given apart."""
-        return self.setup.apart.system + self.setup.apart.tools
-
-    @property
-    def view_tokens(self) -> int:
-        """The size of the view by Foldline's own count, system prompt and tools included."""
-        return self.apart + self._log.fold.tokens
-
-    def tell(self, event: Event) -> None:
-        """Tell those who watch the session."""
-        self._events.emit(event)
-
-    def begin(self) -> None:
-        """Take from the loaded log what it knows of the model, and say what is only assumed."""
-        setup = self.setup
-        for text in setup.warnings:
-            log.warning("session %s: %s", self._log.session, text)
-            self._events.emit(Warned(kind="unknown_window", text=text))
-        self.triggers.use(with_learnt(setup, self._log.fold.entries()))
-        self.calibrator.load(self._log.fold, self.apart)
 
     async def use_model(self, model: str | None, window: int | Window | None) -> None:
-        """Go on with another model; the lock is held."""
+        """Go on with another model; a draft for the one before is dropped. The lock is held."""
         await self.drafts.stop()
-        self.triggers.use(with_learnt(with_model(self.setup, model, window), self._log.fold.entries()))
-        self.calibrator = self.triggers.calibrator = Calibrator(model)
-        self.triggers.happened("before_smaller_window")
-        await self._log.write(Noted("", None, "model", {"model": model or ""}, at=time.time()))
-        self.calibrator.load(self._log.fold, self.apart)
-        self._events.emit(ModelChanged(model=model, context=self.setup.window.context))
-
-    def ask(
-        self,
-        reason: Reason,
-        instructions: str | None = None,
-        target: int | None = None,
-        *,
-        share: float = 1.0,
-    ) -> Ask:
-        """Return what is asked of a compaction of the view as it is."""
-        if reason in ("threshold", "model_switch"):
-            share = min(share, 1 / self.calibrator.ratio)
-        return ask_of(self.setup, self._log.fold, reason, instructions, target, share=share)
+        await super().use_model(model, window)
 
     # ---- at the policy's moments; the lock is held
 
@@ -139,6 +78,9 @@ class Compactor:
         Raises FloorExceeded where nothing can help.
         """
         fold, triggers = self._log.fold, self.triggers
+        if await self._with_draft():
+            triggers.looked()
+            return None
         due = triggers.due(fold, drafting=self.drafts.there(fold))
         if isinstance(due, Refuse):
             raise FloorExceeded(due.floor, due.usable, due.breakdown)
@@ -147,21 +89,29 @@ class Compactor:
             if isinstance(due, Drafting) and triggers.worth_a_try(fold, due.usable):
                 self._draft(due)
             return None
-        reason: Reason = due.reason  # pyright: ignore[reportAssignmentType] - one of three, all of them reasons
+        reason = reason_of(due)
         if not triggers.worth_a_try(fold, due.usable) and reason != "overflow":
             triggers.looked()
             return None
-        if self.drafts.ready is not None:
-            done = await self._commit_draft(self.drafts.ready, self.ask(reason))
-            if not isinstance(done, Nothing) or done.why == "signed_thinking":
-                triggers.looked()
-                return None
         if self.drafts.running:
             # it is looked at again at the next call; what fits needs no waiting
             fits = reason == "threshold" and due.size <= due.usable
             return None if fits else self.drafts.finished
         triggers.looked()
         return partial(self._by_itself, reason, boundaries_of(fold.entries()), fits=due.size <= due.usable)
+
+    async def _with_draft(self) -> bool:
+        """Commit the draft that is ready, if a boundary is due; False where one is due and it will not do.
+
+        The floor and the breaker were asked when it was made, and it is committed only where it fits.
+        """
+        draft, due = self.drafts.ready, None
+        if draft is not None:
+            due = self.triggers.due(self._log.fold, drafting=True, careful=False)
+        if draft is None or not isinstance(due, Compact):
+            return False
+        done = await self._commit_draft(draft, self.ask(reason_of(due)))
+        return not isinstance(done, Nothing) or done.why == "signed_thinking"
 
     async def _by_itself(self, reason: Reason, seen: tuple[str, ...], *, fits: bool) -> None:
         """Compact because of a trigger; where that fails, the session goes on as long as its view fits."""
@@ -174,19 +124,6 @@ class Compactor:
             self._events.emit(Warned(kind="failed", text=text))
 
     # ---- overflow
-
-    async def learn_window(self, found: Overflow, sent: int) -> None:
-        """Take over what an overflow teaches of the window and of the model's own count; the lock is held."""
-        setup = self.setup
-        if found.asked:
-            self.calibrator.refused(sent, found.asked)
-        window = learn(setup.window, found, known=setup.known, sent=sent)
-        if window is None or (setup.known and window.context > setup.window.context):
-            return  # a smaller window than the model's was asked for
-        self.triggers.use(with_window(setup, window))
-        await self._log.write(msgspec.structs.replace(note_of(self.setup), at=time.time()))
-        before = setup.window.context
-        self._events.emit(WindowLearnt(model=setup.model or "", context=window.context, before=before))
 
     async def overflow(self, share: float) -> Receipt | Nothing:
         """Compact behind an overflow: with the draft, where there is one, else a compaction that is waited for."""
@@ -208,7 +145,7 @@ class Compactor:
 
     async def _drafting(self, entries: list[Entry], fold: Fold, ask: Ask) -> Draft | None:
         """Make a draft; what goes wrong is told and noted, never raised."""
-        newest, boundaries = fold.kept[-1].id if fold.kept else None, boundaries_of(entries)
+        base = drafted(fold, Pruned("", None, Receipt(ask.reason)))
         size = ask.apart_tokens + fold.tokens
         try:
             with spans.compaction(self._log.session, ask.reason, size, name=spans.DRAFT) as opened:
@@ -222,7 +159,7 @@ class Compactor:
             await self._draft_failed(ask, outcome.why, outcome.detail)
             return None
         self._events.emit(DraftReady(receipt=outcome.receipt))
-        return Draft(outcome, boundaries, newest)
+        return msgspec.structs.replace(base, boundary=outcome)
 
     async def _draft_failed(self, ask: Ask, why: str, detail: str) -> None:
         self._events.emit(DraftFailed(why=why, detail=detail))
@@ -317,19 +254,19 @@ class Compactor:
         for _ in range(RETRIES):
             fold = self._log.fold
             now = await self.asking(msgspec.structs.replace(ask, number=_number(fold)), fold)
-            boundary = rebased(draft, fold, now, self.setup.counter)
-            if isinstance(boundary, Nothing):
+            found = rebased(draft, fold, now, self.setup.counter)
+            if isinstance(found, Nothing):
                 break
-            boundary = msgspec.structs.replace(boundary, at=time.time())
-            entry = await self._log.commit(boundary, self._notes())
+            boundary = msgspec.structs.replace(found.boundary, at=time.time())
+            entry = await self._log.commit(boundary, self.notes(), found.after)
             if entry is not None:
                 self._told(entry, boundary, opened, waited=waited)
                 return boundary.receipt
         else:
-            boundary = VOID
-        if boundary is VOID:
-            boundary = Nothing("nothing_new", "another boundary came first")
-        return await self._idle(ask, boundary) if waited else boundary
+            found = VOID
+        if found is VOID:
+            found = Nothing("nothing_new", "another boundary came first")
+        return await self._idle(ask, found) if waited else found
 
     async def _idle(self, ask: Ask, outcome: Nothing) -> Nothing:
         """Say that no boundary was made; a trigger is not heeded again before the view has grown."""
@@ -355,10 +292,6 @@ class Compactor:
             )
             self._events.emit(Warned(kind="repeated_compactions", text=text, count=count))
 
-    def _notes(self) -> list[Noted]:
-        """Return what has to stay within reach behind a boundary."""
-        return [*self.calibrator.note(), *window_note(self._log.fold.entries(), self.setup)]
-
     async def _strike(self, reason: str, why: str) -> None:
         """Note a failure; a store that cannot is logged: the compaction has failed already."""
         if not strikes.fails(why):
@@ -375,6 +308,13 @@ class Compactor:
 def planned(entries: list[Entry], ask: Ask, counter: Counter) -> Steps:
     """Plan a compaction of a fold of its own, so that nothing it reads changes meanwhile."""
     return (yield from plan(Fold(entries, counter=counter), ask, counter))
+
+
+def reason_of(due: Compact) -> Reason:
+    """Return the reason that a trigger gives for a compaction."""
+    if due.reason == "overflow":
+        return "overflow"
+    return "model_switch" if due.reason == "model_switch" else "threshold"
 
 
 def _number(fold: Fold) -> int:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from foldline.core.log.entries import Lifted
+from foldline.core.rebase import lifted
 from foldline.core.view import Fold
-from foldline.writer import is_boundary, lifted
+from foldline.writer import is_boundary
 
 
 def to_undo(fold: Fold) -> str | None:

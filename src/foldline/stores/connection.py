@@ -85,9 +85,10 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
 
 
 def _check_ours(database: sqlite3.Connection, path: Path) -> int:
+    # in this order: another process may be making the tables and the mark, in one commit, between two of these
+    tables: int = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     version: int = database.execute("PRAGMA user_version").fetchone()[0]
     application: int = database.execute("PRAGMA application_id").fetchone()[0]
-    tables: int = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if application != APPLICATION and (application or version or tables):
         raise FormatError(
             "this SQLite database belongs to another program: name another file", where=str(path)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from foldline.core.log.entries import Edit, Said
 
+APART = "system prompt and tools"  # the category of what is given apart from the messages
 Sized = tuple[str, int]  # a category and the tokens of one item of a view
 
 
@@ -23,7 +24,7 @@ def by_category(
     before: Sequence[Sized], after: Sequence[Sized], *, apart: int = 0
 ) -> dict[str, tuple[int, int]]:
     """Return tokens before and after by category; `apart` is a system prompt and tools given apart."""
-    sums: dict[str, list[int]] = {"system prompt and tools": [apart, apart]} if apart else {}
+    sums: dict[str, list[int]] = {APART: [apart, apart]} if apart else {}
     for side, items in enumerate((before, after)):
         for name, tokens in items:
             sums.setdefault(name, [0, 0])[side] += tokens

@@ -1,0 +1,104 @@
+"""Does anybody wait for a summary? What context() adds at a boundary beside a turn without one, with a summariser of 20 s.
+
+The conversation grows steadily and the store is SQLite, every append durable. While the summary is being written
+turns come at a pace at which the hard trigger is not reached before it is there; the others come at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import foldline
+from foldline.summarizers.offline import OfflineSummarizer
+from sessions import prompt, reply
+from table import Row
+
+SUMMARY = 20.0  # seconds
+WINDOW = 200_000  # tokens
+LONG = 1_500  # tokens of a turn, about
+PAUSE = 1.2  # seconds between turns while a summary is written: 36,000 tokens lie between the triggers
+TEXT = "The value of the retry limit is read from the settings file before each request is sent. " * 60
+
+
+class Slow:
+    """A summariser that takes its time; its text is the offline one's."""
+
+    name = "model:slow"
+
+    async def summarize(self, request: Any) -> Any:
+        await asyncio.sleep(SUMMARY)
+        return OfflineSummarizer().write(request)
+
+
+class Seen:
+    """What happened since it was asked last."""
+
+    def __init__(self, session: Any) -> None:
+        self.drafting = False
+        self.committed = 0
+        self.waited = 0
+        session.on("draft_started", lambda _: setattr(self, "drafting", True))
+        session.on("draft_ready", lambda _: setattr(self, "drafting", False))
+        session.on("compacted", self._done)
+
+    def _done(self, event: Any) -> None:
+        self.committed += 1
+        self.waited += not event.drafted
+
+
+def longer(message: dict[str, Any]) -> dict[str, Any]:
+    return {**message, "content": f"{message['content']}\n{TEXT}"}
+
+
+async def measured(url: str, boundaries: int) -> tuple[list[float], list[float], list[float], int]:
+    """Return the seconds of turns without a boundary, of their contexts, and of contexts that commit one."""
+    whole: list[float] = []
+    plain: list[float] = []
+    bound: list[float] = []
+    async with foldline.open(url, "bench", window=WINDOW, summarizer=Slow()) as session:
+        seen, number = Seen(session), 0
+        while len(bound) < boundaries:
+            asked, answer = longer(prompt(number)), longer(reply(number))
+            before, drafting = seen.committed, seen.drafting
+            start = time.perf_counter()
+            await session.append(asked)
+            middle = time.perf_counter()
+            await session.context()
+            end = time.perf_counter()
+            await session.append(answer)
+            done = time.perf_counter()
+            if seen.committed > before:
+                bound.append(end - middle)
+            elif not drafting and not seen.drafting:  # nothing else runs on this machine's other core
+                whole.append(done - start)
+                plain.append(end - middle)
+            number += 1
+            if seen.drafting:
+                await asyncio.sleep(PAUSE)
+    return whole, plain, bound, seen.waited
+
+
+def main(*, full: bool = False) -> list[Row]:
+    """Go through three boundaries, ten where `full`."""
+    gc.collect()
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{Path(folder) / 'bench.db'}"
+        whole, plain, bound, waited = asyncio.run(measured(url, 10 if full else 3))
+    turn, usual = statistics.median(whole), statistics.median(plain)
+    added = [max(0.0, taken - usual) for taken in bound]
+    return [
+        Row("turn without a boundary (append, context, append), median", turn * 1e3, "ms"),
+        Row("turn without a boundary, worst", max(whole) * 1e3, "ms"),
+        Row("context() without a boundary, median", usual * 1e3, "ms"),
+        Row(f"context() adds at {len(bound)} boundaries, median", statistics.median(added) * 1e3, "ms"),
+        Row("context() adds at a boundary, worst", max(added) * 1e3, "ms"),
+        Row("median added / median turn", statistics.median(added) / turn, "x", most=2.0),
+        Row("worst added / median turn", max(added) / turn, "x", most=2.0),
+        Row("summaries that somebody waited for", waited, "", most=0),
+    ]

@@ -1,0 +1,255 @@
+"""Nobody waits: a summary is drafted in the background and committed in the time of an append."""
+
+import asyncio
+
+import pytest
+from tests.support.live import (
+    Fails,
+    Gate,
+    Heard,
+    answer,
+    changed,
+    prompt,
+    session_on,
+    settled,
+    texts,
+    turns,
+    until,
+)
+
+from foldline.core.log.entries import Compacted, Pruned
+from foldline.dialects import get
+
+SOFT, HARD, USABLE = 5_950, 7_650, 8_500
+
+
+async def drafted(store, gate, **more):
+    """A session over its soft trigger, its summary in the making."""
+    session = session_on(store, gate, **more)
+    number = await until(session, SOFT)
+    await session.append(prompt(number))
+    await session.context()
+    await asyncio.wait_for(gate.begun.wait(), 5)
+    return session, number
+
+
+async def test_above_the_soft_trigger_a_draft_is_made_while_the_session_goes_on(store):
+    gate = Gate()
+    session, number = await drafted(store, gate)
+    heard = Heard(session)
+    before = await session.context()
+    await session.append(answer(number, 1))
+    await turns(session, 2, number + 1, lines=1)
+    assert (await session.context())[: len(before)] == before, "nothing is committed at the soft trigger"
+    assert gate.asked == 1
+    gate.go.set()
+    await settled(lambda: session._compactor.drafts.ready is not None)
+    assert heard.names.count("draft_ready") == 1
+    assert (await session.context())[: len(before)] == before
+    await session.close()
+
+
+async def test_at_the_hard_trigger_the_draft_is_committed_without_another_call(store):
+    gate = Gate()
+    session, number = await drafted(store, gate)
+    heard = Heard(session)
+    await session.append(answer(number))
+    gate.go.set()
+    await settled(lambda: session._compactor.drafts.ready is not None)
+    number = await until(session, HARD, number + 1)
+    await session.append(prompt(number))
+    messages = await session.context()
+    [done] = heard.of("compacted")
+    assert done.drafted
+    assert gate.asked == 1
+    assert "compaction_started" not in heard.names
+    assert session.view_tokens < SOFT
+    assert get("openai-chat").validate(messages) == []
+    assert messages[-1]["content"] == prompt(number)["content"]
+    assert done.receipt.tokens_after == session.view_tokens
+    assert done.receipt.tokens_before > HARD
+    stored = [entry async for entry in store.path("s") if isinstance(entry, Compacted)]
+    assert [entry.id for entry in stored] == [done.entry]
+    assert await session.verify() == []
+    await session.close()
+
+
+async def test_what_a_draft_commits_is_what_a_fresh_reader_sees(store):
+    gate = Gate(opened=True)
+    session = session_on(store, gate)
+    heard = Heard(session)
+    number = 0
+    while not heard.of("compacted"):
+        await turns(session, 1, number)
+        await settled(lambda: not session._compactor.drafts.running)
+        number += 1
+    assert heard.of("compacted")[0].drafted
+    other = session_on(store)
+    assert await other.context() == await session.context()
+    assert other.view_tokens == session.view_tokens
+    await session.append(prompt(99))
+    assert (await session_on(store).context())[-1] == prompt(99)
+    await session.close()
+
+
+async def test_a_view_that_still_fits_does_not_wait_for_a_draft_in_the_making(store):
+    gate = Gate()
+    session, number = await drafted(store, gate)
+    await session.append(answer(number))
+    number = await until(session, HARD, number + 1)
+    assert session.view_tokens <= USABLE
+    await session.append(prompt(number, 1))
+    messages = await asyncio.wait_for(session.context(), 5)
+    assert len(messages) == 2 * number + 1, "all of it"
+    gate.go.set()
+    await settled(lambda: session._compactor.drafts.ready is not None)
+    assert len(await session.context()) < 2 * number, "the moment is looked at again when the draft is there"
+    await session.close()
+
+
+async def test_a_view_that_no_longer_fits_waits_for_the_draft_and_makes_no_second_one(store):
+    gate = Gate()
+    session, number = await drafted(store, gate)
+    await session.append(answer(number))
+    while session.view_tokens <= USABLE:
+        number += 1
+        await session.append(prompt(number), answer(number))
+    await session.append(prompt(number + 1))
+    waiting = asyncio.create_task(session.context())
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+    await asyncio.wait_for(session.append({"role": "user", "content": "said while it waits"}), 5)
+    gate.go.set()
+    messages = await asyncio.wait_for(waiting, 10)
+    assert gate.asked == 1
+    assert messages[-1]["content"] == "said while it waits"
+    assert session.view_tokens <= USABLE
+    await session.close()
+
+
+async def test_only_where_no_draft_is_there_somebody_waits(store):
+    gate = Gate()
+    session = session_on(store, gate)
+    heard = Heard(session)
+    for number in range(20):
+        await session.append(prompt(number), answer(number))
+    await session.append(prompt(20))
+    waiting = asyncio.create_task(session.context())
+    await asyncio.wait_for(gate.begun.wait(), 5)
+    assert heard.names[-1] == "compaction_started"
+    gate.go.set()
+    await asyncio.wait_for(waiting, 10)
+    assert [event.drafted for event in heard.of("compacted")] == [False]
+    await session.close()
+
+
+async def test_a_pin_set_after_the_draft_is_quoted_by_what_is_committed(store):
+    gate = Gate()
+    session = session_on(store, gate)
+    [odd] = await session.append({"role": "user", "content": "The clock is 7 minutes late."})
+    await session.append(answer(0, 1))
+    number = await until(session, SOFT, 1)
+    await session.append(prompt(number))
+    await session.context()
+    await asyncio.wait_for(gate.begun.wait(), 5)
+    await session.pin(odd)
+    gate.go.set()
+    await settled(lambda: session._compactor.drafts.ready is not None)
+    await session.append(answer(number))
+    number = await until(session, HARD, number + 1)
+    await session.append(prompt(number))
+    folded = await session.context()
+    assert gate.asked == 1
+    assert "The clock is 7 minutes late." in texts(folded[:1])
+    await session.unpin(odd)
+    await session.close()
+
+
+@pytest.mark.parametrize("act", ["compact", "undo"])
+async def test_a_boundary_that_comes_first_makes_a_draft_void(store, act):
+    gate = Gate(opened=True)
+    session = session_on(store, gate)
+    await until(session, 3_000)
+    await session.compact()
+    number = await until(session, SOFT, 40)
+    await session.append(prompt(number))
+    await session.context()
+    await settled(lambda: session._compactor.drafts.ready is not None)
+    asked = gate.asked
+    await (session.compact() if act == "compact" else session.undo())
+    await session.append(answer(number))
+    await turns(session, 1, number + 1)
+    assert not session._compactor.drafts.ready or gate.asked > asked
+    number = await until(session, HARD, number + 2) if act == "compact" else number + 2
+    await session.append(prompt(number))
+    assert get("openai-chat").validate(await session.context()) == []
+    assert session.view_tokens <= USABLE
+    await session.close()
+
+
+async def test_closing_cancels_a_draft_and_leaves_the_session_as_it_was(store):
+    gate = Gate()
+    session, number = await drafted(store, gate)
+    before = await session.context()
+    await session.close()
+    again = session_on(store)
+    assert await again.context() == before
+    assert gate.asked == 1
+
+
+async def test_a_draft_whose_summariser_fails_is_written_offline(store):
+    broken = Fails()
+    session = session_on(store, broken)
+    heard = Heard(session)
+    number = await until(session, SOFT)
+    await session.append(prompt(number))
+    await session.context()
+    await settled(lambda: session._compactor.drafts.ready is not None)
+    assert heard.of("draft_ready")[0].receipt.summarizer == "offline"
+    assert not heard.of("draft_failed")
+    await session.close()
+
+
+async def test_by_hand_a_draft_in_the_making_is_dropped(store):
+    gate = Gate()
+    session, _ = await drafted(store, gate)
+    heard = Heard(session)
+    doing = asyncio.create_task(session.compact("look at the fox"))
+    await settled(lambda: gate.asked == 2)
+    gate.go.set()
+    receipt = await asyncio.wait_for(doing, 10)
+    assert receipt.reason == "manual"
+    assert not heard.of("draft_ready")
+    assert not session._compactor.drafts.running
+    await session.close()
+
+
+async def test_a_policy_without_background_drafts_nothing(store):
+    gate = Gate(opened=True)
+    session = session_on(store, gate, policy=changed(background=False))
+    heard = Heard(session)
+    await turns(session, 20)
+    assert heard.of("compacted")
+    assert not heard.of("draft_started")
+    await session.close()
+
+
+async def test_a_prune_that_is_enough_is_drafted_and_committed_without_a_summary(store):
+    gate = Gate(opened=True)
+    session = session_on(store, gate)
+    heard = Heard(session)
+    for number in range(40):
+        call = {"id": f"c{number}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        await session.append(prompt(number, 1), {"role": "assistant", "content": None, "tool_calls": [call]})
+        await session.append(
+            {"role": "tool", "tool_call_id": f"c{number}", "content": f"line {number}\n" * 300}
+        )
+        assert get("openai-chat").validate(await session.context()) == []
+        assert session.view_tokens <= USABLE
+        await session.append(answer(number, 1))
+        await settled(lambda: not session._compactor.drafts.running)
+    assert heard.of("pruned")
+    assert any(event.drafted for event in heard.of("pruned"))
+    pruned = [entry async for entry in store.path("s") if isinstance(entry, Pruned)]
+    assert len(pruned) == len(heard.of("pruned"))
+    await session.close()

@@ -1,0 +1,116 @@
+"""What the tests of live sessions have in common: a talk that grows by known steps, and summarisers under control."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from foldline.core.decide.policy import Policy
+from foldline.core.decide.presets import preset
+from foldline.core.measure.window import Window
+from foldline.live.setup import Setup
+from foldline.session import Session
+from foldline.stores import Store
+from foldline.summarizers.offline import OfflineSummarizer
+
+WINDOW = Window(context=10_000, output=1_000)  # usable 8,500: soft above 5,950, hard above 7,650
+LINE = "the quick brown fox jumps over the lazy dog and looks at the log of the server again "
+
+
+class Gate:
+    """A summariser that waits until it is let go, and counts its requests; its text is the offline one's."""
+
+    name = "model:gate"
+
+    def __init__(self, *, opened: bool = False) -> None:
+        self.asked = 0
+        self.begun = asyncio.Event()
+        self.go = asyncio.Event()
+        if opened:
+            self.go.set()
+
+    async def summarize(self, request):
+        self.asked += 1
+        self.begun.set()
+        await self.go.wait()
+        return OfflineSummarizer().write(request)
+
+
+class Fails:
+    """A summariser that always raises."""
+
+    name = "model:broken"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def summarize(self, request):
+        self.asked += 1
+        raise RuntimeError("the model is away")
+
+
+def setup(policy: str | Policy = "foldline", window: Window = WINDOW, **more: Any) -> Setup:
+    rules = policy if isinstance(policy, Policy) else preset(policy)
+    return Setup(policy=rules, rules=rules, window=window, **more)
+
+
+def changed(name: str = "foldline", **fields: Any) -> Policy:
+    return msgspec.structs.replace(preset(name), **fields)
+
+
+def session_on(store: Store, summarizer: Any = None, *, name: str = "s", **more: Any) -> Session:
+    return Session(store, name, setup(**more), summarizer=summarizer)
+
+
+class Heard(list[Any]):
+    """Every event of a session, in order."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        session.on("*", self.append)
+
+    @property
+    def names(self) -> list[str]:
+        return [event.name for event in self]
+
+    def of(self, name: str) -> list[Any]:
+        return [event for event in self if event.name == name]
+
+
+def prompt(number: int, lines: int = 20) -> dict[str, Any]:
+    return {"role": "user", "content": f"Question {number}: " + LINE * lines}
+
+
+def answer(number: int, lines: int = 20) -> dict[str, Any]:
+    return {"role": "assistant", "content": f"Answer {number}: " + LINE * lines}
+
+
+async def turns(session: Session, count: int, start: int = 0, *, lines: int = 20) -> list[list[Any]]:
+    """Have so many turns; returns what context() gave in each."""
+    seen: list[list[Any]] = []
+    for number in range(start, start + count):
+        await session.append(prompt(number, lines))
+        seen.append(await session.context())
+        await session.append(answer(number, lines))
+    return seen
+
+
+async def until(session: Session, tokens: int, start: int = 0) -> int:
+    """Append turns until the view holds more than so many tokens; returns the number of the next turn."""
+    while session.view_tokens <= tokens:
+        await session.append(prompt(start), answer(start))
+        start += 1
+    return start
+
+
+async def settled(check: Any, *, seconds: float = 10.0) -> None:
+    """Wait until something holds."""
+    async with asyncio.timeout(seconds):
+        while not check():
+            await asyncio.sleep(0.002)
+
+
+def texts(messages: list[Any]) -> str:
+    return "\n".join(str(message.get("content")) for message in messages)
