@@ -40,16 +40,24 @@ class Candidate(msgspec.Struct, frozen=True):
         """Return the most that the summary may take, in Foldline's tokens."""
         return max(1, min(request.tokens, share(self.window.context, SUMMARY_SHARE), self.window.output))
 
-    def max_tokens(self, request: SummaryRequest) -> int:
-        """Return the cap of the reply; it doubles after a reply that was rejected, perhaps because it was cut off."""
-        wanted = (int(self.tokens(request) * SLACK) + MORE) * (1 + request.attempt)
-        return max(1, min(wanted, self.window.output, self.window.context // 2))
+    def max_tokens(self, request: SummaryRequest, size: int | None = None) -> int:
+        """Return the cap of the reply to a prompt of `size` tokens.
+
+        After a reply that was rejected, perhaps because it was cut off, it doubles, as far as there is room.
+        """
+        window = self.window
+        wanted = int(self.tokens(request) * SLACK) + MORE
+        cap = max(1, min(wanted, window.output, window.context // 2))
+        if not request.attempt or size is None:
+            return cap
+        free = window.context - int(size / FILLED)
+        return max(cap, min(wanted * (1 + request.attempt), window.output, free))
 
     def room(self, request: SummaryRequest) -> int:
         """Return the tokens that a prompt may take, by our count, with the reply's cap beside it."""
         window = self.window
-        cap = self.max_tokens(request)
-        return max(1, share(min(window.input_limit, window.context - cap), FILLED))
+        free = window.context - self.max_tokens(request)
+        return max(1, share(min(window.input_limit, free), FILLED))
 
 
 def candidate(

@@ -225,15 +225,15 @@ class ModelSummarizer:
 
     async def _ask_bare(self, who: Candidate, request: SummaryRequest, room: int, tally: _Tally) -> Reply:
         words = await asyncio.to_thread(worded, request, limit=room, counter=self._counter)
-        call = Call(
-            messages=[{"role": "user", "content": words.prompt}],
-            system=words.system,
-            max_tokens=who.max_tokens(request),
-            thinking=False,
-        )
         size = self._counter.count(words.system) + self._counter.count(words.prompt)
         if size > room:
             raise _Unusable(f"what is asked takes {size:,} tokens without the conversation, of {room:,}")
+        call = Call(
+            messages=[{"role": "user", "content": words.prompt}],
+            system=words.system,
+            max_tokens=who.max_tokens(request, size),
+            thinking=False,
+        )
         return await self._ask(who, call, size, tally)
 
     async def _ask(self, who: Candidate, call: Call, size: int, tally: _Tally) -> Reply:
