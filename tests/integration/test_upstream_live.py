@@ -94,6 +94,26 @@ async def test_a_reply_without_a_token_is_an_overflow():
         assert messages[-1] == {"role": "user", "content": "What is it?"}
 
 
+async def test_a_reply_that_the_window_cut_short_is_folded_behind_and_goes_on():
+    """pi #3612, #7020: a reply stopped for length because the window was full, and the session stood still."""
+    said = {"role": "assistant", "content": "First I look at the list, then at the"}
+    usage = {"prompt_tokens": 19_000, "completion_tokens": 1_000, "total_tokens": 20_000}
+    reply = {
+        "object": "chat.completion",
+        "choices": [{"message": said, "finish_reason": "length"}],
+        "usage": usage,
+    }
+    async with opened() as session:
+        await chat(session, 17)
+        await session.append({"role": "user", "content": "What is it?"})
+        await session.append(reply)
+        standing = await session.standing()
+        assert (standing.state, standing.because) == ("mid_tool", "cut_off")
+        messages = await session.context()
+        assert (await session.stats()).summaries == 1
+        assert messages[-1]["content"] == said["content"]
+
+
 async def test_an_overflow_whose_tail_alone_is_too_large_is_met():
     """klaude: retries after an overflow never shrank the tail, and all of them failed alike."""
     function = {"name": "read", "arguments": json.dumps({"path": "log.txt"})}
