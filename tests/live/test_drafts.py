@@ -189,7 +189,7 @@ async def test_a_boundary_that_comes_first_makes_a_draft_void(store, act):
 
 async def test_closing_cancels_a_draft_and_leaves_the_session_as_it_was(store):
     gate = Gate()
-    session, number = await drafted(store, gate)
+    session, _ = await drafted(store, gate)
     before = await session.context()
     await session.close()
     again = session_on(store)

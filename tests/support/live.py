@@ -108,7 +108,7 @@ async def until(session: Session, tokens: int, start: int = 0) -> int:
 async def settled(check: Any, *, seconds: float = 10.0) -> None:
     """Wait until something holds."""
     async with asyncio.timeout(seconds):
-        while not check():
+        while not check():  # noqa: ASYNC110 - what is waited for tells nobody
             await asyncio.sleep(0.002)
 
 

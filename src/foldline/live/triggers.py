@@ -71,9 +71,11 @@ class Triggers:
         self._estimates = Estimates(setup.policy.estimator, setup.counter)
 
     def happened(self, moment: Moment | None) -> None:
-        """Remember a moment until it is looked at."""
+        """Remember a moment until it is looked at; one that says more than a threshold comes first."""
         if moment and moment not in self._moments:
-            self._moments.append(moment)
+            self._moments.insert(
+                0 if moment in ("overflow", "before_smaller_window") else len(self._moments), moment
+            )
 
     def said(self, message: Message) -> None:
         """Remember the moment that a message brings about, and an overflow that came as an ordinary reply."""

@@ -1,0 +1,69 @@
+"""A model that counts otherwise than we do: learnt from its usage, kept in the log."""
+
+import pytest
+from tests.support.live import answer, prompt, session_on
+
+from foldline.core.log.entries import Noted
+from foldline.core.measure.calibration import Calibration
+
+
+def reply(number, prompt_tokens, lines=20):
+    usage = {"prompt_tokens": prompt_tokens, "completion_tokens": 10}
+    return {"choices": [{"message": answer(number, lines), "finish_reason": "stop"}], "usage": usage}
+
+
+async def talk(session, count, ratio, start=0):
+    for number in range(start, start + count):
+        await session.append(prompt(number))
+        await session.context()
+        await session.append(reply(number, round(session.view_tokens * ratio)))
+
+
+async def test_what_a_provider_counts_teaches_how_to_estimate_what_follows(store):
+    session = session_on(store)
+    await talk(session, 5, 1.5)
+    ratio = session._compactor.calibrator.ratio
+    assert ratio == pytest.approx(1.5, abs=0.1)
+    fold, triggers = session._log.fold, session._compactor.triggers
+    before = triggers.size(fold)
+    await session.append(prompt(9))
+    grown = triggers.size(fold) - before
+    assert grown == pytest.approx(fold.kept[-1].tokens * ratio, abs=1)
+
+
+async def test_it_survives_a_boundary_and_a_restart(store):
+    session = session_on(store)
+    await talk(session, 6, 1.4)
+    await session.compact()
+    ratio = session._compactor.calibrator.ratio
+    [note] = [e async for e in store.path("s") if isinstance(e, Noted) and e.kind == "calibration"]
+    assert note.data["ratio"] == ratio
+    again = session_on(store)
+    await again.context()
+    assert again._compactor.calibrator.ratio == pytest.approx(ratio)
+    other = session_on(store, model="another")
+    await other.context()
+    assert other._compactor.calibrator.now == Calibration()
+
+
+async def test_without_a_boundary_it_is_read_from_the_replies(store):
+    session = session_on(store)
+    await talk(session, 5, 1.3)
+    again = session_on(store)
+    await again.context()
+    assert again._compactor.calibrator.now == session._compactor.calibrator.now
+
+
+async def test_a_model_that_counts_more_is_compacted_for_in_time(store):
+    """By our count the view is far below the trigger; by the model's it is above."""
+    session = session_on(store)
+    await talk(session, 18, 2.0)
+    assert (await session.stats()).summaries >= 1
+    assert session.view_tokens * 2 <= 10_000
+
+
+async def test_usage_of_nothing_and_notes_that_make_no_sense_teach_nothing(store):
+    session = session_on(store)
+    await session.note("calibration", model="", ratio="high", samples=3)
+    await talk(session, 3, 0)
+    assert session._compactor.calibrator.now == Calibration()
