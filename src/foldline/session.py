@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
+from functools import partial
 from io import BytesIO
 from itertools import chain
 from typing import Any, Literal, Self
@@ -24,7 +25,7 @@ from foldline.dialects.growing import Growing
 from foldline.dialects.whose import joined
 from foldline.errors import CallsOpen, InputError
 from foldline.live.compactor import Compactor
-from foldline.live.economy import cache_of
+from foldline.live.economy import asking_in, cache_of
 from foldline.live.events import Callback, Events, MessageAdded, PinChanged, Redone, Undone
 from foldline.live.handoff import is_start
 from foldline.live.lifting import to_redo, to_undo
@@ -36,6 +37,7 @@ from foldline.live.state import LiveState
 from foldline.providers.base import Call
 from foldline.stores.base import Store
 from foldline.summarizers.base import Summarizer
+from foldline.summarizers.model import ModelSummarizer
 from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import dump
 from foldline.writer import Writer
@@ -340,7 +342,8 @@ class Session(Methods):
             await self._log.write(Noted("", None, kind, data, at=time.time()))
 
     def _sibling(self, session: str, setup: Setup) -> Self:
-        written: Any = copy(self.summarizer)
-        if hasattr(written, "prefix"):
-            written.prefix = None  # it is this session's request that it knows
-        return type(self)(self.store, session, setup, summarizer=written)
+        made, written = type(self)(self.store, session, setup), copy(self.summarizer)
+        if isinstance(written, ModelSummarizer):
+            written.prefix = partial(asking_in, made, written.name, written.dialect)
+        made.summarizer = written
+        return made

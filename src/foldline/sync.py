@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+from foldline.core.decide.price import Cache
 from foldline.core.view import Item
 from foldline.errors import InputError
 from foldline.live.setup import Setup
@@ -189,6 +190,11 @@ class SyncSession:
         """After an overflow: the most that the next reply may take."""
         return self.session.max_tokens
 
+    @property
+    def cache(self) -> Cache:
+        """What the provider's cache holds of the next request, as the newest reply's usage tells."""
+        return self.session.cache
+
     def view(self) -> list[Item]:
         """Return the view as it stands; nothing is compacted."""
         return self.session.view()
@@ -223,6 +229,7 @@ class SyncSession:
     live = _waits(Session.live)
     standing = _waits(Session.standing)
     prefix = _direct(Session.prefix)
+    at_close = _direct(Session.at_close)
     tools = _direct(Session.tools)
     on = _direct(Session.on)
     attach = _direct(Session.attach)

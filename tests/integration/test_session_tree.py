@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 from tests.integration.test_session import WINDOW, fill, turn
@@ -12,8 +13,11 @@ from foldline.core.checkpoint.request import SummaryReply
 from foldline.core.log.entries import Compacted, Noted, Said
 from foldline.core.log.messages import Message, Text
 from foldline.dialects import get
+from foldline.live.economy import asking_in
 from foldline.live.handoff import Link
+from foldline.summarizers import ModelSummarizer
 from foldline.summarizers.offline import OfflineSummarizer
+from foldline.testing import Scripted
 
 RULE = "Never touch anything under migrations/ without asking me first."
 
@@ -419,3 +423,18 @@ async def test_links_and_live_state_are_notes_and_no_messages(url):
         kinds = [entry.kind async for entry in session.store.path("s") if isinstance(entry, Noted)]
         assert kinds == ["link", "live_state"]
         assert texts(await session.context()) == ["Hello."]
+
+
+async def test_a_session_that_comes_from_another_asks_its_model_in_its_own_words(url):
+    provider = Scripted(["never asked"])
+    window = foldline.Window(context=20_000, output=1_000)
+    written = ModelSummarizer(provider, window=window)
+    async with foldline.open(url, "s", window=WINDOW, summarizer=written) as session:
+        written.prefix = partial(asking_in, session, written.name, written.dialect)
+        await ask(session, "Mend the page.", "Done. " * 100)
+        child = await session.subagent("Look", to="child")
+        assert isinstance(child.summarizer, ModelSummarizer)
+        assert child.summarizer is not written
+        assert child.summarizer.prefix.args[0] is child
+        assert session.summarizer is written
+        assert written.prefix.args[0] is session
