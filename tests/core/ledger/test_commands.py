@@ -204,3 +204,9 @@ def test_a_command_without_an_answer_is_not_run_yet() -> None:
 def test_a_failed_call_without_words_is_no_error() -> None:
     assert errors.collect(run(("make", "", True))) == ()
     assert errors.collect(run(({"query": "x"}, "Error: no index", True), name="Search"))[0].source == "Search"
+
+
+def test_a_count_of_problems_is_neither_success_nor_failure() -> None:
+    [fact] = commands.collect(run(("python check.py", "a.py:19 no hint\n3 problems", False)))
+    assert (fact.passed, fact.outcome) == (None, "3 problems")
+    assert commands.is_verdict(fact.outcome)

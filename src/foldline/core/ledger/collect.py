@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from foldline.core.ledger import (
+    answers,
     commands,
     constraints,
     decisions,
@@ -62,7 +63,10 @@ def collect(entries: Sequence[Said]) -> Ledger:
         open=waiting,
         tools=tools.from_uses(calls),
         reports=reports.from_uses(calls, entries, replaced),
-        excerpts=excerpts.choose(entries, met, made=made, base=base, gone=gone, stopped=stopped),
+        excerpts=(
+            *answers.collect(entries, gone),
+            *excerpts.choose(entries, met, made=made, base=base, gone=gone, stopped=stopped),
+        ),
         turns=len(asked),
         messages=len(entries),
     )

@@ -65,6 +65,13 @@ _STRONG = re.compile(
 )
 
 
+_COUNTED = re.compile(
+    r"^[1-9]\d* (?:problems?|violations?|offen[cs]es|issues?)(?: found)?[.!]?[ \t]*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A line that counts what is wrong, in the output of a command that did not fail for it."""
+
+
 # What each of the patterns above needs: a text or a line without any of its words cannot match.
 _FAILED_WORDS = (
     "fail", "err", "elifecycle", "fatal: ", "traceback", "not found", "***", "panic: ", "exception", "segmentation",
@@ -138,7 +145,7 @@ def judge(use: Use, silent_means_passed: bool = False) -> Judged:
     """Say whether a command passed, and the line that tells.
 
     In this order: the error flag or a non-zero exit code; a test runner's or compiler's failure line (a
-    pipe hides the exit code); exit code zero; a success line; for a tool that names only the codes that
+    pipe hides the exit code); a count of problems, which says neither; exit code zero; a success line; for a tool that names only the codes that
     are not zero, silence.
     """
     if use.result is None:
@@ -154,6 +161,9 @@ def judge(use: Use, silent_means_passed: bool = False) -> Judged:
     looks = not is_notable(command)
     if not looks and holds(shown, _FAILED_WORDS) and _STRONG.search(shown):
         return False, telling(shown, failed=True)
+    counted = None if looks else _COUNTED.search(shown)
+    if counted:
+        return None, counted.group().strip()
     if code == 0 or (silent_means_passed and use.passed is None) or (not looks and _success(shown)):
         return True, "" if looks else telling(shown, failed=False)
     return None, "" if looks else telling(shown, failed=False)
@@ -195,7 +205,7 @@ def telling(text: str, *, failed: bool) -> str:
 
 def is_verdict(line: str) -> bool:
     """Whether a line of output says how a run went, rather than being merely its last."""
-    return _tells(line, _FAILED_LINE) or _tells(line, _PASSED_LINE)
+    return _tells(line, _FAILED_LINE) or _tells(line, _PASSED_LINE) or bool(_COUNTED.match(line))
 
 
 _ENVELOPE = re.compile(

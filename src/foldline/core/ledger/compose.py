@@ -12,8 +12,8 @@ from functools import lru_cache
 
 import msgspec
 
+from foldline.core.ledger import answers, layout, names, opening
 from foldline.core.ledger import excerpts as choosing
-from foldline.core.ledger import layout, names, opening
 from foldline.core.ledger.facts import (
     Excerpt,
     FileFact,
@@ -54,7 +54,7 @@ SHARES = {
     "files": 0.09,
 }
 SAID_NEXT = "Said to come next: "
-ASKED_LAST = "Asked, not answered in what is folded: "
+ASKED_LAST = "Asked last (what follows this summary may answer it): "
 SHORT_REQUEST = 60  # characters to which both may shrink, so that neither is left out
 LONG_REQUEST = 500  # characters of a request that stand at the top; its lines compete as excerpts
 IN_A_PART = 0.7  # how well a name is carried, 0 to 1, that another part of the checkpoint names
@@ -132,13 +132,18 @@ def compose(
         text = sheet.text()
         left = budget - count(text)
         if left >= 0 and (best is None or len(text) > len(best[0])):
-            best = (text, picked)
+            best = (text, picked, sheet)
         if 0 <= left <= budget // 50 + 8:
             break
         room += left - (8 if left < 0 else 0)
     if best is None:
         return Composed(_smallest(ledger, budget, count), _reduced(ledger, ()))
-    return Composed(best[0], _reduced(ledger, best[1]))
+    text, picked, sheet = best
+    told = _answered(sheet, ledger, budget)
+    longer = sheet.text() if told else text
+    if told and count(longer) <= budget:
+        return Composed(longer, _reduced(ledger, [*picked, *told]))
+    return Composed(text, _reduced(ledger, picked))
 
 
 def _smallest(ledger: Ledger, budget: int, count: Count) -> str:
@@ -298,11 +303,31 @@ def _pick(sheet: _Sheet, ledger: Ledger, focus: str | None, tail: Sequence[str])
     pool = [
         excerpt
         for excerpt in ledger.excerpts
-        if excerpt.kind != "latest"
+        if excerpt.kind not in ("latest", answers.KIND)
         and not (excerpt.kind in ("asked", "said") and opening.says_already(excerpt.text, written))
     ]
     indices = choosing.pick(pool, sheet.left, sheet.count, covered=covered, boost=wanted)
     return [pool[index] for index in indices]
+
+
+def _answered(sheet: _Sheet, ledger: Ledger, budget: int) -> list[Excerpt]:
+    """Give what room is left to answers in plain words, the newest first in line; return those that fit.
+
+    They take at most half as much as all the rest, so that a checkpoint never grows to what it stands for.
+    """
+    told = [excerpt for excerpt in ledger.excerpts if excerpt.kind == answers.KIND]
+    sheet.budget, sheet.used = budget, sheet.count(sheet.text())
+    written = "\n".join(line for lines in sheet.parts.values() for line in lines)
+    lines = {
+        f"- {answers.LABEL}{excerpt.text}": excerpt
+        for excerpt in told
+        if not opening.says_already(excerpt.text, written)
+    }
+    before = len(sheet.parts["## Critical Context"])
+    sheet.add("## Critical Context", reversed(lines), min(sheet.left, sheet.used // 2))
+    fitting = set(sheet.parts["## Critical Context"][before:])
+    sheet.parts["## Critical Context"][before:] = [line for line in lines if line in fitting]
+    return [excerpt for line, excerpt in lines.items() if line in fitting]
 
 
 def _unnamed(files: Sequence[FileFact], picked: Sequence[Excerpt]) -> list[FileFact]:

@@ -13,7 +13,7 @@ from foldline.core.ledger import layout
 from foldline.core.ledger.edits import Edit
 from foldline.core.ledger.facts import Excerpt
 from foldline.core.ledger.noise import quiet
-from foldline.core.ledger.passages import Passage, Reader
+from foldline.core.ledger.passages import LONG_QUOTE, QUOTE, Passage, Reader
 from foldline.core.ledger.salience import WEIGHTS, worth
 from foldline.core.ledger.stale import Edits
 from foldline.core.ledger.survey import Survey, root, survey
@@ -25,6 +25,7 @@ MOST = 3_000  # excerpts of one range
 QUOTED_WORDS = 2  # plain words that make a line of code or output worth quoting
 QUOTED_WORTH = 0.02  # or the worth of a name in it
 LEAST_WORTH = 0.002
+LITTLE = 30_000  # characters of a range up to which its lines are quoted at length
 
 # How well each kind of passage tells a reader what a name is: a sentence better than a line of code.
 _TELLING = {"hit": 0.9, "line": 0.8, "listing": 0.95}
@@ -61,7 +62,8 @@ def choose(
     seen = met or survey(entries)
     value = {key: worth(name, seen, weights or WEIGHTS) for key, name in seen.names.items()}
     place = {entry.id: number for number, entry in enumerate(entries, 1)}
-    passages = quiet(Edits(made, place).current(Reader(seen.lines).read(entries)))
+    quote = QUOTE if seen.size > LITTLE else LONG_QUOTE
+    passages = quiet(Edits(made, place).current(Reader(seen.lines, quote).read(entries)))
     said = [len(words(passage.text)) for passage in passages]
     scored = [
         (_score(passage, value, said[index]), index)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from foldline.core.ledger import layout, names
+from foldline.core.ledger import answers, layout, names
 from foldline.core.ledger.compose import ASKED_LAST, HEADINGS, NOTHING, SAID_NEXT
 from foldline.core.ledger.facts import (
     CommandFact,
@@ -252,6 +252,8 @@ def _excerpts(items: list[list[str]]) -> Iterator[Excerpt]:
                 yield _excerpt(
                     text, "searched" if text.startswith("searched") else "ran", uses.group(1) or "", rank
                 )
+        elif line.startswith(f"- {answers.LABEL}"):
+            yield Excerpt(line.removeprefix(f"- {answers.LABEL}"), "", answers.WEIGHT, "", answers.KIND)
         else:
             yield _excerpt(_plain(line).removeprefix("shows: "), "said", "", rank)
 

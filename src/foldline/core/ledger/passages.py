@@ -24,6 +24,7 @@ from foldline.core.log.messages import Text, ToolCall, ToolResult
 
 MENTIONS = 4  # files of one line that are also carried by themselves
 QUOTE = 110  # characters of a quoted line of code or output
+LONG_QUOTE = 300  # and where there is little to quote from
 SIGNATURE = 80  # characters of a definition without a comment
 LONGEST = 240  # characters of one passage
 ENOUGH_WORDS = 3  # plain words that let a line of a request stand alone
@@ -88,7 +89,8 @@ class _Call(msgspec.Struct):
 class Reader:
     """Reads entries in order and yields their passages; lines that were read before are passed over."""
 
-    def __init__(self, lines: names.Lines | None = None) -> None:
+    def __init__(self, lines: names.Lines | None = None, quote: int = QUOTE) -> None:
+        self._quote = quote
         self._read = lines or names.Lines()
         self._calls: dict[str, _Call] = {}
         self._lines: set[tuple[str, str]] = set()
@@ -221,7 +223,7 @@ class Reader:
         hit = _HIT.match(line) if found[0].kind == "path" else None
         if hit and found[0].text in hit.group(1):
             inner = [name for name in found if name.text in hit.group(3)]
-            text = _around(hit.group(3), inner)
+            text = _around(hit.group(3), inner, self._quote)
             topic = found[0].key
             head = inner[0].key if inner and DEFINES.match(hit.group(3)) else ""
             return self._make(text, "hit", topic, [found[0], *inner], head=head, note=call.note)
@@ -239,7 +241,7 @@ class Reader:
             return self._make(found[0].text, "listing", call.search, found)
         marked = stripped[0] in _MARKED or stripped[0].isdigit() or stripped[-1] == "|"
         plain = _MARKS.sub("", stripped) if marked else stripped
-        return self._make(_around(plain, found), "line", call.topic, found, note=call.note)
+        return self._make(_around(plain, found, self._quote), "line", call.topic, found, note=call.note)
 
 
 def _first_path(found: Sequence[Name]) -> str:
@@ -266,15 +268,15 @@ def _short_parameters(match: re.Match[str]) -> str:
     return f"{match.group(1)}({', '.join(inner)})"
 
 
-def _around(line: str, found: Sequence[Name]) -> str:
+def _around(line: str, found: Sequence[Name], most: int = QUOTE) -> str:
     """Cut a long line down to what stands around its first name, whole words or, of JSON, whole pairs."""
     line = " ".join(line.split())
-    if len(line) <= QUOTE:
+    if len(line) <= most:
         return line
     at = line.find(found[0].text) if found else 0
-    start = max(0, min(at - QUOTE // 3, len(line) - QUOTE))
+    start = max(0, min(at - most // 3, len(line) - most))
     at -= start
-    piece, mark = line[start : start + QUOTE - 2], ", " if '": ' in line else " "
+    piece, mark = line[start : start + most - 2], ", " if '": ' in line else " "
     end = piece.rfind(mark)
     if start + len(piece) < len(line) and end > at + len(found[0].text if found else ""):
         piece = piece[:end]

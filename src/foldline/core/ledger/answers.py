@@ -1,0 +1,57 @@
+"""What the assistant answered in plain words: sentences that name nothing, which no excerpt carries.
+
+They are the last to get room in a checkpoint; in a talk without paths, ids and numbers they are most of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+
+from foldline.core.ledger import names
+from foldline.core.ledger.facts import Excerpt
+from foldline.core.ledger.sentences import clip, sentences
+from foldline.core.log.entries import Said
+from foldline.core.log.steps import finishes
+
+KIND = "answer"
+LABEL = "Said: "
+LONGEST = 400  # characters of one answer
+SCANNED = 20_000  # characters of one message that are read
+MOST = 60  # answers of one range, the newest
+LEAST = 24  # characters of a sentence that says something; a third of it where letters are words
+WEIGHT = 1e-05  # below every excerpt that names something
+
+
+def collect(entries: Sequence[Said], gone: AbstractSet[str] = frozenset()) -> tuple[Excerpt, ...]:
+    """Take from each message that ended a turn what it says beside names, oldest first.
+
+    `gone` are the openings of sentences that hold no more.
+    """
+    found: list[Excerpt] = []
+    for entry in reversed(entries):
+        message = entry.message
+        if message.role != "assistant" or not message.text.strip() or not finishes(message):
+            continue
+        said = list(_plain(message.text[:SCANNED], gone))
+        pieces = (
+            [" ".join(said)] if entry.id else reversed(said)
+        )  # without an id: the summary of another system
+        found.extend(Excerpt(clip(piece, LONGEST), "", WEIGHT, entry.id, KIND) for piece in pieces if piece)
+        if len(found) >= MOST:
+            break
+    return tuple(reversed(found))
+
+
+def _plain(text: str, gone: AbstractSet[str]) -> Iterator[str]:
+    """Yield the sentences that name nothing; questions were for that moment."""
+    prose = "\n".join(line for line in text.split("\n") if not line.startswith(("#", "|")))
+    for sentence in sentences(prose):
+        short = sentence.replace("**", "")
+        says = len(short) >= (LEAST if short.isascii() else LEAST // 3)
+        if says and short[-1] not in "?？:：" and not names.find(short) and not _is_gone(short, gone):
+            yield short
+
+
+def _is_gone(sentence: str, gone: AbstractSet[str]) -> bool:
+    return any(opening in sentence for opening in gone)
