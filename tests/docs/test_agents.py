@@ -153,7 +153,7 @@ def test_a_window_smaller_than_thought_is_met_by_folding(name, folder, monkeypat
     assert len(history) == figures.total_messages >= 4 * TURNS
 
 
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", ["openai_loop", "anthropic_loop"])
 def test_the_example_is_a_program_and_goes_on_where_it_was_left(name, folder, monkeypatch):
     model = Scripted(reader)
     with serve_in_thread(model) as url:
