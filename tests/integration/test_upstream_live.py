@@ -114,6 +114,34 @@ async def test_a_reply_that_the_window_cut_short_is_folded_behind_and_goes_on():
         assert messages[-1]["content"] == said["content"]
 
 
+async def test_a_call_that_the_window_cut_off_is_answered_and_asked_for_again_behind_a_fold():
+    """coop: a call came with half its arguments because the window was full, again and again."""
+    function = {"name": "write", "arguments": '{"path": "a.py", "content": "def f'}
+    said = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+    }
+    usage = {"prompt_tokens": 19_000, "completion_tokens": 1_000, "total_tokens": 20_000}
+    reply = {
+        "object": "chat.completion",
+        "choices": [{"message": said, "finish_reason": "length"}],
+        "usage": usage,
+    }
+    async with opened() as session:
+        await chat(session, 17)
+        await session.append({"role": "user", "content": "Write it."})
+        await session.append(reply)
+        await session.append(
+            {"role": "tool", "tool_call_id": "c1", "content": "error: the arguments are not JSON"}
+        )
+        messages = await session.context()
+        assert (await session.stats()).summaries == 1
+        assert get("openai-chat").validate(messages) == []
+        assert [message["role"] for message in messages[-3:]] == ["user", "assistant", "tool"]
+        assert session.view_tokens < 10_000  # room for the whole of it
+
+
 async def test_an_overflow_whose_tail_alone_is_too_large_is_met():
     """klaude: retries after an overflow never shrank the tail, and all of them failed alike."""
     function = {"name": "read", "arguments": json.dumps({"path": "log.txt"})}

@@ -13,11 +13,11 @@ TOOLS = [{"name": "read", "description": "Read a file.", "input_schema": PATH}]
 FIELDS = {"model": MODEL, "max_tokens": 4_000, "system": SYSTEM, "tools": TOOLS}
 
 
-def read(path):
-    """Return a file's text, or why it could not be read: the model reads that too."""
+def read(arguments):
+    """Return the text of the file that a call names, or why there is none: the model reads that too."""
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return Path(arguments["path"]).read_text(encoding="utf-8")
+    except (OSError, ValueError, LookupError) as error:
         return f"error: {error}"
 
 
@@ -31,7 +31,7 @@ async def answer(client, messages, question):
             return "".join(block.text for block in reply.content if block.type == "text")
         calls = [block for block in reply.content if block.type == "tool_use"]
         results = [
-            {"type": "tool_result", "tool_use_id": call.id, "content": read(**call.input)} for call in calls
+            {"type": "tool_result", "tool_use_id": call.id, "content": read(call.input)} for call in calls
         ]
         messages.append({"role": "user", "content": results})
 

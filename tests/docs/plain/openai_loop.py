@@ -15,11 +15,11 @@ TOOLS = [
 ]
 
 
-def read(path):
-    """Return a file's text, or why it could not be read: the model reads that too."""
+def read(arguments):
+    """Return the text of the file that a call names, or why there is none: the model reads that too."""
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return Path(json.loads(arguments)["path"]).read_text(encoding="utf-8")
+    except (OSError, ValueError, LookupError) as error:  # a reply may be cut off inside its arguments
         return f"error: {error}"
 
 
@@ -33,7 +33,7 @@ async def answer(client, messages, question):
         if not said.tool_calls:
             return said.content
         for call in said.tool_calls:
-            text = read(**json.loads(call.function.arguments))
+            text = read(call.function.arguments)
             messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
 
 

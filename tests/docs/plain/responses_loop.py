@@ -19,11 +19,11 @@ REASONING = [
 FIELDS = {"model": MODEL, "instructions": SYSTEM, "tools": TOOLS, "store": False, "include": REASONING}
 
 
-def read(path):
-    """Return a file's text, or why it could not be read: the model reads that too."""
+def read(arguments):
+    """Return the text of the file that a call names, or why there is none: the model reads that too."""
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        return Path(json.loads(arguments)["path"]).read_text(encoding="utf-8")
+    except (OSError, ValueError, LookupError) as error:  # a reply may be cut off inside its arguments
         return f"error: {error}"
 
 
@@ -37,7 +37,7 @@ async def answer(client, items, question):
         if not calls:
             return reply.output_text
         for call in calls:
-            text = read(**json.loads(call.arguments))
+            text = read(call.arguments)
             items.append({"type": "function_call_output", "call_id": call.call_id, "output": text})
 
 
