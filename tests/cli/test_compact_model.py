@@ -1,0 +1,69 @@
+"""`foldline compact --model`: a model that can be asked writes the summary, and the receipt says what that cost."""
+
+import pytest
+from tests.cli.calling import work, write_lines
+from tests.summarizers.talking import GOOD
+
+from foldline.testing import Scripted, serve_in_thread
+
+SUMMARY = GOOD.replace(
+    "Never touch anything under migrations/ without asking me first.", "Never touch the lock file."
+)
+SUMMARY += "\n\n## Turn in Progress\nModule 11 is being mended."  # where the cut falls inside a turn
+
+
+@pytest.fixture
+def session(tmp_path):
+    return write_lines(tmp_path / "session.jsonl", work(12))
+
+
+def test_the_model_that_is_named_writes_the_summary(foldline, session):
+    served = Scripted([SUMMARY])
+    with serve_in_thread(served) as url:
+        name = f"openai-compatible:scripted@{url}/v1"
+        done = foldline(
+            "compact", session, "--policy", "coop", "--target", 3000, "--model", name, "--window", 100_000
+        )
+    assert done.code == 0
+    assert len(served.requests) == 1
+    assert f"written by {name}" in done.out
+    assert "the summary took" in done.out
+    assert "Mend the login page" in done.out
+
+
+def test_offline_takes_its_window_alone(foldline, session):
+    served = Scripted([SUMMARY])
+    with serve_in_thread(served) as url:
+        name = f"openai-compatible:scripted@{url}/v1"
+        done = foldline(
+            "compact", session, "--policy", "coop", "--target", 3000, "--model", name, "--offline", "--json"
+        )
+    assert (done.code, len(served.requests)) == (0, 0)
+    assert done.json["receipt"]["summarizer"] == "offline"
+
+
+def test_a_model_of_the_settings_is_not_asked(foldline, session, monkeypatch):
+    served = Scripted([SUMMARY])
+    with serve_in_thread(served) as url:
+        monkeypatch.setenv("FOLDLINE_MODEL", f"openai-compatible:scripted@{url}/v1")
+        done = foldline("compact", session, "--policy", "coop", "--target", 3000, "--json")
+    assert (done.code, len(served.requests)) == (0, 0)
+
+
+def test_without_a_key_code_writes_and_the_receipt_says_why(foldline, session, monkeypatch):
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    monkeypatch.delenv("ANTHROPIC_AUTH_TOKEN", raising=False)
+    done = foldline(
+        "compact",
+        session,
+        "--policy",
+        "coop",
+        "--target",
+        3000,
+        "--model",
+        "anthropic:claude-sonnet-4-6",
+        "--json",
+    )
+    assert done.code == 0
+    assert done.json["receipt"]["summarizer"] == "offline"
+    assert any("no key: set ANTHROPIC_API_KEY" in note for note in done.json["receipt"]["notes"])
