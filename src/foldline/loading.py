@@ -116,6 +116,7 @@ def _own(decoded: Sequence[Message], whole: Message, found: Recognised, counter:
         ack=follows.text if follows is not None else None,
         position=found.position,
         pins=found.pins,
+        live=found.live,
         tokens=message_tokens(message, counter),
     )
     at = max(found.index + int(found.ack), *found.quoted, found.index) + (0 if found.more else 1)
@@ -192,7 +193,8 @@ def _through_another_tool(summary: str, counter: Counter) -> Checkpoint | None:
     ours = recognise([message])
     if ours is None:
         return None
-    return Checkpoint(ours.text, ours.summary, pins=ours.pins, tokens=message_tokens(message, counter))
+    tokens = message_tokens(message, counter)
+    return Checkpoint(ours.text, ours.summary, pins=ours.pins, live=ours.live, tokens=tokens)
 
 
 def _load(

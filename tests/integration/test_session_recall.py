@@ -317,3 +317,27 @@ async def test_opencode_goes_on_behind_a_reply_that_was_cut_off_and_has_nothing_
         assert await session.context() == view
         last = [entry async for entry in session.store.path("s")][-1]
         assert last.message.injected
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_view_that_is_folded_again_as_a_list_keeps_its_live_state(dialect):
+    async with foldline.open("memory://", "s", window=WINDOW, dialect=dialect) as session:
+        session.attach("todos", lambda: "- [ ] write the tests")
+        for n in range(6):
+            await session.append(
+                Message("user", (Text(f"Look at module {n}. " + "Line by line. " * 40),)),
+                Message("assistant", (Text(f"Module {n} is fine. " + "I read it. " * 150),)),
+            )
+        await session.compact()
+        for n in range(6, 9):
+            await session.append(
+                Message("user", (Text(f"Look at module {n}."),)),
+                Message("assistant", (Text(f"Module {n} is fine. " + "I read it. " * 150),)),
+            )
+        view, system = await session.context(), session.system
+
+    done = await foldline.acompact(view, target=1_500, dialect=dialect, system=system)
+
+    assert done.view_tokens <= 1_500
+    assert "- [ ] write the tests" in str(done.messages)
+    assert get(dialect).validate(done.messages, done.system) == []

@@ -149,6 +149,25 @@ async def test_what_was_done_on_a_left_branch_can_be_told_to_the_next_as_data(ur
         assert get("openai-chat").validate(await session.context()) == []
 
 
+async def test_what_is_said_while_a_branch_is_summed_up_is_not_left_behind_unseen(url):
+    class Slow(OfflineSummarizer):
+        async def summarize(self, request):
+            begun.set()
+            await go.wait()
+            return self.write(request)
+
+    begun, go = asyncio.Event(), asyncio.Event()
+    async with foldline.open(url, "s", summarizer=Slow()) as session:
+        first, *_ = await ask(session, "Mend the page.", "Done. " * 100, "Now the tests.")
+        moving = asyncio.create_task(session.branch(first, summarize=True))
+        await begun.wait()
+        await ask(session, "And the footer.")  # nobody waits for the summary
+        go.set()
+        with pytest.raises(foldline.LeafMoved, match="appended to session s meanwhile"):
+            await moving
+        assert texts(await session.context())[-1] == "And the footer."
+
+
 async def test_nothing_left_behind_tells_nothing(url):
     async with foldline.open(url, "s") as session:
         (first,) = await ask(session, "Hello.")

@@ -33,7 +33,7 @@ from foldline.core.ledger.collect import collect
 from foldline.core.ledger.current import current, within
 from foldline.core.ledger.facts import ConstraintFact, Ledger
 from foldline.core.ledger.merge import merge
-from foldline.core.log.entries import Compacted, Pruned, Receipt, Said
+from foldline.core.log.entries import Compacted, Live, Pruned, Receipt, Said
 from foldline.core.measure.tokens import Counter
 from foldline.core.rebase import checkpoint_of
 from foldline.core.trim import (
@@ -67,11 +67,9 @@ def plan(fold: Fold, ask: Ask, counter: Counter) -> Steps:
     size = ask.apart_tokens + fold.tokens
     if (idle := _idle(fold, ask, size)) is not None:
         return idle
-    ask = msgspec.structs.replace(ask, live=fitted(ask.live, ask.usable, counter))
+    ask = msgspec.structs.replace(ask, live=fitted(_live(fold, ask), ask.usable, counter))
     floor = floor_of(fold, ask, counter)
-    if (
-        floor.total > ask.usable and ask.live
-    ):  # it may be asked for again; what is said may not be refused for it
+    if floor.total > ask.usable and ask.live:  # what is said is never refused for the sake of live state
         ask = msgspec.structs.replace(ask, live=())
         floor = floor_of(fold, ask, counter)
     if floor.total > ask.usable:
@@ -84,6 +82,13 @@ def plan(fold: Fold, ask: Ask, counter: Counter) -> Steps:
     if not ask.policy.enable_compaction:
         return only_pruned(job, edits)
     return (yield from _compact(job, edits))
+
+
+def _live(fold: Fold, ask: Ask) -> Sequence[Live]:
+    """Live state as it is now; the checkpoint's, where whoever asks keeps none: a list that is folded again."""
+    if ask.live or ask.standing is not None or fold.boundary is None:
+        return ask.live
+    return fold.boundary.checkpoint.live
 
 
 def _idle(fold: Fold, ask: Ask, size: int) -> Nothing | None:

@@ -22,7 +22,7 @@ from foldline.core.log.log import chained
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import tools_tokens
 from foldline.core.view import Fold
-from foldline.errors import FoldlineError, InputError
+from foldline.errors import FoldlineError, InputError, LeafMoved
 from foldline.executor import execute
 from foldline.live import recall as past
 from foldline.live import tools, tree
@@ -109,11 +109,16 @@ class Methods(ABC):
             await self._ready()
             if await self.store.entry(self.id, at) is None:
                 raise InputError(f"no entry {at!r} in session {self.id}")
-            record = None
+            seen, steps = self._log.leaf, None
             if summarize:
                 left = await tree.left_behind(self.store, self.id, self._log.fold, at)
-                steps = tree.summarised(left, self._compactor.ask("manual", instructions), self.setup.counter)
-                record = await execute(steps, self.summarizer)
+                ask = self._compactor.ask("manual", instructions)
+                steps = tree.summarised(left, ask, self.setup.counter)
+        record = await execute(steps, self.summarizer, aside=True) if steps is not None else None
+        async with self._lock:
+            await self._ready()
+            if self._log.leaf != seen:
+                raise LeafMoved(f"something was appended to session {self.id} meanwhile", leaf=self._log.leaf)
             await self._go(at)
             if record is not None:
                 await self._log.say([tree.told(record.text)])
@@ -294,9 +299,10 @@ class Methods(ABC):
 
         That is behind a reply that was cut off: what waits for the user, or is done, is not continued.
         """
-        text, entries = self.setup.policy.continuation, self._log.fold.entries()
+        text = self.setup.policy.continuation
+        entries = self._log.fold.entries() if text else []
         newest = next((entry for entry in reversed(entries) if not isinstance(entry, Noted)), None)
-        if not text or not isinstance(newest, Compacted) or newest.receipt.reason not in BY_ITSELF:
+        if not isinstance(newest, Compacted) or newest.receipt.reason not in BY_ITSELF:
             return
         if standing(self._log.fold).because == "cut_off":
             await self._log.say([Message("user", (Text(text),), injected=True)])

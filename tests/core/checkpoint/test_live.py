@@ -51,6 +51,7 @@ Go on.
     found = recognise([as_message(text, "user"), user("Next")])
     assert found is not None
     assert found.summary == "## Goal\nShip"
+    assert found.live == (Live("todos", TODOS.text.strip()),)
     assert found.pins == (Pin("e1", "Never push."),)
 
 

@@ -22,6 +22,7 @@ VERSION = 1
 _OPEN = re.compile(r'\A<foldline-checkpoint version="(\d+)" ack="([01])" quoted="(\d+)">\n')
 _CLOSE = "\n</foldline-checkpoint>"
 _SUMMARY = re.compile(r"<summary>\n(.*)\n</summary>", re.DOTALL)
+_LIVE = re.compile(r'<live-state name="([^"\n]*)">\n(.*?)\n</live-state>', re.DOTALL)
 _PIN = re.compile(r'<pinned entry="([^"\n]*)">\n(.*?)\n</pinned>', re.DOTALL)
 
 
@@ -35,6 +36,7 @@ class Recognised(msgspec.Struct, frozen=True):
     text: str
     summary: str
     pins: tuple[Pin, ...]
+    live: tuple[Live, ...]
     ack: bool
     quoted: tuple[int, ...]
     position: str
@@ -168,6 +170,7 @@ def _read(messages: Sequence[Message], index: int, first: int) -> Recognised | N
         text=text,
         summary=summary[1],
         pins=tuple(Pin(match[1], match[2]) for match in _PIN.finditer(text, summary.end())),
+        live=tuple(Live(match[1], match[2]) for match in _LIVE.finditer(text, summary.end())),
         ack=ack,
         quoted=tuple(range(begin, min(begin + quoted, len(messages)))),
         position="after" if after else "before",

@@ -1,0 +1,77 @@
+"""Live state and standings over generated logs: views stay valid, frozen, and self-contained."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.logs import DIALECTS, ask_for, compact_log, fold_of, logs, problems, put, texts
+
+from foldline.core.checkpoint.checkpoint import recognise
+from foldline.core.decide.ask import Nothing
+from foldline.core.decide.presets import PRESETS
+from foldline.core.handoff import handoff, opening, start_of
+from foldline.core.log.entries import Compacted, Live, Noted
+from foldline.core.log.log import verify
+from foldline.core.measure.tokens import OFFLINE
+from foldline.core.view import Fold, Kept
+from foldline.errors import FloorExceeded
+from foldline.executor import execute, run_sync
+from foldline.live.state import known_live, standing
+from foldline.summarizers.offline import OfflineSummarizer
+
+lives = st.dictionaries(st.sampled_from(["todos", "open files", "plan/now"]), texts(), max_size=3).map(
+    lambda made: tuple(Live(name, text) for name, text in made.items())
+)
+
+
+def message_of(item):
+    return item.entry.message if isinstance(item, Kept) else item.message
+
+
+@given(st.sampled_from(sorted(PRESETS)), logs(), lives)
+def test_a_view_with_live_state_is_valid_in_every_dialect_and_found_again_in_a_list(policy, made, live):
+    _, log = made
+    ask = msgspec.structs.replace(ask_for(policy), live=live, standing=standing(fold_of(log)))
+    if not isinstance(compact_log(log, ask), Compacted):
+        return
+    fold = fold_of(log)
+    for dialect in DIALECTS:
+        assert problems(fold.view(), dialect) == []
+    assert fold.boundary is not None
+    found = recognise([message_of(item) for item in fold.view()])
+    assert found is not None
+    assert found.text == fold.boundary.checkpoint.text
+    assert [one.name for one in found.live] == [one.name for one in fold.boundary.checkpoint.live]
+    assert known_live(fold) == {one.name: one.text for one in fold.boundary.checkpoint.live}
+
+
+@given(logs(), lives, lives)
+def test_live_state_noted_between_boundaries_changes_no_view(made, live, later):
+    _, log = made
+    compact_log(log, msgspec.structs.replace(ask_for("foldline"), live=live))
+    before = fold_of(log).view()
+    put(log, Noted("", None, "live_state", {one.name: one.text for one in later}))
+    assert fold_of(log).view() == before
+
+
+@given(logs(), lives)
+def test_a_hand_off_of_any_session_begins_one_that_is_whole_and_valid(made, live):
+    _, log = made
+    fold = fold_of(log)
+    start = start_of(fold, Noted("", None, "link", {"session": "s", "how": "handoff", "way": "from"}))
+    ask = msgspec.structs.replace(ask_for("foldline"), live=live, goal="Go on with src/app.py")
+    try:
+        done = run_sync(execute(handoff(fold, ask, start, OFFLINE), OfflineSummarizer()))
+    except FloorExceeded:
+        return
+    if isinstance(done, Nothing):
+        assert not fold.kept
+        return
+    assert isinstance(done, Compacted)
+    entries = opening(start, done)
+    assert verify(entries) == []
+    fresh = Fold(entries, counter=OFFLINE)
+    assert fresh.tokens <= ask.usable
+    for dialect in DIALECTS:
+        assert problems(fresh.view(), dialect) == []
