@@ -103,12 +103,17 @@ class Compactor(Knowing):
     async def _with_draft(self) -> bool:
         """Commit the draft that is ready, if a boundary is due; False where one is due and it will not do.
 
-        The floor and the breaker were asked when it was made, and it is committed only where it fits.
+        Above the soft trigger one is due as soon as the provider's cache is cold: there is none to lose, and a
+        shorter request costs less. The floor and the breaker were asked when the draft was made, and it is
+        committed only where it fits.
         """
-        draft, due = self.drafts.ready, None
-        if draft is not None:
-            due = self.triggers.due(self._log.fold, drafting=True, careful=False)
-        if draft is None or not isinstance(due, Compact):
+        draft = self.drafts.ready
+        if draft is None:
+            return False
+        economy = self.ask("threshold").economy
+        cold = economy is not None and economy.cold
+        due = self.triggers.due(self._log.fold, drafting=not cold, careful=False)
+        if not isinstance(due, Compact | Drafting):
             return False
         done = await self._commit_draft(draft, self.ask(reason_of(due)))
         return not isinstance(done, Nothing) or done.why == "signed_thinking"
@@ -310,7 +315,7 @@ def planned(entries: list[Entry], ask: Ask, counter: Counter) -> Steps:
     return (yield from plan(Fold(entries, counter=counter), ask, counter))
 
 
-def reason_of(due: Compact) -> Reason:
+def reason_of(due: Compact | Drafting) -> Reason:
     """Return the reason that a trigger gives for a compaction."""
     if due.reason == "overflow":
         return "overflow"
