@@ -6,10 +6,11 @@ from tests.support.talk import assistant, call, calls, image, log_of, tool, user
 
 from foldline.core.decide.policy import Policy
 from foldline.core.fold.notes import CLEARED
+from foldline.core.fold.recalled import MARK, is_recall
 from foldline.core.log.entries import Compacted, Pruned, Said
 from foldline.core.measure.window import Amount
 from foldline.errors import InputError
-from foldline.live.recall import MARK, PASSAGE, as_text, folded, is_recall, read, search
+from foldline.live.recall import PASSAGE, as_text, folded, read, search
 
 PRUNES = Policy(
     name="prunes",

@@ -9,10 +9,11 @@ from openai.types.chat import ChatCompletionToolParam
 from openai.types.responses import FunctionToolParam
 from pydantic import TypeAdapter
 
+from foldline.core.fold.recalled import MARK, TOOLS
 from foldline.core.measure.tokens import OFFLINE, tools_tokens
 from foldline.dialects import names
 from foldline.errors import InputError
-from foldline.live.recall import MARK, TOOLS, Folded, Passage
+from foldline.live.recall import Folded, Passage
 from foldline.live.tools import (
     COMPACT,
     COMPACT_TOOL,

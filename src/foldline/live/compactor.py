@@ -97,7 +97,6 @@ class Compactor(Knowing):
             # it is looked at again at the next call; what fits needs no waiting
             fits = reason == "threshold" and due.size <= due.usable
             return None if fits else self.drafts.finished
-        triggers.looked()
         return partial(self._by_itself, reason, boundaries_of(fold.entries()), fits=due.size <= due.usable)
 
     async def _with_draft(self) -> bool:
@@ -119,10 +118,15 @@ class Compactor(Knowing):
         return not isinstance(done, Nothing) or done.why == "signed_thinking"
 
     async def _by_itself(self, reason: Reason, seen: tuple[str, ...], *, fits: bool) -> None:
-        """Compact because of a trigger; where that fails, the session goes on as long as its view fits."""
+        """Compact because of a trigger; where that fails, the session goes on as long as its view fits.
+
+        Until it has ended the moments stay: who asks for the context meanwhile waits for the same compaction.
+        """
         try:
             await self.compact(reason, seen=seen)
+            self.triggers.looked()
         except FoldlineError as error:
+            self.triggers.looked()
             if not fits:
                 raise
             text = f"a compaction failed, the session goes on with its whole view: {error}"
@@ -203,8 +207,8 @@ class Compactor(Knowing):
                 await self._log.ready()
                 fold = self._log.fold
                 entries = fold.entries()
-                if seen is not None and seen != boundaries_of(entries):
-                    return Nothing("nothing_new", "another boundary came first")
+                if seen is not None and self._came_first(seen, reason):
+                    return Nothing("nothing_new", "another one came first")
                 ask = await self.asking(self.ask(reason, instructions, target, share=share), fold)
                 size = ask.apart_tokens + fold.tokens
                 base = drafted(fold, Pruned("", None, Receipt(reason)))
@@ -221,6 +225,12 @@ class Compactor(Knowing):
                         return await self._idle(ask, outcome)
                     draft = msgspec.structs.replace(base, boundary=outcome)
                     return await self._commit(draft, ask, opened, waited=True)
+
+    def _came_first(self, seen: tuple[str, ...], reason: Reason) -> bool:
+        """Whether a compaction that a trigger wants is no longer to be made: another one was, or failed to gain."""
+        fold = self._log.fold
+        fruitless = not self.triggers.worth_a_try(fold, self.ask(reason).usable)
+        return seen != boundaries_of(fold.entries()) or (fruitless and reason != "overflow")
 
     async def preview(self, instructions: str | None = None, target: int | None = None) -> Outcome:
         """Return what `compact` would append, and append nothing."""

@@ -1,0 +1,155 @@
+"""OpenTelemetry: the span of a compaction, the span of a model's call, and what coop's plan wants to see in a trace.
+
+coop's list: `compaction` spans when the context exceeds the threshold; `running compaction` with
+messages_to_summarize, cut_index and tokens_before; `compaction complete` with summary_len and summary_tokens;
+`session compacted` with tokens_before and first_kept; later requests with fewer messages; input tokens bounded.
+"""
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
+from tests.support.live import Gate, answer, prompt, session_on, settled, turns, until
+
+from foldline import tracing
+from foldline.core.measure.window import Window
+from foldline.errors import ProviderError
+from foldline.providers.base import Call
+from foldline.testing import Refusal, Scripted
+
+EXPORTER = InMemorySpanExporter()
+
+
+@pytest.fixture
+def spans():
+    if not isinstance(trace.get_tracer_provider(), TracerProvider):
+        provider = TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(EXPORTER))
+        trace.set_tracer_provider(provider)
+    EXPORTER.clear()
+    return EXPORTER.get_finished_spans
+
+
+def named(spans, name):
+    return [span for span in spans() if span.name == name]
+
+
+def events(span):
+    return {event.name: dict(event.attributes) for event in span.events}
+
+
+async def test_a_compaction_by_hand_is_a_span_with_what_it_did(store, spans):
+    session = session_on(store)
+    await turns(session, 6)
+    receipt = await session.compact()
+    [span] = named(spans, "compaction")
+    seen = dict(span.attributes)
+    assert seen["foldline.reason"] == "manual"
+    assert seen["foldline.cut"] == receipt.first_kept
+    assert seen["foldline.messages_folded"] == receipt.dropped["messages"]
+    assert seen["foldline.tokens_before"] == receipt.tokens_before
+    assert seen["foldline.tokens_after"] == receipt.tokens_after
+    assert seen["foldline.session"] == "s"
+    assert "the quick brown fox" not in str(seen) + str(events(span)), "no word of the session is in a trace"
+
+
+async def test_coops_verification_list(store, spans):
+    window = Window(context=34_000, output=2_000)
+    model = Scripted(lambda asked: f"Answer {asked.index}. " + "It is so. " * 60, window=window)
+    session = session_on(store, Gate(opened=True), policy="coop", window=window)
+    for number in range(60):
+        await session.append(prompt(number, 8))
+        reply = await model.complete(Call(await session.context(), max_tokens=1_000))
+        await session.append(reply.native)
+    folds = named(spans, "compaction")
+    assert folds
+    for span in folds:
+        assert span.attributes["foldline.reason"] == "threshold"
+        told = events(span)
+        running, complete, done = (
+            told[name] for name in ("running compaction", "compaction complete", "session compacted")
+        )
+        assert running["messages_to_summarize"] > 0
+        assert running["cut_index"] > 0
+        assert running["tokens_before"] == done["tokens_before"] == span.attributes["foldline.tokens_before"]
+        assert complete["summary_len"] > 0
+        assert complete["summary_tokens"] > 0
+        assert done["first_kept"]
+        assert span.attributes["foldline.tokens_after"] < running["tokens_before"]
+    calls = named(spans, "chat scripted")
+    assert len(calls) == 60
+    counts = [span.attributes[tracing.MESSAGE_COUNT] for span in calls]
+    inputs = [span.attributes[tracing.INPUT_TOKENS] for span in calls]
+    drops = [i for i in range(1, 60) if counts[i] < counts[i - 1]]
+    assert len(drops) == len(folds), "each later request has fewer messages"
+    assert all(inputs[i] < inputs[i - 1] for i in drops)
+    assert max(inputs) <= window.context
+    assert max(inputs[drops[0] :]) <= inputs[drops[0] - 1] * 1.2, "bounded, not growing without end"
+
+
+async def test_a_draft_is_a_span_and_its_commit_another(store, spans):
+    session = session_on(store, Gate(opened=True))
+    number = await until(session, 5_950)
+    await session.append(prompt(number))
+    await session.context()
+    await settled(lambda: session._compactor.drafts.ready is not None)
+    assert [span.name for span in spans()] == ["compaction_draft"]
+    await session.append(answer(number))
+    number = await until(session, 7_650, number + 1)
+    await session.append(prompt(number))
+    await session.context()
+    [span] = named(spans, "compaction")
+    assert span.attributes["foldline.drafted"] is True
+    assert set(events(span)) == {"session compacted"}
+    await session.close()
+
+
+async def test_the_call_of_a_model_is_a_span_of_the_gen_ai_conventions(spans):
+    model = Scripted(["Hello.", "Hello again.", Refusal(429, "slow down")], model="m")
+    await model.complete(Call([{"role": "user", "content": "Hi"}], max_tokens=100))
+    async for _ in model.stream(Call([{"role": "user", "content": "Hi"}], max_tokens=100)):
+        pass
+    with pytest.raises(ProviderError):
+        await model.complete(Call([{"role": "user", "content": "Hi"}]))
+    whole, stream, refused = named(spans, "chat m")
+    for span in (whole, stream):
+        assert span.attributes["gen_ai.operation.name"] == "chat"
+        assert span.attributes["gen_ai.request.model"] == "m"
+        assert span.attributes["gen_ai.request.max_tokens"] == 100
+        assert span.attributes["gen_ai.usage.input_tokens"] > 0
+        assert span.attributes["gen_ai.usage.output_tokens"] > 0
+        assert span.attributes["gen_ai.response.finish_reasons"] == ("end",)
+        assert span.status.status_code is StatusCode.UNSET
+    assert refused.status.status_code is StatusCode.ERROR
+    assert refused.attributes["error.type"] == "rate"
+
+
+async def test_a_model_asked_for_a_summary_is_a_child_of_the_compaction(store, spans):
+    model = Scripted(["no summary"] * 9, model="writer")
+
+    class Asks:
+        name = "model:writer"
+
+        async def summarize(self, request):
+            await model.complete(Call([{"role": "user", "content": "sum it up"}]))
+            raise RuntimeError("whatever it said")
+
+    session = session_on(store, Asks())
+    await turns(session, 6)
+    await session.compact()
+    [fold], [call] = named(spans, "compaction"), named(spans, "chat writer")
+    assert call.parent.span_id == fold.context.span_id
+
+
+async def test_without_opentelemetry_nothing_happens(store, monkeypatch):
+    monkeypatch.setattr(tracing, "_trace", lambda: None)
+    with tracing.span("x", {"a": 1}) as opened:
+        opened.put({"b": 2})
+        opened.event("c", {})
+        opened.failed("d")
+    tracing.started("y").end()
+    session = session_on(store)
+    await turns(session, 6)
+    assert (await session.compact()).tokens_after > 0
