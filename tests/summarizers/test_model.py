@@ -323,6 +323,18 @@ async def test_what_the_session_has_cached_is_read_and_costs_a_tenth():
     assert reply.price < reply.usage.cache_read * 3 / 1e6
 
 
+async def test_a_session_whose_cache_does_not_pay_is_not_asked_again():
+    """Thinking or tools that only the caller's own loop knows make another prefix of it."""
+    messages = work()
+    served, summarizer = model([GOOD, GOOD], price=PRICE, prefix=warm(messages))
+    reply = await summarizer.summarize(asked(messages))
+    assert reply.detail["form"] == "in-session"
+    assert reply.notes[-1].startswith("the cache had 0 tokens of it: ")
+    reply = await summarizer.summarize(asked(messages))
+    assert reply.detail["form"] == "bare"
+    assert len(served.requests) == 2
+
+
 async def test_with_a_cold_cache_the_shorter_text_is_cheaper():
     messages = work(10)
     served, summarizer = model(

@@ -35,6 +35,7 @@ PATIENCE: Final = Patience(attempts=4, timeout=120.0)
 SHRINKS: Final = 5  # times that a smaller range is tried after an overflow
 PART_ATTEMPTS: Final = 2  # times that the summary of a part is asked for
 REMEMBERED: Final = 16  # summaries of parts that are kept for a second attempt at the whole
+HIT: Final = 0.5  # share of what should be cached that has to be read from the cache
 QUOTED: Final = 200  # characters of a provider's error that a receipt quotes
 
 # After these the same model may answer to another form of the request.
@@ -95,6 +96,7 @@ class ModelSummarizer:
         self.prefix = prefix
         self._rooms: dict[str, int] = {}  # of models that took less than their window
         self._parts: dict[Any, str] = {}
+        self._missed = False  # the provider's cache did not know what the session sends
 
     @property
     def name(self) -> str:
@@ -117,7 +119,7 @@ class ModelSummarizer:
 
         Usage and price are those of all calls that were answered. Cancelled, it closes its connection.
         """
-        prefix = self.prefix() if self.prefix is not None else None
+        prefix = self.prefix() if self.prefix is not None and not self._missed else None
         found = await asyncio.to_thread(choices, request, self._own, self._other, prefix, self._counter)
         tally = _Tally()
         tally.note(found[1])
@@ -166,10 +168,15 @@ class ModelSummarizer:
     async def _in_session(
         self, who: Candidate, request: SummaryRequest, tally: _Tally, prefix: Prefix | None
     ) -> Reply:
-        """Ask in the session itself."""
+        """Ask in the session itself; not again, if the cache that should have paid for it did not."""
         if prefix is None:
             raise InputError("there is no session to ask in")
-        return await self._ask(who, asked_in_session(request, who, prefix), prefix.tokens, tally)
+        reply = await self._ask(who, asked_in_session(request, who, prefix), prefix.tokens, tally)
+        read = reply.usage.cache_read if reply.usage is not None else 0
+        if read < HIT * min(prefix.cache.warm, prefix.tokens):
+            self._missed = True
+            tally.note(f"the cache had {read:,} tokens of it: from now on the conversation is sent as text")
+        return reply
 
     async def _bare(
         self, who: Candidate, request: SummaryRequest, tally: _Tally, prefix: Prefix | None
