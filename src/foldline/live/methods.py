@@ -16,6 +16,7 @@ import msgspec
 
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.continuation import Continuation
+from foldline.core.fold.recalled import MARK, TOOLS
 from foldline.core.handoff import handoff, opening, start_of
 from foldline.core.log.entries import Compacted, Noted
 from foldline.core.log.log import chained
@@ -263,7 +264,7 @@ class Methods(ABC):
         """
         tool = next((one for one in (*tools.RECALL_TOOLS, tools.COMPACT_TOOL) if one.name == name), None)
         if tool is None:
-            raise InputError(f"no tool {name!r} here; there are {', '.join(past.TOOLS)}")
+            raise InputError(f"no tool {name!r} here; there are {', '.join(TOOLS)}")
         try:
             return await self._called(name, tools.arguments_of(tool, arguments))
         except InputError as error:
@@ -272,7 +273,7 @@ class Methods(ABC):
     async def _called(self, name: str, given: Mapping[str, Any]) -> str:
         if name == tools.COMPACT:
             self._wish = given.get("focus", "")
-            return f"{past.MARK}The conversation is folded before your next step."
+            return f"{MARK}The conversation is folded before your next step."
         if name == "recall_read":
             return tools.passage_text(await self.read(given["entry"], given.get("offset", 0)))
         if name == "recall_list":

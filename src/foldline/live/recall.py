@@ -12,14 +12,12 @@ from typing import Final
 import msgspec
 
 from foldline.core.checkpoint.serialize import serialize
+from foldline.core.fold.recalled import is_recall
 from foldline.core.log.entries import Said
-from foldline.core.log.messages import Message
 from foldline.core.view import Fold
 from foldline.errors import InputError
 from foldline.stores.base import Hit, Store
 
-MARK: Final = "[Recall] "  # what every answer of a recall tool begins with
-TOOLS: Final = ("recall_search", "recall_read", "recall_list", "compact_context")
 SPARE: Final = 3  # so many times the hits wanted are looked for: recall's own are left out
 LINE: Final = 160  # characters of an entry that a list shows
 PASSAGE: Final = 8_000  # characters of an entry that one reading shows
@@ -69,13 +67,6 @@ async def search(store: Store, sessions: Sequence[str], query: str, limit: int) 
         said = zip(hits, entries, strict=True)
         found += [hit for hit, entry in said if isinstance(entry, Said) and not is_recall(entry.message)]
     return found[: max(limit, 0)]
-
-
-def is_recall(message: Message) -> bool:
-    """Whether a message is recall's own: calls of its tools and nothing else, or their answers."""
-    if message.calls and not message.text.strip():
-        return all(call.name in TOOLS for call in message.calls)
-    return bool(message.results) and all(result.text.startswith(MARK) for result in message.results)
 
 
 async def read(

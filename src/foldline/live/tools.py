@@ -13,9 +13,10 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from foldline.core.fold.recalled import MARK
 from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE
 from foldline.errors import InputError
-from foldline.live.recall import LINE, MARK, Folded, Passage
+from foldline.live.recall import LINE, Folded, Passage
 from foldline.stores.base import Hit
 
 COMPACT: Final = "compact_context"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from foldline.core.fold.recalled import without_recall
 from foldline.core.ledger import (
     answers,
     commands,
@@ -30,6 +31,7 @@ from foldline.core.log.entries import Said
 
 def collect(entries: Sequence[Said]) -> Ledger:
     """Take all facts from the entries, oldest first in each list. Never raises on odd input."""
+    entries = without_recall(entries)
     calls = uses(entries)
     asked = requests.collect(entries)
     met = survey.survey(entries)
