@@ -5,7 +5,7 @@ They are the last to get room in a checkpoint; in a talk without paths, ids and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from foldline.core.ledger import names
@@ -20,6 +20,7 @@ LONGEST = 400  # characters of one answer
 SCANNED = 20_000  # characters of one message that are read
 MOST = 60  # answers of one range, the newest
 LEAST = 24  # characters of a sentence that says something; a third of it where letters are words
+SUMMED_UP = 0.15  # worth of a sentence of an earlier summary, 0 to 1
 WEIGHT = 1e-05  # below every excerpt that names something
 
 
@@ -34,13 +35,19 @@ def collect(entries: Sequence[Said], gone: AbstractSet[str] = frozenset()) -> tu
         if message.role != "assistant" or not message.text.strip() or not finishes(message):
             continue
         said = list(_plain(message.text[:SCANNED], gone))
-        pieces = (
-            [" ".join(said)] if entry.id else reversed(said)
-        )  # without an id: the summary of another system
-        found.extend(Excerpt(clip(piece, LONGEST), "", WEIGHT, entry.id, KIND) for piece in pieces if piece)
+        if not entry.id:
+            found.extend(_summed_up(reversed(said)))
+        elif said:
+            found.append(Excerpt(clip(" ".join(said), LONGEST), "", WEIGHT, entry.id, KIND))
         if len(found) >= MOST:
             break
     return tuple(reversed(found))
+
+
+def _summed_up(said: Iterable[str]) -> Iterator[Excerpt]:
+    """Yield the sentences of another system's summary, which has no id: each stands for much, and competes with names."""
+    for text in said:
+        yield Excerpt(clip(text, LONGEST), "", SUMMED_UP / 10, "", "said", {f"summary: {text}": SUMMED_UP})
 
 
 def _plain(text: str, gone: AbstractSet[str]) -> Iterator[str]:
