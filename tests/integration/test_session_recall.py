@@ -119,21 +119,44 @@ async def test_wrong_calls_are_answered_with_words_and_unknown_tools_are_the_pro
             await session.call_tool("bash", {"command": "rm -rf /"})
 
 
-async def test_answers_are_short_however_much_there_is(url):
+@pytest.mark.parametrize("word", ["zebra", "日本語のシマウマ"])
+async def test_answers_are_short_however_much_there_is_and_all_of_it_can_be_read(url, word):
     async with foldline.open(url, "s", window=WINDOW) as session:
-        await fill(session, 12)
-        await session.append({"role": "user", "content": "zebra " * 50_000})
-        await session.append({"role": "assistant", "content": "A lot of zebras. " * 20})
-        await session.append({"role": "user", "content": "Next."})
-        await session.context()
-        (huge,) = [hit for hit in await session.recall("zebra zebra") if hit.role == "user"]
+        for n in range(60):
+            await session.append(
+                {"role": "user", "content": f"{word} {n} " * 60},
+                {"role": "assistant", "content": f"{word} noted. " * 20},
+            )
+            await session.context()
         for name, arguments in (
-            ("recall_search", {"query": "module"}),
-            ("recall_search", {"query": "zebra", "limit": 10}),
-            ("recall_read", {"entry": huge.entry}),
+            ("recall_search", {"query": word}),
+            ("recall_search", {"query": f"{word} 7", "limit": 10}),
             ("recall_list", {}),
         ):
-            assert session.setup.counter.count(await session.call_tool(name, arguments)) < 4_500
+            answer = await session.call_tool(name, arguments)
+            assert 100 < session.setup.counter.count(answer) <= 2_500
+
+        gone, before = [], {}
+        while "Earlier ones" in (answer := await session.call_tool("recall_list", before)):
+            before = {"before": answer.rsplit("before ", 1)[1].rstrip(".")}
+            gone += [line.split()[1] for line in answer.splitlines() if line.startswith("- ")]
+        assert {one.entry for one in await session.folded(1_000)} >= set(gone)
+        assert len(gone) > 80
+
+
+@pytest.mark.parametrize("word", ["zebra ", "シマウマ"])
+async def test_a_huge_message_is_read_in_pieces_that_fit_an_answer(url, word):
+    async with foldline.open(url, "s") as session:
+        (huge,) = await session.append({"role": "user", "content": word * 4_000 + "the end"})
+        offset, pieces = 0, 0
+        while offset is not None:
+            answer = await session.call_tool("recall_read", {"entry": huge, "offset": offset})
+            assert session.setup.counter.count(answer) <= 2_700
+            more = answer.rsplit("recall_read with offset ", 1)
+            offset = int(more[1].rstrip("]")) if len(more) > 1 else None
+            pieces += 1
+        assert answer.endswith("the end")
+        assert pieces > 2
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

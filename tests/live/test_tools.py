@@ -129,14 +129,16 @@ abc
 def test_a_list_says_how_to_go_on_backwards():
     entries = [Folded(f"e{n}", "user", "folded", f"[User]: {n}", 12, None) for n in range(2)]
 
-    assert listed_text(entries, 2) == snapshot("""\
+    assert listed_text(entries, more=True) == snapshot("""\
 [Recall] 2 messages that you do not see in full, oldest first:
 - e0 folded, 12 tokens: [User]: 0
 - e1 folded, 12 tokens: [User]: 1
 Earlier ones: recall_list with before e0.\
 """)
-    assert "Earlier" not in listed_text(entries, 3)
-    assert listed_text([], 3) == snapshot("[Recall] Nothing is folded: you see the whole conversation.")
+    assert "Earlier" not in listed_text(entries, more=False)
+    assert listed_text([], more=False) == snapshot(
+        "[Recall] Nothing is folded: you see the whole conversation."
+    )
 
 
 def test_the_compaction_tool_takes_a_focus():

@@ -274,13 +274,26 @@ class Methods(ABC):
         if name == tools.COMPACT:
             self._wish = given.get("focus", "")
             return f"{MARK}The conversation is folded before your next step."
+        count = self.setup.counter.count
         if name == "recall_read":
-            return tools.passage_text(await self.read(given["entry"], given.get("offset", 0)))
+            passage = await self.read(given["entry"], given.get("offset", 0))
+            while count(passage.text) > tools.RESULT_TOKENS and len(passage.text) > 1:
+                passage = await self.read(passage.entry, passage.offset, len(passage.text) * 3 // 4)
+            return tools.passage_text(passage)
         if name == "recall_list":
             limit = tools.capped(given, "limit", tools.LISTED)
-            return tools.listed_text(await self.folded(limit, given.get("before")), limit)
+            entries = await self.folded(limit, given.get("before"))
+            full = len(entries) >= limit
+            return tools.trimmed(
+                entries,
+                lambda some: tools.listed_text(some, more=full or len(some) < len(entries)),
+                count,
+                newest=True,
+            )
         hits = await self.recall(given["query"], tools.capped(given, "limit", tools.HITS))
-        return tools.hits_text(given["query"], hits, self.id)
+        return tools.trimmed(
+            hits, lambda some: tools.hits_text(given["query"], some, self.id), count, newest=False
+        )
 
     def _wished(self) -> Callable[[], Awaitable[object]] | None:
         """Return the compaction that the model asked for, to be waited for without the lock; None without one."""

@@ -7,21 +7,25 @@ wrongly is told to it as well, so that it can ask again.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
 from foldline.core.fold.recalled import MARK
+from foldline.core.fold.shorten import Count
 from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE
 from foldline.errors import InputError
 from foldline.live.recall import LINE, Folded, Passage
 from foldline.stores.base import Hit
 
+T = TypeVar("T")
+
 COMPACT: Final = "compact_context"
 HITS: Final = 10  # messages that one search tells of, unless fewer are asked for
 LISTED: Final = 40  # entries that one list tells of, unless fewer are asked for
+RESULT_TOKENS: Final = 2_500  # the most that an answer takes
 FORMS: Final = (ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE)
 
 
@@ -177,20 +181,30 @@ def passage_text(passage: Passage) -> str:
     return f"{MARK}Entry {passage.entry}, {_when(passage.at)}{where}, quoted as data:\n{passage.text}{rest}"
 
 
-def listed_text(entries: Sequence[Folded], limit: int) -> str:
-    """Show the model a list of what it does not see in full."""
+def listed_text(entries: Sequence[Folded], *, more: bool) -> str:
+    """Show the model a list of what it does not see in full; `more` says that earlier ones may be there."""
     if not entries:
         return f"{MARK}Nothing is folded: you see the whole conversation."
     lines = [f"- {one.entry} {_when(one.at)}{one.how}, {one.tokens:,} tokens: {one.text}" for one in entries]
-    more = f"\nEarlier ones: recall_list with before {entries[0].entry}." if len(entries) >= limit else ""
+    earlier = f"\nEarlier ones: recall_list with before {entries[0].entry}." if more else ""
     return (
         "\n".join([f"{MARK}{len(entries)} messages that you do not see in full, oldest first:", *lines])
-        + more
+        + earlier
     )
 
 
 def _when(at: float | None) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC, " if at is not None else ""
+
+
+def trimmed(entries: Sequence[T], tell: Callable[[Sequence[T]], str], count: Count, *, newest: bool) -> str:
+    """Tell of as many entries as fit into an answer: the `newest`, which come last, or the first."""
+    text = tell(entries)
+    while len(entries) > 1 and count(text) > RESULT_TOKENS:
+        stay = len(entries) * 3 // 4
+        entries = entries[-stay:] if newest else entries[:stay]
+        text = tell(entries)
+    return text
 
 
 def refused(error: InputError) -> str:
