@@ -14,7 +14,7 @@ from foldline.core.log.entries import Compacted, Noted, Said
 from foldline.core.log.messages import Message, Text
 from foldline.dialects import get
 from foldline.live.economy import asking_in
-from foldline.live.handoff import Link
+from foldline.live.handoff import Link, handed_from
 from foldline.summarizers import ModelSummarizer
 from foldline.summarizers.offline import OfflineSummarizer
 from foldline.testing import Scripted
@@ -457,3 +457,46 @@ async def test_a_session_that_comes_from_another_asks_its_model_in_its_own_words
         assert child.summarizer.prefix.args[0] is child
         assert session.summarizer is written
         assert written.prefix.args[0] is session
+
+
+@pytest.mark.parametrize("steps", range(0, 30, 3))
+async def test_a_hand_off_that_is_cancelled_at_any_point_leaves_both_sessions_whole(tmp_path, steps):
+    async with foldline.open(f"sqlite:///{tmp_path / 's.db'}", "s") as session:
+        await ask(session, f"Mend src/login.py. {RULE}", "I mended it. " * 100)
+        task = asyncio.create_task(session.handoff("Write the tests", to="new"))
+        for _ in range(steps):
+            await asyncio.sleep(0 if steps % 2 else 0.002)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+        await ask(session, "After.")
+        assert texts(await session.context())[-1] == "After."
+        assert await session.verify() == []
+        names = {info.id for info in await session.store.sessions()}
+        if "new" in names:  # begun: then it is whole, and says where it came from
+            assert await session.store.verify("new") == []
+            assert await handed_from(session.store, "new") == ["new", "s"]
+
+
+async def test_rewinds_and_appends_of_several_tasks_leave_one_path_that_is_whole(url):
+    async with foldline.open(url, "s") as session:
+        await ask(session, "One.", "Two.", "Three.", "Four.")
+
+        async def back() -> None:
+            await session.rewind()
+
+        async def on(n: int) -> None:
+            await session.append({"role": "user", "content": f"Task {n}."})
+
+        await asyncio.gather(*(on(n) if n % 3 else back() for n in range(12)))
+
+        said = texts(await session.history())
+        assert texts(await session.context()) == said
+        assert said[:2] == ["One.", "Two."]
+        assert await session.verify() == []
+        everything = {
+            e.message.text
+            async for e in session.store.all("s")
+            if isinstance(e, Said) and e.message.is_prompt
+        }
+        assert {f"Task {n}." for n in range(12) if n % 3} <= everything
