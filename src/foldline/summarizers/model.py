@@ -32,6 +32,9 @@ log = logging.getLogger("foldline")
 
 # Somebody may be waiting, and there is a fallback: less patience than for a reply to the user.
 PATIENCE: Final = Patience(attempts=4, timeout=120.0)
+TIMEOUT: Final = (
+    240.0  # seconds for one call: a large range, and a slow model that writes thousands of tokens
+)
 SHRINKS: Final = 5  # times that a smaller range is tried after an overflow
 PART_ATTEMPTS: Final = 2  # times that the summary of a part is asked for
 REMEMBERED: Final = 16  # summaries of parts that are kept for a second attempt at the whole
@@ -73,7 +76,7 @@ class ModelSummarizer:
     `provider` is the session's own model, `window` its limits and `price` what it costs (default: the
     catalogue's); `other` a model for summaries alone, which is asked where it is cheaper; `fallback` one to ask
     when the first cannot answer (default: whichever of the two was not asked). `prefix` gives the session's own
-    next request, for summaries in the session itself. Times as in `Patience`.
+    next request, for summaries in the session itself. `timeout` in seconds for one call; `patience` for asking again.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class ModelSummarizer:
         window: Window | None = None,
         price: Price | None = None,
         patience: Patience | None = None,
+        timeout: float = TIMEOUT,
         prefix: Callable[[], Prefix | None] | None = None,
     ) -> None:
         self._own = candidate(provider, window=window, price=price)
@@ -93,6 +97,7 @@ class ModelSummarizer:
         self._fallback = _as_candidate(fallback)
         self._counter = counter
         self._patience = patience or PATIENCE
+        self._timeout = timeout
         self.prefix = prefix
         self._rooms: dict[str, int] = {}  # of models that took less than their window
         self._parts: dict[Any, str] = {}
@@ -249,7 +254,7 @@ class ModelSummarizer:
         patient = (
             who.provider if isinstance(who.provider, Retrying) else Retrying(who.provider, self._patience)
         )
-        reply = await patient.complete(call)
+        reply = await patient.complete(msgspec.structs.replace(call, timeout=self._timeout))
         tally.take(reply, who.price)
         return reply
 
