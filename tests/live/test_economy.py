@@ -63,6 +63,8 @@ async def test_once_the_cache_is_cold_the_draft_is_committed_at_the_soft_trigger
     await session.context()
     (found,) = await compactions(session)
     assert found.receipt.reason == "threshold"
+    assert next(note for note in found.receipt.notes if "pays" in note).startswith("pays at once: ")
+    assert sum("pays" in note for note in found.receipt.notes) == 1, "the draft's own balance is out of date"
     await session.close()
 
 

@@ -103,6 +103,17 @@ def material_of(fold: Fold, edits: Edits) -> Material:
     )
 
 
+def balance_notes(fold: Fold, ask: Ask, sizes: tuple[int, int], price: float | None) -> list[str]:
+    """Return the note that says whether a compaction pays, where the session's prices are known.
+
+    `sizes` are the view's tokens before and after it, `price` is what its summary cost in USD.
+    """
+    if ask.economy is None:
+        return []
+    same = ask.apart_tokens + sum(entry.tokens for entry in fold.leading)
+    return [ask.economy.balance(*sizes, same=same, summary=price).words]
+
+
 def made_receipt(
     ask: Ask,
     *,

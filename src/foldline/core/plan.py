@@ -28,7 +28,7 @@ from foldline.core.fold.choice import (
     open_loop,
     signed,
 )
-from foldline.core.job import Job, floor_of, limits_of, made_receipt, material_of, needed
+from foldline.core.job import Job, balance_notes, floor_of, limits_of, made_receipt, material_of, needed
 from foldline.core.ledger.collect import collect
 from foldline.core.ledger.current import current, within
 from foldline.core.ledger.facts import ConstraintFact, Ledger
@@ -240,9 +240,7 @@ def _judged(
         notes.append(
             f"no cut that the rule {ask.policy.cut_rule!r} allows would fit: another legal one was taken"
         )
-    if ask.economy is not None:
-        same = ask.apart_tokens + sum(entry.tokens for entry in fold.leading)
-        notes.append(ask.economy.balance(size, total, same=same, summary=reply.price).words)
+    notes += balance_notes(fold, ask, (size, total), reply.price)
     receipt = msgspec.structs.replace(
         receipt,
         first_kept=boundary.first_kept,

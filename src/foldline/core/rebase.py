@@ -15,10 +15,11 @@ from foldline.core.checkpoint.checkpoint import make_checkpoint
 from foldline.core.checkpoint.live import fitted
 from foldline.core.checkpoint.receipt import APART
 from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.price import is_balance
 from foldline.core.decide.triggers import thresholds
 from foldline.core.fold.choice import Edits, add, open_loop, signed
 from foldline.core.fold.legal import legal_cuts
-from foldline.core.job import made_receipt
+from foldline.core.job import balance_notes, made_receipt
 from foldline.core.log.entries import Checkpoint, Compacted, Entry, Lifted, Pruned, Receipt, Said
 from foldline.core.measure.tokens import Counter
 from foldline.core.trim import edited_parts, least_gain, no_gain, stripped
@@ -212,6 +213,9 @@ def _receipt(draft: Draft, boundary: Compacted | Pruned, ask: Ask, *, before: Fo
     categories = new.by_category
     if known is not None:
         categories = _added(old.by_category, categories)
+    notes = [note for note in old.notes if not is_balance(note)]
+    if isinstance(boundary, Compacted):
+        notes += balance_notes(before, ask, (new.tokens_before, new.tokens_after), old.price)
     return msgspec.structs.replace(
         old,
         reason=new.reason,
@@ -223,6 +227,7 @@ def _receipt(draft: Draft, boundary: Compacted | Pruned, ask: Ask, *, before: Fo
         messages_after=new.messages_after,
         dropped={**old.dropped, **new.dropped},
         by_category=categories,
+        notes=tuple(notes),
     )
 
 

@@ -96,6 +96,9 @@ def reason(ordered: Sequence[Way]) -> str:
     return f"written {first.words}: cheapest; {', '.join(way.words for way in others)}"
 
 
+NO_GAIN: Final = "a request costs no less than before"
+
+
 class Balance(msgspec.Struct, frozen=True):
     """What a compaction costs and saves, in USD.
 
@@ -112,7 +115,7 @@ class Balance(msgspec.Struct, frozen=True):
     def words(self) -> str:
         """The balance in one line, for a receipt."""
         if self.requests is None:
-            return "a request costs no less than before"
+            return NO_GAIN
         if self.requests == 0:
             return f"pays at once: each request costs {dollars(self.saved)} less"
         count = "1 request" if self.requests == 1 else f"{self.requests:,} requests"
@@ -155,6 +158,11 @@ class Economy(msgspec.Struct, frozen=True):
     def balance(self, before: int, after: int, *, same: int, summary: float | None) -> Balance:
         """Return whether a compaction pays; see `balance`. A `summary` of unknown price counts for nothing."""
         return balance(before, after, same=same, price=self.price, cache=self.cache, summary=summary or 0.0)
+
+
+def is_balance(note: str) -> bool:
+    """Whether a note of a receipt is a balance; a draft's is out of date when it is committed."""
+    return note == NO_GAIN or note.startswith(("pays at once: ", "pays after "))
 
 
 def dollars(usd: float) -> str:
