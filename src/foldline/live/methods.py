@@ -182,7 +182,7 @@ class Methods(ABC):
         ask = msgspec.structs.replace(ask, goal=goal)
         link = noted(Link(self.id, "handoff", "from"))
         steps = handoff(fold, ask, start_of(fold, link), self.setup.counter, text=text)
-        made = await execute(steps, self.summarizer)
+        made = await execute(steps, self.summarizer, aside=True)
         if not isinstance(made, Compacted):
             why = made.why if isinstance(made, Nothing) else "nothing to fold"
             raise InputError(f"session {self.id} has nothing to hand off ({why})")

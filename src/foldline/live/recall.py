@@ -98,19 +98,19 @@ async def folded(
     than is returned. Raises InputError where `before` is not on the path.
     """
     shown = {entry.id for entry in (*fold.leading, *fold.quoted, *fold.kept)}
-    newest: deque[Folded] = deque(maxlen=max(limit, 0))
+    newest: deque[tuple[Said, str]] = deque(maxlen=max(limit, 0))
     async for entry in store.path(session):
         if entry.id == before:
-            return list(newest)
+            break
         if not isinstance(entry, Said) or is_recall(entry.message):
             continue
         edits = fold.edits.get(entry.id, ())
         if entry.id not in shown or edits:
-            how = edits[0].kind if entry.id in shown and edits else "folded"
-            newest.append(_listed(entry, how))
-    if before is not None:
-        raise InputError(f"no entry {before!r} on the path of this session")
-    return list(newest)
+            newest.append((entry, edits[0].kind if entry.id in shown and edits else "folded"))
+    else:
+        if before is not None:
+            raise InputError(f"no entry {before!r} on the path of this session")
+    return [_listed(entry, how) for entry, how in newest]
 
 
 def _listed(entry: Said, how: str) -> Folded:
