@@ -210,7 +210,7 @@ class Session(Methods):
         """Learn from what was appended, and say that it was."""
         compactor = self._compactor
         compactor.calibrator.said(self._log.fold, compactor.apart)
-        compactor.triggers.said(entries[-1].message)
+        compactor.triggers.said([entry.message for entry in entries])
         if any(entry.message.role == "assistant" for entry in entries):
             self.max_tokens = None
         roles = tuple(entry.message.role for entry in entries)

@@ -73,7 +73,7 @@ def drafts(draw, reasons=REASONS):
 
 def talk(draw, log: Log, dialect: str) -> None:
     """Say something in a dialect, with a note among it now and then."""
-    for message in decode(dialect, draw(lists(dialect))[:8]):
+    for message in decode(dialect, draw(lists(dialect))[:5]):
         say(log, message)
         if draw(st.integers(0, 6)) == 0:
             put(log, Noted("", None, "title", {"title": "meanwhile"}))

@@ -16,6 +16,7 @@ class Drafts:
     def __init__(self) -> None:
         self.ready: Draft | None = None
         self._task: asyncio.Task[Draft | None] | None = None
+        self._held: Fold | None = None  # the fold on which what is ready was found to hold
 
     @property
     def running(self) -> bool:
@@ -23,15 +24,19 @@ class Drafts:
         return self._task is not None
 
     def there(self, fold: Fold) -> bool:
-        """Whether there is no need to begin one: it is being made, or one is ready that still holds."""
-        if self.ready is not None and not holds(self.ready, fold):
-            self.ready = None
+        """Whether there is no need to begin one: it is being made, or one is ready that still holds.
+
+        A fold that only grows is looked at once.
+        """
+        if self.ready is not None and fold is not self._held:
+            self._held = fold
+            self.ready = self.ready if holds(self.ready, fold) else None
         return self.running or self.ready is not None
 
     def start(self, making: Coroutine[Any, Any, Draft | None]) -> None:
         """Make a draft in a task of its own; it raises nothing."""
         task = asyncio.create_task(making)
-        self._task, self.ready = task, None
+        self._task, self.ready, self._held = task, None, None
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[Draft | None]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import msgspec
 
@@ -77,11 +78,12 @@ class Triggers:
                 0 if moment in ("overflow", "before_smaller_window") else len(self._moments), moment
             )
 
-    def said(self, message: Message) -> None:
-        """Remember the moment that a message brings about, and an overflow that came as an ordinary reply."""
-        self.happened(moment_of(message))
-        setup = self.setup
-        if setup.known and message.role == "assistant" and silent(message.usage, message.stop, setup.window):
+    def said(self, messages: Sequence[Message]) -> None:
+        """Remember the moment that the last message brings about, and an overflow that came as an ordinary reply."""
+        self.happened(moment_of(messages[-1]))
+        window = self.setup.window
+        replies = (message for message in messages if message.role == "assistant")
+        if self.setup.known and any(silent(reply.usage, reply.stop, window) for reply in replies):
             self.happened("overflow")
 
     def looked(self) -> None:
