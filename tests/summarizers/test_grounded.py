@@ -259,3 +259,32 @@ async def test_secrets_reach_neither_the_model_nor_the_checkpoint():
     assert key not in str(served.requests[0].body)
     assert key not in done.summary
     assert "[redacted: GitHub token]" in served.requests[0].messages[-1]["content"]
+
+
+async def test_in_a_stored_session_too_constraints_survive_and_what_was_replaced_stays_replaced():
+    stale = GOOD.replace(f"- {RULE}\n- {OTHER_RULE}", "- Use tabs for indentation.")
+    served, summarizer = model(lambda asked: stale)
+    async with foldline.open(
+        "memory://", "s", window=20_000, policy=POLICY, summarizer=summarizer
+    ) as session:
+        await session.append(*work(said=["Always use tabs for indentation."]))
+        for number in range(10):
+            if number == 2:
+                await session.append(
+                    {"role": "user", "content": "Actually, always use spaces for indentation."}
+                )
+            receipt = await session.compact(target=TARGET)
+            assert receipt.summarizer == "scripted:scripted"
+            rules = [RULE, OTHER_RULE]
+            rules.append(
+                "Actually, always use spaces for indentation."
+                if number > 1
+                else "Always use tabs for indentation."
+            )
+            assert receipt.constraints["texts"] == rules
+            text = str((await session.context())[0]["content"])
+            assert [text.count(f"- {rule}") for rule in rules] == [1] * 3, (number, text)
+            tabs = next(line for line in text.split("\n") if line.startswith("- Use tabs for indentation."))
+            assert ("superseded" in tabs) == (number > 1)
+            await session.append(*turns(6, start=100 * (number + 1)), {"role": "user", "content": "Go on."})
+    assert len(served.requests) == 10

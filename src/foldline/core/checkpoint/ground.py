@@ -34,6 +34,7 @@ LONG_NUMBER = 5  # digits from which a number has to stand somewhere
 ERRORS, OPEN, VALUES = 8, 15, 12  # facts of a kind that are put back, the newest
 QUOTED = 300  # characters of a fact that are put back; constraints stand whole
 SHORT = 12  # characters below which a text may stand in a line by chance
+WORD_FOR_WORD = ("constraint", "value")  # kinds of facts that stand so or not at all
 OPEN_ERROR = "Open error: "
 SAME = 0.7  # share of a fact's words that a line must hold to say the same
 
@@ -138,18 +139,21 @@ def _current(values: Sequence[ValueFact]) -> dict[str, ValueFact]:
     }
 
 
+_OURS = re.compile(r"\((?:superseded: now|unverified: the user said:) [^\n]*?\)(?=\s|$)")
+
+
 def _missing(facts: Sequence[_Fact], body: str, text: str) -> list[_Fact]:
-    """The facts that a summary does not hold; a value has to stand in its own `text`, not in a mark of ours."""
-    whole, own = _spaced(body), _spaced(text)
+    """The facts that a summary does not hold; rules and values have to stand in its own `text`, not in a mark of ours."""
+    whole, own = _spaced(body), _spaced(_OURS.sub("", text))
     lines = [_words(line) for line in body.split("\n")]
-    return [fact for fact in facts if not _holds(fact, own if fact.kind == "value" else whole, lines)]
+    return [fact for fact in facts if not _holds(fact, own if fact.kind in WORD_FOR_WORD else whole, lines)]
 
 
 def _holds(fact: _Fact, whole: str, lines: Sequence[frozenset[str]]) -> bool:
     if _spaced(fact.text) in whole:
         return True
-    if fact.kind in ("constraint", "value"):
-        return False  # word for word or not at all
+    if fact.kind in WORD_FOR_WORD:
+        return False
     wanted = _words(fact.text)
     return len(wanted) >= 2 and any(len(wanted & line) >= SAME * len(wanted) for line in lines)
 
