@@ -218,6 +218,21 @@ async def test_a_draft_that_is_ready_mends_an_overflow_at_once(store):
     await session.close()
 
 
+async def test_a_draft_that_is_too_large_for_the_window_that_is_learnt_is_not_used(store):
+    session = session_on(store, Gate(opened=True), window=Window(context=20_000, output=1_000))
+    number = await until(session, 11_900)
+    await session.append(prompt(number))
+    await session.context()
+    await settled(lambda: session._compactor.drafts.ready is not None)
+    left = session._compactor.drafts.ready.boundary.receipt.tokens_after
+    heard = Heard(session)
+    await session.overflowed(too_long(limit=left, asked=session.view_tokens))
+    [done] = heard.of("compacted")
+    assert not done.drafted
+    assert session.view_tokens <= left * 0.85, "as much as the policy leaves usable of it"
+    await session.close()
+
+
 async def test_an_overflow_waits_for_the_draft_in_the_making(store):
     gate = Gate()
     session = session_on(store, gate)

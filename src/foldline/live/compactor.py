@@ -139,8 +139,10 @@ class Compactor(Knowing):
         await self.drafts.finished()
         async with self.lock:
             await self._log.ready()
-            if self.drafts.ready is not None:
-                done = await self._commit_draft(self.drafts.ready, self.ask("overflow", share=share))
+            ready, ask = self.drafts.ready, self.ask("overflow", share=share)
+            # made for the window that was believed in then: it has to be small enough for the one there is
+            if ready is not None and ready.boundary.receipt.tokens_after <= ask.usable:
+                done = await self._commit_draft(ready, ask)
                 if not isinstance(done, Nothing):
                     return done
         return await self.compact("overflow", share=share)
