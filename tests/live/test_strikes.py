@@ -78,11 +78,10 @@ async def test_an_error_within_leaves_the_session_as_it_was_and_cools_down(store
         with pytest.raises(CompactionFailed, match="ZeroDivisionError"):
             await session.compact()
         assert session.view() == before
-        assert [event.name for event in heard if event.name != "message"] == [
-            "compaction_started", "strike", "cooldown",
-        ]  # fmt: skip
+        assert heard.names == ["compaction_started"], "who asked was told, and it is no strike"
         await session.append(prompt(number, 1))
         messages = await session.context()
+        assert heard.names[2:] == ["compaction_started", "strike", "cooldown", "warning"]
         assert len(messages) == 2 * number + 1, "what fits goes on, whatever failed"
     assert [note.data["why"] for note in await noted(store, "cooldown")] == ["error"]
     again = session_on(store, policy=changed(background=False))
@@ -142,3 +141,45 @@ async def test_a_floor_above_usable_is_refused_at_once_and_never_tried(store):
         assert caught.value.breakdown["pins"] > 5_000
     assert not heard.of("compaction_started")
     assert await noted(store, "strike") == []
+
+
+async def test_a_draft_that_raises_is_told_struck_and_cooled_down(store, monkeypatch):
+    session = session_on(store)
+    heard = Heard(session)
+    number = await until(session, 5_950)
+    await session.append(prompt(number, 1))
+
+    def broken(*_):
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(compactor, "plan", broken)
+    await session.context()
+    await session._compactor.drafts.finished()
+    monkeypatch.undo()
+    assert [event.name for event in heard if event.name != "message"] == [
+        "draft_started", "draft_failed", "strike", "cooldown",
+    ]  # fmt: skip
+    assert heard.of("draft_failed")[0].why == "error"
+    await session.append(answer(number))
+    assert len(await session.context()) == 2 * number + 2
+    await session.close()
+
+
+async def test_a_floor_by_hand_is_raised_as_it_is_and_is_no_strike(store):
+    session = session_on(store)
+    await turns(session, 4)
+    with pytest.raises(FloorExceeded) as caught:
+        await session.compact(target=20)
+    assert caught.value.__cause__ is None
+    assert await noted(store, "strike") == []
+    assert len(await session.context()) == 8
+
+
+async def test_a_preview_changes_nothing_and_strikes_nobody(store):
+    session = session_on(store)
+    heard = Heard(session)
+    await turns(session, 6)
+    before, leaf = await session.context(), session.leaf
+    assert isinstance(await session.preview(target=2_000), Compacted)
+    assert (await session.context(), session.leaf) == (before, leaf)
+    assert set(heard.names) == {"message"}

@@ -22,7 +22,7 @@ from foldline.core.log.entries import Compacted, Entry, Pruned, Receipt
 from foldline.core.measure.tokens import Counter
 from foldline.core.measure.window import Window
 from foldline.core.plan import Outcome, Steps, plan
-from foldline.core.rebase import VOID, Draft, boundaries_of, drafted, rebased
+from foldline.core.rebase import GIVEN, VOID, Draft, boundaries_of, drafted, rebased
 from foldline.core.view import Fold
 from foldline.errors import CompactionFailed, FloorExceeded, FoldlineError
 from foldline.executor import execute
@@ -220,7 +220,11 @@ class Compactor(Knowing):
                 try:
                     outcome = await self._make(entries, ask, size, opened)
                 except Exception as error:
-                    raise await self._failure(reason, error) from error
+                    await self._failed(reason, error)
+                    if isinstance(error, FoldlineError):
+                        raise
+                    text = f"the compaction failed, the session is as it was: {error!r}"
+                    raise CompactionFailed(text) from error
                 async with self.lock:
                     await self._log.ready()
                     if isinstance(outcome, Nothing):
@@ -254,15 +258,13 @@ class Compactor(Knowing):
         receipt = msgspec.structs.replace(outcome.receipt, duration_ms=spent)
         return msgspec.structs.replace(outcome, receipt=receipt)
 
-    async def _failure(self, reason: str, error: Exception) -> FoldlineError:
-        """Note that a compaction failed; return what is to be raised."""
-        floor = isinstance(error, FloorExceeded)
+    async def _failed(self, reason: str, error: Exception) -> None:
+        """Note that a compaction failed; one that somebody asked for is told to them, and is no strike."""
+        if reason in GIVEN:
+            return
         async with self.lock:
             await self._log.ready()
-            await self._strike(reason, "floor" if floor else "error")
-        if floor or isinstance(error, FoldlineError):
-            return error
-        return CompactionFailed(f"the compaction failed, the session is as it was: {error!r}")
+            await self._strike(reason, "floor" if isinstance(error, FloorExceeded) else "error")
 
     # ---- the end of every compaction; the lock is held
 
