@@ -8,7 +8,7 @@ from typing import Any
 from foldline.core.decide.policy import Policy
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Window
-from foldline.live.economy import asking_in
+from foldline.live.economy import asking_in, window_in
 from foldline.live.events import ModelChanged
 from foldline.live.windows import with_model
 from foldline.policies import policy as find_policy
@@ -69,4 +69,5 @@ def _write_by_model(session: Session, model: str | None) -> None:
     session.summarizer = written
     if isinstance(written, ModelSummarizer):
         written.prefix = partial(asking_in, session, written.name, written.dialect)
+        written.limits = partial(window_in, session, written.name)
         session.at_close(written.close)

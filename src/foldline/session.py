@@ -25,7 +25,7 @@ from foldline.dialects.growing import Growing
 from foldline.dialects.whose import joined
 from foldline.errors import CallsOpen, InputError
 from foldline.live.compactor import Compactor
-from foldline.live.economy import asking_in, cache_of
+from foldline.live.economy import asking_in, cache_of, window_in
 from foldline.live.events import Callback, Events, MessageAdded, PinChanged, Redone, Undone
 from foldline.live.handoff import is_start
 from foldline.live.lifting import to_redo, to_undo
@@ -345,5 +345,6 @@ class Session(Methods):
         made, written = type(self)(self.store, session, setup), copy(self.summarizer)
         if isinstance(written, ModelSummarizer):
             written.prefix = partial(asking_in, made, written.name, written.dialect)
+            written.limits = partial(window_in, made, written.name)
         made.summarizer = written
         return made

@@ -25,6 +25,7 @@ from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
 from foldline.errors import CompactionFailed, FloorExceeded, InputError, OverflowRemains, ProviderError
 from foldline.live.overflow import overflow_in, share_left, smaller_output
+from foldline.providers import Patience
 from foldline.providers.base import Call
 from foldline.stateless import apart
 from foldline.testing import Scripted, serve
@@ -287,6 +288,41 @@ def test_the_share_of_the_window_follows_the_providers_count():
     assert share_left(Overflow(asked=2_000), 1_000, 10_000) == 0.5
     assert share_left(Overflow(asked=500), 1_000, 10_000) == 1.0
     assert share_left(Overflow(), 1_000, 10_000) == pytest.approx(0.07)
+
+
+def test_the_reply_that_was_asked_for_has_room_beside_what_is_left():
+    assert share_left(Overflow(limit=8_000, asked=7_090), 7_090, 7_600, 1_000) == pytest.approx(7_000 / 7_600)
+    assert share_left(Overflow(limit=8_000, asked=7_090, max_tokens=1_000), 7_090, 7_600) < 1
+    assert share_left(Overflow(limit=8_000, asked=9_000), 9_000, 6_800, 100) == 1.0
+    assert share_left(Overflow(limit=8_000, asked=9_000), 9_000, 6_800, 9_000) == pytest.approx(4_000 / 6_800)
+
+
+async def test_a_view_that_is_small_enough_but_for_its_reply_is_folded_for_it(store):
+    """The room is less than a reply wants (1,024 tokens at least), and the policy would leave it so."""
+    session = await wide(store, policy=changed("codex"), window=Window(context=10_000, output=900), count=8)
+    while session.view_tokens < 9_150:
+        await session.append({"role": "user", "content": "and then " * 40})
+    size = session.view_tokens
+    assert size < session._compactor.ask("overflow").usable
+    await session.overflowed(too_long(limit=10_000, asked=size, max_tokens=900), max_tokens=900)
+    assert session.view_tokens <= 9_100
+
+
+async def test_the_session_s_summariser_learns_the_window_too():
+    model = Scripted(lambda asked: "A short answer.", window=Window(context=6_000, output=3_000))
+    async with serve(model) as url:
+        name = f"openai-compatible:scripted@{url}/v1"
+        session = foldline.open("memory://", "s", model=name, policy="pi")
+        session.summarizer._patience = Patience(attempts=1)
+        async with session, openai.AsyncOpenAI(base_url=url, api_key="any", max_retries=0) as client:
+            await turns(session, 20)
+            await session.append(prompt(20))
+            with pytest.raises(openai.BadRequestError) as caught:
+                await client.chat.completions.create(model="m", messages=await session.context())
+            await session.overflowed(caught.value)
+    asked = [request for request in model.requests if request.max_tokens]
+    assert asked, "a summary was asked for"
+    assert [request.refused for request in asked if request.refused] == []
 
 
 async def test_what_the_official_sdk_raises_is_read(store):

@@ -7,6 +7,7 @@ from typing import Protocol
 from foldline.catalogue import price_of
 from foldline.core.decide.price import Cache, Economy
 from foldline.core.measure.accounting import real_usage
+from foldline.core.measure.window import Window
 from foldline.core.view import Fold
 from foldline.dialects import ANTHROPIC
 from foldline.live.setup import Setup
@@ -62,6 +63,11 @@ def economy_of(setup: Setup, fold: Fold, now: float) -> Economy | None:
     """Return the prices and the cache of a session, for the balance of a compaction; None without a price."""
     price = price_of(setup.model)
     return None if price is None else Economy(price, cache_of(fold, setup.dialect or "", now))
+
+
+def window_in(session: Asking, model: str) -> Window | None:
+    """Return the window of a session's model as the session knows it, learnt or told; None where it is another's."""
+    return session.setup.window if session.setup.model == model else None
 
 
 def asking_in(session: Asking, model: str, dialect: str) -> Prefix | None:

@@ -61,7 +61,7 @@ async def _considered(
         smaller = smaller_output(found, compactor.setup, compactor.triggers.size(compactor.fold), max_tokens)
         if smaller and (hint is None or smaller < hint):
             return found, smaller, 1.0
-        share = share_left(found, size, compactor.ask("overflow").usable)
+        share = share_left(found, size, compactor.ask("overflow").usable, max_tokens)
         _permitted(compactor, found, seen)
         return found, None, share
 

@@ -69,12 +69,15 @@ def mended_already(path: Sequence[Entry]) -> bool:
     return False
 
 
-def share_left(found: Overflow, size: int, usable: int) -> float:
+def share_left(found: Overflow, size: int, usable: int, max_tokens: int | None = None) -> float:
     """Return the part of the window, in our tokens, that is as much as the provider takes.
 
-    By its own count of the request where it gives one; else a view that fits by our count, and did not, is taken
-    to be allowed 70% of itself.
+    By its own count of the request where it gives one, and so that the reply that was asked for, of `max_tokens`,
+    has room beside it; else a view that fits by our count, and did not, is taken to be allowed 70% of itself.
     """
     if found.asked:
-        return min(1.0, size / found.asked)
+        rate, reply = size / found.asked, max_tokens or found.max_tokens
+        if not (found.limit and reply and usable):
+            return min(1.0, rate)
+        return min(1.0, rate, rate * max(found.limit - reply, found.limit // 2) / usable)
     return min(1.0, NEXT_TRY * size / usable) if usable else 1.0

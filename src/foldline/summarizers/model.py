@@ -99,6 +99,7 @@ class ModelSummarizer:
         self._patience = patience or PATIENCE
         self._timeout = timeout
         self.prefix = prefix
+        self.limits: Callable[[], Window | None] | None = None  # the window as a session has learnt it
         self._rooms: dict[str, int] = {}  # of models that took less than their window
         self._parts: dict[Any, str] = {}
         self._missed = False  # the provider's cache did not know what the session sends
@@ -124,6 +125,8 @@ class ModelSummarizer:
 
         Usage and price are those of all calls that were answered. Cancelled, it closes its connection.
         """
+        if self.limits is not None and (window := self.limits()) is not None:
+            self._own = msgspec.structs.replace(self._own, window=window)
         prefix = self.prefix() if self.prefix is not None and not self._missed else None
         found = await asyncio.to_thread(choices, request, self._own, self._other, prefix, self._counter)
         tally = _Tally()
