@@ -21,9 +21,8 @@ from table import Row
 
 SUMMARY = 20.0  # seconds
 WINDOW = 200_000  # tokens
-LONG = 1_500  # tokens of a turn, about
 PAUSE = 1.2  # seconds between turns while a summary is written: 36,000 tokens lie between the triggers
-TEXT = "The value of the retry limit is read from the settings file before each request is sent. " * 60
+TEXT = "The value of the retry limit is read from the settings file before each request is sent. " * 120
 
 
 class Slow:
@@ -53,6 +52,7 @@ class Seen:
 
 
 def longer(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a reply of some 2,400 tokens: people write shorter than models and tools."""
     return {**message, "content": f"{message['content']}\n{TEXT}"}
 
 
@@ -64,7 +64,7 @@ async def measured(url: str, boundaries: int) -> tuple[list[float], list[float],
     async with foldline.open(url, "bench", window=WINDOW, summarizer=Slow()) as session:
         seen, number = Seen(session), 0
         while len(bound) < boundaries:
-            asked, answer = longer(prompt(number)), longer(reply(number))
+            asked, answer = prompt(number), longer(reply(number))
             before, drafting = seen.committed, seen.drafting
             start = time.perf_counter()
             await session.append(asked)
