@@ -252,7 +252,8 @@ class Session(Methods):
         """Return the messages to send after a request that did not fit, compacted where that is what helps.
 
         `seen` is what the provider raised (an SDK's exception or a ProviderError), or a reply that is an overflow in
-        disguise; anything else is raised again. `max_tokens` is what the request asked for: where a smaller one
+        disguise, one that the window cut short included; any other error is raised again, InputError for any other
+        reply. `max_tokens` is what the request asked for: where a smaller one
         fits, the messages stay as they are and `session.max_tokens` says which to send. Compacts once for a user
         message, and again only when the model has replied since. Raises OverflowRemains with what cannot be
         removed where nothing helps any more, and what was raised where the policy forbids to mend it.

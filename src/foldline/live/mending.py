@@ -12,7 +12,8 @@ from foldline.core.plan import floor_of
 from foldline.errors import CallsOpen, FloorExceeded, InputError, OverflowRemains
 from foldline.live.compactor import Compactor
 from foldline.live.events import OverflowSeen
-from foldline.live.overflow import mended_already, overflow_in, share_left, smaller_output
+from foldline.live.overflow import cut_off, mended_already, overflow_in, share_left, smaller_output
+from foldline.live.setup import Setup
 
 Ready = Callable[[], Awaitable[None]]
 
@@ -51,19 +52,30 @@ async def _considered(
         await ready()
         if compactor.fold.open_calls:
             raise CallsOpen(compactor.fold.open_calls)
-        found = overflow_in(seen, compactor.setup)
-        if found is None:
-            if isinstance(seen, BaseException):
-                raise seen
-            raise InputError("this reply is no overflow: append it, and ask for the context")
-        size = compactor.view_tokens
-        await compactor.learn_window(found, size)
-        smaller = smaller_output(found, compactor.setup, compactor.triggers.size(compactor.fold), max_tokens)
-        if smaller and (hint is None or smaller < hint):
-            return found, smaller, 1.0
+        size, setup = compactor.view_tokens, compactor.setup
+        found = overflow_in(seen, setup)
+        if found is not None:
+            await compactor.learn_window(found, size)
+            smaller = smaller_output(found, setup, compactor.triggers.size(compactor.fold), max_tokens)
+            if smaller and (hint is None or smaller < hint):
+                return found, smaller, 1.0
+        else:  # of a reply: neither helps a shorter one, nor is it sure that the window was what ended it
+            found = _cut_off(seen, setup, max_tokens)
         share = share_left(found, size, compactor.ask("overflow").usable, max_tokens)
         _permitted(compactor, found, seen)
         return found, None, share
+
+
+def _cut_off(seen: Any, setup: Setup, max_tokens: int | None) -> Overflow:
+    if isinstance(seen, BaseException):
+        raise seen
+    found = cut_off(seen, setup, max_tokens)
+    if found is None:
+        raise InputError(
+            "this reply is no overflow: append it, and ask for the context. Where it ended at its length, the window "
+            "was not full: ask with a larger max_tokens, or say here what it was"
+        )
+    return found
 
 
 def _permitted(compactor: Compactor, found: Overflow, seen: Any) -> None:

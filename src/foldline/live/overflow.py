@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from foldline.core.checkpoint.redact import redact
 from foldline.core.decide.triggers import fitting_output
 from foldline.core.log.entries import Compacted, Entry, Pruned, Said
 from foldline.core.log.messages import Message
-from foldline.core.measure.overflow import Overflow, fits_with, overflow, silent
+from foldline.core.measure.overflow import (
+    STARVED_SHARE,
+    Overflow,
+    cut_call,
+    cut_short,
+    fits_with,
+    overflow,
+    silent,
+)
 from foldline.dialects import get
 from foldline.dialects.whose import reply_dialect
 from foldline.errors import InputError, ProviderError
@@ -17,6 +25,7 @@ from foldline.live.setup import Setup
 from foldline.providers.base import Reply
 from foldline.providers.failures import from_sdk
 
+FULL = "model_context_window_exceeded"  # Anthropic's stop reason of a reply that the window cut short
 NEXT_TRY = 0.7  # of a view that fits by our count and did not: what is tried where the provider names no size
 
 
@@ -37,6 +46,35 @@ def overflow_in(seen: Any, setup: Setup) -> Overflow | None:
         return seen.overflow or silent(seen.usage, seen.stop, setup.window)
     message = _message(seen)
     return silent(message.usage, message.stop, setup.window)
+
+
+def cut_off(seen: Any, setup: Setup, max_tokens: int | None) -> Overflow | None:
+    """Return the overflow of a reply that the window cut short after some tokens; None where it is something else.
+
+    That is one that ended before the `max_tokens` that were asked for, one that its provider says so of, and, where
+    `max_tokens` is not known, one with which the window is full, or whose call was cut off and nothing was counted.
+    `limit` is how far it came. A reply that took all of its `max_tokens` is no overflow.
+    """
+    if isinstance(seen, BaseException):
+        return None
+    reply = seen if isinstance(seen, Reply) else None
+    message = _message(reply.native if reply is not None else seen)
+    usage, asked_for = message.usage, max_tokens or (reply.tokens_asked if reply is not None else None)
+    if usage is None:
+        return Overflow() if cut_call(message) else None
+    asked = usage.input + usage.cache_read + usage.cache_write
+    full = _stop_reason(reply.native if reply is not None else seen) == FULL
+    if asked_for is not None:
+        full = full or cut_short(usage, message.stop, asked_for)
+    elif message.stop == "length":
+        full = full or asked + usage.output >= STARVED_SHARE * setup.window.context
+    return Overflow(limit=asked + usage.output, asked=asked) if full and asked else None
+
+
+def _stop_reason(reply: object) -> object:
+    if isinstance(reply, dict):
+        return cast("dict[str, Any]", reply).get("stop_reason")
+    return getattr(reply, "stop_reason", None)
 
 
 def _message(reply: Any) -> Message:
