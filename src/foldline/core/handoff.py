@@ -19,6 +19,7 @@ from foldline.core.checkpoint.written import ASKS, written
 from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.fold.choice import CHECKPOINT_LEAST, tokens_of
 from foldline.core.job import floor_of, made_receipt
+from foldline.core.ledger.carried import reduced
 from foldline.core.ledger.collect import collect
 from foldline.core.ledger.current import current, within
 from foldline.core.ledger.facts import Ledger
@@ -137,7 +138,7 @@ def _wanted(job: _Job, ledger: Ledger, room: int) -> SummaryRequest:
 
 
 def _boundary(job: _Job, reply: SummaryReply, ledger: Ledger) -> Compacted:
-    carried = msgspec.structs.replace(reply.ledger or ledger, constraints=ledger.constraints)
+    carried = msgspec.structs.replace(reply.ledger or reduced(ledger), constraints=ledger.constraints)
     return Compacted(
         id="",
         parent=None,

@@ -29,6 +29,7 @@ from foldline.core.fold.choice import (
     signed,
 )
 from foldline.core.job import Job, balance_notes, floor_of, limits_of, made_receipt, material_of, needed
+from foldline.core.ledger.carried import reduced
 from foldline.core.ledger.collect import collect
 from foldline.core.ledger.current import current, within
 from foldline.core.ledger.facts import ConstraintFact, Ledger
@@ -197,7 +198,7 @@ def _boundary(job: Job, choice: Choice, reply: SummaryReply, ledger: Ledger) -> 
         kept=choice.kept,
         edited=set(choice.edits),
     )
-    carried = msgspec.structs.replace(reply.ledger or ledger, constraints=ledger.constraints)
+    carried = msgspec.structs.replace(reply.ledger or reduced(ledger), constraints=ledger.constraints)
     return Compacted(
         id="",
         parent=None,

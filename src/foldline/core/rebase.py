@@ -162,6 +162,7 @@ def _anew(
         quoted=quoted,
         kept=kept,
         edited={edit.entry for edit in edits},
+        made=boundary.checkpoint,
     )
     first = kept[0].id if kept else None
     return msgspec.structs.replace(boundary, checkpoint=point, first_kept=first, edits=edits)
@@ -176,8 +177,12 @@ def checkpoint_of(
     quoted: Sequence[Said],
     kept: Sequence[Said],
     edited: set[str],
+    made: Checkpoint | None = None,
 ) -> Checkpoint:
-    """Return the checkpoint of a fold before what is kept; pins are quoted of which the view does not show the words."""
+    """Return the checkpoint of a fold before what is kept; pins are quoted of which the view does not show the words.
+
+    `made` is one of the same summary, from before.
+    """
     follows = kept[0].message.role if kept else None
     behind = ask.policy.summary_position == "before" and bool(quoted)
     return make_checkpoint(
@@ -192,6 +197,7 @@ def checkpoint_of(
         live=ask.live,
         standing=ask.standing,
         told=any(entry.message.role == "assistant" or entry.message.is_prompt for entry in kept),
+        made=made,
     )
 
 

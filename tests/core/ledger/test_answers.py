@@ -5,8 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from foldline.core.ledger import answers
+from foldline.core.ledger.carried import reduced
 from foldline.core.ledger.collect import collect
 from foldline.core.ledger.compose import compose
+from foldline.core.ledger.merge import merge
 from foldline.core.ledger.parse import parse
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall
@@ -24,6 +26,8 @@ TALK = (
         "Then use less sugar and add the juice of a lemon.\n\n## Baking\nBake it until the crust is brown.",
     ),
 )
+
+WORDS = [f"{first}{second}" for first in ("one", "two", "six", "ten", "red") for second in "abcdefghijkl"]
 
 
 def said(talk: tuple[tuple[str, str], ...] = TALK, *, ids: bool = True) -> list[Said]:
@@ -81,3 +85,16 @@ def test_answers_take_at_most_half_as_much_as_the_rest() -> None:
     bare = msgspec.structs.replace(ledger, excerpts=())
     rest = OFFLINE.count(compose(bare, 8_000, OFFLINE.count).text)
     assert rest < OFFLINE.count(compose(ledger, 8_000, OFFLINE.count).text) <= rest * 3 // 2 + 8
+
+
+def test_of_many_folds_the_newest_answers_are_carried() -> None:
+    ledger = None
+    for number, word in enumerate(WORDS):
+        text = f"Answer number {word} is long enough to stay."
+        talk = [("user", "Go on."), ("assistant", text)]
+        entries = [msgspec.structs.replace(entry, id=f"{entry.id} {number}") for entry in said(tuple(talk))]
+        ledger = collect(entries) if ledger is None else merge(ledger, collect(entries))
+    assert ledger is not None
+    told = [fact.text for fact in reduced(ledger).excerpts if fact.kind == answers.KIND]
+    assert len(told) == answers.MOST
+    assert told[-1] == f"Answer number {WORDS[-1]} is long enough to stay."

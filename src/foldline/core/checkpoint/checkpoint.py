@@ -97,10 +97,12 @@ def make_checkpoint(
     live: Sequence[Live] = (),
     standing: Continuation | None = None,
     told: bool = False,
+    made: Checkpoint | None = None,
 ) -> Checkpoint:
     """Make a checkpoint; `shown` are the pinned entries that stand in the view anyway and are not quoted.
 
-    `standing` is recorded, and said in the text unless what is kept shows it (`told`).
+    `standing` is recorded, and said in the text unless what is kept shows it (`told`). `made` is one that may say
+    the same: then its tokens are not counted again.
     """
     here = frozenset(shown)
     rendered = [pin for pin in pins if pin.entry not in here]
@@ -114,15 +116,16 @@ def make_checkpoint(
         live=live,
         standing=None if told else standing,
     )
-    message = as_message(text, policy.summary_role)
+    role = policy.summary_role
+    same = made is not None and (made.text, made.role) == (text, role)
     return Checkpoint(
         text=text,
         summary=summary,
-        role=policy.summary_role,
+        role=role,
         ack=policy.ack if ack else None,
         position=policy.summary_position,
         pins=tuple(pins),
-        tokens=message_tokens(message, counter),
+        tokens=made.tokens if made and same else message_tokens(as_message(text, role), counter),
         number=number,
         live=tuple(live),
         standing=msgspec.to_builtins(standing) if standing is not None else {},

@@ -177,9 +177,11 @@ def open_loop(kept: Sequence[Said]) -> int:
     """Return the index at which an unfinished tool loop starts; the length where none is open."""
     if not kept or (kept[-1].message.role == "assistant" and finishes(kept[-1].message)):
         return len(kept)
-    prompts = [i for i, entry in enumerate(kept) if entry.message.is_prompt and not entry.message.results]
-    start = prompts[-1] + 1 if prompts else 0
-    return start if any(entry.message.calls for entry in kept[start:]) else len(kept)
+    start, calls = len(kept), False
+    while start and not (kept[start - 1].message.is_prompt and not kept[start - 1].message.results):
+        start -= 1
+        calls = calls or bool(kept[start].message.calls)
+    return start if calls else len(kept)
 
 
 def bound(part: Part) -> bool:

@@ -18,7 +18,7 @@ KIND = "answer"
 LABEL = "Said: "
 LONGEST = 400  # characters of one answer
 SCANNED = 20_000  # characters of one message that are read
-MOST = 60  # answers of one range, the newest
+MOST = 40  # answers of one range, and of what is carried from fold to fold: the newest
 LEAST = 24  # characters of a sentence that says something; a third of it where letters are words
 SUMMED_UP = 0.15  # worth of a sentence of an earlier summary, 0 to 1
 WEIGHT = 1e-05  # below every excerpt that names something
@@ -42,6 +42,13 @@ def collect(entries: Sequence[Said], gone: AbstractSet[str] = frozenset()) -> tu
         if len(found) >= MOST:
             break
     return tuple(reversed(found))
+
+
+def newest(excerpts: Iterable[Excerpt]) -> list[Excerpt]:
+    """Return the excerpts without all answers but the newest; their order is that in which they were said."""
+    found = list(excerpts)
+    old = {id(fact) for fact in [fact for fact in found if fact.kind == KIND][:-MOST]}
+    return [fact for fact in found if id(fact) not in old]
 
 
 def _summed_up(said: Iterable[str]) -> Iterator[Excerpt]:

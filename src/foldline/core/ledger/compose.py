@@ -14,16 +14,15 @@ import msgspec
 
 from foldline.core.ledger import answers, layout, names, opening
 from foldline.core.ledger import excerpts as choosing
+from foldline.core.ledger.carried import reduced
 from foldline.core.ledger.facts import (
     Excerpt,
     FileFact,
     Ledger,
     OpenFact,
-    RequestFact,
     ValueFact,
 )
 from foldline.core.ledger.open_work import is_done
-from foldline.core.ledger.requests import substantial
 from foldline.core.ledger.sentences import clip
 from foldline.core.ledger.values import BASE
 
@@ -63,7 +62,6 @@ NO_FILES = 5  # times as much room that reports get where no file was used that 
 SMALL = (
     2_000  # tokens below which files and commands alone say what was done; a report may still be an excerpt
 )
-CARRIED = 400  # excerpts that a reduced ledger keeps beside those that were written
 
 
 class Composed(msgspec.Struct, frozen=True):
@@ -137,13 +135,13 @@ def compose(
             break
         room += left - (8 if left < 0 else 0)
     if best is None:
-        return Composed(_smallest(ledger, budget, count), _reduced(ledger, ()))
+        return Composed(_smallest(ledger, budget, count), reduced(ledger))
     text, picked, sheet = best
     told = _answered(sheet, ledger, budget)
     longer = sheet.text() if told else text
     if told and count(longer) <= budget:
-        return Composed(longer, _reduced(ledger, [*picked, *told]))
-    return Composed(text, _reduced(ledger, picked))
+        return Composed(longer, reduced(ledger, [*picked, *told]))
+    return Composed(text, reduced(ledger, picked))
 
 
 def _smallest(ledger: Ledger, budget: int, count: Count) -> str:
@@ -383,30 +381,3 @@ def _asked(label: str, topic: str, group: Sequence[Excerpt]) -> list[str]:
     if not topic:
         return [f"- {label}: {layout.item(excerpt)}" for excerpt in group]
     return [f'- {label} under "{topic}":', *(f"  - {layout.item(excerpt)}" for excerpt in group)]
-
-
-def _few(requests: Sequence[RequestFact]) -> tuple[RequestFact, ...]:
-    """The first request that asks for something, and the newest."""
-    first = substantial(requests)[:1]
-    return (*first, *[fact for fact in requests if fact not in first][-20:])
-
-
-def _reduced(ledger: Ledger, picked: Sequence[Excerpt]) -> Ledger:
-    """Bound the ledger: what was written, and the best of what was not."""
-    written = {id(excerpt) for excerpt in picked}
-    rest = sorted(
-        (excerpt for excerpt in ledger.excerpts if id(excerpt) not in written), key=lambda e: -e.weight
-    )
-    kept = {id(excerpt) for excerpt in rest[:CARRIED]} | written
-    return msgspec.structs.replace(
-        ledger,
-        requests=_few(ledger.requests),
-        files=ledger.files[-300:],
-        commands=ledger.commands[-60:],
-        errors=ledger.errors[-60:],
-        decisions=ledger.decisions[-60:],
-        values=ledger.values[-80:],
-        open=ledger.open[-80:],
-        reports=ledger.reports[-60:],
-        excerpts=tuple(excerpt for excerpt in ledger.excerpts if id(excerpt) in kept),
-    )

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import msgspec
 
-from foldline.core.ledger import layout
+from foldline.core.ledger import answers, layout
 from foldline.core.ledger.edits import Edit
 from foldline.core.ledger.facts import Excerpt
 from foldline.core.ledger.noise import quiet
@@ -207,7 +207,7 @@ def merge(old: Sequence[Excerpt], new: Sequence[Excerpt], most: int = MOST) -> t
     for excerpt in new:
         joined.pop((excerpt.topic, excerpt.text), None)
         joined[excerpt.topic, excerpt.text] = again(excerpt, 1.0)
-    facts = list(joined.values())
+    facts = answers.newest(joined.values())
     kept = sorted(heapq.nlargest(most, range(len(facts)), key=lambda index: facts[index].weight))
     return tuple(facts[index] for index in kept)
 
