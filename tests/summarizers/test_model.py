@@ -152,6 +152,13 @@ async def test_giving_up_is_a_reply_that_says_so():
     assert (reply.text, reply.stop, reply.usage) == ("", FAILED, None)
 
 
+async def test_where_nothing_was_said_that_leaves_the_view_no_model_is_asked():
+    served, summarizer = model([GOOD])
+    reply = await summarizer.summarize(asked([]))
+    assert (reply.stop, reply.text, list(served.requests)) == (FAILED, "", [])
+    assert "nothing to sum up" in reply.notes[0]
+
+
 async def test_cancelling_ends_the_call_and_leaves_the_summariser_usable():
     served, summarizer = model([Answer(GOOD, wait=60), GOOD])
     task = asyncio.create_task(summarizer.summarize(asked()))

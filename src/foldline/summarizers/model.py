@@ -127,9 +127,12 @@ class ModelSummarizer:
         """
         if self.limits is not None and (window := self.limits()) is not None:
             self._own = msgspec.structs.replace(self._own, window=window)
+        tally = _Tally()
+        if not request.folded and not request.previous:
+            tally.note("what leaves the view is quoted or shortened: there is nothing to sum up")
+            return self._reply("", FAILED, Choice(self._own, "bare"), tally)
         prefix = self.prefix() if self.prefix is not None and not self._missed else None
         found = await asyncio.to_thread(choices, request, self._own, self._other, prefix, self._counter)
-        tally = _Tally()
         tally.note(found[1])
         dead: set[str] = set()
         for choice in self._with_fallback(found[0]):
