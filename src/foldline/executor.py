@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Coroutine, Generator
 from typing import Any, Generic, TypeVar
@@ -27,23 +26,23 @@ async def execute(
 ) -> T:
     """Run a plan, or whatever asks for summaries as one does, to its end; returns its outcome.
 
-    A summariser that raises is answered for by None, and the plan falls back. With `aside` the plan's own work is done in a thread, so that an event loop goes on meanwhile: nothing that
-    the plan reads may change then. Cancellation passes through: nothing was written.
+    A summariser that raises is answered for by None, and the plan falls back. With `aside` the plan's own work is
+    done in a thread, so that an event loop goes on meanwhile: nothing that the plan reads may change then. Cancellation passes through: nothing was written.
     """
     reply: SummaryReply | None = None
-    try:
-        while True:
-            step = await asyncio.to_thread(_step, steps, reply) if aside else _step(steps, reply)
-            if isinstance(step, _Ended):
-                return step.outcome
-            try:
-                reply = await summarizer.summarize(step)
-            except Exception as error:  # whatever a model call raises, the session must go on
-                log.warning("summary by %s failed: %s", summarizer.name, error)
-                reply = None
-    finally:
-        with contextlib.suppress(ValueError):  # still running in its thread: it ends there, unheard
+    while True:
+        # cancelled while its thread runs it, a plan ends there, unheard: closing it from here can crash CPython
+        step = await asyncio.to_thread(_step, steps, reply) if aside else _step(steps, reply)
+        if isinstance(step, _Ended):
+            return step.outcome
+        try:
+            reply = await summarizer.summarize(step)
+        except Exception as error:  # whatever a model call raises, the session must go on
+            log.warning("summary by %s failed: %s", summarizer.name, error)
+            reply = None
+        except BaseException:
             steps.close()
+            raise
 
 
 def _step(
