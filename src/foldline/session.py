@@ -5,13 +5,15 @@ The session holds what its view needs, never its whole history.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from copy import copy
-from functools import partial
 from io import BytesIO
 from itertools import chain
 from typing import Any, Literal, Self
+from weakref import WeakKeyDictionary
 
 from foldline import exports
 from foldline.core.decide.ask import Nothing
@@ -19,13 +21,14 @@ from foldline.core.decide.price import Cache
 from foldline.core.log.entries import Boundary, Compacted, Lifted, Noted, Pinned, Receipt, Said
 from foldline.core.log.messages import Message
 from foldline.core.measure.window import Window
+from foldline.core.rebase import boundaries_of
 from foldline.core.view import Item, Kept, native_items, sized
 from foldline.dialects import get
 from foldline.dialects.growing import Growing
 from foldline.dialects.whose import joined
 from foldline.errors import CallsOpen, InputError
 from foldline.live.compactor import Compactor
-from foldline.live.economy import asking_in, cache_of, window_in
+from foldline.live.economy import cache_of
 from foldline.live.events import Callback, Events, MessageAdded, PinChanged, Redone, Undone
 from foldline.live.handoff import is_start
 from foldline.live.lifting import to_redo, to_undo
@@ -34,6 +37,7 @@ from foldline.live.methods import Methods
 from foldline.live.reading import read
 from foldline.live.setup import Setup, Stats
 from foldline.live.state import LiveState
+from foldline.live.writers import Writers, asked_in
 from foldline.providers.base import Call
 from foldline.stores.base import Store
 from foldline.summarizers.base import Summarizer
@@ -71,6 +75,8 @@ class Session(Methods):
         self._growing = Growing()
         self._began = False
         self._closing: list[Callable[[], Awaitable[None]]] = []
+        self._shown: WeakKeyDictionary[asyncio.Task[Any], tuple[str, ...]] = WeakKeyDictionary()
+        self._writers: Writers | None = None
 
     async def __aenter__(self) -> Self:
         async with self._lock:
@@ -82,20 +88,29 @@ class Session(Methods):
 
     async def close(self) -> None:
         """Let go of the session: a draft in the making is dropped; the store is closed if `foldline.open` opened it."""
-        await self._compactor.drafts.stop()
-        await self._events.drain()
-        while self._closing:
-            await self._closing.pop()()
-        if self._owns_store:
-            await self.store.close()
+        async with AsyncExitStack() as stack:  # in this order from the last on, whatever fails
+            if self._owns_store:
+                stack.push_async_callback(self.store.close)
+            for closing in self._closing:
+                stack.push_async_callback(closing)
+            self._closing = []
+            await self._compactor.drafts.stop()
+            await self._events.drain()
 
     def at_close(self, closing: Callable[[], Awaitable[None]]) -> None:
         """Await this when the session is let go of: to close the connections of its summariser, say."""
         self._closing.append(closing)
 
-    async def _ready(self) -> None:
-        """Load the session at its first use; the lock is held."""
-        await self._log.ready()
+    def written_by(self, writers: Writers) -> None:
+        """Have the summaries written by whatever model the session goes on with, until `summarizer` is set."""
+        self._writers = writers
+
+    async def _ready(self, *, follow: bool = True) -> None:
+        """Load the session at its first use, then, to `follow`, what others have written; the lock is held."""
+        await (self._log.follow() if follow else self._log.ready())
+        if self._log.strange and follow:
+            self._log.strange = False
+            self._compactor.caught_up()
         if not self._began:
             self._began = True
             self._compactor.begin()
@@ -148,7 +163,8 @@ class Session(Methods):
 
     async def stats(self) -> Stats:
         """Return the session's figures."""
-        await self._ready()
+        async with self._lock:
+            await self._ready()
         total = compactions = 0
         async for entry in self.store.path(self.id):
             total += isinstance(entry, Said)
@@ -177,7 +193,7 @@ class Session(Methods):
         With `view`, what the model is sent instead of all that was said (`jsonl`: in the session's dialect).
         Raises InputError for a form that is not known.
         """
-        await self._ready()
+        await self._loaded()
         stream = BytesIO()
         if form == exports.OWN and not view:
             dump([entry async for entry in self.store.path(self.id)], stream, session=self.id, leaf=self.leaf)
@@ -196,7 +212,7 @@ class Session(Methods):
         results that say so are appended first. Raises LeafMoved where somebody else said something since.
         """
         async with self._lock:
-            await self._ready()
+            await self._ready(follow=False)  # who appends has seen what was there, not what came since
             found = read(
                 messages, dialect=self.setup.dialect, usual=lambda: self.dialect, seed=str(self.leaf)
             )
@@ -221,7 +237,7 @@ class Session(Methods):
     async def context(self) -> list[Any]:
         """Return the messages to send, in the session's dialect; compacts first if the policy says so.
 
-        A summary that was drafted in the background is committed here; only where none is there yet and the view
+        What other writers have said is in them. A summary that was drafted in the background is committed here; only where none is there yet and the view
         would not fit is one waited for. Raises CallsOpen while tool calls wait for their results, FloorExceeded
         where nothing can help.
         """
@@ -233,8 +249,15 @@ class Session(Methods):
                 wait = self._wished() or await self._compactor.look()
                 if wait is None:
                     await self._carry_on()
-                    return self._messages()
+                    return self._handed_out()
             await wait()
+
+    def _handed_out(self) -> list[Any]:
+        """Return the messages, and remember what the task that asks has of them."""
+        task = asyncio.current_task()
+        if task is not None:
+            self._shown[task] = boundaries_of(self._log.fold.entries())
+        return self._messages()
 
     def _messages(self) -> list[Any]:
         return self._growing.messages(self.dialect, self._log.fold.items())
@@ -253,23 +276,28 @@ class Session(Methods):
 
         `seen` is what the provider raised (an SDK's exception or a ProviderError), or a reply that is an overflow in
         disguise, one that the window cut short included; any other error is raised again, InputError for any other
-        reply. `max_tokens` is what the request asked for: where a smaller one
-        fits, the messages stay as they are and `session.max_tokens` says which to send. Compacts once for a user
-        message, and again only when the model has replied since. Raises OverflowRemains with what cannot be
-        removed where nothing helps any more, and what was raised where the policy forbids to mend it.
+        reply. `max_tokens` is what the request asked for: where a smaller one fits, the messages stay as they are
+        and `session.max_tokens` says which to send. Compacts once for a user message, and again only when the model
+        has replied since; what was folded since this task was given its view needs no more. Raises OverflowRemains
+        with what cannot be removed where nothing helps any more, and what was raised where the policy forbids to
+        mend it.
         """
-        self.max_tokens = await mend(self._compactor, self._ready, seen, max_tokens, self.max_tokens)
+        task, hint = asyncio.current_task(), self.max_tokens
+        shown = self._shown.get(task) if task is not None else None
+        self.max_tokens = await mend(self._compactor, self._ready, seen, max_tokens, hint, shown=shown)
         async with self._lock:
             await self._ready()
             if self._log.fold.open_calls:
                 raise CallsOpen(self._log.fold.open_calls)
-            return self._messages()
+            return self._handed_out()
 
     async def use_model(self, model: str | None, *, window: int | Window | None = None) -> None:
         """Go on with another model; before its first request the view is made to fit a smaller window."""
         async with self._lock:
             await self._ready()
             await self._compactor.use_model(model, window)
+            if self._writers is not None:
+                self._writers.use_model(self, model)
 
     # ---- boundaries
 
@@ -286,12 +314,16 @@ class Session(Methods):
         `agent` where the model asked for it. A draft in the making is dropped. The session can be used meanwhile:
         what is said stays in order behind the boundary's cut.
         """
+        async with self._lock:
+            await self._ready()
         return await self._compactor.compact(reason if target is None else "target", instructions, target)
 
     async def preview(
         self, instructions: str | None = None, *, target: int | None = None
     ) -> Boundary | Nothing:
         """Return what `compact` would append, and append nothing."""
+        async with self._lock:
+            await self._ready()
         return await self._compactor.preview(instructions, target)
 
     async def undo(self) -> str | None:
@@ -345,7 +377,8 @@ class Session(Methods):
     def _sibling(self, session: str, setup: Setup) -> Self:
         made, written = type(self)(self.store, session, setup), copy(self.summarizer)
         if isinstance(written, ModelSummarizer):
-            written.prefix = partial(asking_in, made, written.name, written.dialect)
-            written.limits = partial(window_in, made, written.name)
+            asked_in(made, written)
         made.summarizer = written
+        if self._writers is not None and self.summarizer is self._writers.chosen:
+            made.written_by(Writers(written))
         return made

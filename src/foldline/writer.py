@@ -29,12 +29,24 @@ class Writer:
         self.fold = Fold(counter=counter)
         self.leaf: str | None = None
         self.dialect: str | None = None  # of the newest message, which may be folded
+        self.strange = False  # whether others' entries were read that nobody has looked at yet
         self._key = ""
         self._loaded = False
+        self._began = False
 
     async def ready(self) -> None:
         """Load the session at its first use."""
         if not self._loaded:
+            await self.reload()
+
+    @property
+    def loaded(self) -> bool:
+        """Whether what the view needs is there."""
+        return self._loaded
+
+    async def follow(self) -> None:
+        """Read again what the view needs where others have written or moved the leaf; `strange` says that they did."""
+        if not self._loaded or await self.store.leaf(self.session) != self.leaf:
             await self.reload()
 
     async def reload(self) -> None:
@@ -42,12 +54,13 @@ class Writer:
         leaf = await self.store.leaf(self.session)
         entries = await self.store.active(self.session, leaf) if leaf is not None else []
         self.fold = Fold(entries, counter=self.counter)
+        self.strange = self.strange or (self._began and leaf != self.leaf)
         self.leaf = leaf
         newest = await self._newest_said(entries, leaf)
         self._key, self.dialect = "", None
         if newest is not None:
             self._newest(newest)
-        self._loaded = True
+        self._loaded = self._began = True
 
     def _newest(self, entry: Said) -> None:
         """Remember the newest message's key and dialect."""
@@ -135,11 +148,13 @@ class Writer:
     async def write(self, entry: Entry) -> None:
         """Append an entry that nobody said behind whatever is there now."""
         for _ in range(RETRIES):
+            placed = chained(entry, self.leaf)
             try:
-                await self._append([chained(entry, self.leaf)])
+                await self._append([placed])
             except LeafMoved:
                 await self.reload()
                 continue
+            self.leaf = placed.id
             await self.reload()
             return
         raise self._too_fast()
@@ -151,6 +166,7 @@ class Writer:
         """
         self._loaded = False  # whatever becomes of it, what is stored is read again at the next use
         await self.store.move(self.session, leaf, seen=self.leaf)
+        self.leaf = leaf
         await self.reload()
 
     async def commit(

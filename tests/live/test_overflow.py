@@ -157,6 +157,7 @@ async def test_a_view_that_was_just_compacted_is_folded_further(store):
     session = await wide(store, count=30)
     receipt = await session.compact()
     after = receipt.tokens_after
+    await session.context()
     await session.overflowed(too_long(asked=200_000))
     assert session.view_tokens < after
 

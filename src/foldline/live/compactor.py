@@ -49,9 +49,8 @@ log = logging.getLogger("foldline")
 
 Asking = Callable[[Ask, Fold], Awaitable[Ask]]
 
-REPEATED = (
-    3  # from this compaction on each one is worth a warning: what is folded thrice is told at third hand
-)
+FIRST = Nothing("nothing_new", "another one came first")
+REPEATED = 3  # compactions worth a warning, and again when they have doubled: what is folded thrice is told at third hand
 
 
 class Compactor(Knowing):
@@ -134,18 +133,23 @@ class Compactor(Knowing):
 
     # ---- overflow
 
-    async def overflow(self, share: float) -> Receipt | Nothing:
-        """Compact behind an overflow: with the draft, where there is one, else a compaction that is waited for."""
+    async def overflow(self, share: float, seen: tuple[str, ...]) -> Receipt | Nothing:
+        """Compact behind an overflow: with the draft, where there is one, else a compaction that is waited for.
+
+        `seen` are the boundaries of the path that overflowed; where others came first, nothing is done.
+        """
         await self.drafts.finished()
         async with self.lock:
             await self._log.ready()
+            if self._came_first(seen, "overflow"):
+                return FIRST
             ready, ask = self.drafts.ready, self.ask("overflow", share=share)
             # made for the window that was believed in then: it has to be small enough for the one there is
             if ready is not None and ready.boundary.receipt.tokens_after <= ask.usable:
                 done = await self._commit_draft(ready, ask)
                 if not isinstance(done, Nothing):
                     return done
-        return await self.compact("overflow", share=share)
+        return await self.compact("overflow", share=share, seen=seen)
 
     # ---- drafts
 
@@ -210,7 +214,7 @@ class Compactor(Knowing):
                 fold = self._log.fold
                 entries = fold.entries()
                 if seen is not None and self._came_first(seen, reason):
-                    return Nothing("nothing_new", "another one came first")
+                    return FIRST
                 ask = await self.asking(self.ask(reason, instructions, target, share=share), fold)
                 size = ask.apart_tokens + fold.tokens
                 base = drafted(fold, Pruned("", None, Receipt(reason)))
@@ -304,7 +308,7 @@ class Compactor(Knowing):
             return
         self._events.emit(CompactionDone(entry=entry, receipt=boundary.receipt, drafted=not waited))
         count = boundary.checkpoint.number
-        if count >= REPEATED:
+        if _many(count):
             text = (
                 f"this session was compacted {count} times: what is told again and again loses detail. "
                 "A new session, begun by a hand-off, starts fresh; recall finds what was folded."
@@ -334,6 +338,12 @@ def reason_of(due: Compact | Drafting) -> Reason:
     if due.reason == "overflow":
         return "overflow"
     return "model_switch" if due.reason == "model_switch" else "threshold"
+
+
+def _many(count: int) -> bool:
+    """Whether so many compactions are worth a warning: 3, 6, 12, 24 ... of them."""
+    times, rest = divmod(count, REPEATED)
+    return not rest and times.bit_count() == 1
 
 
 def _number(fold: Fold) -> int:

@@ -108,7 +108,10 @@ class CoolingDown(Event, frozen=True):
 
 
 class OverflowSeen(Event, frozen=True):
-    """A request did not fit; sizes in the provider's tokens. `remedy` is max_tokens, compaction or none."""
+    """A request did not fit; sizes in the provider's tokens. `remedy` is max_tokens, compaction, newer_view or none.
+
+    `newer_view`: it was asked with a view that is no more, and the one that there is now is handed out.
+    """
 
     name: ClassVar[str] = "overflow"
     limit: int | None = None
@@ -256,6 +259,6 @@ class Events:
         log.error("session %s: a callback for %r raised", self._session, name, exc_info=error)
 
     async def drain(self) -> None:
-        """Wait for the coroutines that are running."""
-        while self._tasks:
-            await asyncio.wait(set(self._tasks))
+        """Wait for the coroutines that are running; not for the one that asks, which would wait for itself."""
+        while others := self._tasks - {asyncio.current_task()}:
+            await asyncio.wait(others)

@@ -65,6 +65,14 @@ class Knowing:
         self.triggers.use(with_learnt(setup, self._log.fold.entries()))
         self.calibrator.load(self._log.fold, self.apart)
 
+    def caught_up(self) -> None:
+        """Take over what others have written: what they learnt, and that their messages were not looked at yet."""
+        fold = self._log.fold
+        self.triggers.use(with_learnt(self.setup, fold.entries()))
+        if fold.kept:
+            self.triggers.said([fold.kept[-1].message])
+        self.calibrator.load(fold, self.apart)
+
     async def use_model(self, model: str | None, window: int | Window | None) -> None:
         """Go on with another model; the lock is held."""
         self.triggers.use(with_learnt(with_model(self.setup, model, window), self._log.fold.entries()))

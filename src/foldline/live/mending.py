@@ -5,65 +5,98 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
+
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.triggers import Refuse, Stay
 from foldline.core.measure.overflow import Overflow
 from foldline.core.plan import floor_of
+from foldline.core.rebase import boundaries_of
 from foldline.errors import CallsOpen, FloorExceeded, InputError, OverflowRemains
 from foldline.live.compactor import Compactor
 from foldline.live.events import OverflowSeen
 from foldline.live.overflow import cut_off, mended_already, overflow_in, share_left, smaller_output
 from foldline.live.setup import Setup
 
+Seen = tuple[str, ...]  # the boundaries of a path
 Ready = Callable[[], Awaitable[None]]
 
 
+class _Remedy(msgspec.Struct, frozen=True):
+    """What is to be done: take a smaller `max_tokens`, or `share` of the window; on a path with these boundaries."""
+
+    found: Overflow
+    seen: Seen
+    max_tokens: int | None = None
+    share: float | None = None  # None: nothing more
+
+    @property
+    def name(self) -> str:
+        if self.max_tokens:
+            return "max_tokens"
+        return "newer_view" if self.share is None else "compaction"
+
+
 async def mend(
-    compactor: Compactor, ready: Ready, seen: Any, max_tokens: int | None, hint: int | None
+    compactor: Compactor,
+    ready: Ready,
+    seen: Any,
+    max_tokens: int | None,
+    hint: int | None,
+    *,
+    shown: Seen | None = None,
 ) -> int | None:
     """Make the next request fit; return the `max_tokens` to send with it, None where any will do.
 
-    `hint` is the one that was returned before. Raises what `Session.overflowed` raises.
+    `hint` is the one that was returned before, `shown` the boundaries of the view that was asked with (None: not
+    known). Where there are others by now, that view is no more, and the one that there is has not been tried.
+    Raises what `Session.overflowed` raises.
     """
-    found, smaller, share = await _considered(compactor, ready, seen, max_tokens, hint)
+    remedy = await _considered(compactor, ready, seen, max_tokens, hint, shown=shown)
+    found = remedy.found
     compactor.tell(
-        OverflowSeen(
-            limit=found.limit,
-            asked=found.asked,
-            remedy="max_tokens" if smaller else "compaction",
-            max_tokens=smaller,
-        )
+        OverflowSeen(limit=found.limit, asked=found.asked, remedy=remedy.name, max_tokens=remedy.max_tokens)
     )
-    if smaller:
-        return smaller
-    done = await compactor.overflow(share)
+    if remedy.share is None:
+        return remedy.max_tokens
+    done = await compactor.overflow(remedy.share, remedy.seen)
     if isinstance(done, Nothing):
         async with compactor.lock:
             await ready()
-            raise _remains(compactor, found, f"nothing could be folded ({done.why})") from _cause(seen)
+            if boundaries_of(compactor.fold.entries()) == remedy.seen:
+                raise _remains(compactor, found, f"nothing could be folded ({done.why})") from _cause(seen)
     return None
 
 
 async def _considered(
-    compactor: Compactor, ready: Ready, seen: Any, max_tokens: int | None, hint: int | None
-) -> tuple[Overflow, int | None, float]:
-    """Return the overflow, the smaller `max_tokens` that is enough, and else the share of the window to use."""
+    compactor: Compactor,
+    ready: Ready,
+    seen: Any,
+    max_tokens: int | None,
+    hint: int | None,
+    *,
+    shown: Seen | None,
+) -> _Remedy:
+    """Return the overflow, and what is to be done about it."""
     async with compactor.lock:
         await ready()
         if compactor.fold.open_calls:
             raise CallsOpen(compactor.fold.open_calls)
         size, setup = compactor.view_tokens, compactor.setup
-        found = overflow_in(seen, setup)
-        if found is not None:
+        path = boundaries_of(compactor.fold.entries())
+        found, cut = overflow_in(seen, setup), False
+        if found is None:
+            found, cut = _cut_off(seen, setup, max_tokens), True
+        if shown is not None and shown != path:
+            return _Remedy(found, path)
+        if not cut:  # else a shorter reply is no help, nor is it sure that the window was what ended it
             await compactor.learn_window(found, size)
             smaller = smaller_output(found, setup, compactor.triggers.size(compactor.fold), max_tokens)
             if smaller and (hint is None or smaller < hint):
-                return found, smaller, 1.0
-        else:  # of a reply: neither helps a shorter one, nor is it sure that the window was what ended it
-            found = _cut_off(seen, setup, max_tokens)
+                return _Remedy(found, path, max_tokens=smaller)
         share = share_left(found, size, compactor.ask("overflow").usable, max_tokens)
         _permitted(compactor, found, seen)
-        return found, None, share
+        return _Remedy(found, path, share=share)
 
 
 def _cut_off(seen: Any, setup: Setup, max_tokens: int | None) -> Overflow:

@@ -71,8 +71,14 @@ class Methods(ABC):
         """The dialect of the view."""
 
     @abstractmethod
-    async def _ready(self) -> None:
-        """Load the session at its first use; the lock is held."""
+    async def _ready(self, *, follow: bool = True) -> None:
+        """Load the session at its first use, then, to `follow`, what others have written; the lock is held."""
+
+    async def _loaded(self) -> None:
+        """Load the session at its first use; the lock is not held, but by whoever has loaded it."""
+        if not self._log.loaded:
+            async with self._lock:
+                await self._ready()
 
     @abstractmethod
     def _sibling(self, session: str, setup: Setup) -> Self:
@@ -96,7 +102,7 @@ class Methods(ABC):
 
     async def branches(self) -> list[tree.Branch]:
         """Return the branches of the session's tree, the newest first; reads every entry."""
-        await self._ready()
+        await self._loaded()
         return await tree.branches(self.store, self.id, self._log.leaf)
 
     async def branch(self, at: str, *, summarize: bool = False, instructions: str | None = None) -> str:
@@ -194,7 +200,7 @@ class Methods(ABC):
         No threshold compacts it, an overflow does. Until `finished(id)` it stands in the live state as running.
         """
         session = to or new_id(self.id)
-        await self._ready()
+        await self._loaded()
         link = Link(self.id, "subagent", "from", self._log.leaf, goal)
         await begin(self.store, session, [chained(noted(link), None)])
         await self._note(noted(msgspec.structs.replace(link, session=session, way="to")))
@@ -206,7 +212,7 @@ class Methods(ABC):
         await self._note_subagents(lambda running: without_child(running, session))
 
     async def _note_subagents(self, change: Callable[[str], str]) -> None:
-        await self._ready()
+        await self._loaded()
         running = known_live(self._log.fold).get(SUBAGENTS, "")
         await self._note(Noted("", None, NOTE, {SUBAGENTS: change(running)}))
 
@@ -231,11 +237,11 @@ class Methods(ABC):
 
     async def folded(self, limit: int = 50, before: str | None = None) -> list[past.Folded]:
         """Return what the view does not show as received, oldest first; `before` goes on backwards from an entry."""
-        await self._ready()
+        await self._loaded()
         return await past.folded(self.store, self.id, self._log.fold, limit, before)
 
     async def _pasts(self) -> Sequence[str]:
-        await self._ready()
+        await self._loaded()
         return await handed_from(self.store, self.id)
 
     # ---- tools for the model
@@ -333,10 +339,10 @@ class Methods(ABC):
 
     async def live(self) -> dict[str, str]:
         """Return the live state as it is now, by name: what the next boundary would freeze."""
-        await self._ready()
+        await self._loaded()
         return {one.name: one.text for one in await self._live.now(self._log.fold)}
 
     async def standing(self) -> Continuation:
         """Return where the session stands: mid_tool (the model goes on), waiting for the user, or done."""
-        await self._ready()
+        await self._loaded()
         return standing(self._log.fold)

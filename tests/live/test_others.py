@@ -1,0 +1,273 @@
+"""What other tasks and writers do to a session while one waits: it is seen, once, and nobody is blamed for it."""
+
+import asyncio
+
+import pytest
+from tests.support.live import WINDOW, Gate, Heard, answer, prompt, session_on, settled, turns, until
+
+import foldline
+from foldline.core.log.entries import Compacted
+from foldline.core.measure.overflow import Overflow
+from foldline.core.measure.window import Window
+from foldline.errors import OverflowRemains, ProviderError
+from foldline.testing import Scripted, serve
+
+WIDE = Window(context=100_000, output=8_000)
+
+
+def too_long(asked=12_000) -> ProviderError:
+    sizes = Overflow(limit=None, asked=asked)
+    return ProviderError("prompt is too long", kind="overflow", status=400, overflow=sizes)
+
+
+async def compactions(store):
+    return len([entry async for entry in store.path("s") if isinstance(entry, Compacted)])
+
+
+# ---- two tasks, one view
+
+
+@pytest.mark.parametrize("together", [True, False])
+async def test_two_tasks_that_overflow_on_one_view_get_it_mended_once(store, together):
+    session = session_on(store, window=WIDE)
+    await turns(session, 10)
+    await session.append(prompt(10))
+    sent, first_done = asyncio.Barrier(2), asyncio.Event()
+
+    async def ask(waits):
+        before = await session.context()
+        await sent.wait()
+        if waits and not together:
+            await first_done.wait()
+        after = await session.overflowed(too_long())
+        first_done.set()
+        assert after != before
+        return after
+
+    one, other = await asyncio.wait_for(asyncio.gather(ask(False), ask(True)), 20)
+    assert one == other
+    assert await compactions(store) == 1
+    assert await session.context() == one
+    with pytest.raises(OverflowRemains):
+        await session.overflowed(too_long())
+
+
+async def test_a_task_whose_mended_view_overflows_again_is_told_so(store):
+    session = session_on(store, window=WIDE)
+    await turns(session, 10)
+    await session.append(prompt(10))
+
+    async def ask():
+        await session.context()
+        await session.overflowed(too_long())
+        with pytest.raises(OverflowRemains):
+            await session.overflowed(too_long())
+
+    await asyncio.create_task(ask())
+
+
+async def test_a_view_folded_meanwhile_is_what_an_overflow_gets(store):
+    session = session_on(store, window=WIDE)
+    heard = Heard(session)
+    await turns(session, 10)
+    await session.append(prompt(10))
+    await session.context()
+    await session.compact()
+    size = session.view_tokens
+    messages = await session.overflowed(too_long())
+    assert session.view_tokens == size
+    assert messages[-1] == prompt(10)
+    assert heard.of("overflow")[0].remedy == "newer_view"
+
+
+# ---- other writers
+
+
+async def test_context_shows_what_another_writer_said(store):
+    one, other = session_on(store), session_on(store)
+    await one.append(prompt(0))
+    assert len(await one.context()) == 1
+    assert len(await other.context()) == 1
+    await other.append(answer(0), prompt(1))
+    assert (await one.context())[-1] == prompt(1)
+    await one.append(answer(1))
+    assert (await other.context())[-1] == answer(1)
+    await one.rewind()
+    assert await other.context() == [prompt(0), answer(0)]
+
+
+async def test_an_append_still_says_that_something_was_not_seen(store):
+    one, other = session_on(store), session_on(store)
+    await one.append(prompt(0))
+    await other.context()
+    await one.append(answer(0))
+    with pytest.raises(foldline.LeafMoved):
+        await other.append(prompt(1))
+    assert (await other.context())[-1] == answer(0)
+
+
+async def test_what_another_writer_said_is_looked_at_and_folded(store):
+    one, other = session_on(store), session_on(store)
+    await one.append(prompt(0))
+    await one.context()
+    await other.context()
+    for number in range(20):
+        await other.append(answer(number), prompt(number + 1))
+    await one.context()
+    assert one.view_tokens <= 8_500
+    assert await compactions(store) == 1
+
+
+async def test_what_another_writer_said_is_looked_at_behind_a_refused_append_too(store):
+    one, other = session_on(store), session_on(store)
+    await one.append(prompt(0))
+    await one.context()
+    await other.context()
+    for number in range(20):
+        await other.append(answer(number), prompt(number + 1))
+    with pytest.raises(foldline.LeafMoved):
+        await one.append(answer(99))
+    await one.context()
+    assert one.view_tokens <= 8_500
+
+
+async def test_a_compaction_and_an_undo_are_of_the_path_as_it_is(store):
+    one, other = session_on(store), session_on(store)
+    await turns(one, 5, lines=10)
+    await other.context()
+    await turns(one, 5, 5, lines=10)
+    receipt = await other.compact()
+    assert receipt.messages_before == 20
+    assert await one.undo() is not None, "the other's"
+    assert len(await other.context()) == 20
+
+
+async def test_a_window_that_another_writer_learnt_is_known(store):
+    one, other = session_on(store), session_on(store)
+    await turns(one, 3)
+    await one.append(prompt(3))
+    await other.context()
+    sizes = Overflow(limit=5_000, asked=6_000)
+    await one.overflowed(ProviderError("too long", kind="overflow", status=400, overflow=sizes))
+    await other.context()
+    assert other.setup.window.context == 5_000
+
+
+# ---- reading without the lock
+
+
+class Slow:
+    """A store whose reading of what a view needs ends after what came meanwhile."""
+
+    def __init__(self, store) -> None:
+        self._store = store
+        self.hold = asyncio.Event()
+        self.holding = asyncio.Event()
+        self.holds = True
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def active(self, session, leaf=None):
+        found = await self._store.active(session, leaf)
+        if self.holds:
+            self.holds = False
+            self.holding.set()
+            await self.hold.wait()
+        return found
+
+
+@pytest.mark.parametrize("read", ["folded", "live", "standing", "links_of", "branches"])
+async def test_what_is_read_first_does_not_forget_what_is_appended_meanwhile(store, read):
+    before = session_on(store)
+    await before.append(prompt(0))
+    slow = Slow(store)
+    session = session_on(slow)
+    reads = {"links_of": lambda: session.recall("fox")}
+    reading = asyncio.create_task((reads.get(read) or getattr(session, read))())
+    await asyncio.wait_for(slow.holding.wait(), 5)
+    appending = asyncio.create_task(session.append(answer(0)))
+    await asyncio.sleep(0.01)
+    slow.hold.set()
+    await asyncio.wait_for(asyncio.gather(reading, appending), 5)
+    await session.append(prompt(1))
+    assert await session.context() == [prompt(0), answer(0), prompt(1)]
+
+
+# ---- who writes
+
+
+async def test_a_session_begun_from_another_has_its_summaries_by_the_model_it_goes_on_with():
+    model = Scripted(lambda asked: "short")
+    async with serve(model) as url:
+        name = f"openai-compatible:{{}}@{url}/v1"
+        async with foldline.open("memory://", "s", model=name.format("one"), window=WINDOW) as session:
+            await session.append(prompt(0), answer(0), prompt(1))
+            child = await session.subagent("Count")
+            assert child.summarizer.name == session.summarizer.name
+            assert child.summarizer.name.startswith("openai-compatible:one@")
+            await child.use_model(name.format("two"), window=WINDOW)
+            assert child.summarizer.name.startswith("openai-compatible:two@")
+            assert session.summarizer.name.startswith("openai-compatible:one@")
+            await session.use_model(name.format("two"), window=WINDOW)
+            assert session.summarizer.name.startswith("openai-compatible:two@")
+            await child.close()
+
+
+async def test_a_summariser_of_ones_own_stays_when_the_model_changes():
+    mine = Gate(opened=True)
+    async with foldline.open("memory://", "s", summarizer=mine, window=WINDOW) as session:
+        await session.use_model("any:other", window=WINDOW)
+        assert session.summarizer is mine
+    async with foldline.open("memory://", "s", window=WINDOW) as session:
+        session.summarizer = mine
+        await session.use_model("any:other", window=WINDOW)
+        assert session.summarizer is mine
+
+
+# ---- closing
+
+
+async def test_a_callback_may_close_its_session(store):
+    session = session_on(store)
+    closed = asyncio.Event()
+
+    async def close(event):
+        await session.close()
+        closed.set()
+
+    session.on("message", close)
+    await session.append(prompt(0))
+    await asyncio.wait_for(closed.wait(), 5)
+
+
+async def test_closing_ends_with_the_store_whatever_fails_before():
+    session = foldline.open("memory://", "s", window=WINDOW)
+    ended = []
+
+    async def fails():
+        raise RuntimeError("the connection is gone")
+
+    async def ends():
+        ended.append("other")
+
+    session.at_close(ends)
+    session.at_close(fails)
+    with pytest.raises(RuntimeError):
+        async with session:
+            await session.append(prompt(0))
+    assert ended == ["other"]
+    with pytest.raises(foldline.FoldlineError, match="closed"):
+        await session.append(prompt(1))
+
+
+async def test_a_warning_of_many_compactions_comes_again_only_when_they_have_doubled(store):
+    session = session_on(store, Gate(opened=True))
+    heard = Heard(session)
+    number = 0
+    for _ in range(13):
+        number = await until(session, 4_000, number)
+        await session.compact()
+    await settled(lambda: True)
+    warned = [event.count for event in heard.of("warning") if event.kind == "repeated_compactions"]
+    assert warned == [3, 6, 12]
