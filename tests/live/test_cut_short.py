@@ -4,7 +4,8 @@ import pytest
 from tests.support.live import Heard, prompt, session_on, turns
 
 from foldline.core.measure.window import Window
-from foldline.errors import InputError, OverflowRemains
+from foldline.errors import InputError, OverflowRemains, ProviderError
+from foldline.summarizers import OfflineSummarizer
 
 WIDE = Window(context=100_000, output=8_000)
 
@@ -75,3 +76,25 @@ async def test_a_reply_that_took_all_that_it_was_given_is_no_overflow(store):
     for reply, max_tokens in ((cut(7_000, 2_000), 2_000), (cut(7_000, 400), None)):
         with pytest.raises(InputError, match="max_tokens"):
             await session.overflowed(reply, max_tokens=max_tokens)
+
+
+class Notes:
+    name = "model:notes"
+
+    def __init__(self):
+        self.asked = []
+
+    async def summarize(self, request):
+        self.asked.append(request.refused)
+        return OfflineSummarizer().write(request)
+
+
+async def test_only_behind_an_overflow_the_summariser_is_told_that_the_request_was_refused(store):
+    notes = Notes()
+    session = session_on(store, notes, window=WIDE)
+    await turns(session, 12)
+    await session.append(prompt(12))
+    await session.overflowed(ProviderError("too long", kind="overflow", status=400))
+    await turns(session, 6, 20)
+    await session.compact()
+    assert notes.asked == [True, False]

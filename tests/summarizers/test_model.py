@@ -393,6 +393,14 @@ async def test_a_server_that_refuses_the_form_is_asked_in_the_other():
     assert (reply.text, reply.detail["form"]) == (GOOD, "bare")
 
 
+async def test_behind_an_overflow_the_request_that_was_refused_is_not_sent_again():
+    """By our count it fits: the provider counted more, and would refuse it with one message more too."""
+    messages = work()
+    served, summarizer = model([GOOD], price=PRICE, prefix=warm(messages))
+    reply = await summarizer.summarize(msgspec.structs.replace(asked(messages), refused=True))
+    assert (reply.text, reply.detail["form"], len(served.requests)) == (GOOD, "bare", 1)
+
+
 async def test_where_no_price_is_known_a_warm_session_comes_first_and_a_cold_one_last():
     messages = work()
     _, summarizer = model([GOOD], prefix=warm(messages))

@@ -170,6 +170,7 @@ def _summary(
         goal=goal,
         kept=choice.kept,
     )
+    wanted = msgspec.structs.replace(wanted, refused=ask.reason == "overflow")
     return (yield from written(wanted, counter, asks))
 
 

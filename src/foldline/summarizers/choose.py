@@ -95,8 +95,8 @@ def _asked(request: SummaryRequest, counter: Counter) -> int:
 
 
 def _fits(request: SummaryRequest, own: Candidate, prefix: Prefix, counter: Counter) -> bool:
-    """Whether the session's next request has room for the message that asks, and for the reply."""
-    if request.kind not in KINDS:
+    """Whether the session's next request, if it was not refused, has room for the message that asks, and for the reply."""
+    if request.refused or request.kind not in KINDS:
         return False
     prompt = prefix.tokens + _asked(request, counter)
     window = own.window

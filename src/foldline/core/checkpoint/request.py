@@ -25,7 +25,8 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     summary may take, in Foldline's own count. `system` and `prompt` are empty until `summary.worded` writes
     them, for which `family`, `result_cap` and `thinking` are taken from the policy. `kept` are the entries that
     follow the checkpoint in the view, `language` is what the user writes in, where it is known, `rejected` why the
-    reply before, the `attempt`-th, was no summary.
+    reply before, the `attempt`-th, was no summary. `refused`: the session's own next request was just refused as too
+    large, so that there is no asking in it.
     """
 
     kind: RequestKind
@@ -44,6 +45,7 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     language: str = ""
     attempt: int = 0
     rejected: str = ""
+    refused: bool = False
 
 
 class SummaryReply(msgspec.Struct, frozen=True):
