@@ -616,7 +616,11 @@ def test_for_a_target_the_checkpoint_may_use_all_that_the_tail_leaves():
     log = chat(60)
     _, asked = run(log, ask_for(BARE, reason="target", target=1_800))
     assert asked[0].tokens > 900
-    assert run(log, ask_for(BARE, context=1_800))[1][0].tokens == 600
+    assert run(log, ask_for(BARE, context=2_400))[1][0].tokens == 600
+
+
+def test_a_cap_made_for_large_windows_leaves_a_small_one_room_for_more_than_its_checkpoint():
+    assert run(chat(60), ask_for(BARE, context=1_800))[1][0].tokens == 450, "a quarter of usable, not 600"
 
 
 # ---- the boundary

@@ -16,7 +16,6 @@ from tests.support.talkers import DIALECTS
 from tests.support.weather_agent import MODEL, Plan, main
 
 import foldline.errors
-from foldline.core.checkpoint import prompts
 from foldline.core.checkpoint.request import SummaryReply
 from foldline.core.checkpoint.summary import Rejected, check, request
 from foldline.core.ledger.facts import Ledger
@@ -35,6 +34,7 @@ PROCESSES.set_forkserver_preload(["tests.support.weather_warm"])
 HUNG = 240.0  # seconds after which a run is taken to hang; it takes some on a busy machine
 STALL = 60.0  # seconds of silence: longer than anybody waits
 BAD = "ZZBAD"  # stands in every text that is no summary
+SMALL, IN_A_ROW = 0.08, 4  # a share of the view that is worth a boundary now and then, not again and again
 MOST_SUMMARIES = 40  # requests for summaries in a row
 POLICIES = ("foldline", "foldline", "foldline", "foldline", "codex", "opencode", "pi")
 OUTPUT = re.compile("completion tokens|number of output tokens")  # of a cap of the reply that is too high
@@ -283,12 +283,17 @@ def sent(plan: Plan, watched: Watched) -> list[str]:
 
 
 def summed_up(plan: Plan, boundary: Compacted, path: list[Entry]) -> list[str]:
-    """Why what a checkpoint holds is no summary (invariant 7)."""
+    """Why what a checkpoint holds is no summary (invariant 7).
+
+    What code wrote stands in for those that are none: it is as long as its facts, and where room is short it has no
+    more than its first heading.
+    """
     text = boundary.checkpoint.summary
+    if boundary.receipt.summarizer == "offline":
+        bad = BAD in text or not text.startswith("## Goal")
+        return [f"the checkpoint of {boundary.id[:8]} is none: {text[:200]}"] if bad else []
     before = [entry for entry in path if isinstance(entry, Said)]
     cut = next((n for n, entry in enumerate(before) if entry.id == boundary.first_kept), len(before))
-    if all(entry.id in (*boundary.quoted, *boundary.leading) for entry in before[:cut]):
-        return []  # all that was said still stands there: it was made shorter, and there is nothing to sum up
     earlier = next(
         (e.checkpoint.summary for e in path if isinstance(e, Compacted) and e.id != boundary.id), None
     )
@@ -300,8 +305,7 @@ def summed_up(plan: Plan, boundary: Compacted, path: list[Entry]) -> list[str]:
         ledger=Ledger(),
         tokens=plan.window,
     )
-    headings = prompts.headings("checkpoint", "first") if boundary.receipt.summarizer == "offline" else None
-    verdict = check(SummaryReply(text, boundary.receipt.summarizer), wanted, headings, counter=OFFLINE)
+    verdict = check(SummaryReply(text, boundary.receipt.summarizer), wanted, counter=OFFLINE)
     why = [verdict.why] if isinstance(verdict, Rejected) else []
     why += [f"it holds {BAD}"] if BAD in text else []
     return [
@@ -313,6 +317,7 @@ def loops(path: list[Entry], watched: Watched) -> list[str]:
     """What was compacted again although nothing was said since, or asked for without end."""
     problems: list[str] = []
     since: list[str] = []
+    small = 0
     for entry in path:
         if isinstance(entry, Said | Lifted):
             since = []
@@ -323,6 +328,10 @@ def loops(path: list[Entry], watched: Watched) -> list[str]:
             if reason in AUTOMATIC and receipt.tokens_after >= receipt.tokens_before:
                 problems.append(f"a boundary by {reason} gained nothing")
             since.append(reason)
+            gain = receipt.tokens_before - receipt.tokens_after
+            small = small + 1 if reason in AUTOMATIC and gain < SMALL * receipt.tokens_before else 0
+            if small == IN_A_ROW:
+                problems.append(f"{small} boundaries in a row, each of which gained next to nothing")
     if watched.script.most_summaries > MOST_SUMMARIES:
         problems.append(f"{watched.script.most_summaries} summaries were asked for in a row")
     return problems

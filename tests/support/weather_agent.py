@@ -196,7 +196,9 @@ def opened(plan: Plan, url: str) -> Any:
     fields = {"policy": plan.policy, "window": window, "dialect": plan.dialect, "system": SYSTEM}
     if not plan.summaries:
         return foldline.open(plan.url, "s", **fields)
-    written = ModelSummarizer(get(name, dialect=plan.dialect), window=window, patience=QUICK, timeout=PATIENCE)
+    written = ModelSummarizer(
+        get(name, dialect=plan.dialect), window=window, patience=QUICK, timeout=PATIENCE
+    )
     session = foldline.open(plan.url, "s", model=name, summarizer=written, **fields)
     written.prefix, written.limits = (
         partial(asking_in, session, name, plan.dialect),

@@ -22,8 +22,10 @@ from foldline.core.fold.choice import (
 from foldline.core.fold.legal import legal_cuts
 from foldline.core.log.entries import Edit, Receipt, Said
 from foldline.core.measure.tokens import Counter
-from foldline.core.measure.window import Floor
+from foldline.core.measure.window import Floor, share
 from foldline.core.view import Fold, Item, sized
+
+SUMMARY_SHARE = 0.25  # of usable, at most: a preset's cap for large windows would fill a small one
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -83,8 +85,14 @@ def limits_of(fold: Fold, ask: Ask, counter: Counter) -> Limits:
         apart=ask.apart_tokens + fold.owed,
         wrap=wrapped.tokens + (counter.count(ask.policy.ack) + 8 if ask.policy.ack else 0),
         target=ask.target is not None,
-        summary_cap=ask.policy.summary_tokens.resolve(ask.window, ask.usable),
+        summary_cap=_summary_cap(ask),
     )
+
+
+def _summary_cap(ask: Ask) -> int:
+    """Return the most tokens of a summary; one that leaves no room for what follows would be folded again at once."""
+    cap = ask.policy.summary_tokens.resolve(ask.window, ask.usable)
+    return cap if ask.target is not None else min(cap, share(ask.usable, SUMMARY_SHARE))
 
 
 def material_of(fold: Fold, edits: Edits) -> Material:
