@@ -214,3 +214,10 @@ def test_own_results_at_the_end_are_unanswered():
     assert unanswered_from([user(), ended]) == 2
     assert unanswered_from([user(), whole_turn(call("a"), result("a"))]) == 1
     assert unanswered_from([user(), ended, user()]) == 2
+
+
+def test_a_second_result_beside_a_call_of_its_id_answers_no_earlier_batch():
+    """A UI message that holds two calls of one id and their results, behind one that waits for that id."""
+    twice = Message("assistant", (call("a"), result("a"), call("a"), result("a")))
+    assert left(calls("a"), twice) == [(), ("a",)]
+    assert pair([calls("a"), twice]).late == [(1, 3)]

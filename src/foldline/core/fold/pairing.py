@@ -59,9 +59,11 @@ class Pairing(msgspec.Struct):
                 batch.end = index
                 self._ask(batch, index, message, own)
                 return ()
+        calls = {call.id for call in message.calls}
         for part_index, part in enumerate(message.parts):
             if isinstance(part, ToolResult) and part_index not in own:
-                self._answer(batch, index, part_index, part)
+                # a second result beside a call of its id is none of an earlier call's
+                self._answer(None if part.call_id in calls else batch, index, part_index, part)
         if batch is None or not batch.open or waits(message, batch):
             self._open(index, message, own)
             return ()
