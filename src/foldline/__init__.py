@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from foldline.core.log.entries import Receipt
     from foldline.core.log.messages import Message, Usage
     from foldline.core.measure.window import Window
-    from foldline.errors import CallsOpen, FloorExceeded, FoldlineError, InputError, LeafMoved
+    from foldline.errors import (
+        CallsOpen,
+        FloorExceeded,
+        FoldlineError,
+        InputError,
+        LeafMoved,
+        OverflowRemains,
+        ProviderError,
+    )
     from foldline.opening import open_session as open  # noqa: A004 - the name that users write is foldline.open
     from foldline.session import Session
     from foldline.stateless import Done, acompact, compact
@@ -38,7 +46,9 @@ _HOMES = {
     "InputError": "errors",
     "LeafMoved": "errors",
     "Message": "core.log.messages",
+    "OverflowRemains": "errors",
     "Policy": "core.decide.policy",
+    "ProviderError": "errors",
     "Receipt": "core.log.entries",
     "Session": "session",
     "SyncSession": "sync",
@@ -59,7 +69,9 @@ __all__ = [
     "InputError",
     "LeafMoved",
     "Message",
+    "OverflowRemains",
     "Policy",
+    "ProviderError",
     "Receipt",
     "Session",
     "SyncSession",
