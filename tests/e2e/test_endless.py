@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
+import pytest
 from tests.support.llama import WINDOW
 from tests.support.talkers import DIALECTS, calling, question, results, talker
 

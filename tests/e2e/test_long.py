@@ -80,7 +80,7 @@ def says(asked):
     newest = asked.messages[-1]
     if newest.get("role") == "user" and isinstance(newest.get("content"), str):
         return call("read", path=f"src/part_{asked.index // 2}.py")
-    return Answer(text=f"Part {asked.index // 2} counts its limit from one. " * 3)
+    return Answer(text=f"Part {asked.index // 2} counts its limit from one." + " It should not." * 8)
 
 
 def asked_in(turn):
