@@ -271,3 +271,12 @@ async def test_a_warning_of_many_compactions_comes_again_only_when_they_have_dou
     await settled(lambda: True)
     warned = [event.count for event in heard.of("warning") if event.kind == "repeated_compactions"]
     assert warned == [3, 6, 12]
+
+
+async def test_sub_agents_begun_at_once_all_stand_in_the_live_state(store):
+    session = session_on(store)
+    await session.append(prompt(0))
+    await asyncio.gather(*(session.subagent(f"Count {n}", to=f"child-{n}") for n in range(5)))
+    await asyncio.gather(*(session.finished(f"child-{n}") for n in (1, 3)))
+    running = (await session.live())["sub-agents"].splitlines()
+    assert sorted(running) == [f"- child-{n}: Count {n}" for n in (0, 2, 4)]

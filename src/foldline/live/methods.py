@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -113,7 +114,7 @@ class Methods(ABC):
         appended meanwhile.
         """
         async with self._lock:
-            await self._ready()
+            await self._ready(follow=False)
             if await self.store.entry(self.id, at) is None:
                 raise InputError(f"no entry {at!r} in session {self.id}")
             seen, steps = self._log.leaf, None
@@ -123,7 +124,7 @@ class Methods(ABC):
                 steps = tree.summarised(left, ask, self.setup.counter)
         record = await execute(steps, self.summarizer, aside=True) if steps is not None else None
         async with self._lock:
-            await self._ready()
+            await self._ready(follow=False)
             if self._log.leaf != seen:
                 raise LeafMoved(f"something was appended to session {self.id} meanwhile", leaf=self._log.leaf)
             await self._go(at)
@@ -138,7 +139,7 @@ class Methods(ABC):
         no message of the user's.
         """
         async with self._lock:
-            await self._ready()
+            await self._ready(follow=False)
             prompt = await tree.prompt_at(self.store, self.id, at, self._log.leaf)
             left = self._log.leaf or prompt.id
             await self._go(prompt.parent)
@@ -212,9 +213,10 @@ class Methods(ABC):
         await self._note_subagents(lambda running: without_child(running, session))
 
     async def _note_subagents(self, change: Callable[[str], str]) -> None:
-        await self._loaded()
-        running = known_live(self._log.fold).get(SUBAGENTS, "")
-        await self._note(Noted("", None, NOTE, {SUBAGENTS: change(running)}))
+        async with self._lock:
+            await self._ready()
+            running = known_live(self._log.fold).get(SUBAGENTS, "")
+            await self._log.write(Noted("", None, NOTE, {SUBAGENTS: change(running)}, at=time.time()))
 
     async def links(self) -> list[Link]:
         """Return the sessions that this one came from or led to; reads the path."""
