@@ -280,3 +280,18 @@ async def test_sub_agents_begun_at_once_all_stand_in_the_live_state(store):
     await asyncio.gather(*(session.finished(f"child-{n}") for n in (1, 3)))
     running = (await session.live())["sub-agents"].splitlines()
     assert sorted(running) == [f"- child-{n}: Count {n}" for n in (0, 2, 4)]
+
+
+async def test_a_compaction_that_the_model_asked_for_outlives_a_cancelled_context(store):
+    gate = Gate()
+    session = session_on(store, gate)
+    await turns(session, 5)
+    await session.append(prompt(6))
+    await session.call_tool("compact_context", {})
+    waiting = asyncio.create_task(session.context())
+    await asyncio.wait_for(gate.begun.wait(), 5)
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    gate.go.set()
+    await session.context()
+    assert await compactions(store) == 1

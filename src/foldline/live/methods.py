@@ -311,6 +311,9 @@ class Methods(ABC):
     async def _as_wished(self, focus: str | None) -> None:
         try:
             await self._compactor.compact("agent", focus)
+        except asyncio.CancelledError:
+            self._wish = focus or ""  # the next one that asks for the context waits for it
+            raise
         except (
             FoldlineError
         ) as error:  # told by an event too; the work goes on as if it had not been asked for
