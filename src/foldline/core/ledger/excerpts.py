@@ -115,7 +115,10 @@ def _worth_quoting(passage: Passage, value: Mapping[str, float], plain: int) -> 
 
 
 def _score(passage: Passage, value: Mapping[str, float], plain: int) -> float:
-    carried = sum(value.get(key, 0.0) for key in passage.names) + 0.5 * value.get(passage.topic, 0.0)
+    carried = 0.0
+    for key in passage.names:
+        carried += value.get(key, 0.0)
+    carried += 0.5 * value.get(passage.topic, 0.0)
     return carried * _telling(passage.kind, plain) / (10 + len(passage.text) / 4)
 
 
