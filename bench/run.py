@@ -11,7 +11,18 @@ from importlib import import_module
 
 from table import Row, lines, machine
 
-BENCHES = ("turn", "opening", "planning", "append", "startup", "memory", "counting", "rendering", "gencode", "waiting")
+BENCHES = (
+    "turn",
+    "opening",
+    "planning",
+    "append",
+    "startup",
+    "memory",
+    "counting",
+    "rendering",
+    "gencode",
+    "waiting",
+)
 
 
 def main(names: list[str], *, full: bool) -> int:

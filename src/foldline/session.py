@@ -21,7 +21,6 @@ from foldline.core.decide.price import Cache
 from foldline.core.log.entries import Boundary, Compacted, Lifted, Noted, Pinned, Receipt, Said
 from foldline.core.log.messages import Message
 from foldline.core.measure.window import Window
-from foldline.core.rebase import boundaries_of
 from foldline.core.view import Item, Kept, native_items, sized
 from foldline.dialects import get
 from foldline.dialects.growing import Growing
@@ -237,9 +236,9 @@ class Session(Methods):
     async def context(self) -> list[Any]:
         """Return the messages to send, in the session's dialect; compacts first if the policy says so.
 
-        What other writers have said is in them. A summary that was drafted in the background is committed here; only where none is there yet and the view
-        would not fit is one waited for. Raises CallsOpen while tool calls wait for their results, FloorExceeded
-        where nothing can help.
+        What other writers have said is in them. A summary that was drafted in the background is committed here; only
+        where none is there yet and the view would not fit is one waited for. Raises CallsOpen while tool calls wait
+        for their results, FloorExceeded where nothing can help.
         """
         while True:
             async with self._lock:
@@ -256,7 +255,7 @@ class Session(Methods):
         """Return the messages, and remember what the task that asks has of them."""
         task = asyncio.current_task()
         if task is not None:
-            self._shown[task] = boundaries_of(self._log.fold.entries())
+            self._shown[task] = self._log.fold.boundaries
         return self._messages()
 
     def _messages(self) -> list[Any]:

@@ -53,7 +53,7 @@ def drafted(fold: Fold, boundary: Compacted | Pruned) -> Draft:
     """Return the draft of a boundary that was planned on this fold."""
     items = None if fold.open_calls else len(fold.items())
     newest = fold.kept[-1].id if fold.kept else None
-    return Draft(boundary, boundaries_of(fold.entries()), newest, items)
+    return Draft(boundary, fold.boundaries, newest, items)
 
 
 def lifted(path: Sequence[Entry]) -> set[str]:
@@ -73,14 +73,9 @@ def folded_with(fold: Fold, boundary: Compacted | Pruned, counter: Counter) -> F
     return Fold(path, counter=counter)
 
 
-def boundaries_of(entries: Sequence[Entry]) -> tuple[str, ...]:
-    """Return the ids of the boundaries among entries, lifted ones and their lifting included."""
-    return tuple(entry.id for entry in entries if isinstance(entry, Compacted | Pruned | Lifted))
-
-
 def holds(draft: Draft, fold: Fold) -> bool:
     """Whether a draft can still be committed: its cut is on the path, and no boundary came since."""
-    return boundaries_of(fold.entries()) == draft.boundaries and _cut(draft, fold) is not None
+    return fold.boundaries == draft.boundaries and _cut(draft, fold) is not None
 
 
 def rebased(draft: Draft, fold: Fold, ask: Ask, counter: Counter) -> Rebased | Nothing:
@@ -90,7 +85,7 @@ def rebased(draft: Draft, fold: Fold, ask: Ask, counter: Counter) -> Rebased | N
     (`too_large`), or where an open tool loop has thinking that is bound to what stands before it.
     """
     cut = _cut(draft, fold)
-    if cut is None or boundaries_of(fold.entries()) != draft.boundaries:
+    if cut is None or fold.boundaries != draft.boundaries:
         return VOID
     size = ask.apart_tokens + fold.tokens
     if ask.automatic and size <= ask.usable and _bound(fold):

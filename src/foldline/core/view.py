@@ -56,10 +56,7 @@ class Fold:
 
     def __init__(self, entries: Iterable[Entry] = (), *, counter: Counter) -> None:
         self._counter = counter
-        self._entries: list[Entry] = []
-        self._reset()
-        for entry in entries:
-            self._entries.append(entry)
+        self._entries: list[Entry] = list(entries)
         self._refold()
 
     def _reset(self) -> None:
@@ -138,6 +135,7 @@ class Fold:
     def named(self, boundary: Compacted | Pruned) -> None:
         """Take the newest entry, a boundary that had no id yet, as it was appended: the view says the same."""
         self._entries[-1] = boundary
+        self.boundaries = (*self.boundaries[:-1], boundary.id)
         if isinstance(boundary, Compacted):
             self.boundary = boundary
             for index, item in enumerate(self._items):
@@ -158,6 +156,8 @@ class Fold:
 
     def _refold(self) -> None:
         self._reset()
+        # of the path, lifted ones and their lifting included: what the view changes with, but for growing
+        self.boundaries = tuple(e.id for e in self._entries if isinstance(e, Compacted | Pruned | Lifted))
         lifted = {e.target: e.lifted for e in self._entries if isinstance(e, Lifted)}
         boundaries = [
             (i, e)

@@ -22,7 +22,7 @@ from foldline.core.log.entries import Compacted, Entry, Pruned, Receipt
 from foldline.core.measure.tokens import Counter
 from foldline.core.measure.window import Window
 from foldline.core.plan import Outcome, Steps, plan
-from foldline.core.rebase import GIVEN, VOID, Draft, boundaries_of, drafted, rebased
+from foldline.core.rebase import GIVEN, VOID, Draft, drafted, rebased
 from foldline.core.view import Fold
 from foldline.errors import CompactionFailed, FloorExceeded, FoldlineError
 from foldline.executor import execute
@@ -96,7 +96,7 @@ class Compactor(Knowing):
             # it is looked at again at the next call; what fits needs no waiting
             fits = reason == "threshold" and due.size <= due.usable
             return None if fits else self.drafts.finished
-        return partial(self._by_itself, reason, boundaries_of(fold.entries()), fits=due.size <= due.usable)
+        return partial(self._by_itself, reason, fold.boundaries, fits=due.size <= due.usable)
 
     async def _with_draft(self) -> bool:
         """Commit the draft that is ready, if a boundary is due; False where one is due and it will not do.
@@ -240,7 +240,7 @@ class Compactor(Knowing):
         """Whether a compaction that a trigger wants is no longer to be made: another one was, or failed to gain."""
         fold = self._log.fold
         fruitless = not self.triggers.worth_a_try(fold, self.ask(reason).usable)
-        return seen != boundaries_of(fold.entries()) or (fruitless and reason != "overflow")
+        return seen != fold.boundaries or (fruitless and reason != "overflow")
 
     async def preview(self, instructions: str | None = None, target: int | None = None) -> Outcome:
         """Return what `compact` would append, and append nothing."""

@@ -11,7 +11,6 @@ from foldline.core.decide.ask import Nothing
 from foldline.core.decide.triggers import Refuse, Stay
 from foldline.core.measure.overflow import Overflow
 from foldline.core.plan import floor_of
-from foldline.core.rebase import boundaries_of
 from foldline.errors import CallsOpen, FloorExceeded, InputError, OverflowRemains
 from foldline.live.compactor import Compactor
 from foldline.live.events import OverflowSeen
@@ -63,7 +62,7 @@ async def mend(
     if isinstance(done, Nothing):
         async with compactor.lock:
             await ready()
-            if boundaries_of(compactor.fold.entries()) == remedy.seen:
+            if compactor.fold.boundaries == remedy.seen:
                 raise _remains(compactor, found, f"nothing could be folded ({done.why})") from _cause(seen)
     return None
 
@@ -83,7 +82,7 @@ async def _considered(
         if compactor.fold.open_calls:
             raise CallsOpen(compactor.fold.open_calls)
         size, setup = compactor.view_tokens, compactor.setup
-        path = boundaries_of(compactor.fold.entries())
+        path = compactor.fold.boundaries
         found, cut = overflow_in(seen, setup), False
         if found is None:
             found, cut = _cut_off(seen, setup, max_tokens), True
