@@ -12,7 +12,7 @@ import foldline
 from foldline.dialects import decode_all, get
 
 TURNS, SOAK_TURNS = 20, 200
-MOST = 12  # tokens of a reply: the model is small and slow, and what it says is of no matter
+MOST = 4  # tokens of a reply: the model is small and slow, and what it says is of no matter
 RULE = "Never delete a file of the archive."
 SYSTEM = "You keep an archive."
 
