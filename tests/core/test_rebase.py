@@ -58,6 +58,16 @@ def test_the_receipt_counts_what_came_since_on_both_sides():
     assert receipt.dropped["messages"] == old.dropped["messages"]
 
 
+def test_after_a_rewind_the_receipt_counts_the_view_as_it_is():
+    log, ask = talked(30), ask_for(reason="threshold", context=9_000, apart=APART)
+    draft = draft_on(log, ask)
+    log.move(log.path()[-2].id)  # the newest message that the draft was made on is not on the path any more
+    say(log, user(long("Then go on with something else", 40)))
+    receipt = moved(log, draft, ask).boundary.receipt
+    assert sum(before for before, _ in receipt.by_category.values()) == receipt.tokens_before
+    assert sum(after for _, after in receipt.by_category.values()) == receipt.tokens_after
+
+
 def test_a_reason_that_changed_stands_in_the_receipt():
     log, ask = talked(), ask_for(reason="threshold", context=1_500)
     draft = draft_on(log, ask)

@@ -202,7 +202,8 @@ def _receipt(draft: Draft, boundary: Compacted | Pruned, ask: Ask, *, before: Fo
     What stood in the view when the draft was made still does, so that only what came since is added up.
     """
     old = draft.boundary.receipt
-    items, known = before.items(), draft.items
+    there = any(entry.id == draft.newest for entry in before.kept)  # not after a rewind to before it
+    items, known = before.items(), draft.items if there else None
     new = made_receipt(
         ask,
         before=items if known is None else items[known:],
