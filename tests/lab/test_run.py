@@ -213,3 +213,27 @@ def test_every_view_of_the_trace_is_valid(trace):
     assert {
         name: one.totals["invalid_views"] for name, one in trace[0].items() if one.totals["invalid_views"]
     } == {}
+
+
+def test_the_model_that_the_first_reply_names_gives_the_price(tmp_path):
+    lines = [
+        {"type": "user", "uuid": "a", "sessionId": "s", "message": {"role": "user", "content": "Hello."}},
+        {
+            "type": "assistant",
+            "uuid": "b",
+            "parentUuid": "a",
+            "sessionId": "s",
+            "message": {
+                "role": "assistant",
+                "id": "m1",
+                "model": "claude-opus-4-5-20251101",
+                "content": [{"type": "text", "text": "Hi."}],
+            },
+        },
+    ]
+    file = tmp_path / "session.jsonl"
+    file.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    replay = replay_file(str(file), Wanted((preset("pi"),)))
+    assert replay.model == "claude-opus-4-5-20251101"
+    (one,) = replay.policies
+    assert one.totals["price"] is not None

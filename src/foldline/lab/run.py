@@ -27,8 +27,9 @@ from foldline.lab.rounds import decay
 from foldline.lab.source import Step, steps
 from foldline.stateless import apart, window_for
 from foldline.summarizers.offline import OfflineSummarizer
-from foldline.transcripts import About, Folded, Warned, read
+from foldline.transcripts import About, Folded, Heard, Warned, read
 
+HEARD = 50  # messages at most in which the model is looked for
 WINDOW = 200_000  # tokens of context, where neither the call nor the file nor its model names another
 EVERY = 200  # messages between two reports of progress
 
@@ -97,12 +98,15 @@ def _steps(file: str, counter: Counter) -> Iterator[Step]:
 
 
 def _facts(file: str, wanted: Wanted, counter: Counter) -> Facts:
-    """Read the beginning of a file, up to its first message, for its model, its window and its system prompt."""
+    """Read the beginning of a file for its window, its system prompt and its model, which a reply may be the first to name."""
     told: dict[str, Any] = {}
+    heard = 0
     for record in read(file):
-        if not isinstance(record, About):
+        if isinstance(record, About):
+            told = {**record.data, **told} if heard else {**told, **record.data}
+        heard += isinstance(record, Heard)
+        if heard > HEARD or (heard and "model" in told):
             break
-        told.update(record.data)
     catalogue = Catalogue(overrides=wanted.models)
     model = wanted.model or told.get("model")
     context = wanted.window or _whole(told.get("window"))
