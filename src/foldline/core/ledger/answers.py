@@ -47,12 +47,18 @@ def collect(entries: Sequence[Said], gone: AbstractSet[str] = frozenset()) -> tu
 def newest(excerpts: Iterable[Excerpt]) -> list[Excerpt]:
     """Return the excerpts without all answers but the newest; their order is that in which they were said."""
     found = list(excerpts)
-    old = {id(fact) for fact in [fact for fact in found if fact.kind == KIND][:-MOST]}
-    return [fact for fact in found if id(fact) not in old]
+    over = sum(fact.kind == KIND for fact in found) - MOST
+    kept: list[Excerpt] = []
+    for fact in found:
+        if fact.kind == KIND and over > 0:
+            over -= 1
+        else:
+            kept.append(fact)
+    return kept
 
 
 def _summed_up(said: Iterable[str]) -> Iterator[Excerpt]:
-    """Yield the sentences of another system's summary, which has no id: each stands for much, and competes with names."""
+    """Yield the sentences of another system's summary, which is an entry without an id: each competes with names."""
     for text in said:
         yield Excerpt(clip(text, LONGEST), "", SUMMED_UP / 10, "", "said", {f"summary: {text}": SUMMED_UP})
 

@@ -25,7 +25,7 @@ from foldline.core.ledger import (
     values,
 )
 from foldline.core.ledger.calls import uses
-from foldline.core.ledger.facts import Ledger
+from foldline.core.ledger.facts import ErrorFact, Ledger
 from foldline.core.log.entries import Said
 
 
@@ -44,11 +44,7 @@ def collect(entries: Sequence[Said]) -> Ledger:
     chosen = decisions.settled([fact for fact in choices if not stale.names_any(fact.text, replaced)])
     turned = (fact.text for fact in decisions.turned(choices) if fact.user)
     undone = (fact.text for fact in reports.taken_back(calls, entries))
-    place = {entry.id: number for number, entry in enumerate(entries)}
-    wrong = tuple(
-        msgspec.structs.replace(fact, fixed=fact.fixed or stale.outlived(fact, made, place))
-        for fact in errors.from_uses(calls, outcomes)
-    )
+    wrong = _with_edits(errors.from_uses(calls, outcomes), made, entries)
     mended = (fact.text for fact in wrong if fact.fixed)
     waiting = open_work.from_uses(calls, entries)
     stopped = frozenset(fact.entry for fact in waiting if fact.kind == "call" and fact.then)
@@ -71,4 +67,14 @@ def collect(entries: Sequence[Said]) -> Ledger:
         ),
         turns=len(asked),
         messages=len(entries),
+    )
+
+
+def _with_edits(
+    wrong: Sequence[ErrorFact], made: Sequence[edits.Edit], entries: Sequence[Said]
+) -> tuple[ErrorFact, ...]:
+    """Return the errors, those that an edit has outlived as fixed."""
+    place = {entry.id: number for number, entry in enumerate(entries)}
+    return tuple(
+        msgspec.structs.replace(fact, fixed=fact.fixed or stale.outlived(fact, made, place)) for fact in wrong
     )

@@ -145,8 +145,8 @@ def judge(use: Use, silent_means_passed: bool = False) -> Judged:
     """Say whether a command passed, and the line that tells.
 
     In this order: the error flag or a non-zero exit code; a test runner's or compiler's failure line (a
-    pipe hides the exit code); a count of problems, which says neither; exit code zero; a success line; for a tool that names only the codes that
-    are not zero, silence.
+    pipe hides the exit code); a count of problems, which says neither; exit code zero; a success line; for a
+    tool that names only the codes that are not zero, silence.
     """
     if use.result is None:
         return None, ""
