@@ -7,7 +7,7 @@ LIVE   := $(VENV)/.live
 JOBS   ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test live check format lint types layers cover corpus bench soak mutate lock
+.PHONY: help setup run test live check format lint types layers cover rest corpus bench soak mutate lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,7 +35,7 @@ $(LIVE): $(READY) requirements-live.lock
 		|| echo "there is no llama-server for this machine: the tests that need one are skipped"
 	@touch $@
 
-check: format lint types layers live cover  ## all that must be green before a change lands
+check: format lint types layers live cover rest  ## all that must be green before a change lands
 
 format: $(READY)
 	@$(BIN)/ruff format --check --quiet . || { echo "run: $(BIN)/ruff format ."; exit 1; }
@@ -49,10 +49,16 @@ types: $(READY)
 layers: $(READY)
 	@$(BIN)/lint-imports --no-cache
 
+# measuring doubles the time of a test: only those of the core are measured
+CORE := tests/core tests/properties
+
 cover: $(READY)
 	@rm -f .coverage .coverage.*
-	@$(BIN)/python -m pytest -n $(JOBS) -q --cov --cov-report=
+	@$(BIN)/python -m pytest -n $(JOBS) -q --cov --cov-report= $(CORE)
 	@$(BIN)/coverage report --include='src/foldline/core/*' --fail-under=98
+
+rest: $(READY)
+	@$(BIN)/python -m pytest -n $(JOBS) -q $(CORE:%=--ignore=%) tests/e2e tests
 
 corpus: $(READY)  ## the full runs over the recorded sessions (../shared/data or FOLDLINE_CORPUS)
 	@$(BIN)/python -m pytest -n $(JOBS) -q -m corpus tests/corpus tests/integration/test_survival.py

@@ -27,7 +27,7 @@ async def answer(client, session, question):
     """Answer a question, calling tools as long as the model asks for them."""
     await session.append({"role": "user", "content": question})
     while True:
-        request = {"messages": await session.context(), "max_tokens": session.max_tokens or 4_000}
+        request = {"messages": await session.context(), "max_tokens": session.max_tokens or 3_000}
         try:
             reply = await client.messages.create(**FIELDS, **request)
         except anthropic.BadRequestError as error:

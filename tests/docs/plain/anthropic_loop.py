@@ -10,7 +10,7 @@ MODEL = "claude-sonnet-4-6"
 SYSTEM = "You answer questions about the files in this folder."
 PATH = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 TOOLS = [{"name": "read", "description": "Read a file.", "input_schema": PATH}]
-FIELDS = {"model": MODEL, "max_tokens": 4_000, "system": SYSTEM, "tools": TOOLS}
+FIELDS = {"model": MODEL, "max_tokens": 3_000, "system": SYSTEM, "tools": TOOLS}
 
 
 def read(arguments):
