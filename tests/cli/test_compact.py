@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -207,3 +208,22 @@ def test_warnings_are_told_once(foldline, tmp_path):
     assert done.code == 0
     assert done.err.count("line 3") == 1
     assert "the file ends inside this line" in done.err
+
+
+def test_what_fits_unasked_is_told_the_budget_it_fits(foldline, short):
+    unasked = foldline("compact", short, "--window", 100_000)
+    asked = foldline("compact", short, "--target", 50_000)
+
+    assert "a window of 100,000 tokens, 85,000: --target N" in unasked.err
+    assert "--target N" not in asked.err
+
+
+def test_inspect_and_compact_agree_on_what_is_sent(foldline):
+    example = EXAMPLES / "session.jsonl"
+    sent = re.search(
+        r"what a model is sent: ([\d,]+) tokens in ([\d,]+) messages", foldline("inspect", example).out
+    )
+    receipt = foldline("compact", example, "--json").json["receipt"]
+
+    assert int(sent[1].replace(",", "")) == receipt["tokens_before"]
+    assert int(sent[2].replace(",", "")) == receipt["messages_before"]

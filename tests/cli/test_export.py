@@ -145,3 +145,11 @@ def test_nothing_half_written_is_left(foldline, file, tmp_path):
     assert foldline("export", file, "--format", "pi", "-o", "/dev/full").code == 1
     assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")] == []
     assert stat.S_ISREG(out.stat().st_mode)
+
+
+def test_a_folder_is_no_session(foldline, tmp_path):
+    done = foldline("export", tmp_path)
+
+    assert done.code == 2
+    assert "is a folder" in done.err
+    assert "foldline batch" in done.err

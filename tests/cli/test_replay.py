@@ -134,3 +134,14 @@ def test_inspect_draws_where_the_tokens_are(foldline, tmp_path):
     assert "Tokens by tool" in page.read_text(encoding="utf-8")
     assert picture.read_bytes()[1:4] == b"PNG"
     assert foldline("inspect", EXAMPLES / "session.jsonl", "--plot", tmp_path / "x.gif").code == 2
+
+
+def test_where_nothing_was_folded_the_text_says_so_and_what_to_try(foldline):
+    example = EXAMPLES / "session.jsonl"
+    whole = foldline("replay", example, "--policy", "none,foldline", "--window", 200_000)
+    small = foldline("replay", example, "--policy", "none,foldline", "--window", 40_000)
+
+    assert "nothing was folded" in whole.out
+    assert "--window N" in whole.out
+    assert "nothing was folded" not in small.out
+    assert "handle to steps:" in small.out

@@ -21,7 +21,7 @@ from foldline.cli.output import err, escape, message_lines, out, print_json, pro
 from foldline.cli.report import print_done, print_preview
 from foldline.config import settings
 from foldline.core.decide.ask import Ask
-from foldline.core.decide.policy import Policy
+from foldline.core.decide.policy import Policy, usable_of
 from foldline.core.log.codec import pretty
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
@@ -116,6 +116,8 @@ def command(
     elif output is not None:
         write_messages(done, loaded, output)
     _tell(done, loaded, output, preview=preview, as_json=as_json)
+    if target is None and done.boundary is None and not as_json:
+        _say_budget(rules, limits)
 
 
 def fold(
@@ -159,6 +161,15 @@ def _tell(done: Done, loaded: Loaded, output: Path | None, *, preview: bool, as_
         console.print(f"\n[dim]Nothing was written: add -o FILE for the {count}, or --json.[/]")
     else:
         err().print(f"[green]wrote[/] {count} to {escape(str(output))}")
+
+
+def _say_budget(rules: Policy, limits: Window) -> None:
+    """Say what a file that was not folded fits into, where nobody named a budget."""
+    err().print(
+        f"[dim]the budget is what {escape(rules.name)} uses of a window of {limits.context:,} tokens, "
+        f"{usable_of(rules, limits):,}: --target N asks for less[/]",
+        soft_wrap=True,
+    )
 
 
 def _say_unwritten(output: Path) -> None:

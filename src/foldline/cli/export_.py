@@ -131,6 +131,8 @@ def command(
         cwd=str(Path(cwd).expanduser().resolve()) if cwd else None,
         cap=None if results == "whole" else RESULT_CAP,
     )
+    if Path(source).is_dir():
+        raise InputError(f"{source} is a folder: name a session file in it; `foldline batch` folds them all")
     asked = _Asked(source, wish, store_url, ask if folds else None)
     write = _from_file(asked) if source == "-" or Path(source).is_file() else _from_store(asked)
     if as_json and output is None:

@@ -31,7 +31,7 @@ from foldline.errors import InputError
 from foldline.lab.panels import composition_panels
 from foldline.lab.plots import check_targets, draw_panels
 from foldline.loading import as_recorded, from_records
-from foldline.stateless import now
+from foldline.stateless import apart, now
 from foldline.transcripts import Record, open_transcript, read
 
 EPILOG = """
@@ -106,13 +106,21 @@ def command(
         f"[bold]{escape(name)}[/]: {loaded.format}, {found.messages:,} messages, {found.tokens:,} tokens",
         soft_wrap=True,
     )
-    if boundaries:
-        console.print(f"the model's view, from the newest compaction on: {fold.tokens:,} tokens")
+    outside = apart(loaded.system, loaded.tools, OFFLINE)
+    print_sent(console, fold, outside.system + outside.tools, folded=bool(boundaries))
     _print(found, console, top)
     console.print(
         f"a prune would free [green]{freed.freed:,}[/] tokens in {len(freed.edits):,} results "
         f"({freed.superseded:,} of them read again later)"
     )
+
+
+def print_sent(console: Console, fold: Fold, outside: int, *, folded: bool) -> None:
+    """Say what a model is sent: a view adds answers to open calls, and a system prompt and tools may stand apart."""
+    since = ", from the newest compaction on" if folded else ""
+    beside = f", {outside:,} of them the system prompt and tools beside it" if outside else ""
+    size = f"{outside + fold.tokens:,} tokens in {len(fold.items()):,} messages"
+    console.print(f"what a model is sent{since}: {size}{beside}", soft_wrap=True)
 
 
 def _print(found: Composition, console: Console, top: int) -> None:

@@ -11,6 +11,10 @@ from rich.console import Console
 from foldline.cli.output import escape, row, rule, share, table
 from foldline.lab.report import MEASURES, PolicyReport, SessionReport
 
+LEGEND = (
+    "handle to steps: the share of the names that the session needed later which a view still has, 1.00 at best "
+    "(docs/replay.md)"
+)
 TURNS = 40  # turns that are printed
 OF_ONE = ("token_ratio", "apart_tokens")  # totals that say nothing in a sum
 
@@ -21,6 +25,7 @@ def print_session(report: SessionReport, console: Console) -> None:
     model = f", priced as {escape(report.model)}" if report.model else ", prices not known"
     console.print(f"window {report.window:,} tokens{model}", soft_wrap=True)
     print_rows([(one.policy, one.totals, one.retention) for one in report.policies], console)
+    _print_untouched(report, console)
     print_turns(report, console)
     for one in report.policies:
         if one.rounds is not None:
@@ -66,6 +71,21 @@ def print_rows(rows: Sequence[tuple[str, dict[str, Any], dict[str, Any] | None]]
             *(_score((retention or {}).get(measure)) for measure in MEASURES if scored),
         )
     console.print(made, "")
+    if scored:
+        console.print(f"[dim]{LEGEND}[/]\n", soft_wrap=not console.is_terminal)
+
+
+def _print_untouched(report: SessionReport, console: Console) -> None:
+    """Say why all policies came to the same, where none had anything to fold."""
+    totals = [one.totals for one in report.policies]
+    if any(one["compactions"] or one["prunes"] or one["overflows"] for one in totals):
+        return
+    peak = max((one["peak"] for one in totals), default=0)
+    console.print(
+        f"nothing was folded: at most {peak:,} tokens were sent, which fits a window of {report.window:,}; "
+        "--window N replays it in a smaller one\n",
+        soft_wrap=True,
+    )
 
 
 def _score(value: float | None) -> str:
