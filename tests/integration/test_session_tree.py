@@ -11,7 +11,7 @@ from tests.integration.test_session import WINDOW, fill, turn
 import foldline
 from foldline.core.checkpoint.request import SummaryReply
 from foldline.core.log.entries import Compacted, Noted, Said
-from foldline.core.log.messages import Message, Text
+from foldline.core.log.messages import Message, Text, Usage
 from foldline.dialects import get
 from foldline.live.economy import asking_in
 from foldline.live.handoff import Link, handed_from
@@ -123,7 +123,8 @@ class Spoken(OfflineSummarizer):
 
     async def summarize(self, request):
         self.asked.append(request)
-        return SummaryReply(self.write(request).text, self.name)
+        spent = Usage(input=900, output=80)
+        return SummaryReply(self.write(request).text, self.name, usage=spent, price=0.01)
 
 
 async def test_what_was_done_on_a_left_branch_can_be_told_to_the_next_as_data(url):
@@ -142,6 +143,9 @@ async def test_what_was_done_on_a_left_branch_can_be_told_to_the_next_as_data(ur
         entry = await session.store.entry("s", leaf)
         assert isinstance(entry, Said)
         assert entry.message.injected
+        note = await session.store.entry("s", entry.parent)
+        assert note.data["summarizer"] == "model:test"
+        assert (note.data["usage"]["input"], note.data["price"]) == (900, 0.01)
         messages = await session.context()
         assert get("openai-chat").validate(messages) == []
         assert "src/session.py" in messages[-1]["content"]

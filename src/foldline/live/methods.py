@@ -129,6 +129,7 @@ class Methods(ABC):
                 raise LeafMoved(f"something was appended to session {self.id} meanwhile", leaf=self._log.leaf)
             await self._go(at)
             if record is not None:
+                await self._log.write(tree.cost_of(record))
                 await self._log.say([tree.told(record.text)])
             return self._log.leaf or at
 

@@ -5,6 +5,7 @@ A branch is a new leaf in the same session: nothing is copied, and the branch th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator
 
 import msgspec
@@ -18,7 +19,7 @@ from foldline.core.decide.ask import Ask
 from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts import Ledger
 from foldline.core.ledger.merge import merge
-from foldline.core.log.entries import Compacted, Entry, Said
+from foldline.core.log.entries import Compacted, Entry, Noted, Said
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter
 from foldline.core.view import Fold
@@ -151,6 +152,13 @@ def summarised(
     )
     reply, _ = yield from written(wanted, counter)
     return reply
+
+
+def cost_of(reply: SummaryReply) -> Noted:
+    """Return the note that says who wrote the summary of a left branch, and what that took."""
+    known = {"summarizer": reply.summarizer, "usage": reply.usage, "price": reply.price}
+    data = {name: msgspec.to_builtins(value) for name, value in known.items() if value is not None}
+    return Noted("", None, "branch_summary", data, at=time.time())
 
 
 def told(summary: str) -> Message:

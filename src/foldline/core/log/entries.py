@@ -148,7 +148,7 @@ class Pinned(msgspec.Struct, frozen=True, tag="pinned", omit_defaults=True):
 
 
 class Noted(msgspec.Struct, frozen=True, tag="noted", omit_defaults=True):
-    """A fact about the session: title, model, strike, cooldown, continuation or live state."""
+    """A fact about the session: title, model, strike, cooldown, continuation, live state, what a summary took."""
 
     id: str
     parent: str | None
