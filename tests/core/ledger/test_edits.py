@@ -154,3 +154,12 @@ def test_an_error_goes_with_the_name_that_it_is_about():
     )
     assert [fact.fixed for fact in collect(entries).errors] == [True]
     assert [fact.fixed for fact in collect(entries[:4]).errors] == [False]
+
+
+def test_a_hit_in_an_edited_file_without_a_suffix_is_quoted_as_it_reads_now():
+    grep = ("bash", {"command": "grep -rn loadtest ."})
+    sed = ("bash", {"command": "sed -i 's/8081/9091/g' Makefile"})
+    found = "./Makefile:15:\t$(PYTHON) scripts/loadtest.py --base http://127.0.0.1:8081 --seconds 20"
+    texts = " ".join(excerpt.text for excerpt in collect(talk(grep, sed, answers=[found])).excerpts)
+    assert "8081" not in texts.replace("s/8081/9091/g", "")
+    assert "http://127.0.0.1:9091" in texts

@@ -55,7 +55,7 @@ class Edits:
         found: list[Passage] = []
         newest: dict[tuple[str, str], Passage] = {}
         for raw in passages:
-            passage = _placed(raw) if raw.kind == "line" and ":" in raw.text else raw
+            passage = self._placed(raw) if raw.kind == "line" and ":" in raw.text else raw
             now = self._after(passage) if passage.kind in QUOTED else passage
             if now is None or (now.kind in SPOKEN and self._outdated(now.text)):
                 continue
@@ -67,6 +67,23 @@ class Edits:
             for passage in found
             if passage.kind != "outline" or newest[passage.topic, passage.head] is passage
         ]
+
+    def _placed(self, passage: Passage) -> Passage:
+        """Read a line that names its own place (`file.md:12: text`) as a hit in that file.
+
+        A file whose name does not look like one (Makefile) is known by having been edited.
+        """
+        match = _PLACED.match(passage.text)
+        found = names.find(match.group(1)) if match else []
+        if match is None or len(found) > 1 or any(name.kind != "path" for name in found):
+            return passage
+        topic = found[0].key if found else names.path_key(match.group(1))
+        if not found and topic not in self._by_path:
+            return passage
+        keys = (*(key for key in passage.names if key != passage.topic), topic)
+        return msgspec.structs.replace(
+            passage, text=match.group(2), kind="hit", topic=topic, names=tuple(dict.fromkeys(keys))
+        )
 
     def _outdated(self, text: str) -> bool:
         """Whether words name a value that edits replaced, and none that took a place."""
@@ -90,18 +107,6 @@ class Edits:
                     passage, text=text, entry=edit.entry, names=(*keys, passage.topic)
                 )
         return passage
-
-
-def _placed(passage: Passage) -> Passage:
-    """Read a line that names its own place (`file.md:12: text`) as a hit in that file."""
-    match = _PLACED.match(passage.text)
-    found = names.find(match.group(1)) if match else []
-    if match is None or len(found) != 1 or found[0].kind != "path":
-        return passage
-    keys = (*(key for key in passage.names if key != passage.topic), found[0].key)
-    return msgspec.structs.replace(
-        passage, text=match.group(2), kind="hit", topic=found[0].key, names=tuple(dict.fromkeys(keys))
-    )
 
 
 @lru_cache(maxsize=512)
