@@ -2,13 +2,15 @@
 
 import msgspec
 from tests.support.logs import ask_for, fold_of, put
-from tests.support.talk import assistant, calls, log_of, system, user
+from tests.support.talk import assistant, calls, log_of, long, system, user
 
 from foldline.core.checkpoint.checkpoint import make_checkpoint
 from foldline.core.decide.policy import Policy
-from foldline.core.job import floor_of, limits_of, material_of
+from foldline.core.decide.price import Cache, Economy
+from foldline.core.job import balance_notes, floor_of, limits_of, material_of, needed
 from foldline.core.log.entries import Edit, Pin, Pinned, Pruned, Receipt
 from foldline.core.log.messages import Text
+from foldline.core.measure.price import Price
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Amount, Floor
 
@@ -83,3 +85,31 @@ def test_the_material_is_the_folds_with_the_edits_made_on_the_way():
     assert made.pinned == frozenset({second.id})
     assert made.fresh_from == fold.fresh_from == 3
     assert fold.edits == {first.id: (old,)}
+
+
+def test_the_least_target_is_one_that_holds_its_own_floor():
+    log = log_of(system("s"), user(long("Where is the bug in all of this?", 400)))
+    fold, ask = fold_of(log), ask_for(RULES, context=6_000, reason="target", target=100, apart=APART)
+    floor = floor_of(fold, ask, OFFLINE)
+    least = needed(fold, ask, floor, OFFLINE)
+    again = floor_of(fold, msgspec.structs.replace(ask, target=least.total), OFFLINE)
+    assert again.total <= least.total
+    assert (
+        floor.total <= least.total < floor_of(fold, ask_for(RULES, context=6_000, apart=APART), OFFLINE).total
+    )
+    fits = msgspec.structs.replace(ask, target=least.total)
+    assert needed(fold, fits, again, OFFLINE) == again
+
+
+def test_the_balance_is_that_of_the_sizes_of_what_stays_and_of_the_price_of_the_summary():
+    log = log_of(system(long("Be brief.", 4_000)), user("a"), assistant("b"))
+    economy = Economy(
+        Price(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75), Cache(tokens=90_000, idle=1.0)
+    )
+    ask = ask_for(RULES, apart=APART, economy=economy)
+    same = 42 + log.path()[0].tokens
+    expected = economy.balance(90_000, 20_000, same=same, summary=0.5).words
+    assert balance_notes(fold_of(log), ask, (90_000, 20_000), 0.5) == [expected]
+    assert expected != economy.balance(90_000, 20_000, same=0, summary=0.5).words
+    assert expected != economy.balance(90_000, 20_000, same=same, summary=None).words
+    assert balance_notes(fold_of(log), ask_for(RULES), (90_000, 20_000), 0.5) == []

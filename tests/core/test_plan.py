@@ -29,10 +29,12 @@ from foldline.core.decide.ask import Nothing
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Keep, Policy
 from foldline.core.decide.presets import PRESETS, preset
+from foldline.core.decide.price import Cache, Economy
 from foldline.core.ledger.facts import Ledger
 from foldline.core.log.entries import Compacted, Edit, Lifted, Live, Pinned, Pruned, Said
 from foldline.core.log.log import Log
 from foldline.core.log.messages import Message, Text, Thinking, ToolResult, Usage
+from foldline.core.measure.price import Price
 from foldline.core.measure.tokens import OFFLINE, message_tokens, part_tokens
 from foldline.core.measure.window import Amount, Floor
 from foldline.core.plan import PASSES, floor_of, plan
@@ -1098,3 +1100,31 @@ def test_where_the_session_stands_is_recorded_and_said_where_nothing_kept_shows_
     assert shown.checkpoint.standing == folded.checkpoint.standing == msgspec.to_builtins(ASKED)
     assert "<standing" not in shown.checkpoint.text
     assert "> Shall I drop the table?" in folded.checkpoint.text
+
+
+@pytest.mark.parametrize("reason", ["overflow", "threshold", "manual"])
+def test_whoever_sums_up_is_told_what_stays_and_whether_a_request_was_refused(reason):
+    outcome, asked = run(chat(), ask_for(BARE, context=1_400, reason=reason), reply())
+    assert isinstance(outcome, Compacted)
+    assert [request.refused for request in asked] == [reason == "overflow"]
+    assert asked[0].kept[0].id == outcome.first_kept
+
+
+def test_the_receipt_says_what_the_summary_cost_and_whether_that_pays():
+    economy = Economy(
+        Price(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75), Cache(1_000_000, idle=1.0)
+    )
+    log = Log()
+    for entry in (system(long("Be brief.", 30)), *(entry.message for entry in chat().path())):
+        say(log, entry)
+    ask = ask_for(BARE, context=1_800, economy=economy, apart=Floor(system=30, tools=12))
+    outcome, _ = run(log, ask, reply(price=0.25))
+    assert isinstance(outcome, Compacted)
+    receipt, same = outcome.receipt, 42 + log.path()[0].tokens
+    balance = economy.balance(receipt.tokens_before, receipt.tokens_after, same=same, summary=0.25)
+    assert receipt.notes[-1] == balance.words
+    assert (
+        balance.words
+        != economy.balance(receipt.tokens_before, receipt.tokens_after, same=same, summary=0).words
+    )
+    assert receipt.price == 0.25

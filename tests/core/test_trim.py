@@ -9,7 +9,7 @@ from foldline.core.fold.notes import HELD
 from foldline.core.log.entries import Pinned, Pruned
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.core.measure.window import Amount
-from foldline.core.trim import NOTES_LEAST, least_gain, no_gain
+from foldline.core.trim import NOTES_LEAST, NOTES_SHARE, least_gain, no_gain
 from foldline.errors import FloorExceeded
 
 RULES = Policy(name="rules", hard=Amount(fraction=0.9, of="usable"), enable_pruning=False)
@@ -187,6 +187,28 @@ def test_a_prune_that_suffices_says_what_the_results_held_within_its_budget():
     assert outcome.receipt.tokens_after == fold_of(log).tokens
     exact(log)
     assert outcome.receipt.tokens_after < ask.usable * 0.6
+
+
+def told(outcome) -> int:
+    return sum(OFFLINE.count(note.partition(HELD)[2]) for note in notes(outcome))
+
+
+def test_notes_take_a_share_of_what_was_freed_and_of_usable_at_most():
+    rules = msgspec.structs.replace(NOTING, prune_notes=Amount(tokens=1_000_000), min_gain=Amount(tokens=1))
+    _, plain, _ = pruned_by(
+        msgspec.structs.replace(rules, prune_notes=Amount()), reason="target", target=5_000
+    )
+    log, rich, _ = pruned_by(rules, reason="target", target=5_000)
+    freed = plain.receipt.tokens_before - plain.receipt.tokens_after
+    cost = rich.receipt.tokens_after - plain.receipt.tokens_after
+    assert 0 < cost <= freed // NOTES_SHARE + 5 * len(notes(rich))
+    exact(log)
+    share = Amount(fraction=0.05, of="usable")
+    small = msgspec.structs.replace(NOTING, prune_notes=share, reserve=Amount(fraction=0.7))
+    log = searched()
+    ask = ask_for(small, context=fold_of(log).tokens * 4, reason="target", target=5_000)
+    outcome = compact_log(log, ask)
+    assert told(outcome) <= 0.05 * ask.usable + 5 * len(notes(outcome))
 
 
 def test_without_a_budget_placeholders_are_what_they_were():
