@@ -5,10 +5,11 @@ from tests.support.logs import ask_for, fold_of, put
 from tests.support.talk import assistant, calls, log_of, long, system, user
 
 from foldline.core.checkpoint.checkpoint import make_checkpoint
+from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.price import Cache, Economy
 from foldline.core.job import balance_notes, floor_of, limits_of, material_of, needed
-from foldline.core.log.entries import Edit, Pin, Pinned, Pruned, Receipt
+from foldline.core.log.entries import Edit, Live, Pin, Pinned, Pruned, Receipt
 from foldline.core.log.messages import Text
 from foldline.core.measure.price import Price
 from foldline.core.measure.tokens import OFFLINE
@@ -113,3 +114,24 @@ def test_the_balance_is_that_of_the_sizes_of_what_stays_and_of_the_price_of_the_
     assert expected != economy.balance(90_000, 20_000, same=0, summary=0.5).words
     assert expected != economy.balance(90_000, 20_000, same=same, summary=None).words
     assert balance_notes(fold_of(log), ask_for(RULES), (90_000, 20_000), 0.5) == []
+
+
+def test_what_a_program_says_of_itself_counts_in_the_checkpoint_and_in_the_floor():
+    log, live = log_of(user("a"), assistant("b"), user("c")), (Live("todos", "- mend the page"),)
+    asked = Continuation("waiting", "question", question="Shall I go on?")
+    bare = limits(log).wrap
+    told = make_checkpoint("", RULES, OFFLINE, live=live).tokens
+    stands = make_checkpoint("", RULES, OFFLINE, standing=asked).tokens
+    assert limits(log, live=live).wrap == told > bare
+    assert limits(log, standing=asked).wrap == stands > bare
+    floor = floor_of(fold_of(log), ask_for(RULES, context=6_000), OFFLINE)
+    for more, size in (({"live": live}, told), ({"standing": asked}, stands)):
+        higher = floor_of(fold_of(log), ask_for(RULES, context=6_000, **more), OFFLINE)
+        assert higher.checkpoint - floor.checkpoint == size - bare
+
+
+def test_a_target_takes_the_policys_cap_as_it_is_and_a_window_a_share_of_it():
+    wide = msgspec.structs.replace(RULES, summary_tokens=Amount(tokens=4_000))
+    log = log_of(user("a"), assistant("b"), user("c"))
+    assert limits(log, wide).summary_cap == 1_250
+    assert limits(log, wide, target=5_000, reason="target").summary_cap == 4_000

@@ -1128,3 +1128,35 @@ def test_the_receipt_says_what_the_summary_cost_and_whether_that_pays():
         != economy.balance(receipt.tokens_before, receipt.tokens_after, same=same, summary=0).words
     )
     assert receipt.price == 0.25
+
+
+def test_live_state_is_bounded_and_stays_where_nobody_says_anything_of_it():
+    log = chat()
+    long_list = Live("todos", "- [ ] write the test\n" * 1_000)
+    ask = ask_for(BARE, context=2_000)
+    first = compact_log(log, msgspec.structs.replace(ask, live=(long_list,)))
+    assert isinstance(first, Compacted)
+    assert OFFLINE.count(first.checkpoint.live[0].text) <= ask.usable // 10 + 20
+    for entry in chat().path():
+        say(log, entry.message)
+    again, _ = run(log, ask)
+    asked, _ = run(log, msgspec.structs.replace(ask, standing=ASKED))
+    told_anew, _ = run(log, msgspec.structs.replace(ask, live=(TODOS,)))
+    assert again.checkpoint.live == first.checkpoint.live
+    assert asked.checkpoint.live == (), "a session that says where it stands says what there is"
+    assert told_anew.checkpoint.live == (TODOS,)
+
+
+def test_what_was_kept_and_does_not_fit_is_folded_again_only_behind_an_overflow():
+    log = chat()
+    first = compact_log(log, ask_for(BARE, context=2_000))
+    assert isinstance(first, Compacted)
+    size = fold_of(log).tokens
+    least = changed(reserve=Amount(tokens=0), min_gain=Amount(tokens=1))
+
+    def at(context, reason):
+        return run(log, ask_for(least, context=context, reason=reason))[0]
+
+    assert at(size - 60, "threshold") == Nothing("nothing_new")
+    assert at(size, "overflow") == Nothing("nothing_new")
+    assert at(size - 60, "overflow") != Nothing("nothing_new")

@@ -8,6 +8,7 @@ from tests.support.logs import ask_for, fold_of, put, say
 from tests.support.talk import assistant, call, calls, log_of, long, result, signed, system, tool, user
 
 from foldline.core.decide.ask import Nothing
+from foldline.core.decide.continuation import Continuation
 from foldline.core.log.entries import Compacted, Edit, Lifted, Live, Noted, Pinned, Pruned, Receipt
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Amount, Floor
@@ -430,3 +431,17 @@ def test_a_prune_takes_its_name_and_leaves_the_checkpoint_before_it():
     assert found.after.boundaries[-2:] == (first.id, placed.id)
     assert found.after.boundary == first
     assert found.after.view() == fold_of(log).view()
+
+
+def test_where_the_session_stands_is_said_while_nothing_kept_shows_it():
+    log, ask = talked(), ask_for("claude-code", context=1_500, reason="manual")
+    say(log, assistant("Shall I go on?"))
+    draft = draft_on(log, ask)
+    asked = msgspec.structs.replace(
+        ask, standing=Continuation("waiting", "question", question="Shall I go on?")
+    )
+    assert "<standing" in moved(log, draft, asked).boundary.checkpoint.text
+    say(log, assistant("I mean with the page."))
+    found = moved(log, draft, asked)
+    assert found.boundary.first_kept is not None
+    assert "<standing" not in found.boundary.checkpoint.text

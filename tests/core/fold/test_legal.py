@@ -18,13 +18,14 @@ from foldline.core.fold.legal import (
     Progress,
     UnansweredStays,
     WholeBatches,
+    WholeReplies,
     allowed,
     fits_rule,
     legal_cuts,
 )
 from foldline.core.fold.pairing import pair
 from foldline.core.log.entries import Said
-from foldline.core.log.messages import Message
+from foldline.core.log.messages import Message, Native
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import Fold
 
@@ -149,3 +150,22 @@ def test_a_rule_looks_at_the_message_of_the_index():
     assert fits_rule("user", talk, 0)
     assert not fits_rule("user", talk, 1)
     assert fits_rule("user", talk, 2)
+
+
+# ---- a reply that its dialect writes as several items is cut nowhere inside
+
+
+def item(text: str) -> Message:
+    """One item of a reply as OpenAI's Responses has it."""
+    return assistant(text, native=Native("openai-responses", b"{}"))
+
+
+def test_no_cut_falls_between_the_items_of_one_reply():
+    talk = [user(), item("a"), item("b"), item("c"), user(), item("d"), user(), item("e")]
+    assert alone(WholeReplies(), *talk) == [0, 1, 4, 5, 6, 7, 8]
+    assert legal(item("a"), item("b"), user(), item("c"))[0] == 2
+
+
+def test_between_replies_that_are_one_message_each_a_cut_may_fall():
+    talk = [user(), assistant("a"), assistant("b"), item("c"), assistant("d"), item("e")]
+    assert alone(WholeReplies(), *talk) == [0, 1, 2, 3, 4, 5, 6]

@@ -14,7 +14,7 @@ from tests.support.talk import (
 )
 
 from foldline.core.fold.pairing import Pairing, pair, unanswered_from, waits
-from foldline.core.log.messages import Message, Text
+from foldline.core.log.messages import Message, Native, Text
 
 
 def batches(*messages: Message) -> list[tuple[int, int, list[str], bool]]:
@@ -221,3 +221,14 @@ def test_a_second_result_beside_a_call_of_its_id_answers_no_earlier_batch():
     twice = Message("assistant", (call("a"), result("a"), call("a"), result("a")))
     assert left(calls("a"), twice) == [(), ("a",)]
     assert pair([calls("a"), twice]).late == [(1, 3)]
+
+
+def test_a_reply_in_several_items_is_unanswered_from_its_first():
+    def item(*made):
+        return assistant("", *made, native=Native("openai-responses", b"{}"))
+
+    assert unanswered_from([user(), item(), item(call("a"))]) == 1
+    assert unanswered_from([item(), item(), item(call("a"))]) == 0
+    assert unanswered_from([item(), item(call("a"))]) == 0
+    assert unanswered_from([user(), item(), user(), item(call("a"))]) == 3
+    assert unanswered_from([user(), assistant("b"), item(call("a"))]) == 2

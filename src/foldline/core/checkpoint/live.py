@@ -49,7 +49,13 @@ def fitted(live: Sequence[Live], usable: int, counter: Counter) -> tuple[Live, .
     clean = [Live(one.name, redact(one.text.strip())) for one in live if one.text.strip()]
     sizes = [counter.count(one.text) for one in clean]
     cap = level(sizes, max(usable // LIVE_SHARE, 1))
-    return tuple(
-        one if size <= cap else Live(one.name, shorten(one.text, len(one.text) * cap // size))
-        for one, size in zip(clean, sizes, strict=True)
-    )
+    return tuple(Live(one.name, _within(one.text, cap, counter)) for one in clean)
+
+
+def _within(text: str, cap: int, counter: Counter) -> str:
+    """Return a text in at most `cap` tokens where it can be shortened to that: fitted again, it stays as it is."""
+    short, room = text, len(text)
+    while (size := counter.count(short)) > cap and room > 1:
+        room = min(room * cap // size, room * 9 // 10)
+        short = shorten(text, room)
+    return short
