@@ -223,10 +223,46 @@ def test_a_second_result_beside_a_call_of_its_id_answers_no_earlier_batch():
     assert pair([calls("a"), twice]).late == [(1, 3)]
 
 
-def test_a_reply_in_several_items_is_unanswered_from_its_first():
-    def item(*made):
-        return assistant("", *made, native=Native("openai-responses", b"{}"))
+def item(*made):
+    """One item of a reply as OpenAI's Responses has it."""
+    return assistant("", *made, native=Native("openai-responses", b"{}"))
 
+
+def test_calls_in_the_items_of_one_reply_are_one_batch():
+    paired = pair([user(), item(), item(call("a")), item(call("b")), tool("b"), tool("a"), item(call("c"))])
+    first, second = paired.batches
+    assert (first.start, first.end, first.open, first.closed) == (1, 5, {}, False)
+    assert (second.start, second.open) == (6, {"c": "read"})
+    waiting = pair([item(call("a")), item(call("b"))])
+    assert [(batch.start, batch.end, batch.open) for batch in waiting.batches] == [
+        (0, 1, {"a": "read", "b": "read"})
+    ]
+    assert pair([item(call("a")), item(call("a"))]).doubled == [(1, 0)]
+
+
+def test_a_call_after_another_reply_opens_a_batch_of_its_own():
+    for other in (assistant("", call("b")), user("", native=Native("openai-responses", b"{}"))):
+        paired = pair([item(call("a")), other, item(call("c"))])
+        assert paired.batches[0].open == {"a": "read"}
+        assert paired.batches[0].closed
+        assert paired.batches[-1].start == 2
+    chat = assistant("", call("b"), native=Native("openai-chat", b"{}"))
+    assert [batch.start for batch in pair([item(call("a")), chat]).batches] == [0, 1]
+    assert [batch.start for batch in pair([chat, item(call("a"))]).batches] == [0, 1]
+
+
+def test_a_system_message_between_items_waits_inside_the_reply():
+    paired = pair([item(call("a")), system(), item(call("b")), tool("a"), tool("b")])
+    assert [(batch.start, batch.open) for batch in paired.batches] == [(0, {})]
+
+
+def test_a_message_that_answers_its_own_call_is_unanswered_from_there():
+    own = assistant("", call("a"), result("a"))
+    assert unanswered_from([own]) == 0
+    assert unanswered_from([user(), own]) == 1
+
+
+def test_a_reply_in_several_items_is_unanswered_from_its_first():
     assert unanswered_from([user(), item(), item(call("a"))]) == 1
     assert unanswered_from([item(), item(), item(call("a"))]) == 0
     assert unanswered_from([item(), item(call("a"))]) == 0
