@@ -76,3 +76,14 @@ def test_a_state_that_a_later_call_took_back_is_gone():
 def test_what_is_said_before_any_result_reports_nothing():
     entries = [Said("s", None, Message("assistant", (Text("All tests are fixed now."),)), "")]
     assert texts(entries) == []
+
+
+def test_what_stands_under_the_title_of_a_problem_is_not_done_work():
+    review = (
+        "The review:\n\n### Bug: stale locks\n**Impact:**\n- Requests are blocked now.\n- The lock is created twice.\n\n"
+        "**Fix**\n- The lock has been removed.\n\n## Bug fixes\n- The retry has been added."
+    )
+    assert texts(after(("run", {"what": "review"}, review))) == [
+        "The lock has been removed.",
+        "The retry has been added.",
+    ]

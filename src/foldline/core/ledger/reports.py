@@ -46,6 +46,10 @@ _NOT_A_REPORT = re.compile(
     r"can pass|deferred|restricted|could be|must be|may be|might|to be|let me|need(?:s|ed)? to|want(?:s|ed)? to|not yet|still (?:open|fail|need|miss)|"
     r"is not|isn't|are not|aren't|wasn't|supposed|expected to|going to|has to|have to|unless|whether)\b",
 )
+_TITLE = re.compile(r"^\s*(?:#{1,6}\s+(.{2,80})|(?:[-*]\s+)?\*\*([^*]{2,60})\*\*.*)$")
+_PROBLEM = re.compile(
+    r"^(?!.*(?:fix|resol|solv|done|address)).*\b(?:impact|problems?|issues?|bugs?|cause|symptoms?|risks?|observed|findings?|before)\b"
+)
 _UNDO = word_set("release lift cancel undo revert remove delete unset reopen rollback unhold disable")
 _SMALL = word_set("the and are was were has have now all with for that this its been also both you your")
 _ID = re.compile(r"\d{5,}|\b[0-9a-f]{7,}\b")
@@ -93,9 +97,22 @@ def _said(entries: Sequence[Said]) -> Iterator[ReportFact]:
         elif message.is_prompt:
             worked = False
         if message.role == "assistant" and worked and message.text:
-            for sentence in sentences(message.text[:20_000]):
+            for sentence in sentences(_beside_problems(message.text[:20_000])):
                 if is_report(sentence):
                     yield ReportFact(clip(sentence.replace("**", ""), LONGEST), entry.id)
+
+
+def _beside_problems(text: str) -> str:
+    """Return a text without what stands under titles such as Impact or Cause: the state of a problem is not done work."""
+    kept: list[str] = []
+    skipping = False
+    for line in text.split("\n"):
+        title = _TITLE.match(line)
+        if title:
+            skipping = bool(_PROBLEM.search((title[1] or title[2]).lower()))
+        if not skipping:
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def _undone(calls: Sequence[Use]) -> Iterator[tuple[str, frozenset[str], tuple[str, ...]]]:
