@@ -41,6 +41,8 @@ def said(role, text, id_):
         ("Yes, and rename it to limits.py.", False),
         ("/home/me/notes.md is wrong", False),
         ("Fix it", False),
+        ("<image name=[Image #1]>\n</image>", True),
+        ("<image name=[Image #1]> </image> Make it like this", False),
     ],
 )
 def test_is_bare(text, bare):

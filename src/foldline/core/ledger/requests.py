@@ -20,7 +20,9 @@ _BARE = re.compile(
     r"继续|好的?|是的?|可以|对|続けて|はい|네|계속|да|нет|продолжай|[\d.])(?!\w)[\s,.!?。！？]*){1,6}\Z",
     re.IGNORECASE,
 )
-_COMMAND = re.compile(r"\s*(?:/[a-z][\w:-]*(?:\s+[\w.:-]{1,24})?|<([\w-]+)>[^<]*</\1>)\s*\Z", re.IGNORECASE)
+_COMMAND = re.compile(
+    r"\s*(?:/[a-z][\w:-]*(?:\s+[\w.:-]{1,24})?|<([\w-]+)(?:\s[^<>]*)?>[^<]*</\1>)\s*\Z", re.IGNORECASE
+)
 _COURTESY = re.compile(
     r"\W*(?:(?:very |that'?s |all )?(?:thanks?|thank you|great|good|perfect|nice|lovely|super|cool|ok(?:ay)?|right|excellent|"
     r"awesome|everything else as \w+|hi|hello|hey|sorry|wow|danke|merci|gracias|谢谢|好的)\b|go ahead\b)[^\d`/?]{0,70}\Z",
