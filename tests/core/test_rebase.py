@@ -9,7 +9,9 @@ from tests.support.talk import assistant, call, calls, log_of, long, result, sig
 
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.continuation import Continuation
+from foldline.core.decide.price import Cache, Economy
 from foldline.core.log.entries import Compacted, Edit, Lifted, Live, Noted, Pinned, Pruned, Receipt
+from foldline.core.measure.price import Price
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Amount, Floor
 from foldline.core.plan import plan
@@ -445,3 +447,19 @@ def test_where_the_session_stands_is_said_while_nothing_kept_shows_it():
     found = moved(log, draft, asked)
     assert found.boundary.first_kept is not None
     assert "<standing" not in found.boundary.checkpoint.text
+
+
+def test_whether_it_pays_is_worked_out_anew_with_what_the_summary_cost():
+    economy = Economy(
+        Price(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75), Cache(1_000_000, idle=1.0)
+    )
+    log, ask = talked(), ask_for(reason="threshold", context=1_500, apart=APART, economy=economy)
+    draft = draft_on(log, ask)
+    cost = msgspec.structs.replace(draft.boundary.receipt, price=0.25)
+    draft = msgspec.structs.replace(draft, boundary=msgspec.structs.replace(draft.boundary, receipt=cost))
+    say(log, assistant(long("Done with it.", 30)))
+    receipt = moved(log, draft, ask).boundary.receipt
+    sizes = (receipt.tokens_before, receipt.tokens_after)
+    assert receipt.notes[-1] == economy.balance(*sizes, same=340, summary=0.25).words
+    assert receipt.notes[-1] != economy.balance(*sizes, same=340, summary=0).words
+    assert sum("pays" in note for note in receipt.notes) <= 1
