@@ -9,7 +9,15 @@ from tests.core.ledger.session_samples import SESSION, rough_count, sessions
 
 from foldline.core.ledger.collect import collect
 from foldline.core.ledger.compose import HEADINGS, compose
-from foldline.core.ledger.facts import CommandFact, ConstraintFact, ErrorFact, Excerpt, Ledger, RequestFact
+from foldline.core.ledger.facts import (
+    CommandFact,
+    ConstraintFact,
+    ErrorFact,
+    Excerpt,
+    FileFact,
+    Ledger,
+    RequestFact,
+)
 from foldline.core.ledger.parse import parse
 from foldline.core.measure.tokens import OFFLINE
 
@@ -114,3 +122,19 @@ def test_a_request_is_not_quoted_twice() -> None:
         excerpts=(Excerpt(line, entry="e1", kind="asked", names={"nightly": 0.9}),),
     )
     assert compose(ledger, 600, rough_count).text.count(line) == 1
+
+
+def test_a_deleted_file_is_marked_in_the_list_of_changed_ones_and_read_back_as_deleted() -> None:
+    files = (
+        FileFact("src/a.py", "modified"),
+        FileFact("src/b.py", "deleted"),
+        FileFact("limits.db", "deleted"),
+    )
+    text = compose(Ledger(files=files), budget=2_000, count=rough_count).text
+    assert "src/: b.py (deleted), a.py" in text
+    assert "limits.db (deleted)" in text
+    assert {(fact.path, fact.status) for fact in parse(text).files} >= {
+        ("src/a.py", "modified"),
+        ("src/b.py", "deleted"),
+        ("limits.db", "deleted"),
+    }

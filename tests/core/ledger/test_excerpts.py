@@ -116,3 +116,19 @@ def test_a_long_line_of_json_is_cut_between_its_pairs() -> None:
     assert shown
     assert all(text.strip("{…").endswith('"') for text in shown)
     assert all(len(text) <= 112 for text in shown)
+
+
+def test_a_signature_is_the_names_of_its_parameters_whatever_their_types() -> None:
+    lines = (
+        "def cancel(database: Database, hold_id: int, *, clock: Callable[[], float] = time.time) -> None:\n"
+        "def from_environ(cls, environ: dict[str, Any]) -> Settings:\n"
+        "export function renderTurn(turn: Map<string, Turn>, includeDay = false) {"
+    )
+    talk = said(
+        assistant("Let me read the desk.", ToolCall("c", "read", {"path": "src/desk.py"})),
+        answer("c", lines),
+    )
+    texts = {passage.text for passage in Reader().read(talk) if passage.kind == "outline"}
+    assert "`def cancel(database, hold_id, clock)`" in texts
+    assert "`def from_environ(cls, environ)`" in texts
+    assert any("renderTurn(turn, includeDay)" in text for text in texts)

@@ -275,7 +275,11 @@ def _file_lists(files: Sequence[FileFact], base: str, count: Count, most: int) -
     """The two blocks that list files, modified ones first in line, the newest first."""
     lines: list[str] = []
     for tag, wanted in (("modified-files", ("modified", "created", "deleted")), ("read-files", ("read",))):
-        paths = [layout.relative(fact.path, base) for fact in reversed(files) if fact.status in wanted]
+        paths = [
+            layout.marked(layout.relative(fact.path, base), fact.status)
+            for fact in reversed(files)
+            if fact.status in wanted
+        ]
         size = len(paths)
         while size and count("\n".join(layout.paths_by_folder(paths[:size]))) > most:
             size = size * 4 // 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from foldline.core.ledger import names
@@ -11,6 +12,7 @@ from foldline.core.ledger.words import words
 
 LINE = 240  # characters at which a joined line is broken: each line starts with what it is about
 
+_MARK = re.compile(r" \((created|modified|deleted)\)$")
 _LABELS = {"hit": "shows: ", "line": "shows: "}
 
 
@@ -88,10 +90,22 @@ def paths_by_folder(paths: Iterable[str]) -> list[str]:
     ] + folders.get("", [])
 
 
+def marked(path: str, status: str) -> str:
+    """Write a path of a list of changed files, with what became of it where that is not just a change."""
+    return f"{path} (deleted)" if status == "deleted" else path
+
+
 def paths_of(line: str) -> list[str]:
-    """Read a line of `paths_by_folder` back."""
+    """Read a line of `paths_by_folder` back, marks left out."""
+    return [path for path, _ in marked_paths(line)]
+
+
+def marked_paths(line: str) -> list[tuple[str, str]]:
+    """Read a line of `paths_by_folder` back: each path, and what it is marked as ("": nothing)."""
     folder, several, rest = line.partition("/: ")
-    return [f"{folder}/{name}" for name in rest.split(", ")] if several else [line]
+    paths = [f"{folder}/{name}" for name in rest.split(", ")] if several else [line]
+    found = [(path, _MARK.search(path)) for path in paths]
+    return [(path[: mark.start()], mark[1]) if mark else (path, "") for path, mark in found]
 
 
 def relative(path: str, base: str) -> str:

@@ -139,7 +139,8 @@ def _listed(blocks: dict[str, str]) -> Iterator[FileFact]:
     for status, block in blocks.items():
         for line in reversed(block.strip().split("\n")):
             if line and not line.startswith("("):
-                yield from (FileFact(path, status) for path in reversed(layout.paths_of(line)))
+                for path, mark in reversed(layout.marked_paths(line)):
+                    yield FileFact(path, mark or status)
 
 
 def _files(items: list[list[str]]) -> Iterator[FileFact]:

@@ -37,6 +37,7 @@ _DEFINED = re.compile(
 )
 _DIFF_INDEX = re.compile(r"index [0-9a-f]{7,40}\.\.[0-9a-f]{7,40}\b")
 _VARIABLE = re.compile(r"\s*(?:const|let|var|val)\b")  # a local one, where it is indented
+_BRACKETS = re.compile(r"\[[^\[\]]*\]|<[^<>]*>")
 _PARAMETERS = re.compile(r"(\w+)\(([^()]*)\).*$")
 _COMMENT = re.compile(r"^\s*(?://+|#+|\*+|--|;+|/\*+|\"\"\"|''')\s?(.*?)(?:\*/|\"\"\")?\s*$")
 _COMMENTS = frozenset("/#*-;\"'")
@@ -262,10 +263,11 @@ def _definition(name: str, line: str, comment: list[str]) -> str:
 
 def _short_parameters(match: re.Match[str]) -> str:
     """Keep the names of parameters, not their types."""
-    inner = [
-        part.strip(" *&.").split(" ")[0].split(":")[0].split("=")[0] for part in match.group(2).split(",")
-    ]
-    return f"{match.group(1)}({', '.join(inner)})"
+    plain = match.group(2)
+    for _ in range(3):  # a comma inside brackets parts no parameters
+        plain = _BRACKETS.sub("", plain)
+    inner = [part.strip(" *&./").split(" ")[0].split(":")[0].split("=")[0] for part in plain.split(",")]
+    return f"{match.group(1)}({', '.join(filter(None, inner))})"
 
 
 def _around(line: str, found: Sequence[Name], most: int = QUOTE) -> str:
