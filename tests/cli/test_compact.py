@@ -210,12 +210,13 @@ def test_warnings_are_told_once(foldline, tmp_path):
     assert "the file ends inside this line" in done.err
 
 
-def test_what_fits_unasked_is_told_the_budget_it_fits(foldline, short):
+def test_what_fits_unasked_is_told_the_budget_it_fits(foldline, short, session):
     unasked = foldline("compact", short, "--window", 100_000)
     asked = foldline("compact", short, "--target", 50_000)
 
     assert "a window of 100,000 tokens, 85,000: --target N" in unasked.err
     assert "--target N" not in asked.err
+    assert "--target N" not in foldline("compact", session, "--window", 4_000).err
 
 
 def test_inspect_and_compact_agree_on_what_is_sent(foldline):

@@ -153,3 +153,12 @@ def test_a_folder_is_no_session(foldline, tmp_path):
     assert done.code == 2
     assert "is a folder" in done.err
     assert "foldline batch" in done.err
+
+
+def test_a_session_whose_id_is_a_folders_name_too_is_exported(foldline, file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "api").mkdir()
+    assert foldline("import", file, "--id", "api").code == 0
+
+    assert foldline("export", "api").code == 0
+    assert "no session ''" in foldline("export", "").err

@@ -29,7 +29,7 @@ from foldline.core.log.log import chained
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.plan import plan
 from foldline.core.view import Fold
-from foldline.errors import InputError
+from foldline.errors import InputError, SessionNotFound
 from foldline.executor import execute, run_sync
 from foldline.exports import OWN, Told, Wish, about, export_entries, export_stored, formats
 from foldline.exports.base import RESULT_CAP, line
@@ -131,8 +131,6 @@ def command(
         cwd=str(Path(cwd).expanduser().resolve()) if cwd else None,
         cap=None if results == "whole" else RESULT_CAP,
     )
-    if Path(source).is_dir():
-        raise InputError(f"{source} is a folder: name a session file in it; `foldline batch` folds them all")
     asked = _Asked(source, wish, store_url, ask if folds else None)
     write = _from_file(asked) if source == "-" or Path(source).is_file() else _from_store(asked)
     if as_json and output is None:
@@ -177,7 +175,13 @@ def _own(log: Sequence[Entry], name: str, leaf: str | None, out: Callable[[bytes
 
 def _from_store(asked: _Asked) -> Write:
     """Return what writes a stored session."""
-    name = with_store(asked.store_url, lambda store: known(store, asked.source))
+    try:
+        name = with_store(asked.store_url, lambda store: known(store, asked.source))
+    except SessionNotFound as error:
+        if not asked.source or not Path(asked.source).is_dir():
+            raise
+        text = f"{asked.source} is a folder: name a session file in it; `foldline batch` folds them all"
+        raise InputError(text) from error
     return lambda out: with_store(asked.store_url, lambda store: _stored(store, name, asked, out))
 
 

@@ -93,21 +93,23 @@ def command(
         rules, limits = find_policy(policy_name, policy_file), find_window(None, window, loaded.model)
         fold = Fold(loaded.entries, counter=OFFLINE)
         freed = prune(fold.kept, rules, limits, usable_of(rules, limits), OFFLINE, date=now()[:10])
+    beside = apart(loaded.system, loaded.tools, OFFLINE)
+    outside = beside.system + beside.tools
     for target in plots:
         draw_panels(composition_panels(found), f"{name}: {found.tokens:,} tokens", target)
         tell(f"wrote {target}")
     if as_json:
         whole = msgspec.to_builtins(found)
         prunable = {"tokens": freed.freed, "results": len(freed.edits), "superseded": freed.superseded}
-        print_json({"format": loaded.format, "view_tokens": fold.tokens, **whole, "prune": prunable})
+        sizes = {"view_tokens": fold.tokens, "apart_tokens": outside}
+        print_json({"format": loaded.format, **sizes, **whole, "prune": prunable})
         return
     console = out()
     console.print(
         f"[bold]{escape(name)}[/]: {loaded.format}, {found.messages:,} messages, {found.tokens:,} tokens",
         soft_wrap=True,
     )
-    outside = apart(loaded.system, loaded.tools, OFFLINE)
-    print_sent(console, fold, outside.system + outside.tools, folded=bool(boundaries))
+    print_sent(console, fold, outside, folded=bool(boundaries))
     _print(found, console, top)
     console.print(
         f"a prune would free [green]{freed.freed:,}[/] tokens in {len(freed.edits):,} results "

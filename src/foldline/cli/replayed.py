@@ -78,9 +78,9 @@ def print_rows(rows: Sequence[tuple[str, dict[str, Any], dict[str, Any] | None]]
 def _print_untouched(report: SessionReport, console: Console) -> None:
     """Say why all policies came to the same, where none had anything to fold."""
     totals = [one.totals for one in report.policies]
-    if any(one["compactions"] or one["prunes"] or one["overflows"] for one in totals):
-        return
     peak = max((one["peak"] for one in totals), default=0)
+    if not peak or any(one["compactions"] or one["prunes"] or one["overflows"] for one in totals):
+        return
     console.print(
         f"nothing was folded: at most {peak:,} tokens were sent, which fits a window of {report.window:,}; "
         "--window N replays it in a smaller one\n",

@@ -116,3 +116,16 @@ def test_live_state_takes_a_tenth_of_usable_and_what_is_small_stays_whole():
 def test_empty_live_state_makes_no_block():
     assert fitted([Live("todos", " \n")], 1_000, OFFLINE) == ()
     assert live_blocks([]) == []
+
+
+def test_many_short_states_keep_their_beginnings_and_stay_when_fitted_again():
+    for text, many, usable in (
+        ("subagent 7: reads the logs of the kiosk service", 12, 1_400),
+        ("running: check the parser of the third module of the app", 30, 3_000),
+        ("todo: mend it", 40, 400),
+    ):
+        live = [Live(f"n{n}", text) for n in range(many)]
+        once = fitted(live, usable, OFFLINE)
+        assert sum(OFFLINE.count(one.text) for one in once) <= sum(OFFLINE.count(text) for _ in live)
+        assert all(len(one.text) == 2 or one.text.startswith(text[:12]) for one in once if usable > 1_000)
+        assert fitted(once, usable, OFFLINE) == once

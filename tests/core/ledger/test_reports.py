@@ -87,3 +87,22 @@ def test_what_stands_under_the_title_of_a_problem_is_not_done_work():
         "The lock has been removed.",
         "The retry has been added.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("**Root cause:** the lock file was never closed.\n\nI've removed the stale lock.", 1),
+        ("**The bug is gone.** All 42 tests pass now.", 2),
+        ("- **No issues found.**\n\nThe migration has been applied.", 1),
+        ("**Issue #42** has been closed and **PR #7** is merged.", 1),
+        ("```bash\n# before the bug\nmake check\n```\n\nThe version has been updated to 1.4.", 1),
+        ("## Summary of findings\n\nThe lock has been removed.", 1),
+        ("**Bugs removed**\n- The lock has been removed.", 1),
+        ("**Impact**\n- Requests are blocked now.\n\nThe lock has been removed.", 1),
+        ("## Unresolved issues\n- The lock is created twice.", 0),
+        ("## Issues with the prefix\n\n- The lock is created twice.", 0),
+    ],
+)
+def test_a_title_of_a_problem_takes_its_own_stretch_and_no_more(said, kept):
+    assert len(texts(after(("run", {"what": "all"}, said)))) == kept

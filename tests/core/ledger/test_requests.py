@@ -42,7 +42,10 @@ def said(role, text, id_):
         ("/home/me/notes.md is wrong", False),
         ("Fix it", False),
         ("<image name=[Image #1]>\n</image>", True),
+        ("<image name=[Image #1] />\n<image name=[Image #2]></image>", True),
         ("<image name=[Image #1]> </image> Make it like this", False),
+        ('<task id="7">Fix the login bug in auth.py</task>', False),
+        ('<message from="alice">Never touch the billing table</message>', False),
     ],
 )
 def test_is_bare(text, bare):

@@ -53,9 +53,22 @@ def fitted(live: Sequence[Live], usable: int, counter: Counter) -> tuple[Live, .
 
 
 def _within(text: str, cap: int, counter: Counter) -> str:
-    """Return a text in at most `cap` tokens where it can be shortened to that: fitted again, it stays as it is."""
-    short, room = text, len(text)
-    while (size := counter.count(short)) > cap and room > 1:
-        room = min(room * cap // size, room * 9 // 10)
-        short = shorten(text, room)
-    return short
+    """Return a text in at most `cap` tokens, its middle left out, or its end where the note of that takes too much.
+
+    What fits stays as it is, so that what was fitted once does.
+    """
+    size = counter.count(text)
+    if size <= cap:
+        return text
+    room = len(text) * cap // size
+    for tenths in (10, 8, 6):
+        short = shorten(text, room * tenths // 10)
+        if counter.count(short) <= cap:
+            return short
+    while room > 1 and counter.count(_begun(text, room)) > cap:
+        room = room * 9 // 10
+    return _begun(text, room)
+
+
+def _begun(text: str, characters: int) -> str:
+    return f"{text[:characters].rstrip()}…"

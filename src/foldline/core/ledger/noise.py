@@ -26,8 +26,9 @@ _NOISE = re.compile(
     r"|[-dl]?[rwx-]{9}[.+@]?\s"
     r"|(?:failed|error|passed) \S+"
     r"|\w+ = <.{1,80} at 0x[0-9a-f]+>"
-    r"|from [\w.]+ import |import (?:[{*\"']|\S+(?:$| from | as ))|#include\b"  # what a file needs says nothing of what it does
-    r"|.*(?:show this help message and exit|for help on them)"
+    r"|from [\w.]+ import [\w, *()]+(?: as \w+)?(?: *#.*)?$|import [\w.]+(?: as \w+)?(?:, [\w.]+(?: as \w+)?)*(?: *#.*)?$"
+    r"|import (?:[\w{}*, $]+ from )?[\"'][^\"']+[\"'];?$|#include [<\"]"  # what a file needs says nothing of what it does
+    r"|(?:-\w, )?--help +show this help|use 'pytest --fixtures"
     r"|[\W\d_]*$",
 )
 _TAGGED = re.compile(r"<(/?)command-\w+>|^(?:\s*</?[\w-]+>\s*)+$")  # a slash command, or tags alone

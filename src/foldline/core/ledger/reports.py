@@ -46,9 +46,12 @@ _NOT_A_REPORT = re.compile(
     r"can pass|deferred|restricted|could be|must be|may be|might|to be|let me|need(?:s|ed)? to|want(?:s|ed)? to|not yet|still (?:open|fail|need|miss)|"
     r"is not|isn't|are not|aren't|wasn't|supposed|expected to|going to|has to|have to|unless|whether)\b",
 )
-_TITLE = re.compile(r"^\s*(?:#{1,6}\s+(.{2,80})|(?:[-*]\s+)?\*\*([^*]{2,60})\*\*.*)$")
+_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.{2,80})$")
+_BOLD = re.compile(r"^\s*(?:[-*]\s+)?\*\*([^*]{2,60}?)(:?\*\*:?)\s*(.*)$")
+_ITEM = re.compile(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s|^\s{2,}\S")
 _PROBLEM = re.compile(
-    r"^(?!.*(?:fix|resol|solv|done|address)).*\b(?:impact|problems?|issues?|bugs?|cause|symptoms?|risks?|observed|findings?|before)\b"
+    r"^(?!.*\b(?:fix(?:e[sd])?|resolved|solved|addressed|done|removed|closed|no|gone|summary)\b)"
+    r"(?=.*\b(?:impact|problems?|issues?|bugs?|causes?|symptoms?|risks?|observed|findings?)\b)"
 )
 _UNDO = word_set("release lift cancel undo revert remove delete unset reopen rollback unhold disable")
 _SMALL = word_set("the and are was were has have now all with for that this its been also both you your")
@@ -103,14 +106,27 @@ def _said(entries: Sequence[Said]) -> Iterator[ReportFact]:
 
 
 def _beside_problems(text: str) -> str:
-    """Return a text without what stands under titles such as Impact or Cause: the state of a problem is not done work."""
+    """Return a text without what stands under titles such as Impact or Cause: the state of a problem is not done work.
+
+    A heading's stretch ends at the next title, that of a bold line at the first paragraph that is no list.
+    """
     kept: list[str] = []
-    skipping = False
+    under = ""  # the kind of title that is left out
+    fenced = False
     for line in text.split("\n"):
-        title = _TITLE.match(line)
-        if title:
-            skipping = bool(_PROBLEM.search((title[1] or title[2]).lower()))
-        if not skipping:
+        fenced ^= line.lstrip().startswith("```")
+        heading = None if fenced else _HEADING.match(line)
+        bold = None if fenced or heading else _BOLD.match(line)
+        if heading:
+            under = "heading" if _PROBLEM.match(heading[1].lower()) else ""
+        elif bold and (":" in bold[2] or not bold[3]):
+            problem = bool(_PROBLEM.match(bold[1].lower()))
+            if problem and bold[3]:
+                continue
+            under = "bold" if problem else ""
+        elif under == "bold" and line.strip() and not _ITEM.match(line):
+            under = ""
+        if not under:
             kept.append(line)
     return "\n".join(kept)
 

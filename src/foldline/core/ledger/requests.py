@@ -21,7 +21,9 @@ _BARE = re.compile(
     re.IGNORECASE,
 )
 _COMMAND = re.compile(
-    r"\s*(?:/[a-z][\w:-]*(?:\s+[\w.:-]{1,24})?|<([\w-]+)(?:\s[^<>]*)?>[^<]*</\1>)\s*\Z", re.IGNORECASE
+    r"\s*(?:/[a-z][\w:-]*(?:\s+[\w.:-]{1,24})?|<([\w-]+)>[^<]*</\1>"
+    r"|(?:<(image|file|attachment)\b[^<>]*(?:/>|>\s*</\2>)\s*){1,20})\s*\Z",
+    re.IGNORECASE,
 )
 _COURTESY = re.compile(
     r"\W*(?:(?:very |that'?s |all )?(?:thanks?|thank you|great|good|perfect|nice|lovely|super|cool|ok(?:ay)?|right|excellent|"
