@@ -28,7 +28,7 @@ _NOISE = re.compile(
     r"|\w+ = <.{1,80} at 0x[0-9a-f]+>"
     r"|from [\w.]+ import [\w, *()]+(?: as \w+)?(?: *#.*)?$|import [\w.]+(?: as \w+)?(?:, [\w.]+(?: as \w+)?)*(?: *#.*)?$"
     r"|import (?:[\w{}*, $]+ from )?[\"'][^\"']+[\"'];?$|#include [<\"]"  # what a file needs says nothing of what it does
-    r"|(?:-\w, )?--help +show this help|use 'pytest --fixtures"
+    r"|(?:-?\w, )?--help\b.{0,20}show this help|use 'pytest --fixtures"
     r"|[\W\d_]*$",
 )
 _TAGGED = re.compile(r"<(/?)command-\w+>|^(?:\s*</?[\w-]+>\s*)+$")  # a slash command, or tags alone
