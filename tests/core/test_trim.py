@@ -219,6 +219,14 @@ def test_without_a_budget_placeholders_are_what_they_were():
     assert plain.receipt.tokens_after < noting.receipt.tokens_after
 
 
+def test_a_placeholder_for_which_no_room_is_left_is_what_it_was():
+    _, plain, _ = pruned_by(msgspec.structs.replace(NOTING, prune_notes=Amount()))
+    _, few, _ = pruned_by(msgspec.structs.replace(NOTING, prune_notes=Amount(tokens=100)))
+    same = [new for old, new in zip(plain.edits, few.edits, strict=True) if old == new]
+    assert 0 < len(notes(few)) < len(few.edits)
+    assert len(same) == len(few.edits) - len(notes(few))
+
+
 def test_notes_never_cost_a_prune_its_end():
     _, plain, _ = pruned_by(msgspec.structs.replace(NOTING, prune_notes=Amount()))
     target = plain.receipt.tokens_after
