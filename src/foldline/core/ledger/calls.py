@@ -22,7 +22,8 @@ TAIL = 1500
 class Use(msgspec.Struct, frozen=True):
     """One call: the entries it stands in, its result if there is one, and the words said just before it.
 
-    `passed` is what the result says about itself; None where it says nothing.
+    `passed` is what the result says about itself; None where it says nothing. `known` is what was worked out of
+    the call already: several kinds of fact ask the same of it.
     """
 
     entry: str
@@ -32,6 +33,7 @@ class Use(msgspec.Struct, frozen=True):
     why: str = ""
     why_in: str = ""
     passed: bool | None = None
+    known: dict[str, Any] = {}
 
     @property
     def cites(self) -> tuple[str, ...]:

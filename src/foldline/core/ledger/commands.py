@@ -107,6 +107,13 @@ def command_of(call: ToolCall) -> str | None:
     return None
 
 
+def command_in(use: Use) -> str | None:
+    """Return the command line of a use, worked out once."""
+    if "command" not in use.known:
+        use.known["command"] = command_of(use.call)
+    return use.known["command"]
+
+
 def folder_of(call: ToolCall) -> str:
     """Return the folder that the call says it runs in, or ""."""
     args = arguments(call)
@@ -152,7 +159,7 @@ def judge(use: Use, silent_means_passed: bool = False) -> Judged:
         return None, ""
     text = use.result.text
     shown = ends(text)
-    command = command_of(use.call) or ""
+    command = command_in(use) or ""
     code = exit_code(text)
     if use.passed is False:
         if code == 1 and last_name(command) in _SEARCHES and not re.search(r"error|No such file", shown):
@@ -218,7 +225,7 @@ def judged(calls: Sequence[Use]) -> list[Judged]:
     speaks = speaking(calls)
     return [
         judge(use, use.call.name in speaks)
-        if use.result is not None and not rejected(use.result) and command_of(use.call)
+        if use.result is not None and not rejected(use.result) and command_in(use)
         else (use.passed, "")
         for use in calls
     ]
@@ -231,7 +238,7 @@ def from_uses(calls: Sequence[Use], outcomes: Sequence[Judged] | None = None) ->
     """
     found: dict[str, CommandFact] = {}
     for use, (passed, outcome) in zip(calls, outcomes or judged(calls), strict=True):
-        command = command_of(use.call)
+        command = command_in(use)
         if command is None or use.result is None or rejected(use.result) or not is_notable(command):
             continue
         key = normal(command)

@@ -10,7 +10,7 @@ import msgspec
 
 from foldline.core.ledger import names, shell
 from foldline.core.ledger.calls import Use, arguments, by_plain_key, plain, rejected, strings
-from foldline.core.ledger.commands import command_of, folder_of
+from foldline.core.ledger.commands import command_in, folder_of
 from foldline.core.ledger.files import NEW, OLD, WHOLE, paths_in, status_of
 from foldline.core.ledger.patches import is_patch
 
@@ -60,7 +60,7 @@ def _made(use: Use) -> Iterator[tuple[str, str, str, bool]]:
     """Yield (path, old, new, whole file) of one call."""
     args = arguments(use.call)
     patch = next((text for text in strings(args) if is_patch(text)), None)
-    command = command_of(use.call)
+    command = command_in(use)
     if patch is not None:
         yield from _patched(patch[:LONGEST])
     elif command is not None:

@@ -9,7 +9,7 @@ import msgspec
 
 from foldline.core.ledger import shell
 from foldline.core.ledger.calls import Use, ends, rejected, uses
-from foldline.core.ledger.commands import Judged, cited, command_of, is_notable, judged, normal, telling
+from foldline.core.ledger.commands import Judged, cited, command_in, is_notable, judged, normal, telling
 from foldline.core.ledger.facts import ErrorFact
 from foldline.core.ledger.files import touches
 from foldline.core.ledger.sentences import clip
@@ -62,7 +62,7 @@ def _failure(use: Use) -> Failure | None:
     line = telling(ends(text), failed=True)
     if not line or _NO_ERROR.search(line):
         return None
-    command = command_of(use.call)
+    command = command_in(use)
     paths = frozenset(touch.path for touch in touches(use))
     source = command or f"{use.call.name} {min(paths)}" if command or paths else use.call.name
     keys = frozenset({normal(command)}) if command else paths or frozenset({use.call.name})
@@ -78,7 +78,7 @@ class _Passed:
 
     def add(self, use: Use, index: int) -> None:
         """Remember a call that worked."""
-        command = command_of(use.call)
+        command = command_in(use)
         if command:
             self.keys[normal(command)] = index
             name, narrow = runner(command)
@@ -91,7 +91,7 @@ class _Passed:
         """Whether the same thing, or a wider run of it, worked after call `index`."""
         if any(self.keys.get(key, -1) > index for key in failure.keys):
             return True
-        command = command_of(use.call)
+        command = command_in(use)
         if not command:
             return False
         name, narrow = runner(command)
@@ -108,7 +108,7 @@ def from_uses(calls: Sequence[Use], outcomes: Sequence[Judged] | None = None) ->
     for index, (use, (outcome, _)) in enumerate(zip(calls, outcomes or judged(calls), strict=True)):
         if use.result is None or rejected(use.result):
             continue
-        command = command_of(use.call)
+        command = command_in(use)
         if outcome is False:
             failure = _failure(use)
             if failure:

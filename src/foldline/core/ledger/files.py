@@ -10,7 +10,7 @@ import msgspec
 
 from foldline.core.ledger import shell
 from foldline.core.ledger.calls import Use, arguments, by_plain_key, plain, rejected, strings, uses
-from foldline.core.ledger.commands import command_of, folder_of
+from foldline.core.ledger.commands import command_in, folder_of
 from foldline.core.ledger.facts import FileFact
 from foldline.core.ledger.patches import is_patch, patched
 from foldline.core.ledger.sentences import clip, word_set
@@ -82,15 +82,21 @@ class Touch(msgspec.Struct, frozen=True):
     source: str = ""
 
 
-def touches(use: Use) -> Iterator[Touch]:
-    """Yield what one call does to files, from the shape of its arguments first, its name as a hint."""
+def touches(use: Use) -> tuple[Touch, ...]:
+    """Return what one call does to files, from the shape of its arguments first, its name as a hint."""
+    if "touches" not in use.known:
+        use.known["touches"] = tuple(_touches(use))
+    return use.known["touches"]
+
+
+def _touches(use: Use) -> Iterator[Touch]:
     args = arguments(use.call)
     patch = next((text for text in strings(args) if is_patch(text)), None)
     if patch is not None:
         for effect, line in patched(patch):
             yield Touch(effect.path, effect.status, line, effect.source)
         return
-    command = command_of(use.call)
+    command = command_in(use)
     if command is not None:
         for step in shell.steps(command, folder_of(use.call)):
             for effect in shell.effects(step):

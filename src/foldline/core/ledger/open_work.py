@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from foldline.core.ledger.calls import Use, arguments, by_plain_key, plain, strings, uses
-from foldline.core.ledger.commands import command_of
+from foldline.core.ledger.commands import command_in
 from foldline.core.ledger.facts import OpenFact
 from foldline.core.ledger.files import touches
 from foldline.core.ledger.origin import prompts
@@ -143,7 +143,7 @@ def _checklist(entries: Sequence[Said]) -> Iterator[OpenFact]:
 
 def _shown(use: Use) -> str:
     """Return a call in one line: its tool and what it was about."""
-    what = command_of(use.call) or next((touch.path for touch in touches(use)), "")
+    what = command_in(use) or next((touch.path for touch in touches(use)), "")
     what = what or next((text for text in strings(arguments(use.call)) if text.strip()), "")
     return clip(f"{use.call.name}: {what}" if what else use.call.name, TEXT)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
 _BREAK = re.compile(r"\n(?=[^a-zäöüßà-ÿ])|\n\s*\n|(?<=[.!?;])[\"')\]*_]*\s+(?=\S)|(?<=[。！？；])[」』”）]?")
@@ -14,6 +15,8 @@ _ABBREVIATION = re.compile(
 )
 _LONGEST = 600
 """Characters beyond which a "sentence" is data, not prose."""
+REMEMBERED = 2_000
+"""Characters of a text up to which its sentences are remembered."""
 
 
 def without_code(text: str) -> Iterator[str]:
@@ -27,6 +30,16 @@ def without_code(text: str) -> Iterator[str]:
 
 def sentences(text: str) -> Iterator[str]:
     """Yield the sentences and list items of a text without its fenced blocks, bullets and headings marks cut."""
+    return iter(_known(text)) if len(text) <= REMEMBERED else _cut(text)
+
+
+@lru_cache(maxsize=2_048)
+def _known(text: str) -> tuple[str, ...]:
+    """The sentences of a short text: every kind of fact reads the same ones."""
+    return tuple(_cut(text))
+
+
+def _cut(text: str) -> Iterator[str]:
     for prose in without_code(text):
         start = 0
         for match in _BREAK.finditer(prose):

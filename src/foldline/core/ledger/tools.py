@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from foldline.core.ledger.calls import Use, arguments, strings, uses
-from foldline.core.ledger.commands import command_of, is_notable
+from foldline.core.ledger.commands import command_in, is_notable
 from foldline.core.ledger.facts import ToolFact
 from foldline.core.ledger.files import touches
 from foldline.core.ledger.sentences import clip
@@ -17,7 +17,7 @@ SHOWN = 100
 
 def shown(use: Use) -> tuple[int, str]:
     """Return how notable a use is and the one argument that shows it best."""
-    command = command_of(use.call)
+    command = command_in(use)
     if command:
         return (2 if is_notable(command) else 0), clip(command, SHOWN)
     touched = next(iter(touches(use)), None)
