@@ -112,6 +112,7 @@ class Agent:
         self.talking = talking
         self.journal = journal
         self.some = random.Random(f"{plan.seed}:{os.getpid()}")
+        self.newest: str | None = None  # the entry that was appended last
 
     async def work(self) -> None:
         """Go on where the session was left, to the last turn."""
@@ -173,13 +174,14 @@ class Agent:
         """Append, and say in the journal what is now safe."""
         ids = await self.session.append(*messages)
         self.journal.write(safe=ids)
+        self.newest = ids[-1] if ids else self.newest
         return ids
 
     async def aside(self, some: random.Random) -> None:
         """What a user does now and then between turns."""
         kind = some.random()
-        if kind < 0.08:
-            await self.session.pin(self.session.leaf)
+        if kind < 0.08 and self.newest is not None:  # the leaf may be a note that a draft left
+            await self.session.pin(self.newest)
         elif kind < 0.14:
             await self.session.compact("the limits")
         elif kind < 0.18:
