@@ -1,8 +1,8 @@
 """Does anybody wait for a summary? What context() adds at a boundary beside a turn without one, with a summariser of 20 s.
 
 The conversation grows steadily and the store is SQLite, every append durable. A turn comes after a pause, as one
-does whose reply a model has to write: without it caches are warm and figures are a third lower. While the summary is
-being written the pause is one at which the hard trigger is not reached before it is there.
+does whose reply a model has to write; then the same without a pause, where a plain turn finds every cache warm. While
+the summary is being written the pause is one at which the hard trigger is not reached before it is there.
 """
 
 from __future__ import annotations
@@ -58,8 +58,13 @@ def longer(message: dict[str, Any]) -> dict[str, Any]:
     return {**message, "content": f"{message['content']}\n{TEXT}"}
 
 
-async def measured(url: str, boundaries: int) -> tuple[list[float], list[float], list[float], int]:
-    """Return the seconds of turns without a boundary, of their contexts, and of contexts that commit one."""
+async def measured(
+    url: str, boundaries: int, pause: float
+) -> tuple[list[float], list[float], list[float], int]:
+    """Return the seconds of turns without a boundary, of their contexts, and of contexts that commit one.
+
+    The last figure is how many summaries were waited for; `pause` in seconds stands between turns.
+    """
     whole: list[float] = []
     plain: list[float] = []
     bound: list[float] = []
@@ -81,25 +86,34 @@ async def measured(url: str, boundaries: int) -> tuple[list[float], list[float],
                 whole.append(done - start)
                 plain.append(end - middle)
             number += 1
-            await asyncio.sleep(PAUSE if seen.drafting else REPLY)
+            await asyncio.sleep(PAUSE if seen.drafting else pause)
     return whole, plain, bound, seen.waited
 
 
-def main(*, full: bool = False) -> list[Row]:
-    """Go through three boundaries, ten where `full`."""
+def rows(boundaries: int, pause: float) -> list[Row]:
+    """Go through so many boundaries, with a pause between turns or without one."""
     gc.collect()
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{Path(folder) / 'bench.db'}"
-        whole, plain, bound, waited = asyncio.run(measured(url, 10 if full else 3))
+        whole, plain, bound, waited = asyncio.run(measured(url, boundaries, pause))
     turn, usual = statistics.median(whole), statistics.median(plain)
     added = [max(0.0, taken - usual) for taken in bound]
+    how = f"{pause:g} s between turns" if pause else "no pause"
     return [
-        Row("turn without a boundary (append, context, append), median", turn * 1e3, "ms"),
-        Row("turn without a boundary, worst", max(whole) * 1e3, "ms"),
-        Row("context() without a boundary, median", usual * 1e3, "ms"),
-        Row(f"context() adds at {len(bound)} boundaries, median", statistics.median(added) * 1e3, "ms"),
-        Row("context() adds at a boundary, worst", max(added) * 1e3, "ms"),
-        Row("median added / median turn", statistics.median(added) / turn, "x", most=2.0),
-        Row("worst added / worst turn", max(added) / max(whole), "x", most=2.0),
-        Row("summaries that somebody waited for", waited, "", most=0),
+        Row(f"{how}: turn without a boundary (append, context, append), median", turn * 1e3, "ms"),
+        Row(f"{how}: turn without a boundary, worst", max(whole) * 1e3, "ms"),
+        Row(f"{how}: context() without a boundary, median", usual * 1e3, "ms"),
+        Row(
+            f"{how}: context() adds at {len(bound)} boundaries, median", statistics.median(added) * 1e3, "ms"
+        ),
+        Row(f"{how}: context() adds at a boundary, worst", max(added) * 1e3, "ms"),
+        Row(f"{how}: median added / median turn", statistics.median(added) / turn, "x", most=2.0),
+        Row(f"{how}: worst added / worst turn", max(added) / max(whole), "x", most=2.0),
+        Row(f"{how}: summaries that somebody waited for", waited, "", most=0),
     ]
+
+
+def main(*, full: bool = False) -> list[Row]:
+    """Go through three boundaries, ten where `full`, with pauses and without."""
+    boundaries = 10 if full else 3
+    return [*rows(boundaries, REPLY), *rows(boundaries, 0.0)]
