@@ -22,9 +22,7 @@ from table import Row, cpu
 WINDOW = Window(context=200_000)
 MESSAGES = 10_000
 TOKENS = 200_000
-UNDISTURBED = (
-    0.038  # seconds that the yardstick takes on the machine of docs/bench.md with nothing else running
-)
+UNDISTURBED = 0.038  # seconds of the yardstick on the machine of docs/bench.md with nothing else running
 
 
 def asked(policy: str = "foldline") -> Ask:

@@ -109,7 +109,7 @@ def command(
         f"[bold]{escape(name)}[/]: {loaded.format}, {found.messages:,} messages, {found.tokens:,} tokens",
         soft_wrap=True,
     )
-    print_sent(console, fold, outside, folded=bool(boundaries))
+    _print_sent(console, fold, outside, folded=bool(boundaries))
     _print(found, console, top)
     console.print(
         f"a prune would free [green]{freed.freed:,}[/] tokens in {len(freed.edits):,} results "
@@ -117,7 +117,7 @@ def command(
     )
 
 
-def print_sent(console: Console, fold: Fold, outside: int, *, folded: bool) -> None:
+def _print_sent(console: Console, fold: Fold, outside: int, *, folded: bool) -> None:
     """Say what a model is sent: a view adds answers to open calls, and a system prompt and tools may stand apart."""
     since = ", from the newest compaction on" if folded else ""
     beside = f", {outside:,} of them the system prompt and tools beside it" if outside else ""
