@@ -14,14 +14,15 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 from tests.stores.build import compact, say, talk
 
 from foldline.core.log.entries import Entry
 from foldline.errors import FormatError, LeafMoved, StoreCorrupt, StoreError, StoreVersion
-from foldline.stores import SqliteStore, connection, index, tree
+from foldline.stores import SqliteStore, connection, index, sqlite, tree
+from foldline.stores.tables import Tables
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
@@ -360,6 +361,112 @@ def test_a_lock_held_too_long_is_an_error_and_a_short_one_is_waited_for(file: Pa
     assert use(file, path_of) == [*log, *after]
 
 
+# -- what is done in the caller's thread
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the threads that appended."""
+    names: list[str] = []
+    append = Tables.append
+
+    def noted(*args: Any) -> None:
+        names.append(threading.current_thread().name)
+        append(*args)
+
+    monkeypatch.setattr(Tables, "append", noted)
+    return names
+
+
+def appended_one_by_one(file: Path, log: list[Entry]) -> None:
+    async def body(store: SqliteStore) -> None:
+        for entry in log:
+            await store.append("s", [entry], seen=entry.parent)
+            await asyncio.sleep(0.01)  # its answer comes a moment before the thread is free again
+
+    use(file, body)
+
+
+def test_small_appends_to_a_quick_disk_take_no_other_thread(
+    file: Path, threads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "_QUICK", 60.0)  # whatever the disk of this machine
+    log = talk(None, *"abcd")
+    appended_one_by_one(file, log)
+    assert threads[0] == "foldline-sqlite"  # which opens the file
+    assert set(threads[1:]) == {threading.current_thread().name}
+    assert use(file, path_of) == log
+
+
+def test_a_slow_disk_holds_nobody_up(file: Path, threads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "_QUICK", 0.0)
+    appended_one_by_one(file, talk(None, *"abcd"))
+    assert set(threads) == {"foldline-sqlite"}
+
+
+@pytest.mark.parametrize("texts", [["many"] * 100, ["x" * 300_000]])
+def test_large_appends_are_left_to_the_thread(
+    file: Path, threads: list[str], monkeypatch: pytest.MonkeyPatch, texts: list[str]
+) -> None:
+    monkeypatch.setattr(sqlite, "_QUICK", 60.0)
+    first = talk(None, "first")
+    after = talk(first[-1], *texts)
+
+    async def body(store: SqliteStore) -> None:
+        await store.append("s", first, seen=None)
+        await store.append("s", after, seen=first[-1].id)
+
+    use(file, body)
+    assert set(threads) == {"foldline-sqlite"}
+
+
+def test_a_lock_of_another_process_is_waited_for_beside_the_event_loop(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "_QUICK", 60.0)
+    log = talk(None, "first", "second")
+    ticks: list[int] = []
+
+    async def body(store: SqliteStore) -> None:
+        await store.append("s", log[:1], seen=None)
+        other = sqlite3.connect(file, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        held = asyncio.create_task(store.append("s", log[1:], seen=log[0].id))
+        for tick in range(20):
+            await asyncio.sleep(0.001)
+            ticks.append(tick)
+        assert not held.done()
+        other.execute("ROLLBACK")
+        other.close()
+        await held
+        assert await path_of(store) == log
+
+    use(file, body)
+    assert len(ticks) == 20
+
+
+def test_appends_in_a_row_let_others_have_their_turn(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "_QUICK", 60.0)
+    log, turns = talk(None, *"abcdefghijklmnopqrstuvwxyz"), []
+
+    async def other() -> None:
+        while True:
+            turns.append(1)
+            await asyncio.sleep(0)
+
+    async def body(store: SqliteStore) -> None:
+        await store.append("s", log[:1], seen=None)
+        beside = asyncio.create_task(other())
+        await asyncio.sleep(0)
+        turns.clear()
+        for entry in log[1:]:
+            await store.append("s", [entry], seen=entry.parent)
+        beside.cancel()
+
+    use(file, body)
+    assert turns
+
+
 # -- several processes
 
 
@@ -473,6 +580,17 @@ def test_a_scan_goes_through_all_pages(file: Path, monkeypatch: pytest.MonkeyPat
         assert [hit.session for hit in await store.search("moji")] == ["odd"]
 
     use(file, body)
+
+
+def test_a_purge_says_so_where_a_reader_keeps_the_log_from_being_emptied(file: Path) -> None:
+    filled(file)
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("BEGIN")
+    assert other.execute("SELECT count(*) FROM entries").fetchone()[0] == 20
+    with pytest.raises(StoreError, match=r"is purged, but another process reads .*s\.db-wal"):
+        use(file, lambda store: store.purge("s"), timeout=0.1)
+    other.close()
+    assert use(file, SqliteStore.sessions) == []
 
 
 def test_a_purge_leaves_no_trace(file: Path) -> None:

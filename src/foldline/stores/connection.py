@@ -29,10 +29,10 @@ T = TypeVar("T")
 def connect(path: Path, timeout: float) -> sqlite3.Connection:
     """Open the database at `path`, made and migrated where needed; waits up to `timeout` seconds for a lock.
 
-    Raises OSError and sqlite3.Error (see `translated`), FormatError, StoreVersion.
+    What is opened does not wait by itself: `patiently` does. Raises OSError and sqlite3.Error (see `translated`), FormatError, StoreVersion.
     """
     _make_private(path)
-    database = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
+    database = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
     try:
         patiently(lambda: _prepare(database, path), timeout)
     except BaseException:
@@ -42,15 +42,21 @@ def connect(path: Path, timeout: float) -> sqlite3.Connection:
 
 
 def patiently(work: Callable[[], T], timeout: float) -> T:
-    """Do the work, again while SQLite is busy in ways that its own time-out does not wait for."""
-    deadline = time.monotonic() + timeout
+    """Do the work, again while another process has the lock; raises what SQLite says after `timeout` seconds."""
+    deadline, wait = time.monotonic() + timeout, 0.001
     while True:
         try:
             return work()
         except sqlite3.OperationalError as error:
-            if _primary(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+            if not is_busy(error) or time.monotonic() > deadline:
                 raise
-            time.sleep(0.01)
+            time.sleep(wait)
+            wait = min(2 * wait, 0.02)
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Return whether another connection has the lock, so that the same work may succeed later."""
+    return _primary(error) == sqlite3.SQLITE_BUSY
 
 
 @contextmanager
