@@ -33,6 +33,7 @@ from foldline.live.handoff import is_start
 from foldline.live.lifting import to_redo, to_undo
 from foldline.live.mending import mend
 from foldline.live.methods import Methods
+from foldline.live.overflow import Shorter
 from foldline.live.reading import read
 from foldline.live.setup import Setup, Stats
 from foldline.live.state import LiveState
@@ -63,6 +64,7 @@ class Session(Methods):
         self.id = session
         self.store = store
         self.max_tokens: int | None = None  # after an overflow: the most that the next reply may take
+        self._shorter: Shorter | None = None  # the reply that made a request fit which did not
         self._owns_store = owns_store
         self._log = Writer(store, session, setup.counter)
         self._events = Events(session)
@@ -248,8 +250,15 @@ class Session(Methods):
                 wait = self._wished() or await self._compactor.look()
                 if wait is None:
                     await self._carry_on()
+                    self._see_to_the_reply()
                     return self._handed_out()
             await wait()
+
+    def _see_to_the_reply(self) -> None:
+        """After an overflow that a shorter reply mended, say ahead how long the next one may be."""
+        if self._shorter is not None and self.max_tokens is None:
+            size = self._compactor.triggers.size(self._log.fold)
+            self.max_tokens = self._shorter.fitting(size, self.setup.window)
 
     def _handed_out(self) -> list[Any]:
         """Return the messages, and remember what the task that asks has of them."""
@@ -283,7 +292,9 @@ class Session(Methods):
         """
         task, hint = asyncio.current_task(), self.max_tokens
         shown = self._shown.get(task) if task is not None else None
-        self.max_tokens = await mend(self._compactor, self._ready, seen, max_tokens, hint, shown=shown)
+        reply = await mend(self._compactor, self._ready, seen, max_tokens, hint, shown=shown)
+        self._shorter = reply or self._shorter
+        self.max_tokens = reply.max_tokens if reply else None
         async with self._lock:
             await self._ready()
             if self._log.fold.open_calls:
@@ -295,6 +306,7 @@ class Session(Methods):
         async with self._lock:
             await self._ready()
             await self._compactor.use_model(model, window)
+            self._shorter = self.max_tokens = None
             if self._writers is not None:
                 self._writers.use_model(self, model)
 

@@ -122,6 +122,70 @@ async def test_a_smaller_max_tokens_comes_first_and_folds_nothing(store):
     assert heard.of("compacted")[0].receipt.reason == "overflow", "who does not heed it is compacted"
 
 
+async def test_later_requests_are_told_ahead_how_long_their_reply_may_be(store):
+    """The provider counts the reply that is asked for: what fitted once does not two turns later."""
+    session = await wide(store, count=30, window=Window(context=100_000, output=8_000))
+    await session.context()
+    size = session.view_tokens
+    asked = size + size // 4  # the provider counts a quarter more than we do
+    room = asked // 2  # more than what a policy keeps free for a reply, less than this caller asks for
+    limit, wanted = asked + room, 2 * room
+    await session.overflowed(too_long(limit=limit, asked=asked, max_tokens=wanted), max_tokens=wanted)
+    assert session.max_tokens == room
+    left = room
+    for number in range(31, 34):
+        await session.append(answer(number))
+        assert session.max_tokens is None
+        await session.append(prompt(number))
+        await session.context()
+        grown = (session.view_tokens - size) * 5 // 4
+        assert session.max_tokens is not None
+        assert session.max_tokens + asked + grown <= session.setup.window.context
+        assert session.max_tokens < left
+        left = session.max_tokens
+    await session.context()
+    assert session.max_tokens == left, "asked again, it says the same"
+    await session.compact(target=4_000)
+    await session.append(answer(34))
+    await session.append(prompt(35))
+    await session.context()
+    assert session.max_tokens is None, "there is room again"
+    await session.close()
+
+
+async def test_a_caller_who_asks_for_long_replies_is_refused_once_not_every_turn(store):
+    """The provider adds the reply that is asked for to the request; the policy keeps less than that free."""
+    model = Scripted(lambda asked: "A short answer.", window=Window(context=24_000, output=12_000))
+    session = session_on(store, None, window=Window(context=24_000))
+    refused, fitted = 0, 0
+    for number in range(60):
+        await session.append(prompt(number, 12))
+        messages = await session.context()
+        cap = 12_000
+        try:
+            fitted += session.max_tokens is not None
+            reply = await model.complete(Call(messages, max_tokens=session.max_tokens or cap))
+        except ProviderError as error:
+            refused += 1
+            messages = await session.overflowed(error, max_tokens=cap)
+            reply = await model.complete(Call(messages, max_tokens=session.max_tokens or cap))
+        await session.append(reply.native)
+    assert fitted > 10, "there were turns in which the whole cap had no room"
+    assert refused == 1, "what the first refusal told is kept in mind"
+    await session.close()
+
+
+async def test_another_model_owes_nothing_to_the_reply_of_the_one_before(store):
+    session = await wide(store)
+    await session.overflowed(too_long(limit=100_000, asked=95_000, max_tokens=8_000), max_tokens=8_000)
+    assert session.max_tokens == 5_000
+    await session.use_model("any:other", window=200_000)
+    assert session.max_tokens is None
+    await session.context()
+    assert session.max_tokens is None
+    await session.close()
+
+
 async def test_a_second_overflow_is_one_clear_error_with_what_cannot_be_removed(store):
     session = await wide(store, system="be kind " * 500)
     await session.overflowed(too_long(asked=120_000))

@@ -14,7 +14,7 @@ from foldline.core.plan import floor_of
 from foldline.errors import CallsOpen, FloorExceeded, InputError, OverflowRemains
 from foldline.live.compactor import Compactor
 from foldline.live.events import OverflowSeen
-from foldline.live.overflow import cut_off, mended_already, overflow_in, share_left, smaller_output
+from foldline.live.overflow import Shorter, cut_off, mended_already, overflow_in, share_left, shorter
 from foldline.live.setup import Setup
 
 Seen = tuple[str, ...]  # the boundaries of a path
@@ -22,16 +22,16 @@ Ready = Callable[[], Awaitable[None]]
 
 
 class _Remedy(msgspec.Struct, frozen=True):
-    """What is to be done: take a smaller `max_tokens`, or `share` of the window; on a path with these boundaries."""
+    """What is to be done: ask for a shorter reply, or take `share` of the window; on a path with these boundaries."""
 
     found: Overflow
     seen: Seen
-    max_tokens: int | None = None
+    reply: Shorter | None = None
     share: float | None = None  # None: nothing more
 
     @property
     def name(self) -> str:
-        if self.max_tokens:
+        if self.reply:
             return "max_tokens"
         return "newer_view" if self.share is None else "compaction"
 
@@ -44,20 +44,26 @@ async def mend(
     hint: int | None,
     *,
     shown: Seen | None = None,
-) -> int | None:
-    """Make the next request fit; return the `max_tokens` to send with it, None where any will do.
+) -> Shorter | None:
+    """Make the next request fit; return what its reply may take, None where that is as much as before.
 
-    `hint` is the one that was returned before, `shown` the boundaries of the view that was asked with (None: not
+    `hint` is the `max_tokens` that was named before, `shown` the boundaries of the view that was asked with (None: not
     known). Where there are others by now, that view is no more, and the one that there is has not been tried.
     Raises what `Session.overflowed` raises.
     """
     remedy = await _considered(compactor, ready, seen, max_tokens, hint, shown=shown)
     found = remedy.found
+    reply = remedy.reply
     compactor.tell(
-        OverflowSeen(limit=found.limit, asked=found.asked, remedy=remedy.name, max_tokens=remedy.max_tokens)
+        OverflowSeen(
+            limit=found.limit,
+            asked=found.asked,
+            remedy=remedy.name,
+            max_tokens=reply.max_tokens if reply else None,
+        )
     )
     if remedy.share is None:
-        return remedy.max_tokens
+        return reply
     done = await compactor.overflow(remedy.share, remedy.seen)
     if isinstance(done, Nothing):
         async with compactor.lock:
@@ -90,9 +96,9 @@ async def _considered(
             return _Remedy(found, path)
         if not cut:  # else a shorter reply is no help, nor is it sure that the window was what ended it
             await compactor.learn_window(found, size)
-            smaller = smaller_output(found, setup, compactor.triggers.size(compactor.fold), max_tokens)
-            if smaller and (hint is None or smaller < hint):
-                return _Remedy(found, path, max_tokens=smaller)
+            reply = shorter(found, setup, compactor.triggers.size(compactor.fold), max_tokens)
+            if reply and (hint is None or reply.max_tokens < hint):
+                return _Remedy(found, path, reply=reply)
         share = share_left(found, size, compactor.ask("overflow").usable, max_tokens)
         _permitted(compactor, found, seen)
         return _Remedy(found, path, share=share)

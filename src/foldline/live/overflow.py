@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from foldline.core.checkpoint.redact import redact
 from foldline.core.decide.triggers import fitting_output
@@ -18,6 +19,7 @@ from foldline.core.measure.overflow import (
     overflow,
     silent,
 )
+from foldline.core.measure.window import Window
 from foldline.dialects import get
 from foldline.dialects.whose import reply_dialect
 from foldline.errors import InputError, ProviderError
@@ -26,6 +28,7 @@ from foldline.providers.base import Reply
 from foldline.providers.failures import from_sdk
 
 FULL = "model_context_window_exceeded"  # Anthropic's stop reason of a reply that the window cut short
+MARGIN = 1.01  # of a request's size: what came since the provider counted it is our estimate
 NEXT_TRY = 0.7  # of a view that fits by our count and did not: what is tried where the provider names no size
 
 
@@ -84,6 +87,26 @@ def _message(reply: Any) -> Message:
     if name is None:
         raise InputError("give what the provider raised, or the reply that it sent")
     return get(name).decode_reply(reply)
+
+
+class Shorter(NamedTuple):
+    """What a reply may take: `max_tokens` now, `wanted` where there is room; a provider counts `rate` times our tokens."""
+
+    max_tokens: int
+    wanted: int
+    rate: float
+
+    def fitting(self, size: int, window: Window) -> int | None:
+        """Return the `max_tokens` with which a later request of `size` tokens by our count fits; None: any will do."""
+        return fitting_output(math.ceil(MARGIN * self.rate * size), window, self.wanted)
+
+
+def shorter(found: Overflow, setup: Setup, size: int, max_tokens: int | None) -> Shorter | None:
+    """Return the shorter reply with which the same messages fit, or None where the reply was not the cause."""
+    smaller, wanted = smaller_output(found, setup, size, max_tokens), max_tokens or found.max_tokens
+    if smaller is None or wanted is None:
+        return None
+    return Shorter(smaller, wanted, found.asked / size if found.asked and size else 1.0)
 
 
 def smaller_output(found: Overflow, setup: Setup, size: int, max_tokens: int | None) -> int | None:
