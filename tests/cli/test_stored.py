@@ -244,6 +244,20 @@ def test_a_session_that_is_not_there(foldline, command):
     assert done.json["error"]["type"] == "SessionNotFound"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["sessions"], ["search", "x"], ["verify"], ["show", "x"], ["export", "x"], ["purge", "x", "--yes"]],
+)
+def test_asking_makes_no_store(foldline, tmp_path, command):
+    """A mistyped path gave an empty store, and left its file behind."""
+    url = f"sqlite:///{tmp_path / 'new' / 'typo.db'}"
+    done = foldline(*command, "--store", url)
+    assert f"there is no store at {url} yet" in done.err
+    assert foldline(*command).code == done.code
+    assert not (tmp_path / "new").exists()
+    assert not (Path.home() / ".foldline").exists()
+
+
 def test_an_id_that_begins_several_sessions_is_refused(foldline, file):
     for name in ("work-1", "work-2"):
         foldline("import", file, "--id", name)

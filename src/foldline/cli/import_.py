@@ -51,7 +51,7 @@ def command(file: str, session: str | None, from_start: bool, store_url: str | N
     leaf = loaded.entries[-1].id if loaded.log else log[-1].id
     name = session or loaded.session or f"{_stem(file)}-{digest(log[0].id.encode())[:8]}"
     with progress("storing") as tick:
-        new = with_store(store_url, lambda store: restore(store, name, log, leaf, tick))
+        new = with_store(store_url, lambda store: restore(store, name, log, leaf, tick), make=True)
     _tell(name, loaded, log, new, as_json=as_json)
 
 

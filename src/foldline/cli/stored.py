@@ -7,28 +7,41 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+from foldline.cli.output import warn
 from foldline.config import settings
 from foldline.errors import SessionNotFound
-from foldline.stores import Store, open_store
+from foldline.stores import MemoryStore, SqliteStore, Store, open_store
 
 T = TypeVar("T")
 
 
 @asynccontextmanager
-async def opened(url: str | None) -> AsyncGenerator[Store]:
-    """Open the store that a URL names, and close it."""
-    store = open_store(url or settings().store)
+async def opened(url: str | None, *, make: bool = False) -> AsyncGenerator[Store]:
+    """Open the store that a URL names, and close it; one that is not there is an empty one, made only if `make`."""
+    named = url or settings().store
+    store = open_store(named)
+    if not make and _is_missing(store):
+        if named:
+            warn([f"there is no store at {named} yet: `foldline import FILE --store {named}` makes one"])
+        store = MemoryStore()
     try:
         yield store
     finally:
         await store.close()
 
 
-def with_store(url: str | None, work: Callable[[Store], Coroutine[Any, Any, T]]) -> T:
-    """Run work on a store to its end."""
+def _is_missing(store: Store) -> bool:
+    try:
+        return isinstance(store, SqliteStore) and not store.file.exists()
+    except OSError:
+        return False  # opening it says what is wrong
+
+
+def with_store(url: str | None, work: Callable[[Store], Coroutine[Any, Any, T]], *, make: bool = False) -> T:
+    """Run work on a store to its end; see `opened`."""
 
     async def run() -> T:
-        async with opened(url) as store:
+        async with opened(url, make=make) as store:
             return await work(store)
 
     return asyncio.run(run())
