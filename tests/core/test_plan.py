@@ -559,8 +559,8 @@ def test_a_checkpoint_too_large_for_the_whole_is_asked_for_again_with_less():
     log = chat()
     ask = ask_for(BARE, reason="target", target=600)
     big = SummaryReply(Stubborn(900).text, "offline")
-    outcome, asked = run(log, ask, big, SummaryReply("## Goal\nshort", "offline"))
-    assert len(asked) == 2
+    short = [SummaryReply("## Goal\nshort", "offline")] * 4
+    outcome, asked = run(log, ask, big, *short)
     assert asked[1].tokens < asked[0].tokens
     assert outcome.checkpoint.summary == "## Goal\nshort"
 
@@ -603,7 +603,7 @@ def test_a_model_that_failed_is_not_asked_again_in_the_same_compaction():
 
 
 def test_a_view_of_exactly_the_target_fits_and_one_token_more_does_not():
-    told = SummaryReply("## Goal\n" + long("word", 200), "offline")
+    told = SummaryReply("## Goal\n" + long("word", 380), "offline")
     outcome, asked = run(chat(), ask_for(BARE, reason="target", target=700), told)
     size = outcome.receipt.tokens_after
     assert len(asked) == 1
@@ -612,6 +612,56 @@ def test_a_view_of_exactly_the_target_fits_and_one_token_more_does_not():
     _, asked = run(chat(), ask_for(BARE, reason="target", target=size - 1), told)
     assert len(asked) == 2
     assert asked[1].tokens == asked[0].tokens - 1 - 8
+
+
+# ---- what a checkpoint leaves of a target
+
+
+def instructed() -> tuple[Log, Said]:
+    """A chat behind long instructions, and these."""
+    log = log_of(system(long("You are careful", 600)))
+    for entry in chat(40).path():
+        say(log, entry.message)
+    return log, log.path()[0]
+
+
+def test_what_a_checkpoint_leaves_of_a_target_goes_to_more_of_the_newest():
+    told = SummaryReply("## Goal\nshort", "offline")
+    outcome, asked = run(chat(60), ask_for(BARE, reason="target", target=1_800), *[told] * 3)
+    assert len(asked) > 1
+    assert len(asked[-1].folded) < len(asked[0].folded)
+    assert 1_800 * 0.8 < outcome.receipt.tokens_after <= 1_800
+
+
+def test_a_system_prompt_is_shortened_by_no_more_than_the_target_asks():
+    log, lead = instructed()
+    told = SummaryReply("## Goal\nshort", "offline")
+    roomy, _ = run(log, ask_for(BARE, reason="target", target=lead.tokens + 600), *[told] * 3)
+    assert not [edit for edit in roomy.edits if edit.entry == lead.id], (
+        "more than a quarter, but there is room"
+    )
+    tight, _ = run(log, ask_for(BARE, reason="target", target=lead.tokens // 2), *[told] * 3)
+    (edit,) = [edit for edit in tight.edits if edit.entry == lead.id]
+    assert tight.receipt.tokens_after > lead.tokens // 2 * 0.9
+    assert lead.tokens - edit.saved > lead.tokens // 2 // 10
+
+
+def test_with_a_model_what_is_left_goes_to_what_was_shortened_and_no_model_is_asked_again():
+    log, lead = instructed()
+    outcome, asked = run(log, ask_for(BARE, reason="target", target=lead.tokens + 600), reply())
+    assert len(asked) == 1
+    assert outcome.receipt.summarizer != "offline"
+    assert not [edit for edit in outcome.edits if edit.entry == lead.id]
+    assert outcome.first_kept
+
+
+def test_a_turn_is_split_rather_than_half_of_a_target_left_unused():
+    log = worked(steps=40, lines=4)
+    told = SummaryReply("## Goal\nshort", "offline")
+    outcome, asked = run(log, ask_for(BARE, reason="target", target=1_500), *[told] * 3)
+    assert outcome.receipt.tokens_after > 1_500 * 0.6
+    assert outcome.receipt.messages_after > 4
+    assert asked[-1].kind == "split_turn"
 
 
 def test_for_a_target_the_checkpoint_may_use_all_that_the_tail_leaves():

@@ -16,17 +16,21 @@ from foldline.core.checkpoint.redact import redact_facts
 from foldline.core.checkpoint.request import RequestKind, SummaryReply, SummaryRequest
 from foldline.core.checkpoint.spent import Spent
 from foldline.core.checkpoint.summary import request
-from foldline.core.checkpoint.written import ASKS, written
+from foldline.core.checkpoint.written import ASKS, OFFLINE, written
 from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.policy import Policy
 from foldline.core.fold.choice import (
     CHECKPOINT_LEAST,
     Choice,
     Edits,
+    Limits,
+    Material,
+    Used,
     add,
     choose,
     open_loop,
     signed,
+    tokens_of,
 )
 from foldline.core.job import Job, balance_notes, floor_of, limits_of, made_receipt, material_of, needed
 from foldline.core.ledger.carried import reduced
@@ -53,6 +57,8 @@ from foldline.core.trim import (
 from foldline.core.view import Fold
 from foldline.errors import FloorExceeded
 
+FILLS = 2  # times that what a checkpoint left of a target is given away
+SPARE = 10  # a target of which less than 1 / SPARE is left is used
 PASSES = 6  # times that an offline checkpoint is written again because the whole came out too large
 CONSTRAINT_SHARE = 10  # standing constraints take at most usable / CONSTRAINT_SHARE
 
@@ -110,6 +116,29 @@ def _idle(fold: Fold, ask: Ask, size: int) -> Nothing | None:
 # ---- compact
 
 
+class _Facts(msgspec.Struct, frozen=True):
+    """The whole ledger, and its standing constraints as they are shown and as they were left out."""
+
+    whole: Ledger
+    shown: Sequence[ConstraintFact]
+    excess: Sequence[str]
+
+
+class _Done(msgspec.Struct, frozen=True):
+    """A choice with its summary: the boundary, the fold behind it, and by how much that is over what is usable.
+
+    A model may be asked `asks` times more.
+    """
+
+    choice: Choice
+    reply: SummaryReply
+    facts: _Facts
+    boundary: Compacted
+    after: Fold
+    over: int
+    asks: int = 0
+
+
 def _compact(job: Job, pruned: Edits) -> Steps:
     fold, ask, counter = job.fold, job.ask, job.counter
     limits = limits_of(fold, ask, counter)
@@ -121,27 +150,83 @@ def _compact(job: Job, pruned: Edits) -> Steps:
     choice = choose(material, ask.policy, limits, counter)
     if choice is None:
         return shortened(job, pruned)
+    spent = Spent()
+    done = yield from _fitted(job, choice, limits, ASKS, spent)
+    for _ in range(FILLS):
+        fuller = yield from _fuller(job, material, limits, done, spent)
+        if fuller is None:
+            break
+        done = fuller
+    return _judged(job, done, spent)
+
+
+def _fitted(
+    job: Job, choice: Choice, limits: Limits, asks: int, spent: Spent
+) -> Generator[SummaryRequest, SummaryReply | None, _Done]:
+    """Have the summary of a choice written until the view fits; raises FloorExceeded where it never does."""
+    fold, ask, counter = job.fold, job.ask, job.counter
     add(choice.edits, stripped(choice.kept, 0, counter, edited_parts(choice.edits)))
     before = _previous(fold)
     ledger = current(merge(before, collect(choice.folded)), collect(choice.kept), kept=_ids(choice.kept))
     whole = redact_facts(ledger)
     ledger, excess = within(whole, ask.usable // CONSTRAINT_SHARE, counter.count)
     room = choice.room if limits.target else min(choice.room, limits.summary_cap)
-    asks, smallest, spent = ASKS, job.size, Spent()
+    smallest = job.size
     for left in range(PASSES, 0, -1):
         reply, asks = yield from _summary(job, choice, ledger, room, asks)
         spent.take(reply)
-        boundary = _boundary(job, choice, reply, whole)
-        after = Fold([*fold.entries(), boundary], counter=counter)
-        over = ask.apart_tokens + after.tokens - ask.usable
-        if over <= 0:
-            return _judged(
-                job, boundary, after, choice, spent.on(reply), constraints=(ledger.constraints, excess)
-            )
-        smallest = min(smallest, ask.usable + over)
-        room = max(room - over - 8, CHECKPOINT_LEAST // left)
+        done = _done(job, choice, reply, _Facts(whole, ledger.constraints, excess))
+        if done.over <= 0:
+            return msgspec.structs.replace(done, asks=asks)
+        smallest = min(smallest, ask.usable + done.over)
+        room = max(room - done.over - 8, CHECKPOINT_LEAST // left)
     floor = floor_of(fold, ask, counter)
     raise FloorExceeded(max(floor.total, smallest), ask.usable, floor.breakdown)
+
+
+def _fuller(
+    job: Job, material: Material, limits: Limits, done: _Done, spent: Spent
+) -> Generator[SummaryRequest, SummaryReply | None, _Done | None]:
+    """Give what a fold left of its target to what it shortened and, where summaries cost nothing, to more of the newest.
+
+    None where nothing comes of it.
+    """
+    spare = -done.over
+    if not limits.target or spare < job.ask.usable // SPARE:
+        return None
+    free = done.reply.summarizer == OFFLINE and done.asks == ASKS  # no model was asked
+    leading = tokens_of(material.leading, done.choice.edits) + spare
+    used = Used(done.choice.room - spare, leading, None if free else done.choice.cut)
+    choice = choose(material, job.ask.policy, limits, job.counter, used)
+    if choice is None or (choice.cut == done.choice.cut and not _eased(choice, done.choice)):
+        return None
+    if not free:
+        add(choice.edits, stripped(choice.kept, 0, job.counter, edited_parts(choice.edits)))
+        fuller = _done(job, choice, done.reply, done.facts)
+    else:
+        try:
+            fuller = yield from _fitted(job, choice, limits, done.asks, spent)
+        except FloorExceeded:
+            return None
+    return fuller if done.over < fuller.over <= 0 else None
+
+
+def _eased(choice: Choice, before: Choice) -> bool:
+    """Whether less is shortened than before."""
+    return edited_parts(choice.edits) != edited_parts(before.edits) or any(
+        edit.saved < older.saved
+        for entry, edits in choice.edits.items()
+        for edit in edits
+        for older in before.edits.get(entry, ())
+        if older.part == edit.part
+    )
+
+
+def _done(job: Job, choice: Choice, reply: SummaryReply, facts: _Facts) -> _Done:
+    boundary = _boundary(job, choice, reply, facts.whole)
+    after = Fold([*job.fold.entries(), boundary], counter=job.counter)
+    over = job.ask.apart_tokens + after.tokens - job.ask.usable
+    return _Done(choice, reply, facts, boundary, after, over)
 
 
 def _ids(entries: Sequence[Said]) -> frozenset[str]:
@@ -213,17 +298,10 @@ def _boundary(job: Job, choice: Choice, reply: SummaryReply, ledger: Ledger) -> 
     )
 
 
-def _judged(
-    job: Job,
-    boundary: Compacted,
-    after: Fold,
-    choice: Choice,
-    reply: SummaryReply,
-    *,
-    constraints: tuple[Sequence[ConstraintFact], Sequence[str]],
-) -> Outcome:
-    """Return the boundary with its receipt, if it gains enough; `constraints` are those shown and the excess."""
+def _judged(job: Job, done: _Done, spent: Spent) -> Outcome:
+    """Return the boundary with its receipt, if it gains enough."""
     fold, ask, size = job.fold, job.ask, job.size
+    choice, boundary, after, reply = done.choice, done.boundary, done.after, spent.on(done.reply)
     total = ask.apart_tokens + after.tokens
     if size - total < (least := least_gain(ask)):
         return no_gain(size - total, least)
@@ -246,7 +324,7 @@ def _judged(
     receipt = msgspec.structs.replace(
         receipt,
         first_kept=boundary.first_kept,
-        constraints=constraint_figures(*constraints),
+        constraints=constraint_figures(done.facts.shown, done.facts.excess),
         summarizer=reply.summarizer,
         usage=reply.usage,
         price=reply.price,

@@ -10,7 +10,7 @@ import msgspec
 
 from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.triggers import thresholds
-from foldline.core.fold.choice import Edits, add, lead_edits, open_loop, strip_thinking
+from foldline.core.fold.choice import Edits, add, lead_edits, open_loop, strip_thinking, tokens_of
 from foldline.core.fold.notes import with_held
 from foldline.core.fold.prune import prune
 from foldline.core.fold.shrink import shrink
@@ -195,7 +195,9 @@ def _with_constraints(kept: Sequence[Said], edits: Sequence[Edit], counter: Coun
 def shortened(job: Job, edits: Edits) -> Pruned | Nothing:
     """Where nothing can be folded, shorten what is there until it fits."""
     fold, ask, counter, size = job.fold, job.ask, job.counter, job.size
-    add(edits, lead_edits(material_of(fold, edits), limits_of(fold, ask, counter), counter))
+    material, limits = material_of(fold, edits), limits_of(fold, ask, counter)
+    others = size - _freed(edits) - tokens_of(material.leading, material.edits)
+    add(edits, lead_edits(material, limits, counter, most=ask.usable - others))
     over = size - _freed(edits) - ask.usable
     if over > 0:
         merged: Edits = {entry: tuple(found) for entry, found in material_of(fold, edits).edits.items()}

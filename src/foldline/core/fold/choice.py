@@ -16,7 +16,7 @@ from foldline.core.log.entries import Edit, Said
 from foldline.core.log.messages import Message, Opaque, Part, Thinking
 from foldline.core.log.steps import finishes
 from foldline.core.measure.tokens import Counter
-from foldline.core.measure.window import Window
+from foldline.core.measure.window import Amount, Window
 
 CHECKPOINT_LEAST = 150  # tokens below which a summary says nothing worth reading
 
@@ -45,6 +45,17 @@ class Limits(msgspec.Struct, frozen=True):
     wrap: int
     target: bool
     summary_cap: int
+
+
+class Used(msgspec.Struct, frozen=True):
+    """What became of a choice for a target: the tokens of its summary, and the most that leading messages may take now.
+
+    `cut` is the one that the summary was written for, where another cannot be had for nothing.
+    """
+
+    summary: int
+    leading: int
+    cut: Cut | None = None
 
 
 class Choice(msgspec.Struct):
@@ -85,32 +96,28 @@ def _fits_from(material: Material, start: int, room: int, usable: int, counter: 
     return start
 
 
-def choose(material: Material, policy: Policy, limits: Limits, counter: Counter) -> Choice | None:
-    """Choose cut, quotes and elisions so that the view fits; None where nothing can be folded."""
+def choose(
+    material: Material, policy: Policy, limits: Limits, counter: Counter, used: Used | None = None
+) -> Choice | None:
+    """Choose cut, quotes and elisions so that the view fits; None where nothing can be folded.
+
+    With what was `used` of a target, the rest of it goes to what was shortened and to more of the newest.
+    """
     edits: Edits = {entry: tuple(found) for entry, found in material.edits.items()}
-    add(edits, lead_edits(material, limits, counter))
+    add(edits, lead_edits(material, limits, counter, most=used.leading if used else 0))
     free = limits.usable - limits.apart - limits.wrap - tokens_of(material.leading, edits)
     least = min(CHECKPOINT_LEAST, max(free // 2, 0))
-    share = min(max(limits.summary_cap, least), free // 2) if limits.target else limits.summary_cap
-    budget = max(free - max(share, least), 0)
-    first = 1 if policy.cross_boundary else max(1, material.fresh_from)
-    own = policy.estimator == "foldline"
-    weights = None if own else [message_estimate(e.message, policy.estimator, counter) for e in material.kept]
-    at = keep_index(
-        material.kept, policy.keep, budget, window=limits.window, usable=limits.usable, weights=weights
-    )
-    cut = choose_cut(material.kept, at, policy.cut_rule, pairing=material.pairing, first=first)
-    if cut is None and first > 1:
-        cut = choose_cut(material.kept, at, policy.cut_rule, pairing=material.pairing)
-    if cut is None and material.redraft:
-        cut = Cut(0, split=False, by_rule=True)
+    share = max(_share(limits, free, least, used), least)
+    budget = max(free - share, 0)
+    cut = used.cut if used and used.cut else _cut(material, policy, limits, counter, budget=budget, used=used)
     if cut is None:
         return None
     fitting = _fits_from(material, cut.index, free - least, limits.usable, counter)
     if fitting > cut.index:
         cut = choose_cut(material.kept, fitting, policy.cut_rule, pairing=material.pairing) or cut
     kept = list(material.kept[cut.index :])
-    most = min(budget, max(free // 4, _kept_amount(policy, limits))) if limits.target else budget
+    by_halves = limits.target and used is None
+    most = min(budget, max(free // 4, _kept_amount(policy, limits))) if by_halves else budget
     over = tokens_of(kept, edits) - most
     if over > 0:
         add(
@@ -128,6 +135,40 @@ def choose(material: Material, policy: Policy, limits: Limits, counter: Counter)
     return Choice(cut, folded, quoted, kept, edits, free)
 
 
+def _share(limits: Limits, free: int, least: int, used: Used | None) -> int:
+    """Return the tokens to hold free for the summary."""
+    if used is not None:
+        return used.summary
+    return min(max(limits.summary_cap, least), free // 2) if limits.target else limits.summary_cap
+
+
+def _cut(
+    material: Material, policy: Policy, limits: Limits, counter: Counter, *, budget: int, used: Used | None
+) -> Cut | None:
+    kept, pairing = material.kept, material.pairing
+    first = 1 if policy.cross_boundary else max(1, material.fresh_from)
+    own = policy.estimator == "foldline"
+    weights = None if own else [message_estimate(e.message, policy.estimator, counter) for e in kept]
+    keep = policy.keep
+    if used is not None and keep.amount is not None:
+        keep = msgspec.structs.replace(keep, amount=Amount(tokens=budget))
+    at = keep_index(kept, keep, budget, window=limits.window, usable=limits.usable, weights=weights)
+    cut = choose_cut(kept, at, policy.cut_rule, pairing=pairing, first=first)
+    if cut is None and first > 1:
+        cut = choose_cut(kept, at, policy.cut_rule, pairing=pairing)
+    if (
+        used is not None
+        and cut is not None
+        and sum(entry.tokens for entry in kept[cut.index :]) < budget // 2
+    ):
+        cut = (
+            choose_cut(kept, at, "any", pairing=pairing, first=first) or cut
+        )  # part of a turn, before nothing
+    if cut is None and material.redraft:
+        cut = Cut(0, split=False, by_rule=True)
+    return cut
+
+
 def _kept_amount(policy: Policy, limits: Limits) -> int:
     return policy.keep.amount.resolve(limits.window, limits.usable) if policy.keep.amount else 0
 
@@ -140,17 +181,18 @@ def add(edits: Edits, new: Sequence[Edit]) -> None:
         edits[edit.entry] = (*older, msgspec.structs.replace(edit, saved=saved))
 
 
-def lead_edits(material: Material, limits: Limits, counter: Counter) -> tuple[Edit, ...]:
+def lead_edits(material: Material, limits: Limits, counter: Counter, *, most: int = 0) -> tuple[Edit, ...]:
     """Elide leading system messages, for a target alone, where they would take more than a quarter of it.
 
-    They keep a tenth together: their beginnings say who the model is, their ends what holds last.
+    They keep a tenth together, or `most` where that is more: their beginnings say who the model is, their ends
+    what holds last.
     """
-    tokens = tokens_of(material.leading, material.edits)
-    if not limits.target or tokens <= limits.usable // 4:
+    tokens, keep = tokens_of(material.leading, material.edits), max(limits.usable // 10, most)
+    if not limits.target or tokens <= max(limits.usable // 4, keep):
         return ()
     return shrink(
         material.leading,
-        tokens - limits.usable // 10,
+        tokens - keep,
         usable=limits.usable,
         counter=counter,
         edits=material.edits,
