@@ -17,6 +17,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from foldline import dialects as dialects
+    from foldline import errors as errors
+    from foldline import lab as lab
+    from foldline import policies as policies
+    from foldline import providers as providers
+    from foldline import stores as stores
+    from foldline import summarizers as summarizers
+    from foldline import testing as testing
+    from foldline import transcripts as transcripts
     from foldline.core.decide.policy import Policy
     from foldline.core.decide.presets import preset
     from foldline.core.log.entries import Receipt
@@ -61,6 +70,18 @@ _HOMES = {
     "preset": "core.decide.presets",
 }
 
+_MODULES = (
+    "dialects",
+    "errors",
+    "lab",
+    "policies",
+    "providers",
+    "stores",
+    "summarizers",
+    "testing",
+    "transcripts",
+)
+
 __all__ = [
     "CallsOpen",
     "Done",
@@ -86,6 +107,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"foldline.{name}")
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'foldline' has no attribute {name!r}")
@@ -95,4 +118,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted([*__all__, *_MODULES, "__version__"])

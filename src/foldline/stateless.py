@@ -12,12 +12,13 @@ import msgspec
 from foldline.catalogue import Catalogue
 from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.policy import Policy, usable_of
-from foldline.core.log.entries import Compacted, Entry, Pruned, Receipt
+from foldline.core.log.entries import Compacted, Entry, Pruned, Receipt, Said
 from foldline.core.log.log import chained
+from foldline.core.log.messages import Text
 from foldline.core.measure.tokens import OFFLINE, Counter, text_tokens, tools_tokens
 from foldline.core.measure.window import Floor, Window
 from foldline.core.plan import plan
-from foldline.core.view import Fold, native_items
+from foldline.core.view import Fold, Made, native_items
 from foldline.dialects import get
 from foldline.dialects.whose import joined
 from foldline.errors import InputError
@@ -118,7 +119,12 @@ async def acompact(
         instructions=instructions,
         apart=apart(system, tools, counter),
         now=now(),
+        recall=False,
     )
+    if model and target is None and window is None and not Catalogue().look_up(model).known:
+        loaded.warnings.append(
+            f"no limits are known for {model}: {limits.context:,} tokens are assumed; give target= or window="
+        )
     valid = not loaded.repaired and not get(loaded.dialect).validate(messages, system)
     fold = Fold(loaded.entries, counter=counter)
     size = ask.apart_tokens + fold.tokens
@@ -181,9 +187,38 @@ def _done(loaded: Loaded, boundary: Compacted | Pruned | None, fold: Fold, ask: 
         summary=boundary.checkpoint.summary if isinstance(boundary, Compacted) else None,
         ledger=boundary.ledger if isinstance(boundary, Compacted) else None,
         system=joined(loaded.system, rendered.system),
-        warnings=(*loaded.warnings, *rendered.warnings),
+        warnings=(*loaded.warnings, *_repairs(loaded, fold), *rendered.warnings),
         boundary=boundary,
     )
+
+
+def _repairs(loaded: Loaded, fold: Fold) -> list[str]:
+    """Say what of the input was left out, moved or made so that the list can be sent."""
+    blank = [str(loaded.index[entry.id]) for entry in fold.kept if _says_nothing(entry)]
+    orphans = [f"{call!r} (message {index})" for index, call in loaded.orphans]
+    unanswered = [repr(call) for item in fold.view() if isinstance(item, Made) for call in _answered(item)]
+    told = {
+        "messages that say nothing, left out": blank,
+        "results that answer no call, left out": orphans,
+        "calls without a result, answered by one that says so": unanswered,
+    }
+    moved = loaded.repaired and not orphans
+    return [
+        *(f"{what} ({len(which)}): {_some(which)}" for what, which in told.items() if which),
+        *(["results that came late, put behind their calls"] if moved else []),
+    ]
+
+
+def _says_nothing(entry: Said) -> bool:
+    return all(isinstance(part, Text) and not part.text.strip() for part in entry.message.parts)
+
+
+def _some(names: Sequence[str], most: int = 5) -> str:
+    return ", ".join([*names[:most], *(["…"] if len(names) > most else [])])
+
+
+def _answered(item: Made) -> list[str]:
+    return [result.call_id for result in item.message.results] if item.kind == "unanswered" else []
 
 
 def _split(fold: Fold) -> bool:
@@ -219,18 +254,28 @@ def now() -> str:
 
 
 def window_for(model: str | None, window: int | Window | None, catalogue: Catalogue | None = None) -> Window:
-    """Return the limits to work with: those given, or the model's in the catalogue."""
+    """Return the limits to work with: those given, or the model's in the catalogue; raises InputError."""
     if isinstance(window, Window):
         return window
+    if window is not None:
+        check_tokens("window", window)
     known = (catalogue or Catalogue()).window_of(model) if model else Window(context=200_000)
     return msgspec.structs.replace(known, context=window, input=None) if window else known
 
 
 def budget(target: int | None, policy: Policy, window: Window) -> int:
     """Return the budget in tokens: the target, or what the policy leaves usable of the window."""
-    if target is not None and target <= 0:
-        raise InputError(f"a target of {target} tokens holds nothing: give a positive number")
+    if target is not None:
+        check_tokens("target", target)
     return target if target is not None else usable_of(policy, window)
+
+
+def check_tokens(name: str, value: object) -> None:
+    """Raise InputError unless a value is a number of tokens that something fits into."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InputError(f"{name} = {value!r}: give a whole number of tokens, such as {name}=32_000")
+    if value <= 0:
+        raise InputError(f"a {name} of {value} tokens holds nothing: give a positive number")
 
 
 def apart(system: Any, tools: Any, counter: Counter) -> Floor:

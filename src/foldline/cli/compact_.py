@@ -133,6 +133,7 @@ def fold(
         instructions=wish.instructions,
         apart=apart(loaded.system, loaded.tools, OFFLINE),
         now=now(),
+        recall=False,
     )
     view = Fold(loaded.entries, counter=OFFLINE)
     if not loaded.repaired and ask.apart_tokens + view.tokens <= (ask.target or 0):

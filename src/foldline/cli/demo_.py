@@ -53,7 +53,9 @@ def command(file: Path, target: int, lines: int, as_json: bool) -> None:
     rules = find_policy("foldline", None)
     outside = apart(loaded.system, loaded.tools, OFFLINE)
     fold = Fold(loaded.entries, counter=OFFLINE)
-    ask = Ask(policy=rules, window=WINDOW, reason="target", target=target, apart=outside, now=now())
+    ask = Ask(
+        policy=rules, window=WINDOW, reason="target", target=target, apart=outside, now=now(), recall=False
+    )
     started = time.perf_counter()
     worked = fit(loaded, fold, ask, counter=OFFLINE, summarizer=OfflineSummarizer(), started=started)
     done = run_sync(worked)

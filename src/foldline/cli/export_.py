@@ -123,7 +123,15 @@ def command(
         limits = find_window(None, window, loaded.model)
         outside = apart(loaded.system, loaded.tools, OFFLINE)
         tokens = budget(target, rules, limits)
-        return Ask(policy=rules, window=limits, reason="target", target=tokens, apart=outside, now=now())
+        return Ask(
+            policy=rules,
+            window=limits,
+            reason="target",
+            target=tokens,
+            apart=outside,
+            now=now(),
+            recall=False,
+        )
 
     wish = Wish(
         form=dialects.OPENAI_CHAT if form == OWN and view else form,

@@ -86,6 +86,7 @@ def limits_of(fold: Fold, ask: Ask, counter: Counter) -> Limits:
         wrap=wrapped.tokens + (counter.count(ask.policy.ack) + 8 if ask.policy.ack else 0),
         target=ask.target is not None,
         summary_cap=_summary_cap(ask),
+        recall=ask.recall,
     )
 
 

@@ -51,6 +51,7 @@ from foldline.core.trim import (
     prune_boundary,
     pruned,
     shortened,
+    standing_in,
     stripped,
     suffices,
 )
@@ -198,7 +199,9 @@ def _fuller(
     leading = tokens_of(material.leading, done.choice.edits) + spare
     used = Used(done.choice.room - spare, leading, None if free else done.choice.cut)
     choice = choose(material, job.ask.policy, limits, job.counter, used)
-    if choice is None or (choice.cut == done.choice.cut and not _eased(choice, done.choice)):
+    if choice is None or choice.room < used.summary:
+        return None
+    if choice.cut == done.choice.cut and not _eased(choice, done.choice):
         return None
     if not free:
         add(choice.edits, stripped(choice.kept, 0, job.counter, edited_parts(choice.edits)))
@@ -321,10 +324,11 @@ def _judged(job: Job, done: _Done, spent: Spent) -> Outcome:
             f"no cut that the rule {ask.policy.cut_rule!r} allows would fit: another legal one was taken"
         )
     notes += balance_notes(fold, ask, (size, total), reply.price)
+    shown, lost = standing_in(done.facts.shown, after.view())
     receipt = msgspec.structs.replace(
         receipt,
         first_kept=boundary.first_kept,
-        constraints=constraint_figures(done.facts.shown, done.facts.excess),
+        constraints=constraint_figures(shown, [*done.facts.excess, *lost]),
         summarizer=reply.summarizer,
         usage=reply.usage,
         price=reply.price,

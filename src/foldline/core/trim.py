@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -161,6 +162,28 @@ def constraint_figures(shown: Sequence[ConstraintFact], excess: Sequence[str] = 
     return {**figures, "excess": list(excess)} if excess else figures
 
 
+def standing_in(
+    facts: Sequence[ConstraintFact], view: Sequence[Item]
+) -> tuple[list[ConstraintFact], list[str]]:
+    """Return the standing constraints that a view says word for word, and the texts of those that it does not."""
+    told = _squeezed(" ".join(text for item in view for text in _read(item)))
+    here = [fact for fact in facts if _squeezed(fact.text) in told]
+    return here, [fact.text for fact in facts if fact not in here]
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _read(item: Item) -> list[str]:
+    """Return the texts that the model reads in an item."""
+    if not isinstance(item, Kept):
+        return [part.text for part in item.message.parts if isinstance(part, Text)]
+    edited = {edit.part: edit.replacement for edit in item.edits}
+    parts = [edited.get(i, part) for i, part in enumerate(item.entry.message.parts)]
+    return [part.text for part in parts if isinstance(part, Text)]
+
+
 def _lost(kept: Sequence[Said], edits: Sequence[Edit]) -> list[tuple[Edit, list[ConstraintFact]]]:
     """Return the elisions that took standing constraints out, with those constraints."""
     by_id = {entry.id: entry for entry in kept}
@@ -203,12 +226,18 @@ def shortened(job: Job, edits: Edits) -> Pruned | Nothing:
         merged: Edits = {entry: tuple(found) for entry, found in material_of(fold, edits).edits.items()}
         for repairs in fold.repairs.values():  # a part that the view leaves out cannot get smaller
             add(merged, [edit for edit in repairs if edit.replacement is None])
-        spare = frozenset(fold.pins)
-        more = shrink(fold.kept, over, usable=ask.usable, counter=counter, edits=merged, spare=spare)
+        shorter = partial(
+            shrink,
+            fold.kept,
+            usable=ask.usable,
+            counter=counter,
+            edits=merged,
+            spare=frozenset(fold.pins),
+            recall=ask.recall,
+        )
+        more = shorter(over)
         if cost := sum(part_tokens(Text(_quoted(facts)), counter) for _, facts in _lost(fold.kept, more)):
-            more = shrink(
-                fold.kept, over + cost, usable=ask.usable, counter=counter, edits=merged, spare=spare
-            )
+            more = shorter(over + cost)
         add(edits, _with_constraints(fold.kept, more, counter))
     after = size - _freed(edits)
     if ask.target is not None and after > ask.target:

@@ -24,7 +24,9 @@ FAILED = ToolResult("c", (Text("collecting\nE   KeyError: 'rate'\n3 failed"),), 
         placeholder(FAILED, None, "earlier"),
         marker(12_345, "0123abcd"),
         shorten("x " * 400, 8, OFFLINE.count, "0123abcd"),
+        marker(12_345, ""),
         "[image left out; recall 0123abcd]",
+        "[image left out]",
     ],
 )
 def test_every_note_is_known(note: str) -> None:

@@ -79,6 +79,36 @@ def test_file_names_and_rarer_verbs_do_not_hide_a_rule(rule: str, sentence: str)
     assert rule_of(sentence) == rule
 
 
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        ("not that but this", "All amounts are in integer cents, never floats."),
+        ("not that but this", "Tests go in tests/, not in src/."),
+        ("use for", "Use snake_case everywhere."),
+        ("only", "Only Alice may approve refunds."),
+        ("permission", "Refunds above 100 EUR need my approval."),
+        ("stick to", "Stay away from the legacy/ folder."),
+        ("fr never", "Ne jamais supprimer la table clients."),
+    ],
+)
+def test_ordinary_rules_that_somebody_missed(rule: str, sentence: str) -> None:
+    assert rule_of(sentence) == rule
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Only Alice saw the page.",
+        "The parser reads all of it but not the head.",
+        "Go into the folder and look at it.",
+        "This needs my attention today.",
+        "I stay out of the way of the loop",
+    ],
+)
+def test_sentences_that_only_look_like_them(sentence: str) -> None:
+    assert rule_of(sentence) is None
+
+
 @pytest.mark.parametrize(("veto", "sentence"), VETOED.items())
 def test_vetoes(veto: str, sentence: str) -> None:
     assert rule_of(sentence) is None

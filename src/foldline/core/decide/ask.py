@@ -21,7 +21,7 @@ class Ask(msgspec.Struct, frozen=True):
     `target` replaces usable; `apart` are the tokens of a system prompt and tools given apart; `now` is
     ISO 8601 UTC; `number` counts the session's compactions from 1. `live` is the live state that the
     checkpoint is to hold, `standing` where the session stands (None: it is not recorded),
-    `economy` what its requests cost, where that is known.
+    `economy` what its requests cost, where that is known; `recall`: whether what is left out can be recalled.
     """
 
     policy: Policy
@@ -36,6 +36,7 @@ class Ask(msgspec.Struct, frozen=True):
     live: tuple[Live, ...] = ()
     economy: Economy | None = None
     standing: Continuation | None = None
+    recall: bool = True
 
     @property
     def usable(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from foldline.core.fold.shorten import LEAST
+from foldline.core.fold.shorten import LEAST, way_back
 
 Path = tuple[str | int, ...]
 
@@ -56,7 +56,7 @@ def _outline(value: Any, handle: str, depth: int) -> Any:
         if depth > 1:
             return _note(items, handle)
         if len(items) > 2 * SIDE + 1:
-            middle = f"[… {len(items) - 2 * SIDE:,} items left out; recall {handle} …]"
+            middle = f"[… {len(items) - 2 * SIDE:,} items left out{way_back(handle)} …]"
             ends = [*items[:SIDE], middle, *items[-SIDE:]]
             return [_outline(item, handle, depth + 1) for item in ends]
         return [_outline(item, handle, depth + 1) for item in items]
@@ -69,7 +69,7 @@ def _outline(value: Any, handle: str, depth: int) -> Any:
 
 
 def _note(value: Any, handle: str) -> str:
-    return f"[… {len(value):,} items left out; recall {handle} …]" if value else LEAST
+    return f"[… {len(value):,} items left out{way_back(handle)} …]" if value else LEAST
 
 
 def _items(value: Any) -> list[tuple[str | int, Any]]:

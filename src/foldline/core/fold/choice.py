@@ -45,6 +45,7 @@ class Limits(msgspec.Struct, frozen=True):
     wrap: int
     target: bool
     summary_cap: int
+    recall: bool = True
 
 
 class Used(msgspec.Struct, frozen=True):
@@ -112,7 +113,7 @@ def choose(
     cut = used.cut if used and used.cut else _cut(material, policy, limits, counter, budget=budget, used=used)
     if cut is None:
         return None
-    fitting = _fits_from(material, cut.index, free - least, limits.usable, counter)
+    fitting = _fits_from(material, cut.index, budget if used else free - least, limits.usable, counter)
     if fitting > cut.index:
         cut = choose_cut(material.kept, fitting, policy.cut_rule, pairing=material.pairing) or cut
     kept = list(material.kept[cut.index :])
@@ -122,7 +123,15 @@ def choose(
     if over > 0:
         add(
             edits,
-            shrink(kept, over, usable=limits.usable, counter=counter, edits=edits, spare=material.pinned),
+            shrink(
+                kept,
+                over,
+                usable=limits.usable,
+                counter=counter,
+                edits=edits,
+                spare=material.pinned,
+                recall=limits.recall,
+            ),
         )
     free -= tokens_of(kept, edits)
     older = [*material.quoted, *material.kept[: cut.index]]
@@ -147,7 +156,7 @@ def _cut(
 ) -> Cut | None:
     kept, pairing = material.kept, material.pairing
     first = 1 if policy.cross_boundary else max(1, material.fresh_from)
-    own = policy.estimator == "foldline"
+    own = policy.estimator == "foldline" or used is not None
     weights = None if own else [message_estimate(e.message, policy.estimator, counter) for e in kept]
     keep = policy.keep
     if used is not None and keep.amount is not None:
@@ -198,6 +207,7 @@ def lead_edits(material: Material, limits: Limits, counter: Counter, *, most: in
         edits=material.edits,
         spare=material.pinned,
         least=limits.usable // 20,
+        recall=limits.recall,
     )
 
 

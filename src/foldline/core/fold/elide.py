@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from foldline.core.fold.arguments import Path, emptied, outlined, put, string_leaves
-from foldline.core.fold.shorten import LEAST, Count, level, shorten_all
+from foldline.core.fold.shorten import LEAST, Count, level, shorten_all, way_back
 from foldline.core.log.entries import Edit, Said
 from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.core.measure.tokens import Counter, json_text, message_tokens, part_tokens
@@ -20,8 +20,8 @@ def elide(part: Part, limit_tokens: int, counter: Counter, handle: str) -> Part 
     """Return the part in at most `limit_tokens` (by `part_tokens`): as it is, or its head and tail.
 
     The middle of a text, of reasoning without a signature, of a result's texts and of the largest strings in
-    a call's arguments gives way to a marker that names `handle`, the entry that holds the whole. Media give
-    way to a note. None for what cannot be shortened: signed reasoning and blocks of a dialect's own; they
+    a call's arguments gives way to a marker that names `handle`, the entry that holds the whole ("" where nothing
+    can be recalled). Media give way to a note. None for what cannot be shortened: signed reasoning and blocks of a dialect's own; they
     are kept or dropped whole. A limit too small for any marker leaves "…".
     """
     if part_tokens(part, counter) <= limit_tokens:
@@ -147,7 +147,7 @@ def _without_media(part: ToolResult, handle: str) -> ToolResult:
 
 def _media_note(part: Part, handle: str) -> Text:
     kind = part.kind if isinstance(part, Media) else "block"
-    return Text(f"[{kind} left out; recall {handle}]")
+    return Text(f"[{kind} left out{way_back(handle)}]")
 
 
 def _call(part: ToolCall, limit: int, counter: Counter, handle: str) -> ToolCall:

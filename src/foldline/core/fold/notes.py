@@ -8,7 +8,8 @@ CLEARED = "[Old tool result cleared "
 HELD = "; it held: "
 UNANSWERED = "[No result was recorded for this call: it was interrupted.]"
 _LEFT_OUT = re.compile(
-    r"\[(?:… (?:[\d,]+ characters )?left out(?:; recall \S+)? …|\w+ left out; recall \S+)\]\Z"
+    r"\[(?:… (?:[\d,]+ characters )?left out(?:; recall \S+)? …"
+    r"|(?:image|audio|video|document|file|block) left out|\w+ left out; recall \S+)\]\Z"
 )
 
 

@@ -19,7 +19,12 @@ _FLAG_LETTERS = range(0x1F1E6, 0x1F200)
 
 def marker(characters: int, handle: str) -> str:
     """Return what stands between head and tail: how much is left out, and how to get it back."""
-    return f"[… {characters:,} characters left out; recall {handle} …]"
+    return f"[… {characters:,} characters left out{way_back(handle)} …]"
+
+
+def way_back(handle: str) -> str:
+    """Return the words that name an entry to recall; none without a handle."""
+    return f"; recall {handle}" if handle else ""
 
 
 def shorten(text: str, limit: int, count: Count, handle: str, *, whole: int | None = None) -> str:

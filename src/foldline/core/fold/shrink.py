@@ -48,11 +48,13 @@ def shrink(
     edits: Mapping[str, Sequence[Edit]],
     spare: frozenset[str] = frozenset(),
     least: int | None = None,
+    recall: bool = True,
 ) -> tuple[Edit, ...]:
     """Return elisions that make the entries at least `need` tokens smaller, as far as they may be elided.
 
     `edits` are those made before: a part that has one is taken as it is then. `spare` are entries that no
-    edit may touch (pinned ones); `least` is what a part that is no result keeps (default: usable / LARGE).
+    edit may touch (pinned ones); `least` is what a part that is no result keeps (default: usable / LARGE); `recall`: whether markers
+    say how to get back what is left out.
     """
     found = _candidates(entries, usable, counter, edits, spare, least=least)
     results = [candidate for candidate in found if candidate.result]
@@ -63,7 +65,7 @@ def shrink(
         limit = max(level, one.floor)
         if one.tokens <= limit:
             continue
-        shorter = elide(one.part, limit, counter, one.entry)
+        shorter = elide(one.part, limit, counter, one.entry if recall else "")
         if shorter is not None:
             saved = one.tokens - part_tokens(shorter, counter)
             made.append(Edit(one.entry, one.index, "elided", shorter, saved))

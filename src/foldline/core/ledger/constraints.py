@@ -58,12 +58,19 @@ _ADDS = re.compile(r"\b(?:also|either|too|as well|additionally|auch|aussi|tambi�
 _LIFTS = re.compile(
     r"\b(?:(?:forget(?: about| what i said about)?|ignore|drop|lift|disregard|never ?mind)\b.{0,60}\b(?:rule|constraint|requirement|"
     r"restriction|ban|limit|instruction|convention|thing)\b|forget (?:about|what i said)\b|"
-    r"you (?:may|can|are (?:now )?allowed to)(?: now| again)\b|now you (?:may|can)\b|(?:it['’]?s|it is|that['’]?s) "
+    r"you (?:may|can|are (?:now )?allowed to)(?: now| again)\b|you (?:may|can)\b[^,.;]{1,60}\b(?:now|again)\W*$|"
+    r"\b(?:is|are) (?:now (?:allowed|permitted|ok|okay|fine)\b|(?:allowed|permitted|ok|okay|fine) (?:now|again)\b)|now you (?:may|can)\b|(?:it['’]?s|it is|that['’]?s) "
     r"(?:now )?(?:ok|okay|fine|allowed)(?: now)? (?:to|if)\b|no longer (?:have|has|need|needs|applies|required|necessary)\b|"
     r"do(?:es)?n['’]?t (?:need|have) to\b.{1,80}\bany ?more\b|darfst (?:du )?(?:jetzt|nun|wieder)\b|tu peux maintenant\b|"
     r"ya puedes\b)|现在可以|不用再|もう.{0,12}(?:いい|必要ない)",
     re.IGNORECASE,
 )
+
+_LIFTED = re.compile(
+    r"\b(?:rule|constraint|requirement|restriction|ban|limit|instruction|convention|thing|said) (?:about|on|for|of|that|with) ([^;,.!?]+)",
+    re.IGNORECASE,
+)
+"""What a sentence that lifts says it lifts: "forget the rule about 3 sentences"."""
 
 
 def candidates(span: str) -> Iterator[str]:
@@ -140,7 +147,7 @@ def supersedes(new: str, old: str) -> bool:
     content words of one are the other's, and most of all are common), or where it says that it changes
     something and shares most of the shorter one's words. In doubt both stay.
     """
-    first, second = content(old), content(new)
+    first, second = content(old), content(_TURNS.sub(" ", new))
     if not first or not second:
         return old == new
     common = len(first & second)
@@ -153,6 +160,9 @@ def supersedes(new: str, old: str) -> bool:
     if _alternative(first, second):
         return True
     if lifts:
+        named = _LIFTED.search(new)
+        if named and (what := content(named.group(1))) and what <= first:
+            return True
         return common / least >= TURNED and (least > 1 or len(first) <= 2)
     return turns and common > 1 and common / least >= TURNED
 

@@ -53,9 +53,12 @@ _ENGLISH = {
     "every": r"(?<!where )(?<!whether )\b(?:each|every|all|any)\b(?:(?!\b(?:and|but|if|that)\b)[^,.;?]){1,60}\b"
     r"(?:should|must|has to|have to|needs?|requires?)\s+\w+|\bfor (?:each|every)\b[^,.]{1,40}\bshould\b|"
     r"\b(?:before|after|in|on|with) (?:each|every)\b.{1,40}, \w+",
-    "only": rf"{_CLAUSE}only\s+(?:ever\s+)?{_DO}\b|{_CLAUSE}{_DO}\s+only\b|\buse\b.{{0,40}}\bexclusively\b",
-    "not that but this": rf"{_CLAUSE}(?:use|write|prefer)\b.{{1,60}}, (?:not|never)\b|^\W*(?!ok\b|hmm|yes|no\b|stop\b|wait\b|hey\b|oh\b|sorry\b)[\w ]{{2,30}}, (?:not|never) (?!bad|sure|yet|really|now|that|this|it|working|good)\w+\W*$",
-    "use for": r"^\W*(?:please )?use (?!the\b|this\b|that\b|an?\b|it\b)[^,.]{2,50}\bfor (?!the\b|this\b|that\b|now\b|an?\b|it\b|me\b)\w+",
+    "only": rf"{_CLAUSE}only\s+(?:ever\s+)?{_DO}\b|{_CLAUSE}{_DO}\s+only\b|\buse\b.{{0,40}}\bexclusively\b|"
+    r"^\W*only\b[^,.]{1,60}\b(?:may|(?:is|are) allowed to)\s+\w+",
+    "not that but this": rf"{_CLAUSE}(?:use|write|prefer)\b.{{1,60}}, (?:not|never)\b|^\W*(?!ok\b|hmm|yes|no\b|stop\b|wait\b|hey\b|oh\b|sorry\b)[\w ]{{2,30}}, (?:not|never) (?!bad|sure|yet|really|now|that|this|it|working|good)\w+\W*$|"
+    r"^\W*(?:all|every|each)\b[^,.]{3,60}, (?:not|never)\b|\bgo(?:es)? (?:in|into|under|to) [^,]{1,40}, (?:not|never)\b",
+    "use for": r"^\W*(?:please )?use (?!the\b|this\b|that\b|an?\b|it\b)[^,.]{2,50}\bfor (?!the\b|this\b|that\b|now\b|an?\b|it\b|me\b)\w+|"
+    r"^\W*(?:please )?use\b.{1,60}\beverywhere\W*$",
     "make sure": r"\b(?:make sure|ensure|see to it|be sure)\b.{0,50}\b(?:every|each|all|any|no|never|always|not|only|nobody|nothing|"
     r"stays?|remains?|n['’]t)\b",
     "no such thing": r"^(?:(?:and|also|please|but),?\s+)?no\s+(?!need|idea|wait|problem|worries|matter|such|one|more\s+\w+\s+found|i|we|you|it|this|"
@@ -68,14 +71,15 @@ _ENGLISH = {
     r"instead)\b)",
     "stick to": rf"\bstick(?:ing)? (?:to|with) (?:the|our|this|that|a|existing)\b|{_CLAUSE}follow (?:the|our) \b.{{1,40}}\b(?:style|convention|guide|"
     r"rules|pattern|standards?|guidelines)\b|\bleave\b.{1,40}\b(?:alone|untouched|as (?:it is|is|they are))\b|"
-    r"\bhands off\b|\b(?:is|are) frozen\b",
+    r"\bhands off\b|\b(?:is|are) frozen\b|^\W*(?:please )?(?:stay|keep) (?:away from|out of|off)\b",
     "standing": r"\b(?:from (?:now|here|this point) on(?:wards?)?|going forward|at all times|no matter what|under (?:no|any) "
     r"circumstances?|without exceptions?|no exceptions|as a (?:general )?rule|the rule (?:is|here)|for the rest of)\b|"
     r"^\W*in general,|^\W*in (?:the )?future,|\bthe (?:overriding|general|golden|main|most important) (?:directive|rule|principle|constraint|goal) is\b|"
     r"\bit(?:['’]s| is) (?:very |really )?(?:important|essential|crucial|critical|vital) (?:that|to)\b",
     "remember": r"^\W*(?:please )?remember(?::| that| to| we| not)\s|\bkeep (?:that|this) in mind\b",
     "permission": rf"\bwithout (?:my |our )?(?:explicit )?(?:permission|approval|consent|asking|confirmation|telling me|ok\b)|"
-    rf"{_CLAUSE}(?:always )?(?:ask|check with|confirm with|tell|warn|notify) (?:me )?(?:first )?before\b|\bask me (?:first|before)\b",
+    rf"{_CLAUSE}(?:always )?(?:ask|check with|confirm with|tell|warn|notify) (?:me )?(?:first )?before\b|\bask me (?:first|before)\b|"
+    r"\b(?:needs?|requires?) my (?:explicit |written )?(?:approval|consent|permission|confirmation|sign[ -]?off|ok)\b",
     "whenever": r"^\W*(?:whenever|every time|each time|any time) you\b.{1,80},\s*(?!i\b|it\b|we\b|the\b)\w+|"
     rf"^\W*(?:when|if) you\b.{{1,80}},\s*(?:(?:please|also|then)\s+)*(?:{_DO}|always|never|make sure)\b|"
     r"^\W*(?:when|if) you\b.{1,80},\s*(?:please\s+)?also\s+(?!i\b|you\b|it\b|we\b|the\b|th(?:is|at)\b)\w+|"
@@ -96,7 +100,7 @@ _GERMAN = {
     "de from now on": r"\b(?:ab (?:jetzt|sofort|heute|nun)|von (?:jetzt|nun) an|in zukunft|künftig|grundsätzlich|stets)\b|\bachte (?:immer )?darauf\b",
 }  # fmt: skip
 _FRENCH = {
-    "fr never": r"^\W*n(?:e |['’])\w+(?:-\w+)*\s+(?:jamais|pas|rien|plus|aucun)|\b(?:il )?ne (?:faut|doi(?:t|s|vent)|peut|peuvent|devez)\s+(?:pas|jamais|"
+    "fr never": r"^\W*ne (?:jamais|pas|plus|rien)\s+\w+|^\W*n(?:e |['’])\w+(?:-\w+)*\s+(?:jamais|pas|rien|plus|aucun)|\b(?:il )?ne (?:faut|doi(?:t|s|vent)|peut|peuvent|devez)\s+(?:pas|jamais|"
     r"plus)|^\W*(?:jamais|pas) de\b|^\W*(?:s['’]il te pla[iî]t,? )?évite",
     "fr always": r"^\W*\w+(?:s|e|ez|-moi|)\s+toujours\b|\b(?:doi(?:t|s|vent)|devez|faut)\s+toujours\b|^\W*toujours\b|\b(?:uniquement|seulement)\b(?=.*\b"
     r"(?:utilis|code|fichier))|\b(?:désormais|dorénavant|à partir de maintenant)\b|^\W*utilise[rz]?\s+(?:uniquement|seulement|toujours)",
@@ -158,9 +162,9 @@ _NEEDED = {
     "keep": ("keep",),
     "avoid": ("avoid",),
     "prefer": ("prefer",),
-    "stick to": ("stick", "follow", "leave", "hands off", "frozen"),
+    "stick to": ("stick", "follow", "leave", "hands off", "frozen", "stay", "keep"),
     "remember": ("remember", "keep th"),
-    "permission": ("without", "before", "ask me"),
+    "permission": ("without", "before", "ask me", " my "),
     "manner": ("in ", " english", " spelling", "throughout", "for ", "across "),
     "nothing": ("nothing", "nobody", "no one", "none of"),
 }

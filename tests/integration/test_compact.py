@@ -1,0 +1,111 @@
+"""`foldline.compact` on lists that somebody wrote carelessly: what it says, and what it makes of a budget."""
+
+import pytest
+
+import foldline
+from foldline.errors import InputError
+
+CALL = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "a", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+}
+
+
+def chat(turns: int, words: int = 60) -> list[dict[str, str]]:
+    return [
+        {"role": role, "content": f"{role} says part {i}: " + "one more word " * words}
+        for i in range(turns)
+        for role in ("user", "assistant")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"target": "8000"}, "target = '8000': give a whole number"),
+        ({"target": 8e3}, "target = 8000.0: give a whole number"),
+        ({"target": True}, "target = True"),
+        ({"target": 0}, "a target of 0 tokens holds nothing"),
+        ({"window": "16000"}, "window = '16000': give a whole number"),
+        ({"window": -1}, "a window of -1 tokens holds nothing"),
+    ],
+)
+def test_what_is_no_number_of_tokens_is_refused_with_its_name(given, told):
+    with pytest.raises(InputError, match=told):
+        foldline.compact(chat(2), **given)
+
+
+async def test_a_session_refuses_a_window_that_is_none():
+    with pytest.raises(InputError, match="a window of -1 tokens holds nothing"):
+        foldline.open("memory://", "s", window=-1)
+
+
+def test_what_was_left_out_or_put_in_is_said():
+    messages = [
+        {"role": "user", "content": None},
+        {"role": "user", "content": "Look at it."},
+        CALL,
+        {"role": "tool", "tool_call_id": "zz", "content": "?"},
+        {"role": "user", "content": "Go on."},
+    ]
+    done = foldline.compact(messages, target=1_000)
+    assert done.warnings[:3] == (
+        "messages that say nothing, left out (1): 0",
+        "results that answer no call, left out (1): 'zz' (message 3)",
+        "calls without a result, answered by one that says so (1): 'a'",
+    )
+
+
+def test_results_that_came_late_are_said_to_be_moved():
+    messages = [
+        {"role": "user", "content": "Look at it."},
+        CALL,
+        {"role": "user", "content": "And?"},
+        {"role": "tool", "tool_call_id": "a", "content": "fine"},
+    ]
+    done = foldline.compact(messages, target=1_000)
+    assert done.warnings == ("results that came late, put behind their calls",)
+
+
+def test_an_unknown_model_is_said_to_be_one_where_its_window_counts():
+    assert "no limits are known for gpt-9-super" in foldline.compact(chat(2), model="gpt-9-super").warnings[0]
+    assert foldline.compact(chat(2), 10_000, model="gpt-9-super").warnings == ()
+
+
+def test_a_list_names_nothing_to_recall():
+    """There is no store to recall from: the handle was noise, twenty tokens of it in each mark."""
+    system = {"role": "system", "content": "You are careful with every table. " * 600}
+    last = {"role": "user", "content": "Read this: " + "a pasted line of the log\n" * 800}
+    done = foldline.compact([system, *chat(20), last], target=3_000)
+    text = str(done.messages)
+    assert "characters left out …]" in text
+    assert "recall" not in text
+
+
+def test_modules_that_the_documents_name_are_there():
+    assert foldline.policies.load is not None
+    assert "stores" in dir(foldline)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = foldline.nothing
+
+
+@pytest.mark.parametrize("policy", ["foldline", "klaude", "pi", "coop"])
+def test_a_budget_is_used(policy):
+    """Two thirds of it stayed unused while the answer before the last question was folded."""
+    messages = [*chat(120, 120), {"role": "user", "content": "And now?"}]
+    done = foldline.compact(messages, target=12_000, policy=policy)
+    assert 0.8 * 12_000 < done.view_tokens <= 12_000
+    assert done.messages[-3:] == messages[-3:]
+
+
+def test_a_receipt_says_what_the_view_does_not():
+    rules = [f"Never delete table number {i} of the archive without asking." for i in range(12)]
+    messages = [{"role": "user", "content": rule} for rule in rules]
+    messages = [one for rule in messages for one in (rule, {"role": "assistant", "content": "Understood."})]
+    for target in (180, 250, 400, 900):
+        done = foldline.compact([*messages, *chat(30)], target=target)
+        text = str(done.messages)
+        kept, excess = done.receipt.constraints["texts"], done.receipt.constraints.get("excess", [])
+        assert all(rule in text for rule in kept)
+        assert sorted([*kept, *excess]) == sorted(rules)
