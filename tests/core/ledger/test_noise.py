@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.talk import assistant, log_of, tool, user
 
 from foldline.core.ledger.collect import collect
+from foldline.core.ledger.compose import compose
 from foldline.core.ledger.noise import is_noise, is_record
+from foldline.core.ledger.sentences import uncoloured
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
+from foldline.core.measure.tokens import OFFLINE
 
 
 @pytest.mark.parametrize(
@@ -71,3 +75,43 @@ def test_what_was_met_without_a_reason_has_the_request_as_one():
     ]
     quoted = [excerpt for excerpt in collect(entries).excerpts if excerpt.kind == "line"]
     assert [excerpt.note for excerpt in quoted] == ["asked: Please mend the nightly importer of bank files."]
+
+
+def test_codes_that_colour_a_terminal_are_no_content() -> None:
+    coloured = (
+        "\x1b[31mE   AssertionError: total_of_holds is 3, not 4\x1b[0m \x1b]8;;file:///a\x07a.py\x1b]8;;\x07"
+    )
+    assert uncoloured(coloured) == "E   AssertionError: total_of_holds is 3, not 4 a.py"
+    assert uncoloured("no codes [31m at all") == "no codes [31m at all"
+
+
+def test_a_checkpoint_holds_no_codes_and_no_words_of_local_commands() -> None:
+    log = log_of(
+        user("<local-command-stdout>Goodbye!</local-command-stdout>"),
+        user("Start the extension host and say why it exits."),
+        Message("assistant", (ToolCall("c1", "bash", dict(command="npm run host")),)),
+        tool(
+            "c1",
+            "\x1b[90m[main]\x1b[0m Extension host \x1b[1mHostRunner.start\x1b[0m exited with \x1b[31merror: port 53823 is taken\x1b[0m",
+        ),
+        assistant("HostRunner.start fails because the port is taken."),
+    )
+    text = compose(collect(log.path()), 1_200, OFFLINE.count).text
+    assert "\x1b" not in text
+    assert "HostRunner.start" in text
+    assert "local-command" not in text
+
+
+def test_where_a_call_looked_is_no_value() -> None:
+    log = log_of(
+        user("Look at the queue."),
+        Message("assistant", (ToolCall("c1", "read", dict(path="src/queue.py", offset=1240, limit=80)),)),
+        tool("c1", "retries = 3"),
+        Message(
+            "assistant", (ToolCall("c2", "bash", dict(command="curl --port 8443 http://localhost/health")),)
+        ),
+        tool("c2", "ok"),
+    )
+    values = {fact.value: fact.name for fact in collect(log.path()).values}
+    assert "1240" not in values
+    assert values["8443"] == "port"

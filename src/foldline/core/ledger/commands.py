@@ -12,7 +12,7 @@ import msgspec
 from foldline.core.ledger import shell
 from foldline.core.ledger.calls import Use, arguments, ends, exit_code, holds, plain, rejected, uses
 from foldline.core.ledger.facts import CommandFact
-from foldline.core.ledger.sentences import clip, cut, word_set
+from foldline.core.ledger.sentences import clip, cut, uncoloured, word_set
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import ToolCall
 
@@ -157,7 +157,7 @@ def judge(use: Use, silent_means_passed: bool = False) -> Judged:
     """
     if use.result is None:
         return None, ""
-    text = use.result.text
+    text = uncoloured(use.result.text)
     shown = ends(text)
     command = command_in(use) or ""
     code = exit_code(text)

@@ -12,7 +12,7 @@ from foldline.core.ledger.calls import Use, ends, rejected, uses
 from foldline.core.ledger.commands import Judged, cited, command_in, is_notable, judged, normal, telling
 from foldline.core.ledger.facts import ErrorFact
 from foldline.core.ledger.files import touches
-from foldline.core.ledger.sentences import clip
+from foldline.core.ledger.sentences import clip, uncoloured
 from foldline.core.log.entries import Said
 
 SOURCE = 160
@@ -58,7 +58,7 @@ def runner(command: str) -> tuple[str, frozenset[str]]:
 def _failure(use: Use) -> Failure | None:
     """Read a failed call."""
     assert use.result is not None
-    text = _TAGS.sub("\n", use.result.text)
+    text = _TAGS.sub("\n", uncoloured(use.result.text))
     line = telling(ends(text), failed=True)
     if not line or _NO_ERROR.search(line):
         return None

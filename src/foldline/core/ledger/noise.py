@@ -31,7 +31,9 @@ _NOISE = re.compile(
     r"|(?:-?\w, )?--help\b.{0,20}show this help|use 'pytest --fixtures"
     r"|[\W\d_]*$",
 )
-_TAGGED = re.compile(r"<(/?)command-\w+>|^(?:\s*</?[\w-]+>\s*)+$")  # a slash command, or tags alone
+_TAGGED = re.compile(
+    r"<(/?)(?:local-)?command-\w+>|^(?:\s*</?[\w-]+>\s*)+$"
+)  # a slash command, or tags alone
 _ADDRESS = re.compile(r"<[\w.]+ object at 0x[0-9a-f]{6,}>")
 _PAIR = re.compile(r"\"[\w-]{1,40}\"\s*:")
 _HEREDOC = re.compile(r"<<-?\s*['\"]?[A-Za-z_]\w*['\"]?")

@@ -16,7 +16,7 @@ from foldline.core.ledger import names
 from foldline.core.ledger.about import describe
 from foldline.core.ledger.names import Name
 from foldline.core.ledger.origin import spans
-from foldline.core.ledger.sentences import clip, last_sentence, sentences
+from foldline.core.ledger.sentences import clip, last_sentence, sentences, uncoloured
 from foldline.core.ledger.survey import DEFINES, is_file
 from foldline.core.ledger.words import words
 from foldline.core.log.entries import Said
@@ -190,7 +190,7 @@ class Reader:
         """Definitions, hits, listings and telling lines of a result."""
         call = self._calls.get(result.call_id) or _Call("", "", "")
         comment: list[str] = []
-        for raw in result.text.split("\n")[:RESULT_LINES]:
+        for raw in uncoloured(result.text).split("\n")[:RESULT_LINES]:
             line = names.unnumbered(raw[: names.MAX_LINE])
             if (
                 len(line) < 4

@@ -17,6 +17,7 @@ _LONGEST = 600
 """Characters beyond which a "sentence" is data, not prose."""
 REMEMBERED = 2_000
 """Characters of a text up to which its sentences are remembered."""
+_CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
 def without_code(text: str) -> Iterator[str]:
@@ -66,6 +67,11 @@ def last_sentence(text: str) -> str:
     for found in sentences(text[-_LONGEST * 2 :]):  # noqa: B007  the last one is what is wanted
         pass
     return found
+
+
+def uncoloured(text: str) -> str:
+    """Return a text without the codes that colour a terminal and move its cursor (ECMA-48)."""
+    return _CODES.sub("", text) if "\x1b" in text else text
 
 
 def clip(text: str, limit: int) -> str:

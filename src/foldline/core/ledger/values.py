@@ -11,7 +11,7 @@ import msgspec
 from foldline.core.ledger import names
 from foldline.core.ledger.calls import Use, uses
 from foldline.core.ledger.facts import FileFact, ValueFact
-from foldline.core.ledger.sentences import clip
+from foldline.core.ledger.sentences import clip, word_set
 from foldline.core.ledger.survey import argument_texts
 from foldline.core.log.entries import Said
 
@@ -26,6 +26,12 @@ _SETTING = re.compile(
 BASE = "base directory"  # what the paths of a checkpoint are relative to
 BELOW = 0.5  # share of the files used that lie below a directory from which it is the base
 _SEARCHES = ("pattern", "regex", "regexp", "glob", "query", "search")  # arguments whose value is looked for
+
+_PLACES = word_set(
+    "n offset limit start end line lines head tail count skip page start_line end_line line_start line_end head_limit "
+    "max_lines max_output_tokens timeout_ms yield_time_ms"
+)
+"""Names of numbers that say where a call looked and how far, not what was found."""
 
 
 def _named(text: str) -> dict[str, str]:
@@ -60,6 +66,8 @@ def _of(use: Use) -> Iterator[ValueFact]:
                     what = settings.get(name.text, "")
                     whole = name.text == text and name.kind != "url"
                     what = what or (str(key).lower() if whole else "")
+                    if name.kind == "number" and what in _PLACES:
+                        continue
                     yield ValueFact(name.text, name.kind, clip(reason, WORDS), what, 1, (use.entry,))
 
 
