@@ -358,7 +358,11 @@ class Session(Methods):
     async def _lift(self, target: str | None, *, lift: bool) -> str | None:
         if target is not None:
             await self._log.write(Lifted("", None, target, lift, at=time.time()))
-            self._compactor.triggers.tried(self._log.fold, in_vain=False)
+            triggers = self._compactor.triggers
+            triggers.tried(self._log.fold, in_vain=False)
+            triggers.looked()  # what was undone is not made again before something new is said,
+            if self._compactor.view_tokens > self._compactor.ask("threshold").usable:
+                triggers.happened("before_smaller_window")  # but where nothing else fits
             self._events.emit(Undone(entry=target) if lift else Redone(entry=target))
         return target
 

@@ -11,6 +11,7 @@ import foldline
 from foldline.core.decide.ask import Nothing
 from foldline.core.ledger.facts import Ledger
 from foldline.core.log.entries import Compacted
+from foldline.core.measure.window import Amount
 from foldline.dialects import get
 from foldline.summarizers.offline import OfflineSummarizer
 
@@ -121,6 +122,39 @@ async def test_undo_and_redo_are_each_others_inverse():
         assert (await session.redo(), await session.redo()) == (first, second)
         assert await session.context() == newest
         assert await session.redo() is None
+
+
+async def test_what_was_undone_stays_undone_until_something_is_said():
+    """The next context() made the boundary again at once, where the reply behind it had not been looked at yet."""
+    early = msgspec.structs.replace(
+        foldline.preset("foldline"), hard=Amount(tokens=3_000), background=False, min_gain=Amount()
+    )
+    async with foldline.open("memory://", "s", window=60_000, policy=early) as session:
+        await chat(session, 30)
+        assert session.view_tokens > 3_000
+        await session.compact(target=2_500)
+        await session.append({"role": "user", "content": "Go on."}, {"role": "assistant", "content": "Yes."})
+        await session.undo()
+        before = session.view_tokens
+        await session.context()
+        assert session.view_tokens == before > 3_000
+        await session.append({"role": "user", "content": "And on."})
+        await session.context()
+        assert (await session.stats()).summaries == 2, "what is said next is looked at as ever"
+
+
+async def test_what_was_undone_is_made_again_where_nothing_else_fits():
+    async with foldline.open("memory://", "s", window=16_000) as session:
+        for turn in range(30):
+            await session.append({"role": "user", "content": f"Question {turn} " + "many words here " * 60})
+            await session.context()
+            await session.append(
+                {"role": "assistant", "content": f"Answer {turn} " + "many words here " * 120}
+            )
+        for _ in range(4):
+            await session.undo()
+            await session.context()
+            assert session.view_tokens < 16_000
 
 
 async def test_an_undo_that_a_newer_fold_overtook_is_not_redone():
