@@ -135,6 +135,8 @@ def test_every_preset_survives_a_round_trip_through_a_table():
         ({"hard": {"tokens": -5}}, r"tokens must not be negative"),
         ({"hard": {"fraction": 0.5, "of": "output"}}, r"Invalid enum value 'output'"),
         ({"reserve": "-5"}, r"reserve: only soft and hard can be given as what is to be left"),
+        ({"keep": -5}, r"keep: only soft and hard can be given as what is to be left"),
+        ({"keep": {"amount": "-5"}}, r"keep.amount: only soft and hard can be given as what is to be left"),
         ({"reserve": "5% of usable"}, r"reserve: a reserve is a share of the context"),
         ({"keep": {"messages": 3, "tokens": 4}}, r"keep.tokens: no such key; there are amount, messages"),
         ({"keep": {"messages": "all"}}, r"keep = .*Expected `int"),

@@ -177,11 +177,17 @@ def _check_choice(hint: Any, value: Any, at: str) -> None:
 def _keep(value: Any, at: str) -> Any:
     """A `Keep`: an amount alone, or a table of `amount`, `messages` and `message_fraction`."""
     if not isinstance(value, Mapping) or not set(cast("Table", value)) & set(Keep.__struct_fields__):
-        return {"amount": _amount(value, at)} if value is not None and value != {} else {}
+        return {"amount": _kept(value, at)} if value is not None and value != {} else {}
     table = dict(cast("Table", value))
     if "amount" in table:
-        table["amount"] = _amount(table["amount"], f"{at}.amount")
+        table["amount"] = _kept(table["amount"], f"{at}.amount")
     return _converted(table, Keep, at, f"{AMOUNT_FORMS}, or a table of {', '.join(Keep.__struct_fields__)}")
+
+
+def _kept(value: Any, at: str) -> Any:
+    amount = _amount(value, at)
+    _check_base("keep", amount, at)
+    return amount
 
 
 def _amount(value: Any, at: str) -> Any:

@@ -46,6 +46,8 @@ def test_own_policies_and_models_are_shown_and_used(foldline, file, settings, tm
     extra = tmp_path / "extra.toml"
     extra.write_text('[policies.mine]\nbase = "codex"\n[policies.other]\nbase = "amp"\n')
     shown = foldline("policies", "mine", "other", "--policies", extra, "--json").json
+    assert foldline("policies", extra, "--json").json == shown
+    assert list(foldline("policies", f"{extra}:other", "pi", "--json").json) == ["other", "pi"]
     assert shown["mine"]["quote_user_tokens"] == 20_000
     assert folded(foldline, file, "--policies", extra, "--policy", "other", "--target", 1500)[0] == "other"
 

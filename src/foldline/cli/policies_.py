@@ -16,8 +16,7 @@ from foldline.core.decide.policy import Policy, usable_of
 from foldline.core.decide.presets import PRESETS
 from foldline.core.decide.triggers import thresholds
 from foldline.core.measure.window import Window
-from foldline.errors import PolicyError
-from foldline.policies import load
+from foldline.policies import load, policy
 
 WIDE = 150  # columns from which on a row also says what its policy does
 
@@ -27,12 +26,13 @@ Examples:
   foldline policies --window 200000
   foldline policies pi codex
   foldline policies pi --json
+  foldline policies mine.toml
   foldline policies --policies mine.toml
 """
 
 
 @click.command(epilog=EPILOG)
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME|FILE.toml]...")
 @click.option(
     "--window", type=click.IntRange(min=1), metavar="N", help="Show the thresholds for this context window."
 )
@@ -49,16 +49,16 @@ def command(
 ) -> None:
     """Show the presets, and your own policies, with what they mean for a window.
 
-    With names: what those policies do, in words; with --json every field.
+    With names, or a TOML file of your own: what those policies do, in words; with --json every field.
     """
     known: dict[str, Policy] = {
         **PRESETS,
         **settings().user_policies(),
         **(load(policy_file) if policy_file else {}),
     }
-    if missing := [name for name in names if name not in known]:
-        raise PolicyError(f"no policy {missing[0]!r}; there are {', '.join(known)}")
-    chosen = {name: rules for name, rules in known.items() if not names or name in names}
+    chosen: dict[str, Policy] = {}
+    for name in names or known:
+        chosen |= load(Path(name)) if name.endswith(".toml") else _one(name, known)
     if as_json:
         print_json(msgspec.to_builtins({name: _full(rules) for name, rules in chosen.items()}))
         return
@@ -68,6 +68,11 @@ def command(
             _print_words(rules, console)
     else:
         _print_rows(chosen, limits, console)
+
+
+def _one(name: str, known: dict[str, Policy]) -> dict[str, Policy]:
+    found = policy(name, known)
+    return {found.name: found}
 
 
 def _print_rows(chosen: dict[str, Policy], limits: Window, console: Console) -> None:
