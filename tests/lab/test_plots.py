@@ -7,9 +7,10 @@ from tests.cli.calling import EXAMPLES, SESSION
 
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import preset
+from foldline.core.lab.replay import APART
 from foldline.errors import FoldlineError, InputError
 from foldline.lab.colours import GREY, colours
-from foldline.lab.panels import replay_panels
+from foldline.lab.panels import _scaled, replay_panels
 from foldline.lab.plots import draw
 from foldline.lab.run import Wanted, replay_file
 
@@ -36,7 +37,30 @@ def test_the_panels_hold_the_figures_of_the_report(report):
     )
     filled = panels["What fills the window under foldline"]
     baselines = [turn["baseline"] for turn in report.policies[2].turns]
-    assert [sum(values) for values in zip(*(line.values for line in filled.lines), strict=True)] == baselines
+    assert [
+        sum(values) for values in zip(*(line.values for line in filled.lines), strict=True)
+    ] == pytest.approx(baselines)
+
+
+def test_of_a_context_that_never_fits_again_it_is_not_drawn_what_fills_it():
+    """It was drawn as nothing: a window that empties where it overflows."""
+    traced = str(EXAMPLES / "coop-trace.jsonl")
+    small = replay_file(traced, Wanted((NONE, preset("foldline")), window=30_000, fills=True))
+    assert small.policies[0].totals["overflows"]
+    titles = [panel.title for panel in replay_panels(small)]
+    assert "What fills the window under foldline" in titles
+    assert "What fills the window under none" not in titles
+
+
+def test_what_fills_a_window_adds_up_to_the_request_in_the_models_own_tokens():
+    turn = {
+        "turn": 1,
+        "baseline": 1_000,
+        "boundaries": [],
+        "fills": {APART: 400, "user": 100, "assistant": 200},
+    }
+    assert _scaled(turn["fills"], turn["baseline"]) == {APART: 400, "user": 200, "assistant": 400}
+    assert _scaled({APART: 400}, 300) == {APART: 300}
 
 
 def test_without_prices_none_are_drawn():

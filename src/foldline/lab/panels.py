@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from foldline.core.lab.replay import APART
 from foldline.core.measure.composition import Composition, Share
 from foldline.lab.report import PolicyReport, SessionReport
 
@@ -66,7 +67,8 @@ def replay_panels(report: SessionReport) -> list[Panel]:
                 values=_sum_of("price_cached"),
             ),
         ]
-    filled = [one for one in report.policies if any(turn.get("fills") for turn in one.turns)]
+    # of what was too large for good it is not known
+    filled = [one for one in report.policies if one.turns and all(turn.get("fills") for turn in one.turns)]
     return [*panels, *(_fills(one, turns, report.window) for one in _last(filled))]
 
 
@@ -103,14 +105,21 @@ def _sum_of(name: str) -> _Values:
 
 
 def _fills(one: PolicyReport, turns: Sequence[int], window: int) -> Panel:
-    filled = [turn.get("fills", {}) for turn in one.turns]
+    filled = [_scaled(turn["fills"], turn["baseline"]) for turn in one.turns]
     kinds = {kind: max(fills.get(kind, 0) for fills in filled) for fills in filled for kind in fills}
     lines = tuple(
-        Line(kind, tuple(float(fills.get(kind, 0)) for fills in filled))
+        Line(kind, tuple(fills.get(kind, 0.0) for fills in filled))
         for kind in sorted(kinds, key=lambda kind: -kinds[kind])
     )
     title = f"What fills the window under {one.policy}"
     return Panel(title, "tokens", "areas", tuple(str(turn) for turn in turns), lines, "turn", window)
+
+
+def _scaled(fills: dict[str, int], whole: int) -> dict[str, float]:
+    """Return our counts as parts of the request's size in the model's tokens, in which what is apart is known."""
+    apart = min(fills.get(APART, 0), whole)
+    rate = (whole - apart) / max(1, sum(fills.values()) - fills.get(APART, 0))
+    return {kind: apart if kind == APART else tokens * rate for kind, tokens in fills.items()}
 
 
 def composition_panels(found: Composition) -> list[Panel]:

@@ -16,6 +16,7 @@ tickers: Any = import_module("matplotlib.ticker")
 COLUMNS = 2
 WIDTH, HEIGHT, DPI = 7.4, 4.2, 110  # inches of a panel, dots an inch
 TICKS = 12
+LEGEND = 6  # names in one line of a legend
 LONGEST = 34  # characters of a bar's name
 
 
@@ -70,7 +71,8 @@ def _over_turns(axis: Any, panel: Panel, known: dict[str, str]) -> None:
     axis.yaxis.set_major_formatter(tickers.FuncFormatter(_short))
     axis.set_axisbelow(True)
     axis.grid(visible=True, axis="y", color="#e5e7eb")
-    axis.legend(fontsize=8, loc="upper left")
+    columns = min(len(axis.get_legend_handles_labels()[1]), LEGEND)
+    axis.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=columns, frameon=False)
 
 
 def _short(value: float, _place: int) -> str:

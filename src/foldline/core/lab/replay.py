@@ -44,6 +44,9 @@ class Mark(msgspec.Struct, frozen=True):
     tokens_after: int
 
 
+APART = "system and tools"  # what `fills` calls what is sent beside the messages, as usage told it
+
+
 class Turn(msgspec.Struct):
     """What one turn's model calls sent. Tokens are those of the model: estimates, calibrated.
 
@@ -310,7 +313,7 @@ class Replay:
             turn.fills = self._filled()
 
     def _filled(self) -> dict[str, int]:
-        found = {"system and tools": self.scale.apart_tokens} if self.scale.apart_tokens else {}
+        found = {APART: self.scale.apart_tokens} if self.scale.apart_tokens else {}
         for kind, tokens in sized(self.fold.items()):
             found[kind] = found.get(kind, 0) + tokens
         return found
