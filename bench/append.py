@@ -121,7 +121,7 @@ def without_a_loop(folder: Path, messages: int, size: int, turns: int) -> list[R
     for tag in range(turns + 20):
         batch = turn(leaf, messages, size, tag)
         start = time.perf_counter()
-        tables.append("s", batch, [pack(entry) for entry in batch], leaf.id if leaf else None)
+        tables.append("s", batch, leaf.id if leaf else None)
         times.append(time.perf_counter() - start)
         leaf = batch[-1]
     asyncio.run(store.close())

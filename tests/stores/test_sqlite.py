@@ -14,15 +14,15 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 from tests.stores.build import compact, say, talk
 
+import foldline.stores.sqlite as sqlite_module
 from foldline.core.log.entries import Entry
 from foldline.errors import FormatError, LeafMoved, StoreCorrupt, StoreError, StoreVersion
-from foldline.stores import SqliteStore, connection, index, sqlite, tree
-from foldline.stores.tables import Tables
+from foldline.stores import SqliteStore, connection, index, tree
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
@@ -322,6 +322,27 @@ asyncio.run(main(sys.argv[1]))
 """
 
 
+FORKED = """
+import asyncio, os, sys
+from foldline.errors import StoreError
+from foldline.stores import SqliteStore
+from tests.stores.build import talk
+
+store = SqliteStore(sys.argv[1])
+asyncio.run(store.append("s", talk(None, "parent"), seen=None))
+child = os.fork()
+if not child:
+    try:
+        asyncio.run(store.leaf("s"))
+    except StoreError as error:
+        print(error, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+assert asyncio.run(store.leaf("s"))
+asyncio.run(store.close())
+"""
+
+
 def test_a_write_that_the_system_refuses_loses_nothing(file: Path) -> None:
     """The kernel refuses to let a file grow: a real failing write, in the log or while it is checkpointed."""
     done = subprocess.run(
@@ -361,80 +382,16 @@ def test_a_lock_held_too_long_is_an_error_and_a_short_one_is_waited_for(file: Pa
     assert use(file, path_of) == [*log, *after]
 
 
-# -- what is done in the caller's thread
-
-
-@pytest.fixture
-def threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the threads that appended."""
-    names: list[str] = []
-    append = Tables.append
-
-    def noted(*args: Any) -> None:
-        names.append(threading.current_thread().name)
-        append(*args)
-
-    monkeypatch.setattr(Tables, "append", noted)
-    return names
-
-
-def appended_one_by_one(file: Path, log: list[Entry]) -> None:
-    async def body(store: SqliteStore) -> None:
-        for entry in log:
-            await store.append("s", [entry], seen=entry.parent)
-            await asyncio.sleep(0.01)  # its answer comes a moment before the thread is free again
-
-    use(file, body)
-
-
-def test_small_appends_to_a_quick_disk_take_no_other_thread(
-    file: Path, threads: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite, "_QUICK", 60.0)  # whatever the disk of this machine
-    log = talk(None, *"abcd")
-    appended_one_by_one(file, log)
-    assert threads[0] == "foldline-sqlite"  # which opens the file
-    assert set(threads[1:]) == {threading.current_thread().name}
-    assert use(file, path_of) == log
-
-
-def test_a_slow_disk_holds_nobody_up(file: Path, threads: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "_QUICK", 0.0)
-    appended_one_by_one(file, talk(None, *"abcd"))
-    assert set(threads) == {"foldline-sqlite"}
-
-
-@pytest.mark.parametrize("texts", [["many"] * 100, ["x" * 300_000]])
-def test_large_appends_are_left_to_the_thread(
-    file: Path, threads: list[str], monkeypatch: pytest.MonkeyPatch, texts: list[str]
-) -> None:
-    monkeypatch.setattr(sqlite, "_QUICK", 60.0)
-    first = talk(None, "first")
-    after = talk(first[-1], *texts)
-
-    async def body(store: SqliteStore) -> None:
-        await store.append("s", first, seen=None)
-        await store.append("s", after, seen=first[-1].id)
-
-    use(file, body)
-    assert set(threads) == {"foldline-sqlite"}
-
-
-def test_a_lock_of_another_process_is_waited_for_beside_the_event_loop(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite, "_QUICK", 60.0)
+def test_a_lock_of_another_process_holds_up_nobody_else(file: Path) -> None:
     log = talk(None, "first", "second")
-    ticks: list[int] = []
 
     async def body(store: SqliteStore) -> None:
         await store.append("s", log[:1], seen=None)
         other = sqlite3.connect(file, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         held = asyncio.create_task(store.append("s", log[1:], seen=log[0].id))
-        for tick in range(20):
+        for _ in range(20):
             await asyncio.sleep(0.001)
-            ticks.append(tick)
         assert not held.done()
         other.execute("ROLLBACK")
         other.close()
@@ -442,29 +399,35 @@ def test_a_lock_of_another_process_is_waited_for_beside_the_event_loop(
         assert await path_of(store) == log
 
     use(file, body)
-    assert len(ticks) == 20
 
 
-def test_appends_in_a_row_let_others_have_their_turn(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "_QUICK", 60.0)
-    log, turns = talk(None, *"abcdefghijklmnopqrstuvwxyz"), []
-
-    async def other() -> None:
-        while True:
-            turns.append(1)
-            await asyncio.sleep(0)
+def test_the_log_is_written_from_its_start_again(file: Path) -> None:
+    """A sync of a file that grows takes half as long again."""
 
     async def body(store: SqliteStore) -> None:
-        await store.append("s", log[:1], seen=None)
-        beside = asyncio.create_task(other())
-        await asyncio.sleep(0)
-        turns.clear()
-        for entry in log[1:]:
-            await store.append("s", [entry], seen=entry.parent)
-        beside.cancel()
+        leaf: Entry | None = None
+        for number in range(300):
+            leaf = say(leaf, f"{number} " + "x" * 9_000)
+            await store.append("s", [leaf], seen=leaf.parent)
+            if number % 20 == 0:
+                await asyncio.sleep(0.01)
+        assert file.with_name("s.db-wal").stat().st_size < 2_500_000
 
     use(file, body)
-    assert turns
+
+
+def test_a_store_that_was_opened_before_a_fork_says_so(file: Path) -> None:
+    """The child has neither the thread nor a connection of its own: it would wait for ever, or write into the void."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKED, str(file)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "was opened before a fork: open a store of your own in each process" in done.stdout
 
 
 # -- several processes
@@ -608,6 +571,48 @@ def test_a_purge_leaves_no_trace(file: Path) -> None:
     use(file, body)
     assert traces() == []
     assert b"stays here" in file.read_bytes()
+
+
+def test_a_purge_that_nobody_waits_for_is_finished(file: Path) -> None:
+    """Cancelled between the tables and the log, it left what it deleted in the log, with no way to do it again."""
+
+    async def body(store: SqliteStore) -> None:
+        for number in range(12):
+            name, secret = f"s{number}", f"secret{number}of"
+            await store.append(name, talk(None, secret, *["filler words"] * 50), seen=None)
+            purging = asyncio.create_task(store.purge(name))
+            await asyncio.sleep(number / 4_000)  # before it begins, in its middle, behind it
+            purging.cancel()
+            stored = {info.id for info in await store.sessions()}
+            traces = [path for path in file.parent.iterdir() if secret.encode() in path.read_bytes()]
+            assert (name in stored) == bool(traces)
+
+    use(file, body)
+
+
+def test_many_purges_leave_an_index_that_can_be_searched(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each adds a level to what the index knows of itself: after a thousand SQLite took it for damaged."""
+    monkeypatch.setattr(sqlite_module, "_FRESH_INDEX", 4)
+
+    def levels() -> int:
+        with sqlite3.connect(file) as database:
+            (structure,) = database.execute("SELECT block FROM search_data WHERE id = 10").fetchone()
+        database.close()
+        return structure[4]
+
+    async def body(store: SqliteStore) -> None:
+        await store.append("stays", talk(None, "the lasting word"), seen=None)
+        most = 0
+        for number in range(30):
+            await store.append(f"s{number}", talk(None, "a passing word"), seen=None)
+            assert len(await store.search("word")) == 2
+            await store.purge(f"s{number}")
+            most = max(most, levels())
+            assert [hit.session for hit in await store.search("word")] == ["stays"]
+        assert most < 20
+        assert await store.verify() == []
+
+    use(file, body)
 
 
 # -- verify

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from foldline.stores.worker import Occupied, Worker
+from foldline.stores.worker import Worker
 
 
 def alive(name: str) -> list[threading.Thread]:
@@ -90,49 +90,3 @@ def test_a_worker_that_was_never_asked_can_be_stopped():
     worker = Worker("never")
     worker.stop(wait=True)
     assert not alive("never")
-
-
-async def test_work_is_done_in_the_own_thread_while_the_worker_has_nothing_to_do():
-    worker = Worker("beside")
-    assert worker.at_once(threading.current_thread) is threading.current_thread()
-    with pytest.raises(ZeroDivisionError):
-        worker.at_once(lambda: 1 // 0)
-    assert worker.at_once(lambda: 7) == 7  # and it is free again
-    assert await worker.ask(lambda: 8) == 8
-    worker.stop(wait=True)
-
-
-async def test_work_is_not_done_at_once_while_the_worker_is_at_another_or_another_waits():
-    worker, begun, go = Worker("occupied"), threading.Event(), threading.Event()
-
-    def first() -> None:
-        begun.set()
-        go.wait()
-
-    answers = [worker.ask(first), worker.ask(lambda: None)]
-    begun.wait()
-    with pytest.raises(Occupied):
-        worker.at_once(lambda: pytest.fail("two at a time"))
-    go.set()
-    await asyncio.gather(*answers)
-    while True:  # the answer comes a moment before the thread is free
-        try:
-            assert worker.at_once(lambda: 7) == 7
-            break
-        except Occupied:
-            await asyncio.sleep(0.001)
-    worker.stop(wait=True)
-
-
-async def test_the_thread_waits_for_work_done_at_once():
-    worker, seen = Worker("waits"), []
-
-    def work() -> None:
-        worker.submit(lambda: seen.append("thread"))
-        assert not seen
-        seen.append("here")
-
-    worker.at_once(work)
-    await worker.ask(lambda: None)
-    assert seen == ["here", "thread"]
-    worker.stop(wait=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -10,6 +11,7 @@ from foldline.core.log.entries import Entry
 from foldline.core.log.log import verify as verify_chain
 from foldline.errors import SessionNotFound, StoreCorrupt
 from foldline.stores import tree
+from foldline.stores.connection import is_busy, transaction
 from foldline.stores.rows import unpack
 from foldline.stores.tables import Tables
 from foldline.stores.tree import Place
@@ -41,12 +43,25 @@ def _file(tables: Tables) -> list[str]:
     problems = [f"file: {line}" for (line,) in rows if line != "ok"]
     rows = tables.database.execute("PRAGMA foreign_key_check").fetchall()
     problems += [f"file: row {row[1]} of {row[0]} belongs to no session" for row in rows]
+    problems += _index(tables)
     for info in tables.sessions():
         try:
             problems += _session(tables, info.id)
         except SessionNotFound:
             problems.append(f"session {info.id}: its id is not what was stored")
     return problems
+
+
+def _index(tables: Tables) -> list[str]:
+    """Ask the full-text index whether it is whole (https://www.sqlite.org/fts5.html, integrity-check)."""
+    try:
+        with transaction(tables.database):
+            tables.database.execute("INSERT INTO search (search) VALUES ('integrity-check')")
+    except sqlite3.DatabaseError as error:
+        if is_busy(error):
+            raise
+        return [f"search index: {error}; what was said is not in it alone: export the sessions to a new file"]
+    return []
 
 
 def _session(tables: Tables, session: str) -> list[str]:

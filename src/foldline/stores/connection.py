@@ -51,7 +51,7 @@ def patiently(work: Callable[[], T], timeout: float) -> T:
             if not is_busy(error) or time.monotonic() > deadline:
                 raise
             time.sleep(wait)
-            wait = min(2 * wait, 0.02)
+            wait = min(2 * wait, 0.01)
 
 
 def is_busy(error: sqlite3.Error) -> bool:
@@ -62,8 +62,8 @@ def is_busy(error: sqlite3.Error) -> bool:
 @contextmanager
 def transaction(database: sqlite3.Connection, kind: str = "IMMEDIATE") -> Generator[None]:
     """Make all that is done inside one commit, or nothing of it."""
-    database.execute(f"BEGIN {kind}")
     try:
+        database.execute(f"BEGIN {kind}")
         yield
         database.execute("COMMIT")
     except BaseException:

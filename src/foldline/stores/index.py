@@ -73,6 +73,12 @@ def forget(database: sqlite3.Connection, no: int) -> None:
         database.execute("INSERT INTO search (search, rowid, body) VALUES ('delete', ?, ?)", (at, text))
 
 
+def clear(database: sqlite3.Connection) -> None:
+    """Empty the index of all sessions: it is filled again before the next search."""
+    database.execute("INSERT INTO search (search) VALUES ('delete-all')")
+    database.execute("UPDATE sessions SET indexed = 0")
+
+
 def matches(database: sqlite3.Connection, query: str, scope: Scope, limit: int) -> list[Hit]:
     """Return the best matches that the index has."""
     expression = search.expression(query)

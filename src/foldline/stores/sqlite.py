@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sqlite3
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -16,21 +16,17 @@ from foldline.errors import StoreError
 from foldline.stores import index, search
 from foldline.stores.audit import audit
 from foldline.stores.base import Hit, SessionInfo, Store
-from foldline.stores.connection import connect, is_busy, patiently, transaction, translated
-from foldline.stores.rows import pack
+from foldline.stores.connection import connect, patiently, transaction, translated
 from foldline.stores.tables import Tables
 from foldline.stores.tree import Spans
-from foldline.stores.worker import Occupied, Worker
+from foldline.stores.worker import Worker
 
 _PAGE = 256  # entries read in one step
 # Bytes in the write-ahead log after which they are moved into the file. The log is then written from its start again,
 # and a sync of a file that does not grow takes two thirds of the time: so early.
 _CHECKPOINT = 2**20
-_FEW, _SMALL = 64, 256 * 1024  # entries and bytes of an append that may be done in the caller's thread
-_QUICK = (
-    0.001  # seconds that appends take where it is: the way to the store's thread and back is 0.1 to 0.3 ms
-)
-_IN_A_ROW = 8  # times that this is done before others of the caller's event loop have their turn
+# Each purge adds a level to what the full-text index knows of itself, and past 2,000 SQLite takes it for damaged.
+_FRESH_INDEX = 256  # purges after which it is made anew
 
 T = TypeVar("T")
 
@@ -38,9 +34,8 @@ T = TypeVar("T")
 class SqliteStore:
     """A store in one SQLite file. The file is opened, made or migrated at the first use.
 
-    Work of a store runs in its one thread, in the order asked; small appends, which a quick disk has durable sooner
-    than a thread answers, run in the caller's while that one has nothing to do. Several stores and processes may
-    use one file. `timeout` is how many seconds to wait for another process's lock.
+    All work of a store runs in its one thread, in the order asked; several stores and processes may use
+    one file. `timeout` is how many seconds to wait for another process's lock.
     """
 
     def __init__(self, path: str | Path, *, timeout: float = 10.0) -> None:
@@ -49,20 +44,15 @@ class SqliteStore:
         self._worker = Worker("foldline-sqlite")
         self._tables: Tables | None = None
         self._closed = False
-        self._pace = 0.0  # seconds that an append takes, the last ones counting most
-        self._row = 0  # times in a row that work was done in the caller's thread
+        self._process = os.getpid()
 
     async def append(self, session: str, entries: Sequence[Entry], *, seen: str | None) -> None:
         """Append a chain of entries: see `Store.append`."""
-        entries = tuple(entries)
-        payloads = [pack(entry) for entry in entries] if len(entries) <= _FEW else None
-        work = partial(self._append, session=session, entries=entries, payloads=payloads, seen=seen)
-        small = payloads is not None and sum(map(len, payloads)) <= _SMALL
-        await (self._briefly(work) if small else self._run(work))
+        await self._run(lambda tables: self._append(tables, session, tuple(entries), seen))
 
     async def leaf(self, session: str) -> str | None:
         """Return the id of the leaf."""
-        known = await self._briefly(lambda tables: tables.session(session))
+        known = await self._run(lambda tables: tables.session(session))
         return known.leaf if known else None
 
     async def move(self, session: str, leaf: str | None, *, seen: str | None) -> None:
@@ -130,8 +120,7 @@ class SqliteStore:
 
     async def purge(self, session: str) -> None:
         """Delete a session for good: out of the tables, the index and the write-ahead log."""
-        await self._run(lambda tables: _purge(tables, session))
-        if not await self._run(lambda tables: _emptied(tables.database, self.timeout)):
+        if not await self._run(lambda tables: _purge(tables, session, self.timeout)):
             raise StoreError(
                 f"session {session} is purged, but another process reads {self.file}: copies of its pages stay in "
                 f"{self.file.name}-wal until every program that uses the file has closed it."
@@ -148,34 +137,14 @@ class SqliteStore:
         finally:
             self._worker.stop(wait=done.done())
 
-    async def _briefly(self, work: Callable[[Tables], T]) -> T:
-        """Do what is short in the caller's thread, as long as the disk is quick and the store's own is free."""
-        tables = self._tables
-        if tables is None or self._closed or self._pace > _QUICK:
-            return await self._run(work)
-        try:
-            answer = self._worker.at_once(partial(self._tried, work, tables))
-        except Occupied:
-            return await self._run(work)
-        self._row += 1
-        if self._row >= _IN_A_ROW:
-            self._row = 0
-            await asyncio.sleep(0)
-        return answer
-
     async def _run(self, work: Callable[[Tables], T]) -> T:
         if self._closed:
             raise StoreError("this store is closed")
-        self._row = 0
+        if self._process != os.getpid():  # its thread and its connection stayed in the other one
+            raise StoreError(
+                f"{self.file} was opened before a fork: open a store of your own in each process"
+            )
         return await self._worker.ask(partial(self._work, work))
-
-    def _tried(self, work: Callable[[Tables], T], tables: Tables) -> T:
-        try:
-            return work(tables)
-        except (sqlite3.Error, OSError, UnicodeEncodeError) as error:
-            if isinstance(error, sqlite3.Error) and is_busy(error):
-                raise Occupied from error  # the thread waits for the lock
-            raise translated(error, self.file) from error
 
     def _work(self, work: Callable[[Tables], T]) -> T:
         try:
@@ -185,17 +154,8 @@ class SqliteStore:
         except (sqlite3.Error, OSError, UnicodeEncodeError) as error:
             raise translated(error, self.file) from error
 
-    def _append(
-        self,
-        tables: Tables,
-        session: str,
-        entries: Sequence[Entry],
-        payloads: Sequence[bytes] | None,
-        seen: str | None,
-    ) -> None:
-        start = time.perf_counter()
-        tables.append(session, entries, payloads or [pack(entry) for entry in entries], seen)
-        self._pace = 0.8 * self._pace + 0.2 * (time.perf_counter() - start)
+    def _append(self, tables: Tables, session: str, entries: Sequence[Entry], seen: str | None) -> None:
+        tables.append(session, entries, seen)
         if tables.unsettled > _CHECKPOINT:
             tables.unsettled = 0
             self._worker.submit(self._checkpoint)  # after the answer: no append waits for its own
@@ -211,7 +171,11 @@ class SqliteStore:
             self._tables = None
 
 
-def _purge(tables: Tables, session: str) -> None:
+def _purge(tables: Tables, session: str, timeout: float) -> bool:
+    """Delete a session; return whether the write-ahead log could be emptied of it.
+
+    One piece of work, so that a purge that is cancelled or cut short by a close leaves nothing behind.
+    """
     database = tables.database
     database.execute("PRAGMA secure_delete = ON")
     with transaction(database):
@@ -219,7 +183,20 @@ def _purge(tables: Tables, session: str) -> None:
         index.forget(database, no)
         database.execute("DELETE FROM entries WHERE session_no = ?", (no,))
         database.execute("DELETE FROM sessions WHERE no = ?", (no,))
-        database.execute("INSERT INTO search (search) VALUES ('optimize')")
+        if _purges(database) % _FRESH_INDEX:
+            database.execute("INSERT INTO search (search) VALUES ('optimize')")
+        else:
+            index.clear(database)
+    return _emptied(database, timeout)
+
+
+def _purges(database: sqlite3.Connection) -> int:
+    """Return how many sessions were ever purged: their numbers are not used again."""
+    counted = (
+        "SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'sessions') - (SELECT count(*) FROM sessions)"
+    )
+    found: int = database.execute(counted).fetchone()[0]
+    return found
 
 
 def _emptied(database: sqlite3.Connection, timeout: float) -> bool:

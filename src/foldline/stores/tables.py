@@ -13,7 +13,7 @@ from foldline.errors import LeafMoved, SessionNotFound, StoreCorrupt, StoreError
 from foldline.stores import tree
 from foldline.stores.base import SessionInfo
 from foldline.stores.connection import transaction
-from foldline.stores.rows import unpack
+from foldline.stores.rows import pack, unpack
 from foldline.stores.tree import Place, Spans
 
 SESSION_KEYS = 2**32  # the keys of one session
@@ -35,13 +35,12 @@ class Tables:
         self.database = database
         self.unsettled = 0  # bytes in the write-ahead log, about
 
-    def append(
-        self, session: str, entries: Sequence[Entry], payloads: Sequence[bytes], seen: str | None
-    ) -> None:
-        """Append as `Store.append` says; the payloads are the packed entries."""
+    def append(self, session: str, entries: Sequence[Entry], seen: str | None) -> None:
+        """Append as `Store.append` says."""
         tree.check_batch(session, entries, seen)
         if not entries:
             return
+        payloads = [pack(entry) for entry in entries]
         first, last = tree.times_in(entries, time.time())
         with transaction(self.database):
             known = self.session(session)

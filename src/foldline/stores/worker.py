@@ -1,7 +1,6 @@
 """One thread that does a store's work in the order asked, and answers in the event loop that asked.
 
-What an executor of the standard library does, at half the cost of its way there and back. Work that is
-shorter than this way may be done without it, while the thread has nothing to do.
+What an executor of the standard library does, at half the cost of its way there and back.
 """
 
 from __future__ import annotations
@@ -18,17 +17,12 @@ T = TypeVar("T")
 _Queue = SimpleQueue[Callable[[], object] | None]
 
 
-class Occupied(Exception):
-    """The work cannot be done at once."""
-
-
 class Worker:
     """A thread that starts with its first work, and ends when it is told to or nobody has the worker any more."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._queue: _Queue = SimpleQueue()
-        self._working = threading.Lock()
         self._thread: threading.Thread | None = None
         weakref.finalize(self, self._queue.put, None)
 
@@ -36,9 +30,7 @@ class Worker:
         """Have work done that nobody waits for; it must not raise. After `stop` it is left out."""
         if self._thread is None:
             # a daemon, so that a process ends though a store was never closed; what was answered is durable
-            self._thread = threading.Thread(
-                target=_serve, args=(self._queue, self._working), name=self._name, daemon=True
-            )
+            self._thread = threading.Thread(target=_serve, args=(self._queue,), name=self._name, daemon=True)
             self._thread.start()
         self._queue.put(work)
 
@@ -63,15 +55,6 @@ class Worker:
         self.submit(job)
         return answer
 
-    def at_once(self, work: Callable[[], T]) -> T:
-        """Do work in the caller's own thread; raises Occupied while the worker's has something to do."""
-        if not self._queue.empty() or not self._working.acquire(blocking=False):
-            raise Occupied
-        try:
-            return work()
-        finally:
-            self._working.release()
-
     def stop(self, *, wait: bool) -> None:
         """End the thread when all that was asked before is done; `wait` for that."""
         self._queue.put(None)
@@ -79,10 +62,9 @@ class Worker:
             self._thread.join()
 
 
-def _serve(queue: _Queue, working: threading.Lock) -> None:
+def _serve(queue: _Queue) -> None:
     while (work := queue.get()) is not None:
-        with working:
-            work()
+        work()
         del work  # it holds the store, which nobody may want any more
 
 
