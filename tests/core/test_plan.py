@@ -1076,8 +1076,8 @@ def test_why_a_gain_was_too_small_is_told_in_figures():
     log = log_of(user("a"), assistant("b"), user("c"))
     ask = ask_for(changed(keep=Keep(amount=Amount(tokens=1))))
     told = compact_log(log, ask)
-    assert told.detail.startswith("-")
-    assert told.detail.endswith(" tokens of the 1 that it has to gain")
+    assert told.detail.startswith("the checkpoint would be ")
+    assert told.detail.endswith(" tokens larger than what it stands for")
 
 
 class Letters:

@@ -105,14 +105,19 @@ def print_figures(receipt: Receipt, console: Console) -> None:
     texts: Sequence[str] = receipt.constraints.get("texts", ())
     if texts:
         console.print(f"standing constraints kept word for word: {len(texts)}")
-        for text in texts[:8]:
-            console.print(Text(f"  - {clean(text)}"), soft_wrap=not console.is_terminal)
-        if len(texts) > 8:
-            console.print(f"[dim]  … {len(texts) - 8} more[/]")
+        _print_some(texts, console)
     if excess := receipt.constraints.get("excess"):
-        console.print(f"[yellow]constraints over a tenth of the budget, left out:[/] {len(excess)}")
+        console.print(f"[yellow]standing constraints that had no room, left out:[/] {len(excess)}")
+        _print_some(excess, console)
     for note in receipt.notes:
         console.print(f"[dim]note: {escape(note)}[/]")
+
+
+def _print_some(texts: Sequence[str], console: Console, most: int = 8) -> None:
+    for text in texts[:most]:
+        console.print(Text(f"  - {clean(text)}"), soft_wrap=not console.is_terminal)
+    if len(texts) > most:
+        console.print(f"[dim]  … {len(texts) - most} more[/]")
 
 
 def _usage(usage: Usage) -> str:

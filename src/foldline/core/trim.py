@@ -118,6 +118,8 @@ def least_gain(ask: Ask) -> int:
 
 def no_gain(gain: int, least: int) -> Nothing:
     """Say that a boundary would have gained too little."""
+    if gain < 0:
+        return Nothing("no_gain", f"the checkpoint would be {-gain:,} tokens larger than what it stands for")
     return Nothing("no_gain", f"{gain:,} tokens of the {least:,} that it has to gain")
 
 
