@@ -109,3 +109,17 @@ def test_a_receipt_says_what_the_view_does_not():
         kept, excess = done.receipt.constraints["texts"], done.receipt.constraints.get("excess", [])
         assert all(rule in text for rule in kept)
         assert sorted([*kept, *excess]) == sorted(rules)
+
+
+def test_what_is_left_of_a_budget_goes_to_the_users_rules_first():
+    """A tenth of it was theirs, while an answer that says nothing was kept for want of anything better."""
+    rules = [f"Never delete table number {i} of the archive without asking." for i in range(24)]
+    messages = [
+        one
+        for rule in rules
+        for one in ({"role": "user", "content": rule}, {"role": "assistant", "content": "ok " * 80})
+    ]
+    done = foldline.compact(messages, target=1_000)
+    assert done.receipt.constraints["kept"] == 24
+    assert "excess" not in done.receipt.constraints
+    assert all(rule in str(done.messages) for rule in rules)

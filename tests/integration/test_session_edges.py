@@ -219,7 +219,7 @@ async def test_rules_over_the_budget_are_named_and_come_back_in_a_larger_one():
             await session.append(
                 {"role": "user", "content": rule}, {"role": "assistant", "content": long("ok", 60)}
             )
-        receipt = await session.compact(target=1_500)
+        receipt = await session.compact(target=500)
         assert receipt.constraints["excess"]
         ledgers = [e.ledger async for e in session.store.path("s") if isinstance(e, Compacted)]
         assert len(msgspec.convert(ledgers[-1], Ledger).constraints) == 30

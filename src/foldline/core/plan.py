@@ -58,7 +58,7 @@ from foldline.core.trim import (
 from foldline.core.view import Fold
 from foldline.errors import FloorExceeded
 
-FILLS = 2  # times that what a checkpoint left of a target is given away
+FILLS = 3  # times that what a checkpoint left of a target is given away
 SPARE = 10  # a target of which less than 1 / SPARE is left is used
 PASSES = 6  # times that an offline checkpoint is written again because the whole came out too large
 CONSTRAINT_SHARE = 10  # standing constraints take at most usable / CONSTRAINT_SHARE
@@ -128,7 +128,7 @@ class _Facts(msgspec.Struct, frozen=True):
 class _Done(msgspec.Struct, frozen=True):
     """A choice with its summary: the boundary, the fold behind it, and by how much that is over what is usable.
 
-    A model may be asked `asks` times more.
+    A model may be asked `asks` times more; standing constraints had `rules` tokens.
     """
 
     choice: Choice
@@ -138,6 +138,7 @@ class _Done(msgspec.Struct, frozen=True):
     after: Fold
     over: int
     asks: int = 0
+    rules: int = 0
 
 
 def _compact(job: Job, pruned: Edits) -> Steps:
@@ -152,7 +153,7 @@ def _compact(job: Job, pruned: Edits) -> Steps:
     if choice is None:
         return shortened(job, pruned)
     spent = Spent()
-    done = yield from _fitted(job, choice, limits, ASKS, spent)
+    done = yield from _fitted(job, choice, limits, spent, rules=ask.usable // CONSTRAINT_SHARE, asks=ASKS)
     for _ in range(FILLS):
         fuller = yield from _fuller(job, material, limits, done, spent)
         if fuller is None:
@@ -162,7 +163,7 @@ def _compact(job: Job, pruned: Edits) -> Steps:
 
 
 def _fitted(
-    job: Job, choice: Choice, limits: Limits, asks: int, spent: Spent
+    job: Job, choice: Choice, limits: Limits, spent: Spent, *, rules: int, asks: int
 ) -> Generator[SummaryRequest, SummaryReply | None, _Done]:
     """Have the summary of a choice written until the view fits; raises FloorExceeded where it never does."""
     fold, ask, counter = job.fold, job.ask, job.counter
@@ -170,7 +171,7 @@ def _fitted(
     before = _previous(fold)
     ledger = current(merge(before, collect(choice.folded)), collect(choice.kept), kept=_ids(choice.kept))
     whole = redact_facts(ledger)
-    ledger, excess = within(whole, ask.usable // CONSTRAINT_SHARE, counter.count)
+    ledger, excess = within(whole, rules, counter.count)
     room = choice.room if limits.target else min(choice.room, limits.summary_cap)
     smallest = job.size
     for left in range(PASSES, 0, -1):
@@ -178,7 +179,7 @@ def _fitted(
         spent.take(reply)
         done = _done(job, choice, reply, _Facts(whole, ledger.constraints, excess))
         if done.over <= 0:
-            return msgspec.structs.replace(done, asks=asks)
+            return msgspec.structs.replace(done, asks=asks, rules=rules)
         smallest = min(smallest, ask.usable + done.over)
         room = max(room - done.over - 8, CHECKPOINT_LEAST // left)
     floor = floor_of(fold, ask, counter)
@@ -188,9 +189,10 @@ def _fitted(
 def _fuller(
     job: Job, material: Material, limits: Limits, done: _Done, spent: Spent
 ) -> Generator[SummaryRequest, SummaryReply | None, _Done | None]:
-    """Give what a fold left of its target to what it shortened and, where summaries cost nothing, to more of the newest.
+    """Give what a fold left of its target away; None where nothing comes of it.
 
-    None where nothing comes of it.
+    It goes to what was shortened and, where a summary costs nothing, first to standing constraints that had no room,
+    at last to more of the newest.
     """
     spare = -done.over
     if not limits.target or spare < job.ask.usable // SPARE:
@@ -198,17 +200,20 @@ def _fuller(
     free = done.reply.summarizer == OFFLINE and done.asks == ASKS  # no model was asked
     leading = tokens_of(material.leading, done.choice.edits) + spare
     used = Used(done.choice.room - spare, leading, None if free else done.choice.cut)
-    choice = choose(material, job.ask.policy, limits, job.counter, used)
+    rules = done.rules + (spare if free and done.facts.excess else 0)
+    choice = (
+        done.choice if rules > done.rules else choose(material, job.ask.policy, limits, job.counter, used)
+    )
     if choice is None or choice.room < used.summary:
         return None
-    if choice.cut == done.choice.cut and not _eased(choice, done.choice):
+    if choice.cut == done.choice.cut and not _eased(choice, done.choice) and rules == done.rules:
         return None
     if not free:
         add(choice.edits, stripped(choice.kept, 0, job.counter, edited_parts(choice.edits)))
         fuller = _done(job, choice, done.reply, done.facts)
     else:
         try:
-            fuller = yield from _fitted(job, choice, limits, done.asks, spent)
+            fuller = yield from _fitted(job, choice, limits, spent, rules=rules, asks=done.asks)
         except FloorExceeded:
             return None
     return fuller if done.over < fuller.over <= 0 else None
