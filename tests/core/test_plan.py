@@ -655,6 +655,53 @@ def test_with_a_model_what_is_left_goes_to_what_was_shortened_and_no_model_is_as
     assert outcome.first_kept
 
 
+def test_with_a_model_the_cut_stays_where_its_summary_begins():
+    log = chat(60)
+    outcome, asked = run(log, ask_for(BARE, reason="target", target=1_800), reply())
+    path = [entry.id for entry in log.path()]
+    assert len(asked) == 1
+    assert path.index(outcome.first_kept) == path.index(asked[0].folded[-1].id) + 1
+    assert outcome.receipt.tokens_after < 1_800 * 0.8, "there was room for more, had it cost nothing"
+
+
+def test_with_a_model_a_system_prompt_is_given_back_in_part():
+    log, lead = instructed()
+    target = lead.tokens // 2
+    outcome, asked = run(log, ask_for(BARE, reason="target", target=target), reply())
+    (edit,) = [edit for edit in outcome.edits if edit.entry == lead.id]
+    assert len(asked) == 1
+    assert lead.tokens - edit.saved > target * 0.3, "a tenth of it at first"
+    assert target * 0.9 < outcome.receipt.tokens_after <= target
+
+
+def ruled() -> Log:
+    """Rules that are more than a tenth of a small budget, in talk that has little to say."""
+    log = log_of(user("Mend the archive."))
+    for number in range(24):
+        say(log, assistant(long("ok", 60)))
+        say(log, user(f"Never delete table number {number} of the archive without asking."))
+    return log
+
+
+def test_what_is_left_of_a_target_goes_to_standing_constraints_first():
+    outcome = compact_log(ruled(), ask_for(BARE, reason="target", target=1_000))
+    assert outcome.receipt.constraints["kept"] == 24
+    assert "excess" not in outcome.receipt.constraints
+
+
+def test_where_a_model_wrote_the_summary_constraints_keep_their_tenth():
+    outcome, asked = run(ruled(), ask_for(BARE, reason="target", target=1_000), reply())
+    assert len(asked) == 1
+    assert outcome.receipt.constraints["excess"]
+
+
+def test_a_target_of_which_less_than_a_tenth_is_left_is_used():
+    told = SummaryReply("## Goal\n" + long("word", 380), "offline")
+    outcome, asked = run(chat(), ask_for(BARE, reason="target", target=700), *[told] * 4)
+    assert len(asked) == 1
+    assert 700 * 0.9 < outcome.receipt.tokens_after < 700
+
+
 def test_a_turn_is_split_rather_than_half_of_a_target_left_unused():
     log = worked(steps=40, lines=4)
     told = SummaryReply("## Goal\nshort", "offline")
