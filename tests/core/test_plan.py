@@ -674,6 +674,16 @@ def test_with_a_model_a_system_prompt_is_given_back_in_part():
     assert target * 0.9 < outcome.receipt.tokens_after <= target
 
 
+def test_signed_thinking_stays_out_of_a_fold_that_was_made_fuller():
+    log, lead = instructed()
+    say(log, Message("assistant", (Thinking("I see.", signature="sig"), Text("It is the login page."))))
+    say(log, user("Go on."))
+    outcome, asked = run(log, ask_for(BARE, reason="target", target=lead.tokens + 600), reply())
+    assert len(asked) == 1
+    assert not [edit for edit in outcome.edits if edit.entry == lead.id], "it was made fuller"
+    assert [edit.kind for edit in outcome.edits] == ["stripped"]
+
+
 def ruled() -> Log:
     """Rules that are more than a tenth of a small budget, in talk that has little to say."""
     log = log_of(user("Mend the archive."))

@@ -206,7 +206,8 @@ def _fuller(
     )
     if choice is None or choice.room < used.summary:
         return None
-    if choice.cut == done.choice.cut and not _eased(choice, done.choice) and rules == done.rules:
+    same = choice.cut == done.choice.cut and _saved(choice) >= _saved(done.choice)
+    if same and rules == done.rules:
         return None
     if not free:
         add(choice.edits, stripped(choice.kept, 0, job.counter, edited_parts(choice.edits)))
@@ -219,15 +220,9 @@ def _fuller(
     return fuller if done.over < fuller.over <= 0 else None
 
 
-def _eased(choice: Choice, before: Choice) -> bool:
-    """Whether less is shortened than before."""
-    return edited_parts(choice.edits) != edited_parts(before.edits) or any(
-        edit.saved < older.saved
-        for entry, edits in choice.edits.items()
-        for edit in edits
-        for older in before.edits.get(entry, ())
-        if older.part == edit.part
-    )
+def _saved(choice: Choice) -> int:
+    """Return the tokens that a choice's edits take out of what stays."""
+    return sum(edit.saved for found in choice.edits.values() for edit in found)
 
 
 def _done(job: Job, choice: Choice, reply: SummaryReply, facts: _Facts) -> _Done:
