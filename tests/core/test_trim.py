@@ -6,10 +6,13 @@ from tests.support.talk import assistant, call, calls, log_of, long, sent, syste
 
 from foldline.core.decide.policy import Policy
 from foldline.core.fold.notes import HELD
-from foldline.core.log.entries import Pinned, Pruned
+from foldline.core.ledger.constraints import collect
+from foldline.core.log.entries import Edit, Pinned, Pruned
+from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.core.measure.window import Amount
-from foldline.core.trim import NOTES_LEAST, NOTES_SHARE, least_gain, no_gain
+from foldline.core.trim import NOTES_LEAST, NOTES_SHARE, least_gain, no_gain, standing_in
+from foldline.core.view import Kept, Made
 from foldline.errors import FloorExceeded
 
 RULES = Policy(name="rules", hard=Amount(fraction=0.9, of="usable"), enable_pruning=False)
@@ -144,6 +147,45 @@ def test_what_has_to_be_gained_is_a_share_of_usable_one_token_at_least_and_only_
     assert least_gain(ask_for(share, context=5_000, reason="manual")) == 1
     assert least_gain(ask_for(PRUNING, context=5_000, reason="threshold")) == 1
     assert no_gain(5, 1_000).detail == "5 tokens of the 1,000 that it has to gain"
+    assert no_gain(0, 1).detail == "0 tokens of the 1 that it has to gain"
+    assert no_gain(-1_005, 1).detail == "the checkpoint would be 1,005 tokens larger than what it stands for"
+
+
+# ---- what a view says, and how much of it
+
+
+def test_a_constraint_is_in_a_view_where_the_model_can_read_it_word_for_word():
+    log = log_of(user(letter(RULE)), assistant("Yes."), user(OTHER.replace("keep the", "keep\n  the")))
+    shown = collect(log.path())
+    whole = fold_of(log).view()
+    assert standing_in(shown, whole) == (list(shown), [])
+    first = log.path()[0]
+    cut = Kept(first, (Edit(first.id, 0, "elided", Text("We looked at the page."), 100),))
+    here, lost = standing_in(shown, [cut, *whole[1:]])
+    assert ([fact.text for fact in here], lost) == ([shown[1].text], [RULE])
+    told = Made("checkpoint", Message("user", (Text(f"- {RULE}"),)), "c", 20)
+    assert standing_in(shown, [told, cut, *whole[1:]]) == (list(shown), [])
+    halves = [Made("late", Message("user", (Text(half),)), "c", 9) for half in (RULE[:20], RULE[20:])]
+    assert standing_in(shown[:1], halves)[1] == [RULE]
+
+
+def test_a_system_prompt_that_alone_is_too_large_is_shortened_by_what_is_too_much():
+    log = log_of(system(long("You are careful", 900)), user("What is said of the login page?"))
+    target = log.path()[0].tokens // 2
+    outcome = compact_log(log, ask_for(RULES, reason="target", target=target))
+    assert isinstance(outcome, Pruned)
+    assert target * 0.9 < outcome.receipt.tokens_after <= target
+    exact(log)
+
+
+def test_where_nothing_can_be_recalled_no_mark_says_so():
+    for recall in (True, False):
+        log = log_of(user(letter(RULE)))
+        ask = msgspec.structs.replace(ask_for(RULES, reason="target", target=900), recall=recall)
+        assert isinstance(compact_log(log, ask), Pruned)
+        text = sent(fold_of(log).view()[0]).text
+        assert "characters left out" in text
+        assert ("; recall " in text) is recall
 
 
 # ---- what placeholders say of what was held

@@ -168,8 +168,8 @@ def standing_in(
     facts: Sequence[ConstraintFact], view: Sequence[Item]
 ) -> tuple[list[ConstraintFact], list[str]]:
     """Return the standing constraints that a view says word for word, and the texts of those that it does not."""
-    told = _squeezed(" ".join(text for item in view for text in _read(item)))
-    here = [fact for fact in facts if _squeezed(fact.text) in told]
+    told = [_squeezed(text) for item in view for text in _read(item)]
+    here = [fact for fact in facts if any(_squeezed(fact.text) in text for text in told)]
     return here, [fact.text for fact in facts if fact not in here]
 
 
