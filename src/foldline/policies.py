@@ -37,6 +37,8 @@ def policy(name_or_path: str, user: Mapping[str, Policy] | None = None) -> Polic
     several in a file. Raises PolicyError with the names there are.
     """
     known = {**PRESETS, **(user or {})}
+    if not isinstance(name_or_path, str):  # pyright: ignore[reportUnnecessaryIsInstance] - whatever callers give
+        raise PolicyError(f"policy = {name_or_path!r}: give a Policy, a name or a .toml file")
     if name_or_path in known:
         return known[name_or_path]
     file, _, name = name_or_path.partition(".toml:")

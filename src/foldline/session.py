@@ -65,6 +65,7 @@ class Session(Methods):
         self.store = store
         self.max_tokens: int | None = None  # after an overflow: the most that the next reply may take
         self._shorter: Shorter | None = None  # the reply that made a request fit which did not
+        self._ahead = False  # whether `max_tokens` was worked out, not told by a provider
         self._owns_store = owns_store
         self._log = Writer(store, session, setup.counter)
         self._events = Events(session)
@@ -256,9 +257,9 @@ class Session(Methods):
 
     def _see_to_the_reply(self) -> None:
         """After an overflow that a shorter reply mended, say ahead how long the next one may be."""
-        if self._shorter is not None and self.max_tokens is None:
+        if self._shorter is not None and (self.max_tokens is None or self._ahead):
             size = self._compactor.triggers.size(self._log.fold)
-            self.max_tokens = self._shorter.fitting(size, self.setup.window)
+            self.max_tokens, self._ahead = self._shorter.fitting(size, self.setup.window), True
 
     def _handed_out(self) -> list[Any]:
         """Return the messages, and remember what the task that asks has of them."""
@@ -294,7 +295,7 @@ class Session(Methods):
         shown = self._shown.get(task) if task is not None else None
         reply = await mend(self._compactor, self._ready, seen, max_tokens, hint, shown=shown)
         self._shorter = reply or self._shorter
-        self.max_tokens = reply.max_tokens if reply else None
+        self.max_tokens, self._ahead = reply.max_tokens if reply else None, False
         async with self._lock:
             await self._ready()
             if self._log.fold.open_calls:
@@ -358,11 +359,8 @@ class Session(Methods):
     async def _lift(self, target: str | None, *, lift: bool) -> str | None:
         if target is not None:
             await self._log.write(Lifted("", None, target, lift, at=time.time()))
-            triggers = self._compactor.triggers
-            triggers.tried(self._log.fold, in_vain=False)
-            triggers.looked()  # what was undone is not made again before something new is said,
-            if self._compactor.view_tokens > self._compactor.ask("threshold").usable:
-                triggers.happened("before_smaller_window")  # but where nothing else fits
+            self._compactor.triggers.tried(self._log.fold, in_vain=False)
+            self._compactor.undone()
             self._events.emit(Undone(entry=target) if lift else Redone(entry=target))
         return target
 

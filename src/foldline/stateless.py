@@ -129,7 +129,8 @@ async def acompact(
     fold = Fold(loaded.entries, counter=counter)
     size = ask.apart_tokens + fold.tokens
     if valid and size <= (ask.target or 0):
-        return msgspec.structs.replace(unchanged(loaded, fold, ask, started), messages=list(messages))
+        done = unchanged(loaded, fold, ask, started)
+        return msgspec.structs.replace(done, messages=list(messages), warnings=tuple(loaded.warnings))
     written = summarizer or summarizer_for(model, rules, counter=counter, window=limits)
     work = fit(loaded, fold, ask, counter=counter, summarizer=written, started=started)
     return await (work if summarizer is not None else closing(work, written))
@@ -202,7 +203,8 @@ def _repairs(loaded: Loaded, fold: Fold) -> list[str]:
         "results that answer no call, left out": orphans,
         "calls without a result, answered by one that says so": unanswered,
     }
-    moved = loaded.repaired and not orphans
+    order = [loaded.index[entry.id] for entry in loaded.entries if isinstance(entry, Said)]
+    moved = loaded.repaired and order != sorted(order)
     return [
         *(f"{what} ({len(which)}): {_some(which)}" for what, which in told.items() if which),
         *(["results that came late, put behind their calls"] if moved else []),

@@ -684,6 +684,24 @@ def test_signed_thinking_stays_out_of_a_fold_that_was_made_fuller():
     assert [edit.kind for edit in outcome.edits] == ["stripped"]
 
 
+@pytest.mark.parametrize("policy", ["codex", "gencode", "coop", "klaude", "pi", "foldline"])
+def test_a_fuller_fold_shows_or_tells_every_message_of_the_users(policy):
+    """With a model the summary is of what was folded then: a quote that gave way to the tail was in neither."""
+    rules = preset(policy)
+    for words, target in ((8, 500), (30, 700), (60, 1_400), (90, 2_500)):
+        log = chat(24, words)
+        outcome, asked = run(log, ask_for(rules, context=60_000, reason="target", target=target), reply())
+        if not isinstance(outcome, Compacted):
+            continue
+        path = [entry.id for entry in log.path()]
+        shown = {*outcome.quoted, *path[path.index(outcome.first_kept or path[-1]) :]}
+        told = {entry.id for entry in asked[-1].folded}
+        assert {entry.id for entry in log.path() if entry.message.is_prompt} <= shown | told
+        kept = fold_of(log)
+        put(log, outcome)
+        assert fold_of(log).tokens <= target < kept.tokens
+
+
 def ruled() -> Log:
     """Rules that are more than a tenth of a small budget, in talk that has little to say."""
     log = log_of(user("Mend the archive."))

@@ -68,6 +68,21 @@ def test_results_that_came_late_are_said_to_be_moved():
     assert done.warnings == ("results that came late, put behind their calls",)
 
 
+def test_a_list_that_comes_back_as_it_was_is_not_said_to_be_mended():
+    messages = [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": ""},
+        {"role": "user", "content": "c"},
+    ]
+    done = foldline.compact(messages, target=1_000)
+    assert (done.messages, done.warnings) == (messages, ())
+
+
+def test_a_policy_that_is_none_is_refused():
+    with pytest.raises(foldline.FoldlineError, match="policy = None: give a Policy"):
+        foldline.compact(chat(2), policy=None)
+
+
 def test_an_unknown_model_is_said_to_be_one_where_its_window_counts():
     assert "no limits are known for gpt-9-super" in foldline.compact(chat(2), model="gpt-9-super").warnings[0]
     assert foldline.compact(chat(2), 10_000, model="gpt-9-super").warnings == ()

@@ -143,6 +143,21 @@ async def test_what_was_undone_stays_undone_until_something_is_said():
         assert (await session.stats()).summaries == 2, "what is said next is looked at as ever"
 
 
+async def test_what_was_undone_stays_undone_when_the_session_is_opened_again(tmp_path):
+    early = msgspec.structs.replace(
+        foldline.preset("foldline"), hard=Amount(tokens=3_000), background=False, min_gain=Amount()
+    )
+    url = f"sqlite:///{tmp_path / 's.db'}"
+    async with foldline.open(url, "s", window=60_000, policy=early) as session:
+        await chat(session, 30)
+        await session.compact(target=2_500)
+        await session.undo()
+        before = session.view_tokens
+    async with foldline.open(url, "s", window=60_000, policy=early) as session:
+        await session.context()
+        assert session.view_tokens == before > 3_000
+
+
 async def test_what_was_undone_is_made_again_where_nothing_else_fits():
     async with foldline.open("memory://", "s", window=16_000) as session:
         for turn in range(30):

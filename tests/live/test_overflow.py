@@ -145,9 +145,10 @@ async def test_later_requests_are_told_ahead_how_long_their_reply_may_be(store):
         left = session.max_tokens
     await session.context()
     assert session.max_tokens == left, "asked again, it says the same"
+    await session.append(prompt(40))
+    await session.context()
+    assert session.max_tokens < left, "what more is said is counted"
     await session.compact(target=4_000)
-    await session.append(answer(34))
-    await session.append(prompt(35))
     await session.context()
     assert session.max_tokens is None, "there is room again"
     await session.close()

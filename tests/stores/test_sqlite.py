@@ -336,6 +336,7 @@ if not child:
         asyncio.run(store.leaf("s"))
     except StoreError as error:
         print(error, flush=True)
+    asyncio.run(store.close())
     os._exit(0)
 os.waitpid(child, 0)
 assert asyncio.run(store.leaf("s"))

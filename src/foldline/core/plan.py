@@ -28,6 +28,7 @@ from foldline.core.fold.choice import (
     Used,
     add,
     choose,
+    eased,
     open_loop,
     signed,
     tokens_of,
@@ -197,27 +198,47 @@ def _fuller(
     spare = -done.over
     if not limits.target or spare < job.ask.usable // SPARE:
         return None
-    free = done.reply.summarizer == OFFLINE and done.asks == ASKS  # no model was asked
-    leading = tokens_of(material.leading, done.choice.edits) + spare
-    used = Used(done.choice.room - spare, leading, None if free else done.choice.cut)
-    rules = done.rules + (spare if free and done.facts.excess else 0)
-    choice = (
-        done.choice if rules > done.rules else choose(material, job.ask.policy, limits, job.counter, used)
-    )
-    if choice is None or choice.room < used.summary:
-        return None
-    same = choice.cut == done.choice.cut and _saved(choice) >= _saved(done.choice)
-    if same and rules == done.rules:
-        return None
-    if not free:
-        add(choice.edits, stripped(choice.kept, 0, job.counter, edited_parts(choice.edits)))
-        fuller = _done(job, choice, done.reply, done.facts)
+    if done.reply.summarizer == OFFLINE and done.asks == ASKS:  # no model was asked
+        fuller = yield from _rewritten(job, material, limits, done, spent)
     else:
-        try:
-            fuller = yield from _fitted(job, choice, limits, spent, rules=rules, asks=done.asks)
-        except FloorExceeded:
-            return None
-    return fuller if done.over < fuller.over <= 0 else None
+        fuller = _eased(job, material, limits, done)
+    return fuller if fuller is not None and done.over < fuller.over <= 0 else None
+
+
+def _rewritten(
+    job: Job, material: Material, limits: Limits, done: _Done, spent: Spent
+) -> Generator[SummaryRequest, SummaryReply | None, _Done | None]:
+    """Choose again with what the summary left, and have it written again."""
+    spare, choice, rules = -done.over, done.choice, done.rules
+    if done.facts.excess:
+        rules += spare
+    else:
+        used = Used(choice.room - spare, tokens_of(material.leading, choice.edits) + spare)
+        found = choose(material, job.ask.policy, limits, job.counter, used)
+        if found is None or found.room < used.summary or not _keeps_more(found, choice):
+            return _eased(job, material, limits, done)
+        choice = found
+    try:
+        return (yield from _fitted(job, choice, limits, spent, rules=rules, asks=done.asks))
+    except FloorExceeded:
+        return None
+
+
+def _eased(job: Job, material: Material, limits: Limits, done: _Done) -> _Done | None:
+    """Give back what was shortened; the summary that a model wrote stands for the same messages as before."""
+    choice = eased(done.choice, material, limits, job.counter, -done.over)
+    add(choice.edits, stripped(choice.kept, 0, job.counter, edited_parts(choice.edits)))
+    if not _keeps_more(choice, done.choice):
+        return None
+    fuller = _done(job, choice, done.reply, done.facts)
+    return msgspec.structs.replace(fuller, asks=done.asks, rules=done.rules)
+
+
+def _keeps_more(choice: Choice, before: Choice) -> bool:
+    """Whether more of the newest is kept, or less of the same shortened."""
+    if choice.cut.index == before.cut.index:
+        return _saved(choice) < _saved(before)
+    return choice.cut.index < before.cut.index
 
 
 def _saved(choice: Choice) -> int:

@@ -8,7 +8,7 @@ import time
 import msgspec
 
 from foldline.core.decide.ask import Ask, Reason
-from foldline.core.log.entries import Noted
+from foldline.core.log.entries import Lifted, Noted, Said
 from foldline.core.measure.overflow import Overflow
 from foldline.core.measure.window import Window
 from foldline.core.view import Fold
@@ -64,6 +64,15 @@ class Knowing:
             self._events.emit(Warned(kind="unknown_window", text=text))
         self.triggers.use(with_learnt(setup, self._log.fold.entries()))
         self.calibrator.load(self._log.fold, self.apart)
+        self.undone()
+
+    def undone(self) -> None:
+        """Where the newest of the path is an undo, let it stand until something is said, if the view fits as it is."""
+        newest = next((e for e in reversed(self._log.fold.entries()) if isinstance(e, Said | Lifted)), None)
+        if isinstance(newest, Lifted) and newest.lifted:
+            self.triggers.looked()
+            if self.view_tokens > self.ask("threshold").usable:
+                self.triggers.happened("before_smaller_window")
 
     def caught_up(self) -> None:
         """Take over what others have written: what they learnt, and that their messages were not looked at yet."""

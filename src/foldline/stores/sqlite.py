@@ -131,6 +131,8 @@ class SqliteStore:
         if self._closed:
             return
         self._closed = True
+        if self._process != os.getpid():
+            return  # the thread and the connection are the other process's
         done = self._worker.ask(self._disconnect)
         try:
             await asyncio.shield(done)  # done even if the caller is cancelled

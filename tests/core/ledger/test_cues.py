@@ -103,6 +103,12 @@ def test_ordinary_rules_that_somebody_missed(rule: str, sentence: str) -> None:
         "Go into the folder and look at it.",
         "This needs my attention today.",
         "I stay out of the way of the loop",
+        "All good, not a problem.",
+        "All right, not what I wanted.",
+        "The click goes to the parent, not the child.",
+        "Use case is everywhere.",
+        "Only two tests may have failed.",
+        "The page requires my permission to use the camera and crashes.",
     ],
 )
 def test_sentences_that_only_look_like_them(sentence: str) -> None:

@@ -82,6 +82,7 @@ def test_codes_that_colour_a_terminal_are_no_content() -> None:
         "\x1b[31mE   AssertionError: total_of_holds is 3, not 4\x1b[0m \x1b]8;;file:///a\x07a.py\x1b]8;;\x07"
     )
     assert uncoloured(coloured) == "E   AssertionError: total_of_holds is 3, not 4 a.py"
+    assert uncoloured("\x1b7bold\x1b(B\x1b[m\x1b8") == "bold"
     assert uncoloured("no codes [31m at all") == "no codes [31m at all"
 
 
@@ -115,3 +116,8 @@ def test_where_a_call_looked_is_no_value() -> None:
     values = {fact.value: fact.name for fact in collect(log.path()).values}
     assert "1240" not in values
     assert values["8443"] == "port"
+    log = log_of(
+        user("Scale it."),
+        Message("assistant", (ToolCall("c1", "bash", {"command": "kubectl scale --count 1250"}),)),
+    )
+    assert {fact.value: fact.name for fact in collect(log.path()).values} == {"1250": "count"}

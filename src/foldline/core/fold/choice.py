@@ -49,14 +49,10 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Used(msgspec.Struct, frozen=True):
-    """What became of a choice for a target: the tokens of its summary, and the most that leading messages may take now.
-
-    `cut` is the one that the summary was written for, where another cannot be had for nothing.
-    """
+    """What became of a choice for a target: the tokens of its summary, and the most that leading messages may take now."""
 
     summary: int
     leading: int
-    cut: Cut | None = None
 
 
 class Choice(msgspec.Struct):
@@ -110,7 +106,7 @@ def choose(
     least = min(CHECKPOINT_LEAST, max(free // 2, 0))
     share = max(_share(limits, free, least, used), least)
     budget = max(free - share, 0)
-    cut = used.cut if used and used.cut else _cut(material, policy, limits, counter, budget=budget, used=used)
+    cut = _cut(material, policy, limits, counter, budget=budget, used=used)
     if cut is None:
         return None
     fitting = _fits_from(material, cut.index, budget if used else free - least, limits.usable, counter)
@@ -121,18 +117,7 @@ def choose(
     most = min(budget, max(free // 4, _kept_amount(policy, limits))) if by_halves else budget
     over = tokens_of(kept, edits) - most
     if over > 0:
-        add(
-            edits,
-            shrink(
-                kept,
-                over,
-                usable=limits.usable,
-                counter=counter,
-                edits=edits,
-                spare=material.pinned,
-                recall=limits.recall,
-            ),
-        )
+        add(edits, _shortened(kept, over, material, limits, counter=counter, edits=edits))
     free -= tokens_of(kept, edits)
     older = [*material.quoted, *material.kept[: cut.index]]
     quoted = _quotes(older, policy.quote_user_tokens, free // 2 if limits.target else free)
@@ -142,6 +127,33 @@ def choose(
     stay = {entry.id for entry in (*material.leading, *quoted, *kept)}
     edits = {entry: found for entry, found in edits.items() if entry in stay}
     return Choice(cut, folded, quoted, kept, edits, free)
+
+
+def eased(choice: Choice, material: Material, limits: Limits, counter: Counter, spare: int) -> Choice:
+    """Return a choice with what it shortened given back as far as `spare` tokens go; what it folds stays the same."""
+    stay = {entry.id for entry in (*material.leading, *choice.quoted, *choice.kept)}
+    edits: Edits = {entry: tuple(found) for entry, found in material.edits.items() if entry in stay}
+    before = tokens_of(material.leading, choice.edits)
+    add(edits, lead_edits(material, limits, counter, most=before + spare))
+    spare -= tokens_of(material.leading, edits) - before
+    over = tokens_of(choice.kept, edits) - tokens_of(choice.kept, choice.edits) - spare
+    if over > 0:
+        add(edits, _shortened(choice.kept, over, material, limits, counter=counter, edits=edits))
+    return msgspec.structs.replace(choice, edits=edits)
+
+
+def _shortened(
+    kept: Sequence[Said], over: int, material: Material, limits: Limits, *, counter: Counter, edits: Edits
+) -> tuple[Edit, ...]:
+    return shrink(
+        kept,
+        over,
+        usable=limits.usable,
+        counter=counter,
+        edits=edits,
+        spare=material.pinned,
+        recall=limits.recall,
+    )
 
 
 def _share(limits: Limits, free: int, least: int, used: Used | None) -> int:

@@ -58,16 +58,21 @@ _ADDS = re.compile(r"\b(?:also|either|too|as well|additionally|auch|aussi|tambi�
 _LIFTS = re.compile(
     r"\b(?:(?:forget(?: about| what i said about)?|ignore|drop|lift|disregard|never ?mind)\b.{0,60}\b(?:rule|constraint|requirement|"
     r"restriction|ban|limit|instruction|convention|thing)\b|forget (?:about|what i said)\b|"
-    r"you (?:may|can|are (?:now )?allowed to)(?: now| again)\b|you (?:may|can)\b[^,.;]{1,60}\b(?:now|again)\W*$|"
-    r"\b(?:is|are) (?:now (?:allowed|permitted|ok|okay|fine)\b|(?:allowed|permitted|ok|okay|fine) (?:now|again)\b)|now you (?:may|can)\b|(?:it['’]?s|it is|that['’]?s) "
+    r"you (?:may|can|are (?:now )?allowed to)(?: now| again)\b|now you (?:may|can)\b|"
+    r"^\W*(?:(?:ok|okay|yes|well),? )?you (?:may|can) (?!see|find|tell|imagine|not)(?:(?!\b(?:if|when|once|after|before|unless|until)\b)[^,.;?]){1,60}"
+    r"\b(?:now|again)\W*$|^\W*\w+ing\b[^,.;?]{0,60}\b(?:is|are) (?:now (?:allowed|permitted|ok|okay|fine)|"
+    r"(?:allowed|permitted|ok|okay|fine) (?:now|again))\W*$|(?:it['’]?s|it is|that['’]?s) "
     r"(?:now )?(?:ok|okay|fine|allowed)(?: now)? (?:to|if)\b|no longer (?:have|has|need|needs|applies|required|necessary)\b|"
     r"do(?:es)?n['’]?t (?:need|have) to\b.{1,80}\bany ?more\b|darfst (?:du )?(?:jetzt|nun|wieder)\b|tu peux maintenant\b|"
     r"ya puedes\b)|现在可以|不用再|もう.{0,12}(?:いい|必要ない)",
     re.IGNORECASE,
 )
 
+_KEEPS = re.compile(
+    r"\b(?:do not|don['’]?t|never) (?:ever )?(?:forget|ignore|drop|lift|disregard)\b", re.IGNORECASE
+)
 _LIFTED = re.compile(
-    r"\b(?:rule|constraint|requirement|restriction|ban|limit|instruction|convention|thing|said) (?:about|on|for|of|that|with) ([^;,.!?]+)",
+    r"^\W*(?:(?:please|ok|okay|actually|and|now|so),? )*(?:forget|ignore|drop|lift|disregard)\b.{0,40}?\b(?:rule|constraint|requirement|restriction|ban|limit|instruction|convention|thing|said) (?:about|on|for|of|that|with) ([^;,.!?]+)",
     re.IGNORECASE,
 )
 """What a sentence that lifts says it lifts: "forget the rule about 3 sentences"."""
@@ -170,7 +175,8 @@ def supersedes(new: str, old: str) -> bool:
 @lru_cache(maxsize=256)
 def _changes(sentence: str) -> tuple[bool, bool, bool]:
     """Say whether a sentence adds to what holds, lifts it, turns it around."""
-    return bool(_ADDS.search(sentence)), bool(_LIFTS.search(sentence)), bool(_TURNS.search(sentence))
+    lifts = bool(_LIFTS.search(sentence)) and not _KEEPS.search(sentence)
+    return bool(_ADDS.search(sentence)), lifts, bool(_TURNS.search(sentence))
 
 
 def applied(current: Sequence[ConstraintFact], sentence: str, entry: str) -> list[ConstraintFact]:

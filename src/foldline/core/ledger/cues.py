@@ -54,11 +54,12 @@ _ENGLISH = {
     r"(?:should|must|has to|have to|needs?|requires?)\s+\w+|\bfor (?:each|every)\b[^,.]{1,40}\bshould\b|"
     r"\b(?:before|after|in|on|with) (?:each|every)\b.{1,40}, \w+",
     "only": rf"{_CLAUSE}only\s+(?:ever\s+)?{_DO}\b|{_CLAUSE}{_DO}\s+only\b|\buse\b.{{0,40}}\bexclusively\b|"
-    r"^\W*only\b[^,.]{1,60}\b(?:may|(?:is|are) allowed to)\s+\w+",
+    r"^\W*only (?!this\b|that\b|then\b|the (?:first|second|last)\b|one\b|two\b|three\b|some\b|a few\b|\d)[^,.]{1,40}\b(?:may|(?:is|are) allowed to) (?!have\b|be\b|not\b)\w+",
     "not that but this": rf"{_CLAUSE}(?:use|write|prefer)\b.{{1,60}}, (?:not|never)\b|^\W*(?!ok\b|hmm|yes|no\b|stop\b|wait\b|hey\b|oh\b|sorry\b)[\w ]{{2,30}}, (?:not|never) (?!bad|sure|yet|really|now|that|this|it|working|good)\w+\W*$|"
-    r"^\W*(?:all|every|each)\b[^,.]{3,60}, (?:not|never)\b|\bgo(?:es)? (?:in|into|under|to) [^,]{1,40}, (?:not|never)\b",
+    r"^\W*(?:all|every|each) (?!good|right|in all|of (?:it|this|that)\b)[^,.]{2,60}\b(?:is|are|goes?|stays?|uses?)\b[^,.]{1,40}, never\b|"
+    r"^\W*[\w ]{2,30}\bgo (in|into|under) [^,]{1,40}, (?:not|never) \1\b",
     "use for": r"^\W*(?:please )?use (?!the\b|this\b|that\b|an?\b|it\b)[^,.]{2,50}\bfor (?!the\b|this\b|that\b|now\b|an?\b|it\b|me\b)\w+|"
-    r"^\W*(?:please )?use\b.{1,60}\beverywhere\W*$",
+    r"^\W*(?:please )?use (?!cases?\b)(?!.*\b(?:is|are|was)\b)[^,.]{1,60} everywhere\W*$",
     "make sure": r"\b(?:make sure|ensure|see to it|be sure)\b.{0,50}\b(?:every|each|all|any|no|never|always|not|only|nobody|nothing|"
     r"stays?|remains?|n['’]t)\b",
     "no such thing": r"^(?:(?:and|also|please|but),?\s+)?no\s+(?!need|idea|wait|problem|worries|matter|such|one|more\s+\w+\s+found|i|we|you|it|this|"
@@ -71,7 +72,7 @@ _ENGLISH = {
     r"instead)\b)",
     "stick to": rf"\bstick(?:ing)? (?:to|with) (?:the|our|this|that|a|existing)\b|{_CLAUSE}follow (?:the|our) \b.{{1,40}}\b(?:style|convention|guide|"
     r"rules|pattern|standards?|guidelines)\b|\bleave\b.{1,40}\b(?:alone|untouched|as (?:it is|is|they are))\b|"
-    r"\bhands off\b|\b(?:is|are) frozen\b|^\W*(?:please )?(?:stay|keep) (?:away from|out of|off)\b",
+    r"\bhands off\b|\b(?:is|are) frozen\b|^\W*(?:please )?(?:stay|keep) (?:away from|out of) (?!it\b|this\b|that\b|the way\b)\w",
     "standing": r"\b(?:from (?:now|here|this point) on(?:wards?)?|going forward|at all times|no matter what|under (?:no|any) "
     r"circumstances?|without exceptions?|no exceptions|as a (?:general )?rule|the rule (?:is|here)|for the rest of)\b|"
     r"^\W*in general,|^\W*in (?:the )?future,|\bthe (?:overriding|general|golden|main|most important) (?:directive|rule|principle|constraint|goal) is\b|"
@@ -79,7 +80,7 @@ _ENGLISH = {
     "remember": r"^\W*(?:please )?remember(?::| that| to| we| not)\s|\bkeep (?:that|this) in mind\b",
     "permission": rf"\bwithout (?:my |our )?(?:explicit )?(?:permission|approval|consent|asking|confirmation|telling me|ok\b)|"
     rf"{_CLAUSE}(?:always )?(?:ask|check with|confirm with|tell|warn|notify) (?:me )?(?:first )?before\b|\bask me (?:first|before)\b|"
-    r"\b(?:needs?|requires?) my (?:explicit |written )?(?:approval|consent|permission|confirmation|sign[ -]?off|ok)\b",
+    r"\b(?:needs?|requires?) my (?:explicit |written )?(?:approval|consent|sign[ -]?off|ok)\W*$",
     "whenever": r"^\W*(?:whenever|every time|each time|any time) you\b.{1,80},\s*(?!i\b|it\b|we\b|the\b)\w+|"
     rf"^\W*(?:when|if) you\b.{{1,80}},\s*(?:(?:please|also|then)\s+)*(?:{_DO}|always|never|make sure)\b|"
     r"^\W*(?:when|if) you\b.{1,80},\s*(?:please\s+)?also\s+(?!i\b|you\b|it\b|we\b|the\b|th(?:is|at)\b)\w+|"

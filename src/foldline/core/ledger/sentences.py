@@ -17,7 +17,7 @@ _LONGEST = 600
 """Characters beyond which a "sentence" is data, not prose."""
 REMEMBERED = 2_000
 """Characters of a text up to which its sentences are remembered."""
-_CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-Z]|[0-?@-Z\\-_])")
 
 
 def without_code(text: str) -> Iterator[str]:

@@ -31,7 +31,7 @@ _PLACES = word_set(
     "n offset limit start end line lines head tail count skip page start_line end_line line_start line_end head_limit "
     "max_lines max_output_tokens timeout_ms yield_time_ms"
 )
-"""Names of numbers that say where a call looked and how far, not what was found."""
+"""Arguments whose numbers say where a call looked and how far, not what was found."""
 
 
 def _named(text: str) -> dict[str, str]:
@@ -64,10 +64,11 @@ def _of(use: Use) -> Iterator[ValueFact]:
             for name in names.find(text):
                 if name.kind in _KINDS:
                     what = settings.get(name.text, "")
+                    what = "" if what == "n" else what  # `sed -n 960,1165p`
                     whole = name.text == text and name.kind != "url"
-                    what = what or (str(key).lower() if whole else "")
-                    if name.kind == "number" and what in _PLACES:
+                    if whole and not what and name.kind == "number" and str(key).lower() in _PLACES:
                         continue
+                    what = what or (str(key).lower() if whole else "")
                     yield ValueFact(name.text, name.kind, clip(reason, WORDS), what, 1, (use.entry,))
 
 
