@@ -45,6 +45,20 @@ async def path_of(store: SqliteStore, session: str = "s") -> list[Entry]:
     return [entry async for entry in store.path(session)]
 
 
+def told_by(script: str, file: Path) -> str:
+    """Run a script on the file in a process of its own; return what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script, str(file)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def filled(file: Path, count: int = 20) -> list[Entry]:
     log = talk(None, *[f"message {n}" for n in range(count)])
     use(file, lambda store: store.append("s", log, seen=None))
@@ -346,16 +360,7 @@ asyncio.run(store.close())
 
 def test_a_write_that_the_system_refuses_loses_nothing(file: Path) -> None:
     """The kernel refuses to let a file grow: a real failing write, in the log or while it is checkpointed."""
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(file)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    count, leaf, told = done.stdout.split(maxsplit=2)
+    count, leaf, told = told_by(LIMITED, file).split(maxsplit=2)
     assert "disk" in told
     assert int(count) > 5
 
@@ -419,16 +424,8 @@ def test_the_log_is_written_from_its_start_again(file: Path) -> None:
 
 def test_a_store_that_was_opened_before_a_fork_says_so(file: Path) -> None:
     """The child has neither the thread nor a connection of its own: it would wait for ever, or write into the void."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FORKED, str(file)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "was opened before a fork: open a store of your own in each process" in done.stdout
+    told = told_by(FORKED, file)
+    assert "was opened before a fork: open a store of your own in each process" in told
 
 
 # -- several processes

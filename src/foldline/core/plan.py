@@ -225,7 +225,7 @@ def _rewritten(
 
 
 def _eased(job: Job, material: Material, limits: Limits, done: _Done) -> _Done | None:
-    """Give back what was shortened; the summary that a model wrote stands for the same messages as before."""
+    """Give back what was shortened; the summary as it was written stands for the same messages as before."""
     choice = eased(done.choice, material, limits, job.counter, -done.over)
     add(choice.edits, stripped(choice.kept, 0, job.counter, edited_parts(choice.edits)))
     if not _keeps_more(choice, done.choice):
