@@ -7,16 +7,16 @@ trigger fires, with rules of the user's planted at its beginning.
 
 from __future__ import annotations
 
+from foldline.core.cut.prune import prune
 from foldline.core.decide.ask import Ask
 from foldline.core.decide.presets import preset
 from foldline.core.decide.triggers import thresholds
-from foldline.core.fold.prune import prune
 from foldline.core.lab.entities import Reading
 from foldline.core.lab.retention import called
 from foldline.core.log.entries import Compacted, Said
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
-from foldline.core.view import Fold
+from foldline.core.view import ViewState
 from planning import run
 from sessions import Talk, entries_of
 from table import Row, cpu
@@ -46,9 +46,9 @@ def session() -> list[Said]:
 
 
 def folded(name: str, entries: list[Said]) -> list[Row]:
-    """Fold once by hand under a policy, and say what came of it."""
+    """ViewState once by hand under a policy, and say what came of it."""
     ask = Ask(policy=preset(name), window=WINDOW, reason="manual", now="2026-01-01T00:00:00Z")
-    fold = Fold(entries, counter=OFFLINE)
+    fold = ViewState(entries, counter=OFFLINE)
     outcome = run(fold, ask)
     assert isinstance(outcome, Compacted), outcome
     receipt = outcome.receipt
@@ -57,10 +57,12 @@ def folded(name: str, entries: list[Said]) -> list[Row]:
     text = outcome.checkpoint.text
     calls = [call for entry in entries for call in entry.message.calls][-NEWEST:]
     files = [entity for entity, addressed in called(calls).items() if addressed and entity.kind == "path"]
-    kept = "\n".join(str(entry.message.parts) for entry in Fold([*entries, outcome], counter=OFFLINE).kept)
+    kept = "\n".join(
+        str(entry.message.parts) for entry in ViewState([*entries, outcome], counter=OFFLINE).kept
+    )
     reading = Reading(text + kept, frozenset())
     rules = sum(rule in text + kept for rule in RULES)
-    spent = cpu(lambda: run(Fold(entries, counter=OFFLINE), ask), 2)
+    spent = cpu(lambda: run(ViewState(entries, counter=OFFLINE), ask), 2)
     return [
         Row(f"{name}: fewer messages", 100 * messages, "%", least=60),
         Row(f"{name}: fewer tokens", 100 * tokens, "%", least=50),
@@ -79,7 +81,7 @@ def main(*, full: bool = False) -> list[Row]:
     """Measure one fold of one session under two policies."""
     del full
     entries = session()
-    fold, policy = Fold(entries, counter=OFFLINE), preset("gencode")
+    fold, policy = ViewState(entries, counter=OFFLINE), preset("gencode")
     size = f"{len(entries):,} messages, {fold.tokens:,} tokens"
     blank = cpu(lambda: prune(fold.kept, policy, WINDOW, 168_000, OFFLINE, date="2026-01-01"))
     return [

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
+from foldline.core.compact.job import floor_of, limits_of, material_of
+from foldline.core.compact.plan import Outcome, plan
+from foldline.core.cut.choice import choose
+from foldline.core.cut.prune import prune
 from foldline.core.decide.ask import Ask
 from foldline.core.decide.presets import preset
-from foldline.core.fold.choice import choose
-from foldline.core.fold.prune import prune
-from foldline.core.job import floor_of, limits_of, material_of
 from foldline.core.log.entries import Compacted, Said
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
-from foldline.core.plan import Outcome, plan
-from foldline.core.view import Fold
+from foldline.core.view import ViewState
 from foldline.summarizers.offline import OfflineSummarizer
 from sessions import Talk, entries_of
 from table import Row, cpu
@@ -29,7 +29,7 @@ def asked(policy: str = "foldline") -> Ask:
     return Ask(policy=preset(policy), window=WINDOW, reason="manual", now="2026-01-01T00:00:00Z")
 
 
-def run(fold: Fold, ask: Ask) -> Outcome:
+def run(fold: ViewState, ask: Ask) -> Outcome:
     """Run a plan to its end with the offline summariser."""
     steps, summarizer = plan(fold, ask, OFFLINE), OfflineSummarizer()
     reply: SummaryReply | None = None
@@ -43,13 +43,13 @@ def run(fold: Fold, ask: Ask) -> Outcome:
 
 def whole(entries: Sequence[Said]) -> None:
     """A whole offline compaction: plan, ledger, checkpoint, receipt."""
-    outcome = run(Fold(entries, counter=OFFLINE), asked())
+    outcome = run(ViewState(entries, counter=OFFLINE), asked())
     assert isinstance(outcome, Compacted), outcome
 
 
 def parts(entries: Sequence[Said], speed: float) -> list[Row]:
     """Time what a plan does beside ledger and summary, over many messages; `speed` scales to a machine undisturbed."""
-    fold, ask = Fold(entries, counter=OFFLINE), asked()
+    fold, ask = ViewState(entries, counter=OFFLINE), asked()
 
     def pruned() -> None:
         found = prune(fold.kept, ask.policy, WINDOW, ask.usable, OFFLINE, date="2026-01-01")
@@ -67,7 +67,7 @@ def parts(entries: Sequence[Said], speed: float) -> list[Row]:
         Row("plan the same: floor, prune, cut", planned * 1e3, "ms"),
         Row("prune, undisturbed", blank * speed * 1e3, "ms", most=100),
         Row("plan, undisturbed", planned * speed * 1e3, "ms", most=100),
-        Row("fold the same anew", cpu(lambda: Fold(entries, counter=OFFLINE)) * 1e3, "ms"),
+        Row("fold the same anew", cpu(lambda: ViewState(entries, counter=OFFLINE)) * 1e3, "ms"),
     ]
 
 

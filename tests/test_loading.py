@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 import foldline
-from foldline.core.ledger.facts import Ledger
+from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Said
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Fold, Kept
+from foldline.core.view import Kept, ViewState
 from foldline.dialects import get
 from foldline.loading import as_recorded, from_messages, from_records
 from foldline.transcripts import About, Folded, Heard
@@ -43,7 +43,7 @@ def records() -> list:
 def test_a_compaction_of_theirs_becomes_a_boundary_from_what_it_kept():
     loaded = from_records(records(), OFFLINE)
     [boundary] = [e for e in loaded.entries if isinstance(e, Compacted)]
-    fold = Fold(loaded.entries, counter=OFFLINE)
+    fold = ViewState(loaded.entries, counter=OFFLINE)
     assert boundary.receipt.tokens_before == 9_000
     assert [item.entry.message.text for item in fold.view() if isinstance(item, Kept)] == [
         "go on",
@@ -87,7 +87,7 @@ def test_a_checkpoint_of_ours_becomes_a_boundary_again():
     loaded = from_messages(done.messages, OFFLINE)
     [boundary] = [e for e in loaded.entries if isinstance(e, Compacted)]
     assert boundary.checkpoint.summary == done.summary
-    assert Fold(loaded.entries, counter=OFFLINE).tokens == done.view_tokens
+    assert ViewState(loaded.entries, counter=OFFLINE).tokens == done.view_tokens
     ledger = msgspec.convert(boundary.ledger, Ledger)
     assert "Never push to main." in [fact.text for fact in ledger.constraints]
 
@@ -130,5 +130,7 @@ def test_a_checkpoint_joined_with_the_turn_behind_it_is_recognised():
     loaded = from_messages([{"role": "user", "content": joined}, *rest], OFFLINE, dialect="anthropic")
     [boundary] = [e for e in loaded.entries if isinstance(e, Compacted)]
     assert boundary.checkpoint.summary == done.summary
-    kept = [i.entry.message.text for i in Fold(loaded.entries, counter=OFFLINE).view() if isinstance(i, Kept)]
+    kept = [
+        i.entry.message.text for i in ViewState(loaded.entries, counter=OFFLINE).view() if isinstance(i, Kept)
+    ]
     assert kept[0] == "said in the same turn"

@@ -22,8 +22,8 @@ from typing import Any
 
 import msgspec
 
-from foldline.cli.batched import Replaying, replay_one
-from foldline.cli.replay_ import NONE, TEN
+from foldline.cli.batch_work import ReplayFiles, replay_one
+from foldline.cli.commands.replay import NONE, TEN
 from foldline.core.decide.presets import preset
 from foldline.lab.batch import Result, run, tasks
 from foldline.lab.report import MEASURES
@@ -94,7 +94,7 @@ def code() -> str:
 def replayed(files: Sequence[str], window: int, store: Path, jobs: int | None) -> list[Result]:
     """Replay files under every policy; results are kept below `store`."""
     policies = (NONE, *(preset(name) for name in TEN))
-    wish = Replaying(Wanted(policies, window=window, cuts=CUTS), code())
+    wish = ReplayFiles(Wanted(policies, window=window, cuts=CUTS), code())
     folder, count = store / str(window), 0
 
     def tick(result: Result) -> None:

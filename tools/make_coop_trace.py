@@ -18,7 +18,7 @@ from typing import Any
 
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.dialects import get
-from foldline.stateless import apart
+from foldline.folding import apart
 
 TARGET = Path(__file__).parents[1] / "examples" / "coop-trace.jsonl"
 TOTAL = 4_250_000

@@ -12,10 +12,10 @@ from foldline.core.decide.ask import Ask
 from foldline.core.decide.presets import preset
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
-from foldline.core.view import Fold
+from foldline.core.view import ViewState
 from foldline.executor import run_sync
+from foldline.folding import apart, fit
 from foldline.loading import from_records
-from foldline.stateless import apart, fit
 from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import read
 
@@ -30,7 +30,7 @@ EXAMPLES = {
 def page(name: str, target: int, what: str) -> str:
     """Return the page of one example; the date of the fold is left out, so that the page stays the same."""
     loaded = from_records(read(ROOT / "examples" / name), OFFLINE)
-    fold = Fold(loaded.entries, counter=OFFLINE)
+    fold = ViewState(loaded.entries, counter=OFFLINE)
     outside = apart(loaded.system, loaded.tools, OFFLINE)
     ask = Ask(
         policy=preset("foldline"),

@@ -27,8 +27,9 @@ from typing import Any
 import numpy as np
 
 import foldline
-from foldline.core.ledger import excerpts, names, salience
-from foldline.core.ledger.survey import argument_texts, survey
+from foldline.core.ledger.text import names
+from foldline.core.ledger.worth import excerpts, salience
+from foldline.core.ledger.worth.survey import argument_texts, survey
 from foldline.core.log.entries import Said
 from foldline.dialects import get
 

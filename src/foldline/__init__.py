@@ -40,16 +40,16 @@ if TYPE_CHECKING:
         OverflowRemains,
         ProviderError,
     )
-    from foldline.opening import open_session as open  # noqa: A004 - the name that users write is foldline.open
-    from foldline.session import Session
-    from foldline.stateless import Done, acompact, compact
-    from foldline.sync import SyncSession, open_sync
+    from foldline.folding import Done, acompact, compact
+    from foldline.session.opening import open_session as open  # noqa: A004 - the name that users write is foldline.open
+    from foldline.session.session import Session
+    from foldline.session.sync import SyncSession, open_sync
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "CallsOpen": "errors",
-    "Done": "stateless",
+    "Done": "folding",
     "FloorExceeded": "errors",
     "FoldlineError": "errors",
     "InputError": "errors",
@@ -59,14 +59,14 @@ _HOMES = {
     "Policy": "core.decide.policy",
     "ProviderError": "errors",
     "Receipt": "core.log.entries",
-    "Session": "session",
-    "SyncSession": "sync",
+    "Session": "session.session",
+    "SyncSession": "session.sync",
     "Usage": "core.log.messages",
     "Window": "core.measure.window",
-    "acompact": "stateless",
-    "compact": "stateless",
-    "open": "opening",
-    "open_sync": "sync",
+    "acompact": "folding",
+    "compact": "folding",
+    "open": "session.opening",
+    "open_sync": "session.sync",
     "preset": "core.decide.presets",
 }
 

@@ -9,17 +9,17 @@ from typing import Any, BinaryIO
 import msgspec
 
 from foldline.core.checkpoint.checkpoint import Recognised, make_checkpoint, recognise
-from foldline.core.checkpoint.voices import unmarked
+from foldline.core.checkpoint.origin_check import unmarked
+from foldline.core.cut.repair import Repaired, repair
 from foldline.core.decide.presets import preset
-from foldline.core.fold.repair import Repaired, repair
-from foldline.core.ledger.collect import collect
-from foldline.core.ledger.parse import parse
+from foldline.core.ledger.facts.collect import collect
+from foldline.core.ledger.page.parse import parse
 from foldline.core.log.entries import Checkpoint, Compacted, Entry, Noted, Receipt, Said
 from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.dialects import decode_placed, detect, elements
-from foldline.dialects.anthropic_write import OPENING
+from foldline.dialects.anthropic.write import OPENING
 from foldline.transcripts import About, Folded, Heard, Record, Warned, load
 
 

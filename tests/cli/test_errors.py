@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.cli.calling import talk, work, write_lines
 
-from foldline.cli.room import available
+from foldline.cli.memory import available
 from foldline.stores.connection import APPLICATION
 
 TARGET = ("--target", 2000)

@@ -8,7 +8,7 @@ from foldline.core.log import codec
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 from foldline.dialects import Dialect, get, names
-from foldline.dialects.responses_items import KINDS
+from foldline.dialects.responses.items import KINDS
 from foldline.errors import DialectError
 
 EVERY = pytest.mark.parametrize("dialect", [get(name) for name in names()], ids=names())

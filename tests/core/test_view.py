@@ -41,7 +41,17 @@ from foldline.core.log.log import Log
 from foldline.core.log.messages import Message, Native, Text, ToolCall, ToolResult, Usage
 from foldline.core.measure.tokens import OFFLINE, message_tokens, part_tokens
 from foldline.core.measure.window import Amount
-from foldline.core.view import LATE_CAP, UNANSWERED, Fold, Kept, Made, item_tokens, native_items, sized, view
+from foldline.core.view import (
+    LATE_CAP,
+    UNANSWERED,
+    Kept,
+    Made,
+    ViewState,
+    item_tokens,
+    native_items,
+    sized,
+    view,
+)
 
 replace = msgspec.structs.replace
 
@@ -73,7 +83,7 @@ def lift(log: Log, boundary: Compacted | Pruned, *, lifted: bool = True) -> None
 
 
 def test_an_empty_path_has_an_empty_view():
-    fold = Fold(counter=OFFLINE)
+    fold = ViewState(counter=OFFLINE)
     assert (fold.view(), list(fold.items()), fold.tokens, fold.messages, fold.open_calls) == (
         [],
         [],
@@ -107,7 +117,7 @@ def test_a_fold_that_is_pushed_equals_one_that_is_made_at_once():
     pin(log, log.path()[1])
     say(log, user("b"))
     put(log, Noted("", None, "model", {"model": "m"}))
-    pushed = Fold(counter=OFFLINE)
+    pushed = ViewState(counter=OFFLINE)
     for entry in log.path():
         pushed.push(entry)
     whole = fold_of(log)

@@ -10,10 +10,10 @@ from itertools import product
 import pytest
 from tests.support import corpus
 
-from foldline.core import plan
+from foldline.core.compact import plan
 from foldline.core.log.entries import Compacted
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Fold, native_items
+from foldline.core.view import ViewState, native_items
 from foldline.dialects import get
 from foldline.loading import from_records
 from foldline.transcripts import About, Folded, Heard, Warned, read
@@ -128,7 +128,7 @@ def test_every_native_file_loads_and_its_view_is_valid(path):
     folds = [record for record in found if isinstance(record, Folded)]
     assert [entry.checkpoint.summary for entry in boundaries] == [record.summary for record in folds]
     assert [entry.receipt.tokens_before for entry in boundaries] == [record.tokens_before for record in folds]
-    fold = Fold(loaded.entries, counter=OFFLINE)
+    fold = ViewState(loaded.entries, counter=OFFLINE)
     assert list(corpus.check_valid(fold)) == []
     dialect = get(loaded.dialect)
     rendered = dialect.render(native_items(fold.view()), whole=True)
@@ -146,7 +146,7 @@ def test_every_native_file_is_folded(path):
 
 def test_codex_keeps_the_encrypted_part_of_its_compaction(recorded):
     loaded = from_records(read(recorded / "native" / "codex-1.jsonl"), OFFLINE)
-    fold = Fold(loaded.entries, counter=OFFLINE)
+    fold = ViewState(loaded.entries, counter=OFFLINE)
     rendered = get("openai-responses").render(native_items(fold.view()), whole=True)
     assert next(item["type"] for item in rendered.messages if "encrypted_content" in item) == "compaction"
     assert len(fold.quoted) == 5

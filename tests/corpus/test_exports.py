@@ -6,13 +6,13 @@ import pytest
 from tests.exports.moving import boundaries, export, load, prompts, replies, said
 from tests.support.openers import open_in_claude_code, open_in_pi
 
+from foldline.core.compact.plan import plan
 from foldline.core.decide.ask import Ask
 from foldline.core.log.entries import Said
 from foldline.core.log.log import chained
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
-from foldline.core.plan import plan
-from foldline.core.view import Fold, native_items
+from foldline.core.view import ViewState, native_items
 from foldline.dialects import get
 from foldline.executor import execute, run_sync
 from foldline.policies import policy
@@ -38,10 +38,10 @@ def native(name, recorded):
 
 def folded(loaded, share):
     """The entries with a boundary of ours that leaves a share of the view, as `export FILE --target` makes it."""
-    target = int(Fold(loaded.entries, counter=OFFLINE).tokens * share)
+    target = int(ViewState(loaded.entries, counter=OFFLINE).tokens * share)
     ask = Ask(policy("pi"), Window(200_000), "target", target=target, now="2026-01-02T03:04:05Z")
     boundary = run_sync(
-        execute(plan(Fold(loaded.entries, counter=OFFLINE), ask, OFFLINE), OfflineSummarizer())
+        execute(plan(ViewState(loaded.entries, counter=OFFLINE), ask, OFFLINE), OfflineSummarizer())
     )
     return [*loaded.entries, chained(boundary, loaded.entries[-1].id)]
 
@@ -84,9 +84,9 @@ def test_a_folded_session_opens_in_the_other_tool(native, name, form):
     entries = folded(native, 0.4)
     raw, told = export(entries, form, view=True, model=native.model)
     context = OPEN[form](raw, rising=name in RISING)
-    view = Fold(entries, counter=OFFLINE)
+    view = ViewState(entries, counter=OFFLINE)
     again = load(raw)
-    size = Fold(again.entries, counter=OFFLINE)
+    size = ViewState(again.entries, counter=OFFLINE)
 
     assert view.boundary.checkpoint.text in str(context[0].get("summary") or context[0]["content"][0]["text"])
     assert size.boundary.checkpoint.text == view.boundary.checkpoint.text
@@ -103,7 +103,7 @@ def test_a_folded_session_opens_in_the_other_tool(native, name, form):
 def test_a_folded_session_is_folded_again_from_there(native, form):
     entries = folded(native, 0.6)
     moved = load(export(entries, form, view=True)[0])
-    again = Fold(folded(moved, 0.5), counter=OFFLINE)
+    again = ViewState(folded(moved, 0.5), counter=OFFLINE)
 
-    assert again.tokens <= Fold(moved.entries, counter=OFFLINE).tokens / 2
+    assert again.tokens <= ViewState(moved.entries, counter=OFFLINE).tokens / 2
     assert again.boundary.checkpoint.text.count("<foldline-checkpoint") == 1

@@ -9,7 +9,7 @@ import pytest
 from tests.support import corpus
 
 import foldline
-from foldline.core import plan
+from foldline.core.compact import plan
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Text

@@ -7,11 +7,11 @@ from itertools import product
 import pytest
 from tests.support import corpus
 
-from foldline.core import plan
+from foldline.core.compact import plan
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Compacted, Said
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Fold
+from foldline.core.view import ViewState
 from foldline.loading import from_records
 from foldline.transcripts import Folded, Heard, read
 
@@ -53,7 +53,7 @@ def test_pi_keeps_what_its_own_compactions_kept(native):
     said = {entry.id for entry in loaded.entries if isinstance(entry, Said)}
     assert len(boundaries) == 2
     assert all(entry.first_kept in said for entry in boundaries)
-    fold = Fold(loaded.entries, counter=OFFLINE)
+    fold = ViewState(loaded.entries, counter=OFFLINE)
     assert fold.boundary is not None
     assert fold.boundary.id == boundaries[-1].id
     assert fold.kept[0].id == boundaries[-1].first_kept
@@ -63,15 +63,15 @@ def test_pi_keeps_what_its_own_compactions_kept(native):
 @pytest.mark.parametrize("name", NAMES)
 def test_the_view_of_what_was_loaded_is_valid(native, name, from_start):
     loaded = from_records(records(native, name), OFFLINE, from_start=from_start)
-    fold = Fold(loaded.entries, counter=OFFLINE)
+    fold = ViewState(loaded.entries, counter=OFFLINE)
     assert list(corpus.check_valid(fold)) == []
     assert (fold.boundary is None) or not from_start
 
 
 def test_from_the_start_everything_is_in_the_view(native):
     found = records(native, "pi-1")
-    whole = Fold(from_records(found, OFFLINE, from_start=True).entries, counter=OFFLINE)
-    newest = Fold(from_records(found, OFFLINE).entries, counter=OFFLINE)
+    whole = ViewState(from_records(found, OFFLINE, from_start=True).entries, counter=OFFLINE)
+    newest = ViewState(from_records(found, OFFLINE).entries, counter=OFFLINE)
     assert whole.messages > newest.messages > 0
     assert whole.tokens > newest.tokens > 0
 

@@ -14,16 +14,16 @@ from tests.support.logs import DIALECTS, any_list, chain, decode, logs, rendered
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Fold, Item
+from foldline.core.view import Item, ViewState
 from foldline.dialects import base, get
+from foldline.dialects.dialect_of import in_form
 from foldline.dialects.growing import Growing, copied
-from foldline.dialects.whose import in_form
 
 
 @given(logs(), st.sampled_from(DIALECTS))
 def test_a_view_rendered_entry_by_entry_is_the_view_rendered_at_once(made, dialect):
     _, log = made
-    fold, growing = Fold(counter=OFFLINE), Growing()
+    fold, growing = ViewState(counter=OFFLINE), Growing()
     for entry in log.path():
         fold.push(entry)
         if not fold.open_calls:
@@ -33,7 +33,7 @@ def test_a_view_rendered_entry_by_entry_is_the_view_rendered_at_once(made, diale
 @given(any_list, any_list, st.sampled_from(DIALECTS))
 def test_messages_of_two_dialects_are_rendered_as_at_once(first, second, dialect):
     log = chain([*decode(*first), *decode(*second)])
-    fold, growing = Fold(counter=OFFLINE), Growing()
+    fold, growing = ViewState(counter=OFFLINE), Growing()
     for entry in log.path():
         fold.push(entry)
         if not fold.open_calls:
@@ -43,7 +43,7 @@ def test_messages_of_two_dialects_are_rendered_as_at_once(first, second, dialect
 @given(any_list)
 def test_marks_that_a_caller_makes_do_not_stay(made):
     dialect, payloads = made
-    fold, growing = Fold(chain(decode(dialect, payloads)).path(), counter=OFFLINE), Growing()
+    fold, growing = ViewState(chain(decode(dialect, payloads)).path(), counter=OFFLINE), Growing()
     items = fold.items()
     whole = copy.deepcopy(growing.messages(dialect, items))
     for message in growing.messages(dialect, items):
@@ -73,7 +73,7 @@ def test_a_turn_renders_what_the_turn_added(monkeypatch, dialect):
     natives = [{"role": ("user", "assistant")[n % 2], "content": f"message {n}"} for n in range(60)]
     natives = [in_form(native, dialect, str(n)) for n, native in enumerate(natives)]
     entries = chain([counted.dialect.decode(native) for native in natives]).path()
-    fold, growing = Fold(entries[:20], counter=OFFLINE), Growing()
+    fold, growing = ViewState(entries[:20], counter=OFFLINE), Growing()
     growing.messages(dialect, fold.items())
     assert counted.rendered == 20
     for entry in entries[20:]:
@@ -88,16 +88,16 @@ def test_another_dialect_or_another_fold_is_rendered_anew():
     natives = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]
     entries = chain(decode("openai-chat", natives)).path()
     growing = Growing()
-    assert growing.messages("openai-chat", Fold(entries, counter=OFFLINE).items()) == natives
-    assert growing.messages("anthropic", Fold(entries, counter=OFFLINE).items()) == natives
-    assert growing.messages("openai-chat", Fold(entries[:1], counter=OFFLINE).items()) == natives[:1]
+    assert growing.messages("openai-chat", ViewState(entries, counter=OFFLINE).items()) == natives
+    assert growing.messages("anthropic", ViewState(entries, counter=OFFLINE).items()) == natives
+    assert growing.messages("openai-chat", ViewState(entries[:1], counter=OFFLINE).items()) == natives[:1]
     assert growing.messages("openai-chat", []) == []
 
 
 def test_a_message_without_a_native_form_is_rendered_with_its_neighbours():
     made = Message("user", (Text("and then"),))
     entries = chain([*decode("anthropic", [{"role": "user", "content": "first"}]), made, made]).path()
-    fold, growing = Fold(entries[:1], counter=OFFLINE), Growing()
+    fold, growing = ViewState(entries[:1], counter=OFFLINE), Growing()
     for entry in entries[1:]:
         assert isinstance(entry, Said)
         growing.messages("anthropic", fold.items())
@@ -124,7 +124,7 @@ def nests(value: Any) -> list[Any]:
 @given(logs(), st.sampled_from(DIALECTS), st.data())
 def test_a_change_at_any_depth_stays_with_the_list_that_it_was_made_in(made, dialect, data):
     _, log = made
-    fold, growing = Fold(log.path(), counter=OFFLINE), Growing()
+    fold, growing = ViewState(log.path(), counter=OFFLINE), Growing()
     if fold.open_calls:
         return
     first, second = (growing.messages(dialect, fold.items()) for _ in range(2))

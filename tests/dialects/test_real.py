@@ -11,7 +11,7 @@ from tests.dialects.ui_samples import STEP
 
 import foldline
 from foldline.core.measure.tokens import OFFLINE, message_tokens
-from foldline.core.view import Fold, native_items
+from foldline.core.view import ViewState, native_items
 from foldline.dialects import decode_all, detect, get
 from foldline.loading import from_messages
 
@@ -108,7 +108,7 @@ def whole_turns(messages):
 def test_plain_sessions_as_ui_messages(path):
     """Whole turns in one message fold to a fifth, stay valid, and split into the same calls and results again."""
     loaded = from_messages(chat_of(path), OFFLINE)
-    items = native_items(Fold(loaded.entries, counter=OFFLINE).view())
+    items = native_items(ViewState(loaded.entries, counter=OFFLINE).view())
     chat = decode_all(get("openai-chat").render(items, whole=True).messages, "openai-chat")
     turns = whole_turns(get("ui-message").render(items, whole=True).messages)
     assert get("ui-message").validate(turns) == []

@@ -5,8 +5,8 @@ from tests.dialects.items import DIALECT, RESPONSES, call, long_list, output, re
 from tests.dialects.samples import user
 
 import foldline
-from foldline.core.fold.legal import legal_cuts
-from foldline.core.fold.pairing import pair
+from foldline.core.cut.legal import legal_cuts
+from foldline.core.cut.pairing import pair
 from foldline.core.log.entries import Said
 from foldline.core.log.log import said
 from foldline.dialects import get

@@ -9,7 +9,7 @@ from tests.dialects.conversations import anthropic_chats, openai_chats
 
 from foldline.core.log.messages import Text
 from foldline.dialects import decode_all, detect, get
-from foldline.dialects.anthropic_write import OPENING
+from foldline.dialects.anthropic.write import OPENING
 
 CHATS = {"openai-chat": openai_chats(), "anthropic": anthropic_chats()}
 FIXED = {"openai-chat": openai_chats(any_ids=False), "anthropic": anthropic_chats()}

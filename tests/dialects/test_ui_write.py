@@ -17,7 +17,7 @@ from tests.dialects.samples import (
 )
 from tests.dialects.ui_samples import PNG, STEP, UI, V4, done, failed, file, reasoning, say, tool, ui
 
-from foldline.core.fold.notes import UNANSWERED
+from foldline.core.cut.notes import UNANSWERED
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects import decode_all, get

@@ -160,10 +160,10 @@ def test_two_imports_at_once_end_in_one_session(tmp_path):
 def test_help_loads_nothing_heavy(tmp_path):
     code = (
         "import sys, foldline\n"
-        "assert set(sys.modules).isdisjoint({'foldline.session', 'msgspec', 'asyncio', 'sqlite3', 'click'}), 'import'\n"
+        "assert set(sys.modules).isdisjoint({'foldline.session.session', 'msgspec', 'asyncio', 'sqlite3', 'click'}), 'import'\n"
         "from foldline.cli.app import main\n"
         "try: main(['--help'])\nexcept SystemExit: pass\n"
-        "heavy = {'foldline.session', 'foldline.core.plan', 'sqlite3', 'asyncio', 'rich', 'msgspec', 'tomllib'}\n"
+        "heavy = {'foldline.session.session', 'foldline.core.compact.plan', 'sqlite3', 'asyncio', 'rich', 'msgspec', 'tomllib'}\n"
         "assert set(sys.modules).isdisjoint(heavy), heavy & set(sys.modules)\n"
     )
     done = subprocess.run(

@@ -9,7 +9,7 @@ from typing import Any
 from foldline.core.log.entries import Compacted, Entry, Said
 from foldline.core.log.messages import Message, Text, Usage
 from foldline.core.measure.tokens import OFFLINE
-from foldline.exports import Told, Wish, export_entries
+from foldline.exports import ExportWish, Told, export_entries
 from foldline.loading import Loaded, from_records
 from foldline.transcripts import read
 
@@ -22,7 +22,9 @@ def export(loaded: Loaded | Sequence[Entry], form: str, **wish: Any) -> tuple[by
     entries = loaded.entries if isinstance(loaded, Loaded) else loaded
     known = {"title": loaded.title, "model": loaded.model} if isinstance(loaded, Loaded) else {}
     pieces: list[bytes] = []
-    told = export_entries(entries, "here", Wish(form, **{"cwd": "/project", **known, **wish}), pieces.append)
+    told = export_entries(
+        entries, "here", ExportWish(form, **{"cwd": "/project", **known, **wish}), pieces.append
+    )
     return b"".join(pieces), told
 
 

@@ -9,7 +9,7 @@ from tests.support.openers import open_in_codex, rows
 
 from foldline.core.log.messages import Media, Text, Thinking, ToolResult
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Fold
+from foldline.core.view import ViewState
 from foldline.loading import Loaded
 
 
@@ -84,7 +84,7 @@ def test_the_folded_form_begins_with_the_checkpoint():
 
     assert "Mend it." in json.dumps(history[0])
     assert "Please mend the parser" not in raw.decode()
-    assert again.entries[0].checkpoint == Fold(path, counter=OFFLINE).boundary.checkpoint
+    assert again.entries[0].checkpoint == ViewState(path, counter=OFFLINE).boundary.checkpoint
     assert len([row for row in rows(raw) if row["payload"].get("type") == "token_count"]) == 1
 
 

@@ -13,7 +13,7 @@ from tests.support.openers import open_in_claude_code, open_in_pi, rows
 from foldline.core.log.entries import Lifted, Pinned, Pruned, Receipt, Said
 from foldline.core.log.log import chained
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Fold
+from foldline.core.view import ViewState
 from foldline.errors import InputError
 from foldline.loading import Loaded
 
@@ -77,7 +77,7 @@ def test_the_folded_form_begins_with_the_checkpoint(form):
 
     assert "Mend it." in json.dumps(context[0])
     assert "Please mend the parser" not in raw.decode()
-    assert again.entries[0].checkpoint == Fold(path, counter=OFFLINE).boundary.checkpoint
+    assert again.entries[0].checkpoint == ViewState(path, counter=OFFLINE).boundary.checkpoint
     assert said(again) == said(loaded([e for e in path if isinstance(e, Said)][4:]))
     assert told.warnings[0] == "usage measured before the fold left out (1)"
     assert [r[1].total for r in replies(again)] == [0, 7_042]
@@ -195,10 +195,10 @@ def test_a_message_is_held_by_no_writer(form):
     """What is written of a message is written before the next one is looked at."""
     from foldline.exports.base import Origin
     from foldline.exports.formats import writer_of
-    from foldline.exports.steps import Survey, whole
+    from foldline.exports.steps import StepSurvey, whole
 
     path = entries()
-    survey = Survey()
+    survey = StepSurvey()
     for entry in path:
         survey.note(entry)
     origin = Origin("s", START, START, "/project")

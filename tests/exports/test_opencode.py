@@ -9,7 +9,7 @@ from tests.support.openers import open_in_opencode
 
 from foldline.core.log.messages import Media, Thinking
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Fold
+from foldline.core.view import ViewState
 from foldline.loading import Loaded
 
 
@@ -66,7 +66,7 @@ def test_the_folded_form_begins_with_the_checkpoint():
 
     assert len(context) == len(json.loads(raw)["messages"])
     assert "Please mend the parser" not in raw.decode()
-    assert again.entries[0].checkpoint == Fold(path, counter=OFFLINE).boundary.checkpoint
+    assert again.entries[0].checkpoint == ViewState(path, counter=OFFLINE).boundary.checkpoint
     assert "usage measured before the fold left out (1)" in told.warnings
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import foldline
 from foldline.core.decide.ask import Nothing
-from foldline.core.ledger.facts import Ledger
+from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted
 from foldline.core.measure.window import Amount
 from foldline.dialects import get

@@ -13,8 +13,8 @@ from foldline.core.checkpoint.request import SummaryReply
 from foldline.core.log.entries import Compacted, Noted, Said
 from foldline.core.log.messages import Message, Text, Usage
 from foldline.dialects import get
-from foldline.live.economy import asking_in
-from foldline.live.handoff import Link, handed_from
+from foldline.session.economy import asking_in
+from foldline.session.links import Link, handed_from
 from foldline.summarizers import ModelSummarizer
 from foldline.summarizers.offline import OfflineSummarizer
 from foldline.testing import Scripted

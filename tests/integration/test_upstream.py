@@ -12,7 +12,7 @@ import foldline
 from foldline.core.checkpoint.summary import worded
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import preset
-from foldline.core.ledger.facts import Ledger
+from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted
 from foldline.dialects import get
 from foldline.summarizers.offline import OfflineSummarizer

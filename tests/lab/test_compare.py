@@ -6,7 +6,7 @@ import pytest
 from tests.cli.calling import work, write_lines
 from tools import compare
 
-from foldline.cli.replay_ import TEN
+from foldline.cli.commands.replay import TEN
 
 PAGE = f"before\n{compare.MARK.format('begin')}\nold\n{compare.MARK.format('end')}\nafter\n"
 

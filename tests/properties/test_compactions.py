@@ -13,16 +13,16 @@ from tests.support.logs import any_list, ask_for, chain, compact_log, decode, fo
 from tests.support.talk import sent
 
 from foldline.core.checkpoint.request import SummaryReply
+from foldline.core.compact.plan import plan
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.decide.triggers import Stay, decide
-from foldline.core.ledger.facts import Ledger
+from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Pruned, Said
 from foldline.core.log.log import Log
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult, Usage
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Floor, Window
-from foldline.core.plan import plan
 from foldline.core.view import Kept
 from foldline.errors import FloorExceeded
 from foldline.executor import execute

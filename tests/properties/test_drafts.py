@@ -19,16 +19,16 @@ from tests.support.logs import (
     say,
 )
 
+from foldline.core.compact.plan import plan
+from foldline.core.compact.rebase import Draft, drafted, folded_with, holds, rebased
+from foldline.core.compact.trim import least_gain
 from foldline.core.decide.ask import Nothing
-from foldline.core.ledger.facts import Ledger
+from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Lifted, Noted, Pinned, Pruned, Said
 from foldline.core.log.log import Log, chained
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.plan import plan
-from foldline.core.rebase import Draft, drafted, folded_with, holds, rebased
-from foldline.core.trim import least_gain
-from foldline.core.view import Fold, Kept, item_tokens
+from foldline.core.view import Kept, ViewState, item_tokens
 from foldline.errors import FloorExceeded
 from foldline.executor import execute, run_sync
 from foldline.summarizers.offline import OfflineSummarizer
@@ -217,6 +217,6 @@ def test_a_fold_with_a_boundary_holds_what_a_store_would_hand_out(position):
     draft = draft_of(log, ask_for(policy))
     assert draft is not None
     fold = folded_with(fold_of(log), chained(draft.boundary, log.leaf), OFFLINE)
-    whole = Fold([*log.path(), chained(draft.boundary, log.leaf)], counter=OFFLINE)
+    whole = ViewState([*log.path(), chained(draft.boundary, log.leaf)], counter=OFFLINE)
     assert fold.view() == whole.view()
     assert len(fold.entries()) < len(whole.entries())

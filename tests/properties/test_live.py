@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 from tests.support.logs import DIALECTS, ask_for, compact_log, fold_of, logs, problems, put, texts
 
 from foldline.core.checkpoint.checkpoint import recognise
+from foldline.core.compact.handoff import handoff, opening, start_of
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import PRESETS
-from foldline.core.handoff import handoff, opening, start_of
 from foldline.core.log.entries import Compacted, Live, Noted
 from foldline.core.log.log import verify
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Fold, Kept
+from foldline.core.view import Kept, ViewState
 from foldline.errors import FloorExceeded
 from foldline.executor import execute, run_sync
-from foldline.live.state import known_live, standing
+from foldline.session.state import known_live, standing
 from foldline.summarizers.offline import OfflineSummarizer
 
 lives = st.dictionaries(st.sampled_from(["todos", "open files", "plan/now"]), texts(), max_size=3).map(
@@ -71,7 +71,7 @@ def test_a_hand_off_of_any_session_begins_one_that_is_whole_and_valid(made, live
     assert isinstance(done, Compacted)
     entries = opening(start, done)
     assert verify(entries) == []
-    fresh = Fold(entries, counter=OFFLINE)
+    fresh = ViewState(entries, counter=OFFLINE)
     assert fresh.tokens <= ask.usable
     for dialect in DIALECTS:
         assert problems(fresh.view(), dialect) == []

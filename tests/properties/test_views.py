@@ -22,13 +22,13 @@ from tests.support.logs import (
 )
 
 from foldline.core.decide.presets import PRESETS
-from foldline.core.ledger.facts import Ledger
+from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.codec import decode as decode_json
 from foldline.core.log.entries import Compacted, Lifted, Pinned, Pruned, Said
 from foldline.core.log.log import Log
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Fold, Kept, Made
+from foldline.core.view import Kept, Made, ViewState
 
 
 @given(logs())
@@ -45,7 +45,7 @@ def test_a_view_at_any_entry_is_valid(made, data):
     path = log.path()
     at = data.draw(st.integers(0, len(path)))
     for dialect in DIALECTS:
-        assert problems(Fold(path[:at], counter=OFFLINE).view(), dialect) == []
+        assert problems(ViewState(path[:at], counter=OFFLINE).view(), dialect) == []
 
 
 @given(logs())
@@ -63,7 +63,7 @@ def test_every_message_not_yet_answered_is_in_the_view(made):
 @given(logs())
 def test_between_boundaries_a_view_only_grows(made):
     _, log = made
-    before, fold = None, Fold(counter=OFFLINE)
+    before, fold = None, ViewState(counter=OFFLINE)
     for entry in log.path():
         fold.push(entry)
         if isinstance(entry, Compacted | Pruned | Lifted):
@@ -79,7 +79,7 @@ def test_between_boundaries_a_view_only_grows(made):
 @given(logs())
 def test_pushing_entries_one_by_one_is_folding_them_at_once(made):
     _, log = made
-    fold = Fold(counter=OFFLINE)
+    fold = ViewState(counter=OFFLINE)
     for entry in log.path():
         fold.push(entry)
     whole = fold_of(log)
@@ -102,7 +102,7 @@ def test_a_view_needs_no_more_than_the_entries_that_its_boundary_names(made):
     assert {*boundary.leading, *boundary.quoted} <= ids
     at = next(i for i, e in enumerate(path) if e.id == (boundary.first_kept or boundary.id))
     head = [e for e in path[:at] if e.id in {*boundary.leading, *boundary.quoted}]
-    active = Fold([*head, *path[at:]], counter=OFFLINE)
+    active = ViewState([*head, *path[at:]], counter=OFFLINE)
     assert active.view() == fold.view()
     assert set(active.pins) == set(fold.pins)
 

@@ -9,7 +9,7 @@ import pytest
 from tests.summarizers.talking import GOOD, OTHER_RULE, POLICY, RULE, model, tool, turns, work
 
 import foldline
-from foldline.core.checkpoint.voices import FORGED, INJECTED
+from foldline.core.checkpoint.origin_check import FORGED, INJECTED
 from foldline.testing import Answer
 
 TARGET = 3_000

@@ -4,7 +4,7 @@ from tests.core.checkpoint.talk import assistant, call, entries, result, user
 
 from foldline.core.checkpoint.request import SummaryRequest
 from foldline.core.checkpoint.serialize import serialize
-from foldline.core.ledger.facts import ConstraintFact, Ledger
+from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
 from foldline.core.measure.overflow import Overflow
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window

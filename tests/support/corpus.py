@@ -14,20 +14,20 @@ import msgspec
 
 import foldline
 from foldline.core.checkpoint.checkpoint import Recognised, recognise
+from foldline.core.cut.pairing import unanswered_from
 from foldline.core.decide.ask import Ask
-from foldline.core.fold.pairing import unanswered_from
-from foldline.core.ledger.collect import collect
-from foldline.core.ledger.facts import Ledger
+from foldline.core.ledger.facts.collect import collect
+from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.codec import decode
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
-from foldline.core.view import Fold, Item, Kept, native_items
+from foldline.core.view import Item, Kept, ViewState, native_items
 from foldline.dialects import get
 from foldline.dialects.edits import by_part
+from foldline.folding import Done, apart, fit
 from foldline.loading import Loaded, from_messages, from_records
 from foldline.policies import policy as find_policy
-from foldline.stateless import Done, apart, fit
 from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import Heard, read
 
@@ -84,7 +84,7 @@ def with_boundaries(path: Path) -> Loaded:
 
 def size_of(loaded: Loaded) -> int:
     """The tokens of the repaired list and a system prompt apart, by Foldline's own counter."""
-    return Fold(loaded.entries, counter=OFFLINE).tokens + apart(loaded.system, None, OFFLINE).total
+    return ViewState(loaded.entries, counter=OFFLINE).tokens + apart(loaded.system, None, OFFLINE).total
 
 
 def fold(loaded: Loaded, policy: str, target: int) -> Done:
@@ -99,7 +99,7 @@ def fold(loaded: Loaded, policy: str, target: int) -> Done:
     )
     coroutine = fit(
         loaded,
-        Fold(loaded.entries, counter=OFFLINE),
+        ViewState(loaded.entries, counter=OFFLINE),
         ask,
         counter=OFFLINE,
         summarizer=OfflineSummarizer(OFFLINE),
@@ -147,7 +147,7 @@ def tell(report: Report, record_property: Callable[[str, Any], None]) -> None:
 
 
 def check_all(payloads: Sequence[Any], folds: Iterable[tuple[str, float]], name: str) -> Report:
-    """Fold a session under each policy at each share of its size, and check every fold."""
+    """ViewState a session under each policy at each share of its size, and check every fold."""
     return check_loaded(from_messages(payloads, OFFLINE), folds, name, payloads)
 
 
@@ -166,7 +166,7 @@ def check_loaded(
     name: str,
     payloads: Sequence[Any] | None = None,
 ) -> Report:
-    """Fold entries under each policy at each share of the size of their view, and check every fold."""
+    """ViewState entries under each policy at each share of the size of their view, and check every fold."""
     started = time.perf_counter()
     report = Report(name)
     size = size_of(loaded)
@@ -190,7 +190,7 @@ def check_loaded(
 def check(loaded: Loaded, done: Done, target: int, payloads: Sequence[Any] | None = None) -> Iterator[str]:
     """Yield what is wrong with one fold: its size, its validity, its kept messages."""
     after = [*loaded.entries, *([done.boundary] if done.boundary is not None else [])]
-    folded = Fold(after, counter=OFFLINE)
+    folded = ViewState(after, counter=OFFLINE)
     size = folded.tokens + apart(loaded.system, None, OFFLINE).total
     if not done.view_tokens == done.receipt.tokens_after == size <= target:
         yield f"{done.view_tokens} tokens in the result, {size} in the view, {target} asked for"
@@ -200,7 +200,7 @@ def check(loaded: Loaded, done: Done, target: int, payloads: Sequence[Any] | Non
     yield from check_unanswered(loaded, folded)
 
 
-def check_valid(folded: Fold) -> Iterator[str]:
+def check_valid(folded: ViewState) -> Iterator[str]:
     """Yield the rules that a view breaks in either dialect."""
     for name in DIALECTS:
         rendered = get(name).render(native_items(folded.view()), whole=True)
@@ -236,7 +236,7 @@ def check_kept(
                 yield f"message {loaded.index[entry.id]} differs in a part that is not listed"
 
 
-def check_unanswered(loaded: Loaded, folded: Fold) -> Iterator[str]:
+def check_unanswered(loaded: Loaded, folded: ViewState) -> Iterator[str]:
     """Yield the messages that no reply has seen and that the view does not hold."""
     said = [entry for entry in loaded.entries if isinstance(entry, Said)]
     shown = {item.entry.id for item in folded.view() if isinstance(item, Kept)}
@@ -263,5 +263,7 @@ def check_again(done: Done, policy: str, target: int) -> Iterator[str]:
 def as_anthropic(path: Path) -> tuple[list[dict[str, Any]], Any]:
     """A recorded session as Anthropic messages, and its system prompt."""
     loaded = from_messages(chat(path), OFFLINE)
-    rendered = get("anthropic").render(native_items(Fold(loaded.entries, counter=OFFLINE).view()), whole=True)
+    rendered = get("anthropic").render(
+        native_items(ViewState(loaded.entries, counter=OFFLINE).view()), whole=True
+    )
     return rendered.messages, rendered.system

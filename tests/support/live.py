@@ -10,8 +10,8 @@ import msgspec
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import preset
 from foldline.core.measure.window import Window
-from foldline.live.setup import Setup
-from foldline.session import Session
+from foldline.session.session import Session
+from foldline.session.setup import Setup
 from foldline.stores import Store
 from foldline.summarizers.offline import OfflineSummarizer
 

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 from tests.support.ui_talk import UIWriter
 
+from foldline.core.compact.plan import plan
 from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import PRESETS, preset
@@ -17,8 +18,7 @@ from foldline.core.log.log import Log, chained, said
 from foldline.core.log.messages import Message
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.core.measure.window import Window
-from foldline.core.plan import plan
-from foldline.core.view import Fold, Item, native_items
+from foldline.core.view import Item, ViewState, native_items
 from foldline.dialects import decode_all, get
 from foldline.errors import FloorExceeded
 from foldline.executor import execute, run_sync
@@ -279,8 +279,8 @@ def put(log: Log, entry: Entry) -> Entry:
     return placed
 
 
-def fold_of(log: Log) -> Fold:
-    return Fold(log.path(), counter=OFFLINE)
+def fold_of(log: Log) -> ViewState:
+    return ViewState(log.path(), counter=OFFLINE)
 
 
 def ask_for(

@@ -18,7 +18,7 @@ from tests.support.weather_agent import MODEL, Plan, main
 import foldline.errors
 from foldline.core.checkpoint.request import SummaryReply
 from foldline.core.checkpoint.summary import Rejected, check, request
-from foldline.core.ledger.facts import Ledger
+from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Entry, Lifted, Pruned, Said
 from foldline.core.measure.overflow import overflow
 from foldline.core.measure.tokens import OFFLINE

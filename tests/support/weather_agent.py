@@ -24,9 +24,9 @@ import foldline
 from foldline.core.checkpoint.redact import redact
 from foldline.core.log.entries import Said
 from foldline.errors import FoldlineError, ProviderError
-from foldline.live.economy import asking_in, window_in
 from foldline.providers import Patience, get
 from foldline.providers.failures import from_sdk
+from foldline.session.economy import asking_in, window_in
 from foldline.summarizers import ModelSummarizer
 from foldline.testing import server  # noqa: F401
 

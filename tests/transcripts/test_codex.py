@@ -9,7 +9,7 @@ from foldline import dialects
 from foldline.core.log.entries import Compacted
 from foldline.core.log.messages import Media, Opaque, Usage
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Fold, Kept, Made
+from foldline.core.view import Kept, Made, ViewState
 from foldline.loading import from_records
 from foldline.transcripts import sniff
 
@@ -249,7 +249,7 @@ def test_the_view_of_an_encrypted_compaction_holds_its_parts():
     loaded = from_records(found, OFFLINE)
     boundary = next(entry for entry in loaded.entries if isinstance(entry, Compacted))
     assert boundary.receipt.origin == {"replacement_history": history}
-    view = Fold(loaded.entries, counter=OFFLINE).view()
+    view = ViewState(loaded.entries, counter=OFFLINE).view()
     shown = [piece.entry.message.text if isinstance(piece, Kept) else piece.kind for piece in view]
     assert shown == ["checkpoint", "first", "", "On."]
     assert any(isinstance(piece, Made) and "encrypted" in piece.message.text for piece in view)

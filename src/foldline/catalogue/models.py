@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from foldline.catalogue.names import MAKERS, Asked, normal, take_apart
+from foldline.catalogue.names import MAKERS, SplitName, normal, take_apart
 from foldline.core.measure.price import Price
 from foldline.core.measure.window import Window
 from foldline.errors import PolicyError
@@ -77,7 +77,7 @@ def _row(provider: str, name: str, found: Literal["exact", "same name", "longest
     return Model(name=f"{provider}:{name}", window=window, price=cost, found=found)
 
 
-def _providers(asked: Asked) -> tuple[str, ...]:
+def _providers(asked: SplitName) -> tuple[str, ...]:
     return MAKERS if asked.provider is None else (asked.provider,)
 
 

@@ -39,7 +39,7 @@ _ENDPOINT: Final = re.compile(r"@(?=https?://).*$")
 _ROUTE: Final = re.compile(r":(?:free|extended|beta|thinking|nitro|floor|online|exacto)$")  # OpenRouter
 
 
-class Asked(NamedTuple):
+class SplitName(NamedTuple):
     """A model's name taken apart: the provider as the catalogue calls it (None: not said), and the model."""
 
     provider: str | None
@@ -70,7 +70,7 @@ def normal(name: str) -> str:
         name = shorter
 
 
-def take_apart(name: str) -> list[Asked]:
+def take_apart(name: str) -> list[SplitName]:
     """Return the readings of a model's name, the most literal first.
 
     `provider:model` names a provider, and so may each part before a slash; gateways put several in a row.
@@ -81,14 +81,14 @@ def take_apart(name: str) -> list[Asked]:
     if not colon or "/" in provider or not rest or re.fullmatch(r"\d+\w?|free|extended|beta|thinking", rest):
         provider, rest = "", name
     said = provider_name(provider) if provider and provider.lower() != "openai-compatible" else None
-    readings = [Asked(said, rest)]
+    readings = [SplitName(said, rest)]
     while "/" in rest:
         head, _, rest = rest.partition("/")
         if said is None:
             said = provider_name(head)
-            readings.append(Asked(said, rest))
+            readings.append(SplitName(said, rest))
         else:
-            readings += [Asked(said, rest), Asked(provider_name(head), rest)]
+            readings += [SplitName(said, rest), SplitName(provider_name(head), rest)]
     if said is not None:
-        readings.append(Asked(None, rest))
+        readings.append(SplitName(None, rest))
     return readings

@@ -33,6 +33,8 @@ COMMANDS = {
     "demo": "Fold an example session and show every step.",
 }
 
+MODULES = {"import": "import_"}  # a keyword names no module
+
 INTERRUPTED = 130  # as shells do: 128 + SIGINT
 PARTS = {
     "where",
@@ -70,7 +72,9 @@ class _Commands(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"foldline.cli.{cmd_name}_").command
+        command: click.Command = import_module(
+            f"foldline.cli.commands.{MODULES.get(cmd_name, cmd_name)}"
+        ).command
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -10,16 +10,16 @@ import click
 import msgspec
 
 from foldline.catalogue import Catalogue
+from foldline.cli.memory import TO_FOLD, check_room
 from foldline.cli.output import progress, warn
-from foldline.cli.room import TO_FOLD, check_room
 from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Window
 from foldline.errors import FormatError, InputError
+from foldline.folding import window_for
 from foldline.loading import Loaded, from_own, from_records
 from foldline.policies import load, policy
-from foldline.stateless import window_for
 from foldline.transcripts import Heard, Record, open_transcript, read
 
 HEADER = 64 * 1024  # bytes that the header line of our own form may have

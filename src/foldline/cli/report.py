@@ -14,8 +14,8 @@ from foldline.core.decide.price import dollars
 from foldline.core.log.entries import Compacted, Receipt, Said
 from foldline.core.log.messages import Message, Usage
 from foldline.core.view import Item, Kept, Made, item_tokens
+from foldline.folding import Done
 from foldline.loading import Loaded
-from foldline.stateless import Done
 
 BAR = 24  # characters of a full bar
 

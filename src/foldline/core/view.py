@@ -1,6 +1,6 @@
 """The view: what the model is sent, folded from the entries of a path.
 
-`Fold` takes entries one by one, so that a turn costs what the turn adds; a boundary is the only entry that
+`ViewState` takes entries one by one, so that a turn costs what the turn adds; a boundary is the only entry that
 makes it look at older ones again.
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from foldline.core.checkpoint.receipt import category
-from foldline.core.fold.notes import UNANSWERED
-from foldline.core.fold.pairing import Pairing, waits
+from foldline.core.cut.notes import UNANSWERED
+from foldline.core.cut.pairing import Pairing, waits
 from foldline.core.log.entries import (
     Compacted,
     Edit,
@@ -51,7 +51,7 @@ class Made(msgspec.Struct, frozen=True):
 Item = Kept | Made
 
 
-class Fold:
+class ViewState:
     """The fold of a path, or of the part of a path that its view needs."""
 
     def __init__(self, entries: Iterable[Entry] = (), *, counter: Counter) -> None:
@@ -391,7 +391,7 @@ def sized(items: Sequence[Item]) -> list[tuple[str, int]]:
 
 def view(path: Iterable[Entry], *, counter: Counter) -> list[Item]:
     """Return the view of a path (root to leaf, or the part that `Store.active` returns)."""
-    return Fold(path, counter=counter).view()
+    return ViewState(path, counter=counter).view()
 
 
 def native_items(items: Sequence[Item]) -> list[tuple[Message, tuple[Edit, ...]]]:

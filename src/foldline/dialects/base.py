@@ -7,12 +7,12 @@ from typing import Any, Protocol, cast
 
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message
-from foldline.dialects.anthropic import Anthropic
-from foldline.dialects.openai_chat import OpenAIChat
+from foldline.dialects.anthropic.dialect import AnthropicDialect
+from foldline.dialects.openai_chat.dialect import OpenAIChatDialect
 from foldline.dialects.plain import is_list, parse, read
-from foldline.dialects.responses import OpenAIResponses
-from foldline.dialects.ui_message import UIMessage
-from foldline.dialects.ui_plain import adopted
+from foldline.dialects.responses.dialect import OpenAIResponsesDialect
+from foldline.dialects.ui_message.dialect import UIMessageDialect
+from foldline.dialects.ui_message.plain import adopted
 from foldline.dialects.values import OPENAI_CHAT, OPENAI_RESPONSES, Problem, Rendered
 from foldline.errors import DialectError
 
@@ -52,7 +52,8 @@ class Dialect(Protocol):
 
 # in the order in which they are asked whether a message is theirs
 _DIALECTS: dict[str, Dialect] = {
-    dialect.name: dialect for dialect in (UIMessage(), OpenAIResponses(), Anthropic(), OpenAIChat())
+    dialect.name: dialect
+    for dialect in (UIMessageDialect(), OpenAIResponsesDialect(), AnthropicDialect(), OpenAIChatDialect())
 }
 
 
@@ -109,9 +110,9 @@ def decode_placed(messages: Sequence[Any], name: str) -> list[tuple[int, Message
     Raises DialectError with the index of a bad element.
     """
     dialect = get(name)
-    if isinstance(dialect, UIMessage):
+    if isinstance(dialect, UIMessageDialect):
         messages = [adopted(payload, str(index)) for index, payload in enumerate(messages)]
-    if not isinstance(dialect, OpenAIResponses):
+    if not isinstance(dialect, OpenAIResponsesDialect):
         return [(index, dialect.decode(payload, index=index)) for index, payload in enumerate(messages)]
     found: list[tuple[int, Message]] = []
     for start, end in dialect.spans(messages):

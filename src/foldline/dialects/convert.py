@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from foldline.core.log.messages import Native
 from foldline.dialects.plain import parse
-from foldline.dialects.responses_items import CALLS, Item, kind_of
-from foldline.dialects.ui_losses import lost_of_ui
+from foldline.dialects.responses.items import CALLS, Item, kind_of
+from foldline.dialects.ui_message.losses import lost_of_ui
 from foldline.dialects.values import OPENAI_RESPONSES, UI_MESSAGE, Losses
 
 # carried by role, parts and pairing, or what a provider noted about its reply; all else is left out

@@ -18,7 +18,7 @@ RESULT_CAP = 2_000
 """Characters of a tool result that a readable export shows unless it is asked for all."""
 
 
-class Spoken(msgspec.Struct, frozen=True):
+class SaidStep(msgspec.Struct, frozen=True):
     """A message to write. `key` is its entry's id, or one derived from it for a message that the view adds.
 
     `measured` is False where its usage was counted on another context than the one that is written;
@@ -33,7 +33,7 @@ class Spoken(msgspec.Struct, frozen=True):
     kind: str = "said"
 
 
-class Folding(msgspec.Struct, frozen=True):
+class FoldStep(msgspec.Struct, frozen=True):
     """A boundary to write. `text` stands alone, pins and ledger included; `summary` is the summary's own words.
 
     `message` is how a view renders it; `first_kept` is the key of the first message before it that it kept.
@@ -54,7 +54,7 @@ class Folding(msgspec.Struct, frozen=True):
     origin: dict[str, Any] = {}
 
 
-Step = Spoken | Folding
+Step = SaidStep | FoldStep
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -81,7 +81,7 @@ class Origin(msgspec.Struct, frozen=True):
         return uuid_of(digest(encode([form, self.session, leaf, self.view])))
 
 
-class Writer:
+class ExportWriter:
     """Writes one session in one format, piece by piece; a format is a subclass.
 
     `own_boundaries` says that the format has a form for boundaries; elsewhere a view's checkpoint is a message.
@@ -107,11 +107,11 @@ class Writer:
         """Yield what stands before the first message."""
         yield from ()
 
-    def say(self, step: Spoken) -> Iterator[bytes]:
+    def say(self, step: SaidStep) -> Iterator[bytes]:
         """Yield a message."""
         raise NotImplementedError
 
-    def fold(self, step: Folding) -> Iterator[bytes]:
+    def fold(self, step: FoldStep) -> Iterator[bytes]:
         """Yield a boundary."""
         raise NotImplementedError
 
@@ -125,7 +125,7 @@ class Writer:
 
     # ---- for subclasses: which place in the file a boundary's first kept message has
 
-    def expect(self, step: Spoken) -> None:
+    def expect(self, step: SaidStep) -> None:
         """Note that the next thing written is what a boundary may name as its first kept."""
         if step.key in self.origin.kept:
             self._unplaced.append(step.key)
@@ -146,7 +146,7 @@ class Writer:
             self.losses.add("replies without a model carry the session's")
         return message.model or self.origin.model or unknown
 
-    def usage(self, step: Spoken) -> Usage | None:
+    def usage(self, step: SaidStep) -> Usage | None:
         """Return the usage to write: none where it measured another context than the one that is written."""
         if step.message.usage is not None and not step.measured:
             self.losses.add("usage measured before the fold left out")

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Media, Message, Opaque, Part, Thinking, ToolCall, ToolResult
-from foldline.dialects.anthropic_write import ID_LIMIT, block_of, edited
+from foldline.dialects.anthropic.write import ID_LIMIT, block_of, edited
 from foldline.dialects.convert import lost_fields
 from foldline.dialects.edits import applied, by_part
 from foldline.dialects.ids import Ids

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from foldline.core.log.log import digest
 from foldline.core.log.messages import Message, Usage
-from foldline.dialects.anthropic_write import OPENING
-from foldline.exports.base import Folding, Origin, Spoken, Writer, iso, line, part_key, uuid_of
+from foldline.dialects.anthropic.write import OPENING
+from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso, line, part_key, uuid_of
 from foldline.exports.blocks import Block, Blocks
 from foldline.transcripts.injected import is_injected
 
@@ -21,7 +21,7 @@ _SYNTHETIC = "<synthetic>"  # what Claude Code calls the model of replies that n
 _OWN_SUMMARY = "This session is being continued"
 
 
-class ClaudeCodeWriter(Writer):
+class ClaudeCodeWriter(ExportWriter):
     """Writes lines that Claude Code resumes."""
 
     stepwise: ClassVar[bool] = True
@@ -44,7 +44,7 @@ class ClaudeCodeWriter(Writer):
         project = "".join(c if c.isascii() and c.isalnum() else "-" for c in self.origin.cwd)
         return f"~/.claude/projects/{project}/{self.session}.jsonl", f"claude --resume {self.session}"
 
-    def say(self, step: Spoken) -> Iterator[bytes]:
+    def say(self, step: SaidStep) -> Iterator[bytes]:
         """Yield a message: results first, one line each, then what else the user said."""
         self.expect(step)
         message = step.message
@@ -66,7 +66,7 @@ class ClaudeCodeWriter(Writer):
         for number, group in enumerate(_grouped(content)):
             yield self._user(step, part_key(step.key, number), group, at)
 
-    def fold(self, step: Folding) -> Iterator[bytes]:
+    def fold(self, step: FoldStep) -> Iterator[bytes]:
         """Yield the boundary line and the summary behind it, which starts a new chain."""
         at = self.clock.at(None if self.origin.view else step.at)
         boundary, summary = uuid_of(step.key), uuid_of(part_key(step.key, 1))
@@ -103,7 +103,7 @@ class ClaudeCodeWriter(Writer):
             isCompactSummary=True,
         )
 
-    def _say_system(self, step: Spoken) -> Iterator[bytes]:
+    def _say_system(self, step: SaidStep) -> Iterator[bytes]:
         """A system prompt is the agent's own matter; one in the middle becomes a reminder."""
         text = step.message.text.strip()
         if self._last is None:
@@ -119,7 +119,7 @@ class ClaudeCodeWriter(Writer):
         uuid = uuid_of(digest(f"{self.session}:opening".encode()))
         return self._line("user", uuid, at, message={"role": "user", "content": OPENING}, isMeta=True)
 
-    def _reply(self, step: Spoken, content: list[Block], at: float) -> bytes:
+    def _reply(self, step: SaidStep, content: list[Block], at: float) -> bytes:
         message = step.message
         failed = message.stop == "error" and not message.calls
         if message.stop in ("aborted", "error") and not failed:
@@ -139,7 +139,7 @@ class ClaudeCodeWriter(Writer):
             "assistant", self._caller, at, message=reply, **({"isApiErrorMessage": True} if failed else {})
         )
 
-    def _user(self, step: Spoken, key: str, content: str | list[Block], at: float) -> bytes:
+    def _user(self, step: SaidStep, key: str, content: str | list[Block], at: float) -> bytes:
         """One user line: the user's words, or one result."""
         extra: dict[str, Any] = {}
         if isinstance(content, list) and content[0].get("type") == "tool_result":

@@ -14,9 +14,9 @@ from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Opaque, Usage
 from foldline.dialects import get
 from foldline.dialects.values import OPENAI_RESPONSES
-from foldline.exports.base import Folding, Origin, Spoken, Writer, iso, line
+from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso, line
 from foldline.exports.providers import provider_of
-from foldline.transcripts.codex_items import SEALED
+from foldline.transcripts.codex.items import SEALED
 from foldline.transcripts.injected import is_injected
 
 VERSION = "0.119.0"  # of Codex, whose form this is
@@ -27,7 +27,7 @@ _ALIKE = {"function_call": "function_call_output", "custom_tool_call": "custom_t
 Item = dict[str, Any]
 
 
-class CodexWriter(Writer):
+class CodexWriter(ExportWriter):
     """Writes lines that Codex resumes. Items that a boundary kept are held until it comes, no others."""
 
     quotes: ClassVar[bool] = True
@@ -69,7 +69,7 @@ class CodexWriter(Writer):
         place = f"~/.codex/sessions/{at[:10].replace('-', '/')}/rollout-{stamp}-{self.session}.jsonl"
         return place, f"codex resume {self.session}"
 
-    def say(self, step: Spoken) -> Iterator[bytes]:
+    def say(self, step: SaidStep) -> Iterator[bytes]:
         """Yield a message's items, with the events that show it and the tokens counted for it."""
         message = step.message
         if self._sealed and _is_sealed(message):
@@ -96,7 +96,7 @@ class CodexWriter(Writer):
         if message.role == "assistant":
             yield from self._shown(step, at)
 
-    def fold(self, step: Folding) -> Iterator[bytes]:
+    def fold(self, step: FoldStep) -> Iterator[bytes]:
         """Yield a boundary: what takes the place of all before it."""
         at = self.clock.at(None if self.origin.view else step.at)
         listed = step.origin.get("replacement_history")
@@ -120,7 +120,7 @@ class CodexWriter(Writer):
 
     # ---- items
 
-    def _items(self, step: Spoken) -> list[Item]:
+    def _items(self, step: SaidStep) -> list[Item]:
         """The items of a message: as received where it was, else rendered. A system prompt is the agent's own."""
         message = step.message
         native = message.native is not None and message.native.dialect == OPENAI_RESPONSES
@@ -141,7 +141,7 @@ class CodexWriter(Writer):
         unclear = message.injected and not is_injected(message.text)
         return [self._codex_form(self._paired(item), unclear=unclear) for item in items]
 
-    def _outputs(self, step: Spoken, native: bool) -> list[Any]:
+    def _outputs(self, step: SaidStep, native: bool) -> list[Any]:
         """The items of results of another dialect: of the kinds of their calls, which stand in the replies before."""
         pair = (step.message, step.edits)
         if native or not step.message.results:
@@ -171,7 +171,7 @@ class CodexWriter(Writer):
             item = {**item, "role": "developer"}
         return item
 
-    def _hold(self, step: Spoken, items: list[Item]) -> None:
+    def _hold(self, step: SaidStep, items: list[Item]) -> None:
         """Keep the items that a boundary still to come names."""
         if step.key in self.origin.quoted:
             self._quotes[step.key] = items
@@ -196,7 +196,7 @@ class CodexWriter(Writer):
         }
         yield self._line("turn_context", at, payload)
 
-    def _shown(self, step: Spoken, at: float) -> Iterator[bytes]:
+    def _shown(self, step: SaidStep, at: float) -> Iterator[bytes]:
         """What the terminal shows of a reply, and its tokens. OpenAI's input holds the cached part."""
         message = step.message
         if message.stop in ("aborted", "error", "length"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from foldline import dialects
 from foldline.errors import InputError
-from foldline.exports.base import Writer
+from foldline.exports.base import ExportWriter
 from foldline.exports.claude_code import ClaudeCodeWriter
 from foldline.exports.codex import CodexWriter
 from foldline.exports.lists import list_writer
@@ -16,7 +16,7 @@ from foldline.exports.pi import PiWriter
 OWN = "jsonl"
 """Foldline's own form, which holds the log itself: `transcripts.dump` writes it."""
 
-_TOOLS: dict[str, type[Writer]] = {
+_TOOLS: dict[str, type[ExportWriter]] = {
     "pi": PiWriter,
     "claude-code": ClaudeCodeWriter,
     "moldable": MoldableWriter,
@@ -31,7 +31,7 @@ def formats() -> tuple[str, ...]:
     return (OWN, *_TOOLS, *dialects.names())
 
 
-def writer_of(name: str) -> type[Writer]:
+def writer_of(name: str) -> type[ExportWriter]:
     """Return the writer of a format; raises InputError for one that is not known."""
     if name in _TOOLS:
         return _TOOLS[name]

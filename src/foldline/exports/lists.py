@@ -8,10 +8,10 @@ from typing import ClassVar
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message
 from foldline.dialects import get
-from foldline.exports.base import Folding, Origin, Spoken, Writer, line
+from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, line
 
 
-class ListWriter(Writer):
+class ListWriter(ExportWriter):
     """Writes messages as JSON lines; a system prompt that the dialect takes apart stands on a line before them.
 
     A list is rendered as a whole, so its messages are in memory until its end.
@@ -24,12 +24,12 @@ class ListWriter(Writer):
         super().__init__(origin, session)
         self._items: list[tuple[Message, tuple[Edit, ...]]] = []
 
-    def say(self, step: Spoken) -> Iterator[bytes]:
+    def say(self, step: SaidStep) -> Iterator[bytes]:
         """Take a message."""
         self._items.append((step.message, step.edits))
         yield from ()
 
-    def fold(self, step: Folding) -> Iterator[bytes]:
+    def fold(self, step: FoldStep) -> Iterator[bytes]:
         """Take a checkpoint, which is a message of a view and stands nowhere in a history."""
         if self.origin.view:
             self._items.append((step.message, ()))

@@ -9,13 +9,13 @@ from foldline.core.log.codec import pretty
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects.edits import applied
 from foldline.dialects.media import placeholder
-from foldline.exports.base import Folding, Spoken, Writer, iso
+from foldline.exports.base import ExportWriter, FoldStep, SaidStep, iso
 
 _FENCES = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
 _ROLES = {"user": "User", "assistant": "Assistant", "system": "System", "developer": "System"}
 
 
-class MarkdownWriter(Writer):
+class MarkdownWriter(ExportWriter):
     """Writes Markdown; results are shortened to the origin's `cap` characters, head and tail."""
 
     _names: dict[str, str]
@@ -30,7 +30,7 @@ class MarkdownWriter(Writer):
             facts.append("folded: what the model is sent")
         yield _text(f"# {_one_line(origin.title or origin.session)}\n\n{' · '.join(facts)}\n")
 
-    def say(self, step: Spoken) -> Iterator[bytes]:
+    def say(self, step: SaidStep) -> Iterator[bytes]:
         """Yield a message under a heading; results stand under the reply that called for them."""
         kept = applied(step.message, step.edits)
         if kept is None or not kept.parts:
@@ -42,14 +42,14 @@ class MarkdownWriter(Writer):
         for part in kept.parts:
             yield _text(f"\n{self._part(part)}\n")
 
-    def fold(self, step: Folding) -> Iterator[bytes]:
+    def fold(self, step: FoldStep) -> Iterator[bytes]:
         """Yield a boundary: the summary between two rules."""
         before = f", {step.tokens_before:,} tokens before" if step.tokens_before else ""
         when = f" · {_day(step.at)}" if step.at is not None else ""
         text = step.summary if step.imported else step.text
         yield _text(f"\n---\n\n## Compacted{before}{when}\n\n{_fenced(text, 'markdown')}\n\n---\n")
 
-    def _heading(self, step: Spoken, message: Message) -> str:
+    def _heading(self, step: SaidStep, message: Message) -> str:
         name = _ROLES.get(message.role, "Tool")
         if message.injected:
             name = "Program, in the user's name"

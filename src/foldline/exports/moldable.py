@@ -12,12 +12,12 @@ from foldline.core.log.codec import pretty
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message
 from foldline.dialects import UI_MESSAGE, get
-from foldline.exports.base import Folding, Origin, Spoken, Writer, iso
+from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso
 from foldline.transcripts.moldable import wrapped
 from foldline.transcripts.values import count_or_none, mapping, moment, text_or
 
 
-class MoldableWriter(Writer):
+class MoldableWriter(ExportWriter):
     """Writes a conversation. One JSON document: its messages are in memory until its end.
 
     Moldable knows one compaction, the newest: `version` counts them, `apiStartIndex` is the message with which
@@ -28,9 +28,9 @@ class MoldableWriter(Writer):
         super().__init__(origin, session)
         self._items: list[tuple[Message, tuple[Edit, ...]]] = []
         self._starts: dict[str, int] = {}  # entry -> how many items stand before it
-        self._folds: list[tuple[Folding, int]] = []  # and how many items stand before each
+        self._folds: list[tuple[FoldStep, int]] = []  # and how many items stand before each
 
-    def say(self, step: Spoken) -> Iterator[bytes]:
+    def say(self, step: SaidStep) -> Iterator[bytes]:
         """Take a message; the system prompt is Moldable's own matter."""
         if step.message.role in ("system", "developer") and not self._items:
             self.losses.add("system prompt left out (the agent brings its own)")
@@ -39,7 +39,7 @@ class MoldableWriter(Writer):
             self._items.append((step.message, step.edits))
         yield from ()
 
-    def fold(self, step: Folding) -> Iterator[bytes]:
+    def fold(self, step: FoldStep) -> Iterator[bytes]:
         """Take a boundary."""
         if self._folds:
             self.losses.add("older boundaries left out (Moldable keeps the newest)")
@@ -71,7 +71,7 @@ class MoldableWriter(Writer):
         place = f"~/.moldable/workspaces/WORKSPACE/conversations/{self.session}.json"
         return place, "open it in Moldable's list of conversations"
 
-    def _state(self, step: Folding, before: int) -> dict[str, Any]:
+    def _state(self, step: FoldStep, before: int) -> dict[str, Any]:
         """The state of a boundary; `before` items stand before it."""
         item = self._starts.get(step.first_kept, before) if step.first_kept is not None else before
         start = len(get(UI_MESSAGE).render(self._items[:item]).messages)
@@ -88,7 +88,7 @@ class MoldableWriter(Writer):
         }
 
 
-def _range(step: Folding, start: int) -> dict[str, Any]:
+def _range(step: FoldStep, start: int) -> dict[str, Any]:
     """What was summarised: as the file had it, if nothing moved since; else all before the start."""
     span = mapping(step.origin.get("summarized_range"))
     if span and step.origin.get("api_start_index") == start:
@@ -97,7 +97,7 @@ def _range(step: Folding, start: int) -> dict[str, Any]:
     return {"fromIndex": 0, "toIndex": start - 1, "messageCount": start}
 
 
-def _summary(step: Folding, version: int) -> dict[str, Any]:
+def _summary(step: FoldStep, version: int) -> dict[str, Any]:
     """The message that stands for what was summarised: Moldable's own as it was, ours with all that it carries."""
     if own := mapping(step.origin.get("summary_message")):
         return own

@@ -26,7 +26,7 @@ from foldline.dialects.edits import applied
 from foldline.dialects.media import placeholder
 from foldline.dialects.plain import parse
 from foldline.dialects.values import OPENAI_CHAT
-from foldline.exports.base import Folding, Origin, Spoken, Writer
+from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep
 from foldline.exports.providers import provider_of
 from foldline.transcripts.values import items, mapping
 
@@ -40,7 +40,7 @@ _BITS = (1 << 48) - 1
 Block = dict[str, Any]
 
 
-class OpenCodeWriter(Writer):
+class OpenCodeWriter(ExportWriter):
     """Writes one document, message by message; a reply is held until its results have come."""
 
     stepwise: ClassVar[bool] = True
@@ -79,7 +79,7 @@ class OpenCodeWriter(Writer):
         name = f"{self._id}.json"
         return name, f"opencode import {name} && opencode --session {self._id}"
 
-    def say(self, step: Spoken) -> Iterator[bytes]:
+    def say(self, step: SaidStep) -> Iterator[bytes]:
         """Yield a message, once it is complete."""
         native = step.message.native
         if native is not None and native.dialect != OPENAI_CHAT:  # what seals thoughts there is carried
@@ -103,7 +103,7 @@ class OpenCodeWriter(Writer):
         else:
             yield from self._user(step, kept, rest, at)
 
-    def fold(self, step: Folding) -> Iterator[bytes]:
+    def fold(self, step: FoldStep) -> Iterator[bytes]:
         """Yield a compaction: what asks for it, naming what it kept, and the reply that is the summary."""
         yield from self._end_reply()
         at = self.clock.at(None if self.origin.view else step.at)
@@ -120,7 +120,7 @@ class OpenCodeWriter(Writer):
 
     # ---- the user's side
 
-    def _user(self, step: Spoken, message: Message, rest: tuple[Part, ...], at: float) -> Iterator[bytes]:
+    def _user(self, step: SaidStep, message: Message, rest: tuple[Part, ...], at: float) -> Iterator[bytes]:
         if message.role in ("system", "developer"):
             self.losses.add("system messages became notes")
         info = self._user_info(step.key, at)
@@ -166,7 +166,7 @@ class OpenCodeWriter(Writer):
 
     # ---- the model's side
 
-    def _begin_reply(self, step: Spoken, message: Message, at: float) -> None:
+    def _begin_reply(self, step: SaidStep, message: Message, at: float) -> None:
         model = self.model(message, "unknown")
         info = self._reply_info(step.key, at, model, self.usage(step), message)
         info["finish"] = _STOPS.get(message.stop or "", "tool-calls" if message.calls else "stop")
@@ -232,7 +232,7 @@ class OpenCodeWriter(Writer):
         self._lose(part)
         return None
 
-    def _result(self, result: ToolResult, at: float, step: Spoken) -> Iterator[bytes]:
+    def _result(self, result: ToolResult, at: float, step: SaidStep) -> Iterator[bytes]:
         """Put a result into the call that waits for it; one that comes late is quoted in a note."""
         block = self._calls.pop(result.call_id, None)
         if block is None:
@@ -272,7 +272,7 @@ class OpenCodeWriter(Writer):
 
     # ---- pieces
 
-    def _wrote(self, step: Spoken, info: Block) -> None:
+    def _wrote(self, step: SaidStep, info: Block) -> None:
         self.expect(step)
         self.wrote(str(info["id"]))
         self.count += 1

@@ -23,7 +23,7 @@ from foldline.core.log.messages import (
 from foldline.dialects.convert import lost_fields
 from foldline.dialects.edits import applied
 from foldline.dialects.media import IMAGE_TYPES, placeholder
-from foldline.exports.base import Folding, Origin, Spoken, Writer, iso, line, part_key
+from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso, line, part_key
 from foldline.exports.providers import provider_of
 from foldline.transcripts.injected import is_injected
 
@@ -34,7 +34,7 @@ _NO_COST = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0
 Block = dict[str, Any]
 
 
-class PiWriter(Writer):
+class PiWriter(ExportWriter):
     """Writes entries that pi opens with `pi --session FILE`."""
 
     stepwise: ClassVar[bool] = True
@@ -45,7 +45,7 @@ class PiWriter(Writer):
         self._parent: str | None = None
         self._model = ""
         self._names: dict[str, str] = {}  # call id -> tool, of calls without a result yet
-        self._waiting: tuple[Folding, float] | None = (
+        self._waiting: tuple[FoldStep, float] | None = (
             None  # a boundary whose first kept message is the next one
         )
 
@@ -75,7 +75,7 @@ class PiWriter(Writer):
         place = f"~/.pi/agent/sessions/--{project}--/{stamp}_{self.session}.jsonl"
         return place, f"pi --session {place}"
 
-    def say(self, step: Spoken) -> Iterator[bytes]:
+    def say(self, step: SaidStep) -> Iterator[bytes]:
         """Yield a message: a reply, or each result by itself and what the user said behind them."""
         self.expect(step)
         lost_fields(step.message.native, self.losses)
@@ -89,7 +89,7 @@ class PiWriter(Writer):
         else:
             yield from self._say_user(step, kept)
 
-    def fold(self, step: Folding) -> Iterator[bytes]:
+    def fold(self, step: FoldStep) -> Iterator[bytes]:
         """Yield a boundary; one that kept nothing waits for the message behind it, which it names."""
         yield from self._end_fold(None)
         first = self.place(step.first_kept)
@@ -105,13 +105,13 @@ class PiWriter(Writer):
             step, at = waiting
             yield self._compaction(step, at, first or step.key)
 
-    def _compaction(self, step: Folding, at: float, first: str) -> bytes:
+    def _compaction(self, step: FoldStep, at: float, first: str) -> bytes:
         text = step.summary if step.imported else step.text
         return self._entry(
             "compaction", step.key, at, summary=text, firstKeptEntryId=first, tokensBefore=step.tokens_before
         )
 
-    def _say_system(self, step: Spoken, message: Message) -> Iterator[bytes]:
+    def _say_system(self, step: SaidStep, message: Message) -> Iterator[bytes]:
         """A system prompt is the agent's own matter; one in the middle becomes a custom message."""
         if not self.count:
             self.losses.add("system prompt left out (the agent brings its own)")
@@ -119,7 +119,7 @@ class PiWriter(Writer):
             self.losses.add("system messages became custom messages")
             yield from self._custom(step.key, message.text, self.clock.at(step.at))
 
-    def _say_user(self, step: Spoken, message: Message) -> Iterator[bytes]:
+    def _say_user(self, step: SaidStep, message: Message) -> Iterator[bytes]:
         at = self.clock.at(step.at)
         rest: list[Part] = []
         number = 0
@@ -145,7 +145,7 @@ class PiWriter(Writer):
         self.count += 1
         yield self._entry("custom_message", key, at, customType="foldline", content=content, display=True)
 
-    def _reply(self, step: Spoken, message: Message) -> Iterator[bytes]:
+    def _reply(self, step: SaidStep, message: Message) -> Iterator[bytes]:
         at = self.clock.at(step.at)
         model = self.model(message, "unknown")
         signed = any(isinstance(part, Thinking) and part.signature for part in message.parts)

@@ -11,15 +11,15 @@ import msgspec
 
 from foldline.core.log.entries import Entry
 from foldline.dialects.values import Losses
-from foldline.exports.base import RESULT_CAP, Folding, Origin, Spoken, Step, Writer
+from foldline.exports.base import RESULT_CAP, ExportWriter, FoldStep, Origin, SaidStep, Step
 from foldline.exports.formats import writer_of
-from foldline.exports.steps import Survey, joined, stepwise, view, whole
+from foldline.exports.steps import StepSurvey, joined, stepwise, view, whole
 from foldline.stores.base import Store
 
 Out = Callable[[bytes], object]
 
 
-class Wish(msgspec.Struct, frozen=True):
+class ExportWish(msgspec.Struct, frozen=True):
     """What is asked for: a format, the view or all that was said, and what the entries themselves do not tell.
 
     `cwd` is the folder in which the other tool goes on (None: the current one); `cap` is how many characters
@@ -47,12 +47,12 @@ class Told(msgspec.Struct, frozen=True):
     command: str | None = None
 
 
-def export_entries(entries: Sequence[Entry], session: str, wish: Wish, out: Out) -> Told:
+def export_entries(entries: Sequence[Entry], session: str, wish: ExportWish, out: Out) -> Told:
     """Write the entries of a path, root to leaf, to `out`.
 
     `session` is what the session is called here. Raises InputError for a format that is not known.
     """
-    survey = Survey()
+    survey = StepSurvey()
     for entry in entries:
         survey.note(entry)
     export = _Export(survey, session, wish)
@@ -61,7 +61,7 @@ def export_entries(entries: Sequence[Entry], session: str, wish: Wish, out: Out)
     return export.run(export.whole(entries), out)
 
 
-async def export_stored(store: Store, session: str, wish: Wish, out: Out) -> Told:
+async def export_stored(store: Store, session: str, wish: ExportWish, out: Out) -> Told:
     """Write a stored session to `out`: all that was said page by page, a view from what it needs.
 
     Raises what the store raises, and InputError for a format that is not known.
@@ -72,7 +72,7 @@ async def export_stored(store: Store, session: str, wish: Wish, out: Out) -> Tol
         return export_entries(
             await store.active(session), session, msgspec.structs.replace(wish, title=known), out
         )
-    survey = Survey()
+    survey = StepSurvey()
     async for entry in store.path(session):
         survey.note(entry)
     export = _Export(survey, session, wish)
@@ -87,7 +87,7 @@ async def export_stored(store: Store, session: str, wish: Wish, out: Out) -> Tol
 class _Export:
     """One export: what is known of the session, and the writer of its format."""
 
-    def __init__(self, survey: Survey, session: str, wish: Wish) -> None:
+    def __init__(self, survey: StepSurvey, session: str, wish: ExportWish) -> None:
         make = writer_of(wish.form)
         started = survey.started if survey.started is not None else time.time()
         origin = Origin(
@@ -103,9 +103,9 @@ class _Export:
             cap=wish.cap,
         )
         self._survey = survey
-        self.writer: Writer = make(origin, origin.uuid(wish.form, survey.leaf))
+        self.writer: ExportWriter = make(origin, origin.uuid(wish.form, survey.leaf))
         self.losses: Losses = self.writer.losses
-        self._held: Spoken | None = None
+        self._held: SaidStep | None = None
 
     def whole(self, entries: Iterable[Entry]) -> Iterator[Step]:
         """Yield the steps of entries as they were said."""
@@ -123,14 +123,14 @@ class _Export:
     def steps(self, steps: Iterable[Step]) -> Iterator[bytes]:
         """Yield what the steps are written as."""
         for step in steps:
-            if isinstance(step, Folding):
+            if isinstance(step, FoldStep):
                 yield from self._release()
                 yield from self.writer.fold(step)
                 continue
             for said in stepwise(step) if self.writer.stepwise else [step]:
                 yield from self._say(said)
 
-    def _say(self, step: Spoken) -> Iterator[bytes]:
+    def _say(self, step: SaidStep) -> Iterator[bytes]:
         """Yield a message, or hold a reply that the next one may belong to."""
         both = joined(self._held, step) if self._held is not None else None
         if both is None:

@@ -12,16 +12,16 @@ from foldline.core.log.log import digest
 from foldline.core.log.messages import Message, Text
 from foldline.core.log.steps import is_step, own_results
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Fold, Kept, Made
+from foldline.core.view import Kept, Made, ViewState
 from foldline.dialects.edits import applied
 from foldline.dialects.steps import apart
 from foldline.dialects.values import Losses
-from foldline.exports.base import Folding, Spoken, Step
+from foldline.exports.base import FoldStep, SaidStep, Step
 
 _BY_HAND = ("manual", "target", "agent")
 
 
-class Survey:
+class StepSurvey:
     """What of a path must be known before it is written: one pass, and nothing kept that grows with the messages."""
 
     def __init__(self) -> None:
@@ -59,13 +59,13 @@ class Survey:
         return value if isinstance(value, str) and value else None
 
 
-def whole(entry: Entry, survey: Survey, losses: Losses, *, quotes: bool = False) -> Step | None:
+def whole(entry: Entry, survey: StepSurvey, losses: Losses, *, quotes: bool = False) -> Step | None:
     """Return the step of an entry; None for one that says nothing to another tool. Nothing is left out unnamed.
 
     `quotes` says that the format's boundaries hold the older messages that they quote.
     """
     if isinstance(entry, Said):
-        return Spoken(entry.id, entry.message, at=entry.at)
+        return SaidStep(entry.id, entry.message, at=entry.at)
     if isinstance(entry, Compacted | Pruned) and survey.undone.get(entry.id, False):
         losses.add("undone boundaries left out")
     elif isinstance(entry, Compacted):
@@ -86,7 +86,7 @@ def view(entries: Sequence[Entry], losses: Losses, *, own_boundaries: bool) -> I
 
     With `own_boundaries` the checkpoint is a boundary behind the leading messages, and needs no acknowledgement.
     """
-    fold = Fold(entries, counter=OFFLINE)
+    fold = ViewState(entries, counter=OFFLINE)
     old = {entry.id for entry in fold.kept[: fold.usage_from]} | {entry.id for entry in fold.quoted}
     items = fold.view()
     if own_boundaries:
@@ -94,15 +94,15 @@ def view(entries: Sequence[Entry], losses: Losses, *, own_boundaries: bool) -> I
     for number, item in enumerate(items):
         if isinstance(item, Kept):
             entry = item.entry
-            yield Spoken(entry.id, entry.message, item.edits, entry.at, measured=entry.id not in old)
+            yield SaidStep(entry.id, entry.message, item.edits, entry.at, measured=entry.id not in old)
         elif item.kind == "checkpoint" and fold.boundary is not None:
             yield _folding(fold.boundary, message=item.message, alone=True)
         else:
             key = digest(f"{item.source}:{item.kind}:{number}".encode())
-            yield Spoken(key, item.message, kind=item.kind)
+            yield SaidStep(key, item.message, kind=item.kind)
 
 
-def stepwise(step: Spoken) -> list[Spoken]:
+def stepwise(step: SaidStep) -> list[SaidStep]:
     """Split a turn that is one message (calls, their results, words, ...) into what was said step by step.
 
     Marks of where a step begins are left out; the usage of the turn goes with its last reply.
@@ -113,7 +113,7 @@ def stepwise(step: Spoken) -> list[Spoken]:
     kept = applied(message, step.edits)
     pieces = apart(kept) if kept is not None else []
     last = max((n for n, piece in enumerate(pieces) if piece.role == "assistant"), default=-1)
-    found: list[Spoken] = []
+    found: list[SaidStep] = []
     for number, piece in enumerate(pieces):
         usage = piece.usage if number == last else None
         parts = tuple(part for part in piece.parts if not is_step(part))
@@ -124,7 +124,7 @@ def stepwise(step: Spoken) -> list[Spoken]:
     return found
 
 
-def joined(first: Spoken, second: Spoken) -> Spoken | None:
+def joined(first: SaidStep, second: SaidStep) -> SaidStep | None:
     """Join two replies in a row of which the first still waits for results; None where they stand apart.
 
     Some dialects tell each call by itself before any result.
@@ -155,9 +155,9 @@ def _leads(item: Kept | Made) -> bool:
     return isinstance(item, Kept) and item.entry.message.role in ("system", "developer")
 
 
-def _folding(entry: Compacted, *, message: Message | None = None, alone: bool = False) -> Folding:
+def _folding(entry: Compacted, *, message: Message | None = None, alone: bool = False) -> FoldStep:
     point, receipt = entry.checkpoint, entry.receipt
-    return Folding(
+    return FoldStep(
         key=entry.id,
         text=point.text,
         summary=point.summary,

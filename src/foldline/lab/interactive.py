@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from foldline.lab.colours import colours
-from foldline.lab.panels import Line, Panel
+from foldline.lab.panels import Panel, PlotLine
 
 graphs: Any = import_module("plotly.graph_objects")
 subplots: Any = import_module("plotly.subplots")
@@ -42,7 +42,7 @@ def write_html(panels: Sequence[Panel], title: str, target: Path) -> None:
     target.write_text(figure.to_html(include_plotlyjs=True, full_html=True), encoding="utf-8")
 
 
-def _trace(panel: Panel, line: Line, colour: str, *, new: bool, number: int) -> Any:
+def _trace(panel: Panel, line: PlotLine, colour: str, *, new: bool, number: int) -> Any:
     """Return a line with its boundaries as larger marks, an area, or bars."""
     if panel.kind == "bars":
         return graphs.Bar(

@@ -19,7 +19,7 @@ from foldline.errors import FoldlineError, InputError
 NAME = "manifest.jsonl"
 
 
-class Line(msgspec.Struct, frozen=True):
+class ManifestLine(msgspec.Struct, frozen=True):
     """One file that was done: its key, its path, its result below the folder and that one's bytes, what it came to."""
 
     key: str
@@ -36,7 +36,7 @@ class Manifest:
         """Read what was done; a last line that was cut off is passed over."""
         self._folder = folder
         self._path = folder / NAME
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, ManifestLine] = {}
         try:
             folder.mkdir(parents=True, exist_ok=True)
             raw = self._path.read_bytes() if self._path.exists() else b""
@@ -44,7 +44,7 @@ class Manifest:
             raise InputError(f"{folder}: cannot be written to: {error.strerror or error}") from error
         for text in raw.splitlines():
             try:
-                line = msgspec.json.decode(text, type=Line)
+                line = msgspec.json.decode(text, type=ManifestLine)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 continue
             self._lines[line.key] = line
@@ -64,7 +64,7 @@ class Manifest:
     def add(self, key: str, file: str, output: str, found: dict[str, Any]) -> None:
         """Append that a file is done; its result is there already. Raises FoldlineError for a full disk."""
         try:
-            line = Line(key, file, output, (self._folder / output).stat().st_size, found)
+            line = ManifestLine(key, file, output, (self._folder / output).stat().st_size, found)
             with self._path.open("ab") as stream:
                 stream.write((b"\n" if self._torn else b"") + encode(line) + b"\n")
         except OSError as error:

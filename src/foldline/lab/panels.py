@@ -18,7 +18,7 @@ MOST_BARS = 12
 FILLED_MOST = 3  # policies of which it is drawn what fills the window
 
 
-class Line(msgspec.Struct, frozen=True):
+class PlotLine(msgspec.Struct, frozen=True):
     """Named values; `marks` are the indices at which a boundary was made."""
 
     name: str
@@ -36,7 +36,7 @@ class Panel(msgspec.Struct, frozen=True):
     unit: str
     kind: Literal["lines", "areas", "bars"]
     x: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[PlotLine, ...]
     x_title: str = ""
     limit: float | None = None
 
@@ -87,7 +87,7 @@ def _panel(
     limit: float | None = None,
 ) -> Panel:
     lines = tuple(
-        Line(one.policy, values(one), tuple(i for i, turn in enumerate(one.turns) if turn["boundaries"]))
+        PlotLine(one.policy, values(one), tuple(i for i, turn in enumerate(one.turns) if turn["boundaries"]))
         for one in report.policies
     )
     return Panel(title, unit, "lines", x, lines, "turn", limit)
@@ -108,7 +108,7 @@ def _fills(one: PolicyReport, turns: Sequence[int], window: int) -> Panel:
     filled = [_scaled(turn["fills"], turn["baseline"]) for turn in one.turns]
     kinds = {kind: max(fills.get(kind, 0) for fills in filled) for fills in filled for kind in fills}
     lines = tuple(
-        Line(kind, tuple(fills.get(kind, 0.0) for fills in filled))
+        PlotLine(kind, tuple(fills.get(kind, 0.0) for fills in filled))
         for kind in sorted(kinds, key=lambda kind: -kinds[kind])
     )
     title = f"What fills the window under {one.policy}"
@@ -126,7 +126,7 @@ def composition_panels(found: Composition) -> list[Panel]:
     """Return the panels of where a session's tokens are."""
     turns = found.by_turn
     growth = tuple(accumulate(float(turn.tokens) for turn in turns))
-    said = Line("said so far", growth)
+    said = PlotLine("said so far", growth)
     over = Panel(
         "Tokens said, summed up",
         "tokens",
@@ -148,5 +148,5 @@ def _bars(title: str, rows: Sequence[Share]) -> Panel:
     shown = rows[:MOST_BARS]
     values = tuple(float(row.tokens) for row in shown)
     return Panel(
-        f"Tokens {title}", "tokens", "bars", tuple(row.name for row in shown), (Line("tokens", values),)
+        f"Tokens {title}", "tokens", "bars", tuple(row.name for row in shown), (PlotLine("tokens", values),)
     )

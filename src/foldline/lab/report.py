@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.lab.replay import Replay, Turn
+from foldline.core.lab.replay import Replay, ReplayedTurn
 from foldline.core.lab.retention import Scores, mean
 from foldline.core.log.messages import Usage
 from foldline.core.measure.price import Price, cost
-from foldline.lab.retained import Cut
+from foldline.lab.retained import ScoredCut
 
 MEASURES = tuple(name.replace("_", "-") for name in Scores.__struct_fields__)
 
@@ -68,7 +68,7 @@ def policy_report(
     price: Price | None,
     *,
     invalid: int = 0,
-    cuts: Sequence[Cut] = (),
+    cuts: Sequence[ScoredCut] = (),
     rounds: list[dict[str, Any]] | None = None,
 ) -> PolicyReport:
     """Return what came of a replay, prices in USD where the model's are known."""
@@ -108,7 +108,7 @@ def priced(usage: Usage, price: Price | None) -> float | None:
     return round(cost(usage, price), 6) if price is not None else None
 
 
-def _turn(turn: Turn, price: Price | None) -> dict[str, Any]:
+def _turn(turn: ReplayedTurn, price: Price | None) -> dict[str, Any]:
     plain, cached = usages(turn.input_tokens, turn.cache_read, turn.output_tokens)
     found = msgspec.to_builtins(turn)
     found["cache_read_tokens"] = found.pop("cache_read")
@@ -117,7 +117,7 @@ def _turn(turn: Turn, price: Price | None) -> dict[str, Any]:
     return {**found, "price": priced(plain, price), "price_cached": priced(cached, price)}
 
 
-def _retention(cuts: Sequence[Cut]) -> dict[str, Any] | None:
+def _retention(cuts: Sequence[ScoredCut]) -> dict[str, Any] | None:
     """Return the mean of the cuts whose view could be sent, and every cut; None where none could be scored."""
     if not cuts:
         return None
@@ -125,7 +125,7 @@ def _retention(cuts: Sequence[Cut]) -> dict[str, Any] | None:
     return {**shares(mean(sendable)), "cuts": [_cut(cut) for cut in cuts]}
 
 
-def _cut(cut: Cut) -> dict[str, Any]:
+def _cut(cut: ScoredCut) -> dict[str, Any]:
     scores = shares(cut.scores) if cut.scores is not None else dict.fromkeys(shares(Scores()))
     return {
         "message": cut.message,

@@ -10,7 +10,7 @@ from typing import Self
 import msgspec
 
 from foldline.core.lab.replay import Replay
-from foldline.core.lab.retention import Demand, Scores, Spoken, cut_at, demand, rendered, score, spoken
+from foldline.core.lab.retention import Demand, ScoredMessage, Scores, cut_at, demand, rendered, score, spoken
 from foldline.core.log.entries import Said
 from foldline.core.view import native_items
 from foldline.dialects.edits import applied
@@ -18,7 +18,7 @@ from foldline.dialects.edits import applied
 MOST_TOKENS = 4_000_000  # of a session that is held in memory to find out what its future needed
 
 
-class Cut(msgspec.Struct, frozen=True):
+class ScoredCut(msgspec.Struct, frozen=True):
     """One view, scored: before which message, how large the past and the view were, in tokens of four characters.
 
     `folds` counts the boundaries made before it. A view that does not fit into the window was never sent:
@@ -39,14 +39,14 @@ class Needed(msgspec.Struct, frozen=True):
     message: int
     wanted: Demand
 
-    def scored(self, replay: Replay) -> Cut:
+    def scored(self, replay: Replay) -> ScoredCut:
         """Score the view of a replay as it stands."""
         sent = (applied(message, edits) for message, edits in native_items(replay.fold.view()))
         text = rendered(message for message in sent if message is not None)
         fits = replay.fits
         folds = replay.sums.compactions + replay.sums.prunes
         scores = score(self.wanted, text) if fits else None
-        return Cut(self.message, self.wanted.past_tokens, len(text) // 4, fits, folds, scores)
+        return ScoredCut(self.message, self.wanted.past_tokens, len(text) // 4, fits, folds, scores)
 
 
 class Cuts:
@@ -63,7 +63,7 @@ class Cuts:
         A cut at which fewer than five handles were needed says nothing and is left out; so are all cuts of a
         session of more than `most` tokens, which would not fit into memory twice.
         """
-        said: list[Spoken] = []
+        said: list[ScoredMessage] = []
         size = 0
         for step in steps:
             if isinstance(step, Said):

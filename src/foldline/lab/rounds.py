@@ -8,18 +8,18 @@ from typing import Any
 
 import msgspec
 
+from foldline.core.compact.plan import plan
 from foldline.core.decide.ask import Ask
 from foldline.core.decide.policy import Policy
 from foldline.core.lab.entities import Entity, Reading
 from foldline.core.lab.replay import active
-from foldline.core.lab.retention import Spoken, called, cut_at, demand, rendered, score, spoken
+from foldline.core.lab.retention import ScoredMessage, called, cut_at, demand, rendered, score, spoken
 from foldline.core.log.entries import Compacted, Pruned, Said
 from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message
 from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.core.measure.window import Floor, Window
-from foldline.core.plan import plan
-from foldline.core.view import Fold, native_items
+from foldline.core.view import ViewState, native_items
 from foldline.dialects.edits import applied
 from foldline.errors import FloorExceeded, InputError
 from foldline.executor import execute, run_sync
@@ -94,8 +94,8 @@ def _chained(pieces: Sequence[Sequence[Message]], counter: Counter) -> list[list
 def _rounds(
     grown: Grown, policy: Policy, window: Window, apart: Floor, counter: Counter
 ) -> list[dict[str, Any]]:
-    fold = Fold(counter=counter)
-    past: list[Spoken] = []
+    fold = ViewState(counter=counter)
+    past: list[ScoredMessage] = []
     found: list[dict[str, Any]] = []
     total = apart.total
     for number, piece in enumerate(grown.pieces, 1):
@@ -121,7 +121,7 @@ def _rounds(
     return found
 
 
-def _folded(fold: Fold, ask: Ask, counter: Counter) -> tuple[Fold, str]:
+def _folded(fold: ViewState, ask: Ask, counter: Counter) -> tuple[ViewState, str]:
     """Return the fold after a compaction, and why there was none where there was none."""
     try:
         outcome = run_sync(execute(plan(fold, ask, counter), OfflineSummarizer(counter)))
@@ -130,13 +130,13 @@ def _folded(fold: Fold, ask: Ask, counter: Counter) -> tuple[Fold, str]:
     path = fold.entries()
     if isinstance(outcome, Compacted):
         boundary = chained(outcome, path[-1].id)
-        return Fold([*active(path, boundary), boundary], counter=counter), ""
+        return ViewState([*active(path, boundary), boundary], counter=counter), ""
     if isinstance(outcome, Pruned):
-        return Fold([*path, chained(outcome, path[-1].id)], counter=counter), ""
+        return ViewState([*path, chained(outcome, path[-1].id)], counter=counter), ""
     return fold, outcome.why
 
 
-def _text(fold: Fold) -> str:
+def _text(fold: ViewState) -> str:
     sent = (applied(message, edits) for message, edits in native_items(fold.view()))
     return rendered(message for message in sent if message is not None)
 
@@ -159,7 +159,9 @@ def _share(names: frozenset[Entity], text: str) -> float | None:
     return round(sum(reading.names(name) for name in names) / len(names), 4) if names else None
 
 
-def _retention(past: Sequence[Spoken], future: Sequence[Spoken], text: str) -> dict[str, float | None] | None:
+def _retention(
+    past: Sequence[ScoredMessage], future: Sequence[ScoredMessage], text: str
+) -> dict[str, float | None] | None:
     """Score the view by what the rest of the session needs; None at its end, or where too little is needed."""
     wanted = demand(past, future, common_names()) if future else None
     return shares(score(wanted, text)) if wanted is not None and wanted.telling else None

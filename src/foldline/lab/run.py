@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from foldline.catalogue import Catalogue
+from foldline.core.compact.plan import Outcome, plan
 from foldline.core.decide.policy import Policy
 from foldline.core.lab.replay import Replay
 from foldline.core.lab.sizes import Learner
@@ -16,16 +17,15 @@ from foldline.core.log.entries import Said
 from foldline.core.measure.price import Price
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Floor, Window
-from foldline.core.plan import Outcome, plan
 from foldline.core.view import native_items
 from foldline.dialects import get
 from foldline.errors import FloorExceeded, InputError
 from foldline.executor import execute, run_sync
+from foldline.folding import apart, window_for
 from foldline.lab.report import PolicyReport, SessionReport, policy_report
-from foldline.lab.retained import Cut, Cuts
+from foldline.lab.retained import Cuts, ScoredCut
 from foldline.lab.rounds import decay
 from foldline.lab.source import Step, steps
-from foldline.stateless import apart, window_for
 from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import About, Folded, Heard, Warned, read
 
@@ -196,7 +196,7 @@ class _Run:
 
     def __init__(self, replay: Replay) -> None:
         self.replay = replay
-        self.cuts: list[Cut] = []
+        self.cuts: list[ScoredCut] = []
         self.invalid = 0
 
     def check(self, dialect: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from foldline.core.fold.repair import repair
+from foldline.core.cut.repair import repair
 from foldline.core.log.entries import Said
 from foldline.core.log.log import said
 from foldline.core.log.messages import Message

@@ -8,13 +8,13 @@ Importing reads no SDK: that happens at the first call.
 
 from foldline.providers.base import Call, Delta, Provider, ProviderError, Reply
 from foldline.providers.choose import get, missing
-from foldline.providers.learned import Limits, learn, limits
+from foldline.providers.learned import LearnedLimits, learn, limits
 from foldline.providers.retry import Patience, Retrying
 
 __all__ = [
     "Call",
     "Delta",
-    "Limits",
+    "LearnedLimits",
     "Patience",
     "Provider",
     "ProviderError",

@@ -12,7 +12,7 @@ from foldline.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from foldline.errors import InputError
 from foldline.providers.anthropic import Anthropic
 from foldline.providers.base import Provider
-from foldline.providers.offline import OFFLINE, Offline
+from foldline.providers.offline import OFFLINE, OfflineProvider
 from foldline.providers.openai_chat import OpenAIChat
 from foldline.providers.openai_responses import OpenAIResponses
 from foldline.providers.sdk import Access, SDKProvider, installed
@@ -93,7 +93,7 @@ def get(
     Raises InputError for a name or a dialect that is not understood.
     """
     if name == OFFLINE:
-        return Offline(dialect or OPENAI_CHAT)
+        return OfflineProvider(dialect or OPENAI_CHAT)
     parts = named(name)
     kind = parts.kind
     spoken = dialect or kind.dialects[0]

@@ -16,7 +16,7 @@ NEXT_TRY: Final = 0.7
 LEAST: Final = 2_048  # tokens; no model in use has less
 
 
-class Limits(msgspec.Struct, frozen=True):
+class LearnedLimits(msgspec.Struct, frozen=True):
     """What is known of a model's window, and a warning where that is an assumption."""
 
     model: Model
@@ -25,7 +25,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 def limits(
     model: str | None, catalogue: Catalogue | None = None, learnt: Mapping[str, int] | None = None
-) -> Limits:
+) -> LearnedLimits:
     """Return a model's limits: learnt ones first (name -> context, in tokens), then the catalogue's.
 
     An unknown model is taken for one of 128,000 tokens, and the warning says so.
@@ -33,11 +33,13 @@ def limits(
     found = (catalogue or Catalogue()).look_up(model)
     context = (learnt or {}).get(model or "")
     if context:
-        return Limits(msgspec.structs.replace(found, window=narrowed(found.window, context), known=True))
+        return LearnedLimits(
+            msgspec.structs.replace(found, window=narrowed(found.window, context), known=True)
+        )
     if found.known:
-        return Limits(found)
+        return LearnedLimits(found)
     window = found.window
-    return Limits(
+    return LearnedLimits(
         found,
         f"{model or 'the model'} is not in the catalogue: a window of {window.context:,} tokens and replies of "
         f'{window.output:,} are assumed until an overflow says otherwise; set models."{model or "NAME"}".context '

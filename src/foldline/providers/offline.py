@@ -11,7 +11,7 @@ from foldline.providers.base import Call, Delta, Reply
 OFFLINE: Final = "offline"
 
 
-class Offline:
+class OfflineProvider:
     """Refuse every call, for good: whoever asks falls back on what needs no model."""
 
     name = OFFLINE

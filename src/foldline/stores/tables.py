@@ -19,7 +19,7 @@ from foldline.stores.tree import Place, Spans
 SESSION_KEYS = 2**32  # the keys of one session
 
 
-class Session(NamedTuple):
+class SessionRow(NamedTuple):
     """The row of a session: its number, its leaf and where that stands, and how many entries it has."""
 
     no: int
@@ -123,7 +123,7 @@ class Tables:
         )
         return [SessionInfo(*row) for row in rows]
 
-    def session(self, session: str) -> Session | None:
+    def session(self, session: str) -> SessionRow | None:
         """Return the row of a session; None where there is none."""
         row = self.database.execute(
             "SELECT s.no, s.leaf, s.entries, e.seq, e.segment, e.joint, e.boundary, e.messages, e.tokens,"
@@ -134,9 +134,9 @@ class Tables:
         if row is None:
             return None
         no, leaf, entries, *place = row
-        return Session(no, leaf, entries, Place(*place) if place[0] is not None else None)
+        return SessionRow(no, leaf, entries, Place(*place) if place[0] is not None else None)
 
-    def known_session(self, session: str) -> Session:
+    def known_session(self, session: str) -> SessionRow:
         """Return the row of a session; raises SessionNotFound."""
         known = self.session(session)
         if known is None:
@@ -188,16 +188,16 @@ class Tables:
             found += [unpack(payload) for (payload,) in rows]
         return found
 
-    def _create(self, session: str, now: float) -> Session:
+    def _create(self, session: str, now: float) -> SessionRow:
         made = self.database.execute(
             "INSERT INTO sessions (id, entries, title, created, updated) VALUES (?, 0, '', ?, ?)",
             (session, now, now),
         )
         assert made.lastrowid is not None
-        return Session(made.lastrowid, None, 0, None)
+        return SessionRow(made.lastrowid, None, 0, None)
 
     def _extend(
-        self, session: Session, entries: Sequence[Entry], payloads: Sequence[bytes], again: int
+        self, session: SessionRow, entries: Sequence[Entry], payloads: Sequence[bytes], again: int
     ) -> None:
         """Insert the entries but the first `again`, which are stored."""
         no, count = session.no, session.entries
@@ -222,7 +222,7 @@ class Tables:
             tree.check_same(entry, self.page(no, seq, seq)[0])
         return len(entries)
 
-    def _on_path(self, session: Session, entry: str) -> bool:
+    def _on_path(self, session: SessionRow, entry: str) -> bool:
         leaf = self._place(session, None)
         return leaf is not None and tree.on(self.spans(session.no, leaf.seq), self.seq_of(session.no, entry))
 
@@ -240,7 +240,7 @@ class Tables:
         alone = [(seq, seq) for seq in sorted(older) if seq < first]
         return list(self.read(no, [*alone, *self.spans(no, leaf.seq, first)]))
 
-    def _place(self, session: Session | None, leaf: str | None) -> Place | None:
+    def _place(self, session: SessionRow | None, leaf: str | None) -> Place | None:
         if session is None:
             return None
         if leaf is None:

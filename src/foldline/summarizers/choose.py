@@ -33,7 +33,7 @@ class Prefix(msgspec.Struct, frozen=True):
     cache: Cache = Cache()
 
 
-class Choice(msgspec.Struct, frozen=True):
+class SummaryWay(msgspec.Struct, frozen=True):
     """One way to take: which model, in which form."""
 
     candidate: Candidate
@@ -46,21 +46,21 @@ def choices(
     other: Candidate | None,
     prefix: Prefix | None,
     counter: Counter,
-) -> tuple[list[Choice], str]:
+) -> tuple[list[SummaryWay], str]:
     """Return the ways to have a summary written, the best first, and why it is the best.
 
     After a reply that was rejected the conversation is sent as text, and by the session's own model first.
     """
     if request.attempt:
-        again = [Choice(own, "bare"), *([Choice(other, "bare")] if other else [])]
+        again = [SummaryWay(own, "bare"), *([SummaryWay(other, "bare")] if other else [])]
         return again, f"asked again, of {own.name}"
     alone = prefix is None or not _fits(request, own, prefix, counter)
     if alone and other is None:
-        return [Choice(own, "bare")], f"written by {own.name}"
+        return [SummaryWay(own, "bare")], f"written by {own.name}"
     size = size_of(request, counter)
-    found: list[tuple[Choice, Way]] = []
+    found: list[tuple[SummaryWay, Way]] = []
     if other is not None:
-        found.append((Choice(other, "bare"), _bare(request, other, size)))
+        found.append((SummaryWay(other, "bare"), _bare(request, other, size)))
     if not alone and prefix is not None:
         way = in_session(
             own.name,
@@ -70,8 +70,8 @@ def choices(
             output=request.tokens,
             cache=prefix.cache,
         )
-        found.append((Choice(own, "in-session"), way))
-    found.append((Choice(own, "bare"), _bare(request, own, size)))
+        found.append((SummaryWay(own, "in-session"), way))
+    found.append((SummaryWay(own, "bare"), _bare(request, own, size)))
     if (
         prefix is None or not prefix.cache.warm
     ):  # where prices are not known, text is shorter than a cold prefix
@@ -79,7 +79,7 @@ def choices(
     return _ordered(found)
 
 
-def _ordered(found: Sequence[tuple[Choice, Way]]) -> tuple[list[Choice], str]:
+def _ordered(found: Sequence[tuple[SummaryWay, Way]]) -> tuple[list[SummaryWay], str]:
     ways = by_price([way for _, way in found])
     places = [next(i for i, (_, one) in enumerate(found) if one is way) for way in ways]
     return [found[place][0] for place in places], reason(ways)

@@ -25,7 +25,7 @@ from foldline.errors import InputError, ProviderError
 from foldline.providers.base import Call, Provider, Reply
 from foldline.providers.retry import Patience, Retrying
 from foldline.summarizers.candidate import LEAST_ROOM, Candidate, candidate, smaller
-from foldline.summarizers.choose import Choice, Prefix, asked_in_session, choices
+from foldline.summarizers.choose import Prefix, SummaryWay, asked_in_session, choices
 from foldline.summarizers.parts import requests, split
 
 log = logging.getLogger("foldline")
@@ -130,7 +130,7 @@ class ModelSummarizer:
         tally = _Tally()
         if not request.folded and not request.previous:
             tally.note("what leaves the view is quoted or shortened: there is nothing to sum up")
-            return self._reply("", FAILED, Choice(self._own, "bare"), tally)
+            return self._reply("", FAILED, SummaryWay(self._own, "bare"), tally)
         prefix = self.prefix() if self.prefix is not None and not self._missed else None
         found = await asyncio.to_thread(choices, request, self._own, self._other, prefix, self._counter)
         tally.note(found[1])
@@ -150,12 +150,12 @@ class ModelSummarizer:
             return self._reply(reply.text, reply.stop, choice, tally)
         return self._reply("", FAILED, found[0][0], tally)
 
-    def _with_fallback(self, found: list[Choice]) -> list[Choice]:
+    def _with_fallback(self, found: list[SummaryWay]) -> list[SummaryWay]:
         if self._fallback is None:
             return found
-        return [*found, Choice(self._fallback, "bare")]
+        return [*found, SummaryWay(self._fallback, "bare")]
 
-    def _reply(self, text: str, stop: str, choice: Choice, tally: _Tally) -> SummaryReply:
+    def _reply(self, text: str, stop: str, choice: SummaryWay, tally: _Tally) -> SummaryReply:
         detail = {"form": choice.form, "calls": tally.calls, "parts": tally.parts, "why": tally.notes[0]}
         return SummaryReply(
             text=text,
@@ -170,7 +170,7 @@ class ModelSummarizer:
     # ---- the two forms
 
     async def _write(
-        self, choice: Choice, request: SummaryRequest, prefix: Prefix | None, tally: _Tally
+        self, choice: SummaryWay, request: SummaryRequest, prefix: Prefix | None, tally: _Tally
     ) -> Reply:
         who = choice.candidate
         forms: dict[Form, Any] = {"in-session": self._in_session, "bare": self._bare}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from foldline.core.checkpoint.redact import redact, redact_facts
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
-from foldline.core.ledger.compose import Composed, compose
-from foldline.core.ledger.facts import Ledger
-from foldline.core.ledger.open_work import is_done
-from foldline.core.ledger.sentences import clip
+from foldline.core.ledger.facts.kinds import Ledger
+from foldline.core.ledger.facts.open_work import is_done
+from foldline.core.ledger.page.compose import Composed, compose
+from foldline.core.ledger.text.sentences import clip
 from foldline.core.measure.tokens import OFFLINE, Counter
 
 NAME = "offline"

@@ -48,7 +48,7 @@ def calls(*answers: Answer) -> Answer:
     )
 
 
-class Made(msgspec.Struct, frozen=True):
+class FinishedReply(msgspec.Struct, frozen=True):
     """A finished reply before it takes the form of a dialect. `key`: 24 characters, unique in a conversation."""
 
     key: str

@@ -10,9 +10,9 @@ import msgspec
 
 from foldline.core.log.messages import Usage
 from foldline.core.measure.window import Window
-from foldline.testing.answers import Made
+from foldline.testing.answers import FinishedReply
 from foldline.testing.asked import Asked
-from foldline.testing.forms import interrupt, respond
+from foldline.testing.forms.forms import interrupt, respond
 from foldline.testing.objects import AsProvider
 from foldline.testing.refusals import Refusal
 from foldline.testing.wire import Wire
@@ -41,7 +41,7 @@ class Maker(Protocol):
         """Number a request and keep it."""
         ...
 
-    def reply(self, asked: Asked) -> tuple[Made, float]:
+    def reply(self, asked: Asked) -> tuple[FinishedReply, float]:
         """Make the reply to a request; raises Refusal."""
         ...
 
@@ -207,7 +207,7 @@ def _unreadable(wire: Wire, chance: random.Random) -> Wire:
     )
 
 
-def _altered(made: Made, fault: Fault, chance: random.Random) -> Made:
+def _altered(made: FinishedReply, fault: Fault, chance: random.Random) -> FinishedReply:
     """Return a reply that arrives in order and is wrong."""
     if fault == "usage":
         wrong = chance.choice((Usage(), Usage(input=made.usage.total * 20, output=made.usage.output)))

@@ -14,10 +14,10 @@ from foldline.core.log.messages import ToolCall, Usage
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Window
 from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
-from foldline.testing.answers import Answer, Item, Made, Stop
+from foldline.testing.answers import Answer, FinishedReply, Item, Stop
 from foldline.testing.asked import Asked
-from foldline.testing.forms import refuse, respond
-from foldline.testing.forms_chat import written
+from foldline.testing.forms.chat import written
+from foldline.testing.forms.forms import refuse, respond
 from foldline.testing.meter import Meter
 from foldline.testing.objects import AsProvider
 from foldline.testing.refusals import Refusal
@@ -81,7 +81,7 @@ class Scripted(AsProvider):
             return self.refuse(asked, refusal)
         return respond(made, wait)
 
-    def reply(self, asked: Asked) -> tuple[Made, float]:
+    def reply(self, asked: Asked) -> tuple[FinishedReply, float]:
         """Make the reply to a request, and how many seconds to wait before it; raises Refusal."""
         self.note(asked)
         self._strict.check(asked)
@@ -141,7 +141,7 @@ class Scripted(AsProvider):
             item = item(asked)
         return item
 
-    def _make(self, asked: Asked, answer: Answer) -> Made:
+    def _make(self, asked: Asked, answer: Answer) -> FinishedReply:
         key = _key(asked)
         prefix = f"{_CALL_IDS[asked.dialect]}_{key[:20]}"
         calls = tuple(
@@ -158,7 +158,7 @@ class Scripted(AsProvider):
             text, calls, thinking, stop = "", (), None, "length"
             usage = Usage(input=self.window.context)
         signature = None if thinking is None else self._sign(asked, thinking)
-        return Made(key, asked.model, text, calls, thinking, signature, stop, usage, asked)
+        return FinishedReply(key, asked.model, text, calls, thinking, signature, stop, usage, asked)
 
     def _usage(self, asked: Asked, output: int) -> Usage:
         usage = self._meter.usage(asked, output)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from foldline import dialects
-from foldline.dialects.responses_items import KINDS, role_of
+from foldline.dialects.responses.items import KINDS, role_of
 from foldline.errors import DialectError, FormatError
 from foldline.transcripts.base import About, Heard, Record, Warned
 from foldline.transcripts.lines import Row, rows, whole

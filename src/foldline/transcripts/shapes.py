@@ -7,7 +7,7 @@ from io import BytesIO
 from typing import Any
 
 from foldline.transcripts.base import Warned
-from foldline.transcripts.markdown_marks import mark
+from foldline.transcripts.markdown.marks import mark
 from foldline.transcripts.prose import Fence, prose
 from foldline.transcripts.values import items, mapping, text_or
 

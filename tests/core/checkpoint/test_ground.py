@@ -9,7 +9,7 @@ from tests.core.checkpoint.talk import assistant, call, result, user
 from foldline.core.checkpoint.files import file_lists, without_file_lists
 from foldline.core.checkpoint.ground import ground
 from foldline.core.checkpoint.sections import put_under
-from foldline.core.ledger.facts import (
+from foldline.core.ledger.facts.kinds import (
     CommandFact,
     ConstraintFact,
     ErrorFact,

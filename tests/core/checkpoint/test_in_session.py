@@ -7,7 +7,7 @@ from tests.core.checkpoint.talk import assistant, call, entries, result, user
 from foldline.core.checkpoint import prompts
 from foldline.core.checkpoint.in_session import KINDS, QUOTED, ask
 from foldline.core.checkpoint.request import SummaryRequest
-from foldline.core.ledger.facts import ConstraintFact, Ledger
+from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
 
 SNAPSHOTS = Path(__file__).parents[2] / "snapshots" / "prompts"
 LEDGER = Ledger(constraints=(ConstraintFact("Never drop data.", "e1"),))

@@ -12,7 +12,7 @@ from foldline.core.checkpoint import prompts
 from foldline.core.checkpoint.request import RequestKind, SummaryReply
 from foldline.core.checkpoint.summary import Accepted, Rejected, check, chunks, request, unwrapped, worded
 from foldline.core.decide.policy import Policy
-from foldline.core.ledger.facts import ConstraintFact, FileFact, Ledger, RequestFact
+from foldline.core.ledger.facts.kinds import ConstraintFact, FileFact, Ledger, RequestFact
 from foldline.core.log.messages import ToolCall
 
 KINDS = get_args(RequestKind)

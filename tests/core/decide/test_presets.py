@@ -7,7 +7,7 @@ from tests.core.decide.builders import LETTERS, assistant, entries, tool, user
 from foldline.core.decide.estimate import trigger_size
 from foldline.core.decide.policy import Keep, Policy, usable_of
 from foldline.core.decide.presets import PRESETS, UNCAPPED, preset, resolve
-from foldline.core.decide.triggers import Compact, Draft, Stay, decide, thresholds
+from foldline.core.decide.triggers import Compact, StartDraft, Stay, decide, thresholds
 from foldline.core.log.messages import Usage
 from foldline.core.measure.window import Amount, Window
 from foldline.errors import PolicyError
@@ -301,8 +301,8 @@ class TestFoldline:
     def test_drafts_above_70_and_compacts_above_90_percent_of_usable(self):
         limits = thresholds(self.policy, SONNET)
         assert isinstance(decide(limits.soft, SONNET, self.policy, "turn_start", messages=5), Stay)
-        assert isinstance(decide(limits.soft + 1, SONNET, self.policy, "turn_start", messages=5), Draft)
-        assert isinstance(decide(limits.hard, SONNET, self.policy, "turn_start", messages=5), Draft)
+        assert isinstance(decide(limits.soft + 1, SONNET, self.policy, "turn_start", messages=5), StartDraft)
+        assert isinstance(decide(limits.hard, SONNET, self.policy, "turn_start", messages=5), StartDraft)
         assert isinstance(decide(limits.hard + 1, SONNET, self.policy, "turn_start", messages=5), Compact)
         assert moments(self.policy) == {"turn_start", "after_reply", "after_tools", "before_smaller_window"}
 

@@ -8,8 +8,8 @@ from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.decide.triggers import (
     Compact,
-    Draft,
     Refuse,
+    StartDraft,
     Stay,
     counts,
     decide,
@@ -36,8 +36,8 @@ def test_a_trigger_fires_above_its_threshold_not_at_it():
 def test_the_soft_trigger_drafts_and_the_hard_one_compacts():
     assert at(45_000, SOFT).threshold == 45_000
     assert isinstance(at(45_000, SOFT), Stay)
-    assert at(45_001, SOFT) == Draft("turn_start", 45_001, usable=90_000, threshold=45_000)
-    assert isinstance(at(90_000, SOFT), Draft)
+    assert at(45_001, SOFT) == StartDraft("turn_start", 45_001, usable=90_000, threshold=45_000)
+    assert isinstance(at(90_000, SOFT), StartDraft)
     assert at(90_001, SOFT) == Compact("threshold", "turn_start", 90_001, 90_000, 90_000)
 
 
@@ -165,7 +165,7 @@ def test_decisions_can_be_shown_as_json():
     ),
 )
 def test_a_larger_size_never_calls_for_less(policy, size, more, moment):
-    order = (Stay, Draft, Compact)
+    order = (Stay, StartDraft, Compact)
     first = decide(size, WINDOW, policy, moment, messages=50)
     then = decide(size + more, WINDOW, policy, moment, messages=50)
     assert order.index(type(then)) >= order.index(type(first))

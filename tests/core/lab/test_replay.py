@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from tests.support.talk import assistant, call, entries, reminder, signed, system, tool, user
 
+from foldline.core.compact.plan import plan
 from foldline.core.decide.policy import Keep, Policy
 from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.lab.replay import Replay
@@ -11,7 +12,6 @@ from foldline.core.lab.sizes import UNSEEN_MOST, Learner, Scale
 from foldline.core.log.messages import Usage
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.core.measure.window import Amount, Floor, Window
-from foldline.core.plan import plan
 from foldline.errors import FloorExceeded
 from foldline.executor import execute, run_sync
 from foldline.summarizers.offline import OfflineSummarizer

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from foldline.core.ledger import answers
-from foldline.core.ledger.carried import reduced
-from foldline.core.ledger.collect import collect
-from foldline.core.ledger.compose import compose
-from foldline.core.ledger.merge import merge
-from foldline.core.ledger.parse import parse
+from foldline.core.ledger.facts import answers
+from foldline.core.ledger.facts.bounds import bounded
+from foldline.core.ledger.facts.collect import collect
+from foldline.core.ledger.facts.merge import merge
+from foldline.core.ledger.page.compose import compose
+from foldline.core.ledger.page.parse import parse
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall
 from foldline.core.measure.tokens import OFFLINE
@@ -95,6 +95,6 @@ def test_of_many_folds_the_newest_answers_are_carried() -> None:
         entries = [msgspec.structs.replace(entry, id=f"{entry.id} {number}") for entry in said(tuple(talk))]
         ledger = collect(entries) if ledger is None else merge(ledger, collect(entries))
     assert ledger is not None
-    told = [fact.text for fact in reduced(ledger).excerpts if fact.kind == answers.KIND]
+    told = [fact.text for fact in bounded(ledger).excerpts if fact.kind == answers.KIND]
     assert len(told) == answers.MOST
     assert told[-1] == f"Answer number {WORDS[-1]} is long enough to stay."

@@ -9,9 +9,18 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foldline.core.ledger import commands, constraints, decisions, errors, files, open_work, requests, tools
-from foldline.core.ledger.collect import collect
-from foldline.core.ledger.merge import cited, merge
+from foldline.core.ledger.facts import (
+    commands,
+    constraints,
+    decisions,
+    errors,
+    files,
+    open_work,
+    requests,
+    tools,
+)
+from foldline.core.ledger.facts.collect import collect
+from foldline.core.ledger.facts.merge import cited, merge
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from foldline.core.ledger import commands, errors
+from foldline.core.ledger.facts import commands, errors
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.ledger.session_samples import SESSION, rough_count, sessions
 
-from foldline.core.ledger.collect import collect
-from foldline.core.ledger.compose import HEADINGS, compose
-from foldline.core.ledger.facts import (
+from foldline.core.ledger.facts.collect import collect
+from foldline.core.ledger.facts.kinds import (
     CommandFact,
     ConstraintFact,
     ErrorFact,
@@ -18,7 +17,8 @@ from foldline.core.ledger.facts import (
     Ledger,
     RequestFact,
 )
-from foldline.core.ledger.parse import parse
+from foldline.core.ledger.page.compose import HEADINGS, compose
+from foldline.core.ledger.page.parse import parse
 from foldline.core.measure.tokens import OFFLINE
 
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from foldline.core.ledger.cues import is_constraint
-from foldline.core.ledger.origin import spans
-from foldline.core.ledger.sentences import sentences
+from foldline.core.ledger.text.cues import is_constraint
+from foldline.core.ledger.text.origin import spans
+from foldline.core.ledger.text.sentences import sentences
 
 ROOT = Path(__file__).parents[3]
 LABELS = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from foldline.core.ledger import constraints, requests
-from foldline.core.ledger.facts import ConstraintFact
+from foldline.core.ledger.facts import constraints, requests
+from foldline.core.ledger.facts.kinds import ConstraintFact
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from foldline.core.ledger.cues import RULES, VETOES, can_match, rule_of
+from foldline.core.ledger.text.cues import RULES, VETOES, can_match, rule_of
 
 FOUND = {
     "never": "Never push to main directly.",

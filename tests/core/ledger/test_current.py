@@ -1,5 +1,5 @@
-from foldline.core.ledger.current import current, within
-from foldline.core.ledger.facts import (
+from foldline.core.ledger.facts.current import current, within
+from foldline.core.ledger.facts.kinds import (
     CommandFact,
     ConstraintFact,
     DecisionFact,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from foldline.core.ledger import stale
-from foldline.core.ledger.calls import uses
-from foldline.core.ledger.collect import collect
-from foldline.core.ledger.edits import Edit, edits
+from foldline.core.ledger.facts.calls import uses
+from foldline.core.ledger.facts.collect import collect
+from foldline.core.ledger.facts.edits import FileEdit, edits
+from foldline.core.ledger.worth import stale
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 
@@ -37,7 +37,7 @@ DIFF = "--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-limit = 10\n+limit = 20\n"
             [("src/a.py", "x = 1", "x = 2", False)],
         ),
         (
-            "Edit",
+            "FileEdit",
             {"file_path": "/w/src/a.py", "old_string": "x", "new_string": "y"},
             [("src/a.py", "x", "y", False)],
         ),
@@ -108,12 +108,12 @@ def test_an_edit_that_failed_changed_nothing():
     ],
 )
 def test_a_quoted_line_after_an_edit(line, old, new, whole, expected):
-    assert stale.after(line, Edit("a.py", old, new, "e", whole)) == expected
+    assert stale.after(line, FileEdit("a.py", old, new, "e", whole)) == expected
 
 
 def test_values_that_edits_replaced():
     def made(old, new, whole=False):
-        return Edit("a.py", old, new, "e", whole)
+        return FileEdit("a.py", old, new, "e", whole)
 
     assert stale.replaced_values([made("port 8081", "port 9091")]) == {"8081"}
     assert stale.replaced_values([made("port 8081", "port 9091"), made("port 9091", "port 8081")]) == {"9091"}

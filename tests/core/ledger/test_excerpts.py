@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from tests.core.ledger.session_samples import SESSION, answer, assistant, rough_count, said, sessions, user
 
-from foldline.core.ledger import excerpts
-from foldline.core.ledger.facts import Excerpt
-from foldline.core.ledger.passages import Reader
+from foldline.core.ledger.facts.kinds import Excerpt
+from foldline.core.ledger.worth import excerpts
+from foldline.core.ledger.worth.passages import Reader
 from foldline.core.log.messages import ToolCall
 
 

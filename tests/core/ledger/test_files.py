@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from foldline.core.ledger import files
+from foldline.core.ledger.facts import files
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.core.ledger import names
+from foldline.core.ledger.text import names
 
 
 @pytest.mark.parametrize(

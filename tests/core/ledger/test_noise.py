@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.support.talk import assistant, log_of, tool, user
 
-from foldline.core.ledger.collect import collect
-from foldline.core.ledger.compose import compose
-from foldline.core.ledger.noise import is_noise, is_record
-from foldline.core.ledger.sentences import uncoloured
+from foldline.core.ledger.facts.collect import collect
+from foldline.core.ledger.page.compose import compose
+from foldline.core.ledger.text.sentences import uncoloured
+from foldline.core.ledger.worth.noise import is_noise, is_record
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 from foldline.core.measure.tokens import OFFLINE

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from foldline.core.ledger import open_work
-from foldline.core.ledger.facts import OpenFact
+from foldline.core.ledger.facts import open_work
+from foldline.core.ledger.facts.kinds import OpenFact
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from foldline.core.ledger import opening
-from foldline.core.ledger.compose import compose
-from foldline.core.ledger.facts import (
+from foldline.core.ledger.facts.kinds import (
     CommandFact,
     DecisionFact,
     ErrorFact,
@@ -14,7 +12,9 @@ from foldline.core.ledger.facts import (
     ReportFact,
     RequestFact,
 )
-from foldline.core.ledger.parse import parse
+from foldline.core.ledger.page import opening
+from foldline.core.ledger.page.compose import compose
+from foldline.core.ledger.page.parse import parse
 from foldline.core.measure.tokens import OFFLINE
 
 SCRIPT = "cd /w && python3 - <<'PY'\nimport ast\nprint(1)\nPY"

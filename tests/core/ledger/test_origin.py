@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.core.ledger import requests
-from foldline.core.ledger.origin import prompts, spans
-from foldline.core.ledger.sentences import clip, cut, sentences
+from foldline.core.ledger.facts import requests
+from foldline.core.ledger.text.origin import prompts, spans
+from foldline.core.ledger.text.sentences import clip, cut, sentences
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media, Message, Text, ToolCall, ToolResult
 

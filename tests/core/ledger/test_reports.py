@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from foldline.core.ledger import reports
-from foldline.core.ledger.calls import uses
+from foldline.core.ledger.facts import reports
+from foldline.core.ledger.facts.calls import uses
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 

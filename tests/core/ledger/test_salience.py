@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from tests.core.ledger.session_samples import SESSION, answer, assistant, said, sessions, user
 
-from foldline.core.ledger import salience, survey
+from foldline.core.ledger.worth import salience, survey
 from foldline.core.log.messages import ToolCall
 
 

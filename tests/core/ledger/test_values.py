@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.core.ledger.session_samples import SESSION, answer, assistant, said
 
-from foldline.core.ledger import values
-from foldline.core.ledger.facts import ValueFact
+from foldline.core.ledger.facts import values
+from foldline.core.ledger.facts.kinds import ValueFact
 from foldline.core.log.messages import ToolCall
 
 

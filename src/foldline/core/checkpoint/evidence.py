@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from foldline.core.checkpoint.redact import strings_in
-from foldline.core.ledger.facts import Ledger
-from foldline.core.ledger.names import Name
+from foldline.core.ledger.facts.kinds import Ledger
+from foldline.core.ledger.text.names import Name
 from foldline.core.log.codec import encode
 from foldline.core.log.messages import Message, texts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from foldline.core.ledger.facts import FileFact
+from foldline.core.ledger.facts.kinds import FileFact
 
 CHANGED = 150  # paths of changed files that are listed, the newest
 READ = 40  # paths of files that were only read

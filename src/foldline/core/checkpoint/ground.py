@@ -20,13 +20,13 @@ import msgspec
 
 from foldline.core.checkpoint.evidence import Evidence
 from foldline.core.checkpoint.files import file_lists, without_file_lists
+from foldline.core.checkpoint.origin_check import Voices
 from foldline.core.checkpoint.redact import redact_facts
 from foldline.core.checkpoint.sections import heading_of, put_under
-from foldline.core.checkpoint.voices import Voices
-from foldline.core.ledger import names
-from foldline.core.ledger.facts import CommandFact, Ledger, ValueFact
-from foldline.core.ledger.open_work import is_done
-from foldline.core.ledger.sentences import clip
+from foldline.core.ledger.facts.kinds import CommandFact, Ledger, ValueFact
+from foldline.core.ledger.facts.open_work import is_done
+from foldline.core.ledger.text import names
+from foldline.core.ledger.text.sentences import clip
 from foldline.core.log.messages import Message
 
 UNVERIFIED = "(unverified)"

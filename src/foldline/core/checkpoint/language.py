@@ -11,7 +11,7 @@ from collections import Counter as Tally
 from collections.abc import Iterable
 from typing import Final
 
-from foldline.core.ledger.origin import own
+from foldline.core.ledger.text.origin import own
 from foldline.core.log.entries import Said
 
 LEAST_LETTERS: Final = (

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from foldline.core.checkpoint.redact import redact
 from foldline.core.checkpoint.serialize import shorten
+from foldline.core.cut.shorten import level
 from foldline.core.decide.continuation import Continuation
-from foldline.core.fold.shorten import level
 from foldline.core.log.entries import Live
 from foldline.core.measure.tokens import Counter
 

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from foldline.core.decide.policy import Prompt
-from foldline.core.ledger.facts import Ledger
+from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Usage
 

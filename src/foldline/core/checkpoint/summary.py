@@ -16,7 +16,7 @@ from foldline.core.checkpoint.redact import redact
 from foldline.core.checkpoint.request import RequestKind, SummaryReply, SummaryRequest
 from foldline.core.checkpoint.serialize import serialize, shorten
 from foldline.core.decide.policy import Policy
-from foldline.core.ledger.facts import Ledger
+from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import ToolCall, ToolResult, texts
 from foldline.core.measure.tokens import Counter

@@ -26,7 +26,7 @@ class Stay(msgspec.Struct, frozen=True, tag="stay"):
     threshold: int | None = None
 
 
-class Draft(msgspec.Struct, frozen=True, tag="draft"):
+class StartDraft(msgspec.Struct, frozen=True, tag="draft"):
     """A summary is to be made in the background: `size` exceeds the soft trigger, not the hard one."""
 
     moment: str
@@ -58,7 +58,7 @@ class Refuse(msgspec.Struct, frozen=True, tag="refuse"):
     threshold: int | None = None
 
 
-Decision = Stay | Draft | Compact | Refuse
+Decision = Stay | StartDraft | Compact | Refuse
 
 
 class Thresholds(msgspec.Struct, frozen=True):
@@ -170,7 +170,7 @@ def _at_threshold(seen: _Seen, policy: Policy, brake: BreakerState) -> Decision:
     if brake.open:
         return seen.stay("breaker", exceeded)
     drafting = hard is None or seen.size <= hard
-    return Draft(seen.moment, seen.size, seen.limits.usable, exceeded, reason) if drafting else needed
+    return StartDraft(seen.moment, seen.size, seen.limits.usable, exceeded, reason) if drafting else needed
 
 
 def fitting_output(size: int, window: Window, wanted: int, *, least: int = LEAST_OUTPUT) -> int | None:

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from foldline.core.compact.plan import Outcome
 from foldline.core.decide.ask import Ask, Nothing, Reason
 from foldline.core.decide.estimate import trigger_size
 from foldline.core.decide.moments import moment_of, worth_a_try
@@ -30,11 +31,10 @@ from foldline.core.log.log import chained
 from foldline.core.log.messages import Message, Usage
 from foldline.core.measure.tokens import Counter
 from foldline.core.measure.window import Floor, Window
-from foldline.core.plan import Outcome
-from foldline.core.view import Fold, Item, Kept, item_tokens, sized
+from foldline.core.view import Item, Kept, ViewState, item_tokens, sized
 
 
-class Mark(msgspec.Struct, frozen=True):
+class BoundaryMark(msgspec.Struct, frozen=True):
     """A boundary: before which call of the turn (from 1), of what kind, why, and the view's tokens around it."""
 
     call: int
@@ -47,7 +47,7 @@ class Mark(msgspec.Struct, frozen=True):
 APART = "system and tools"  # what `fills` calls what is sent beside the messages, as usage told it
 
 
-class Turn(msgspec.Struct):
+class ReplayedTurn(msgspec.Struct):
     """What one turn's model calls sent. Tokens are those of the model: estimates, calibrated.
 
     `baseline` is the context of the first call, `peak` the largest. `input_tokens` is the sum over the calls;
@@ -63,7 +63,7 @@ class Turn(msgspec.Struct):
     cache_read: int = 0
     peak: int = 0
     overflows: int = 0
-    boundaries: list[Mark] = []
+    boundaries: list[BoundaryMark] = []
     fills: dict[str, int] = {}
 
 
@@ -104,8 +104,8 @@ class Replay:
     ) -> None:
         self.policy = resolve(policy, model, window)
         self.window = window
-        self.fold = Fold(counter=counter)
-        self.turns: list[Turn] = []
+        self.fold = ViewState(counter=counter)
+        self.turns: list[ReplayedTurn] = []
         self.sums = Sums()
         self.scale = Scale(apart=apart or Floor())
         self._counter = counter
@@ -119,7 +119,7 @@ class Replay:
         self._replying = False  # the newest message is a reply
         self._cached = 0  # tokens of the newest request that the next one begins with
         self._shown: Sequence[Item] = ()  # the newest request, as far as a boundary has to compare it
-        self._marks: list[Mark] = []
+        self._marks: list[BoundaryMark] = []
         self._lost: int | None = None  # tokens of a context that nothing will ever make fit
         self._idle = _never_acts(self.policy)
 
@@ -151,7 +151,7 @@ class Replay:
         if not isinstance(self._decide("overflow"), Compact):
             if self._idle:
                 self._lost = self._size()
-                self.fold = Fold(counter=self._counter)
+                self.fold = ViewState(counter=self._counter)
             return None
         self._count_overflow()
         self._mended = True
@@ -211,17 +211,17 @@ class Replay:
         if isinstance(boundary, Compacted):
             self._number = boundary.checkpoint.number
             self.sums.compactions += 1
-            self.fold = Fold([*active(path, boundary), boundary], counter=self._counter)
+            self.fold = ViewState([*active(path, boundary), boundary], counter=self._counter)
             self._add_summary(boundary)
         else:
             self.sums.prunes += 1
-            self.fold = Fold([*path, boundary], counter=self._counter)
+            self.fold = ViewState([*path, boundary], counter=self._counter)
         same = self.scale.apart_tokens + _common(before, self.fold.items())
         self._cached = min(self._cached, self.scale.of(same))
         kind = "compacted" if isinstance(boundary, Compacted) else "pruned"
         receipt, calls = boundary.receipt, self._next_call()
         reason = ask.reason if ask is not None else receipt.reason
-        self._marks.append(Mark(calls, kind, reason, receipt.tokens_before, receipt.tokens_after))
+        self._marks.append(BoundaryMark(calls, kind, reason, receipt.tokens_before, receipt.tokens_after))
 
     def _add_summary(self, boundary: Compacted) -> None:
         """Add what a model would have read and written: what left the view, and the checkpoint."""
@@ -264,7 +264,7 @@ class Replay:
         if moment is not None and moment not in self._moments:
             self._moments.append(moment)
         if message.is_prompt and (not self.turns or self.turns[-1].calls):
-            self.turns.append(Turn(len(self.turns) + 1))
+            self.turns.append(ReplayedTurn(len(self.turns) + 1))
 
     def _push(self, entry: Said) -> None:
         if self._lost is None:
@@ -295,7 +295,7 @@ class Replay:
 
     def _count(self, size: int) -> None:
         if not self.turns:
-            self.turns.append(Turn(1))
+            self.turns.append(ReplayedTurn(1))
         if size > self.window.input_limit:
             self._count_overflow()
         turn, sums = self.turns[-1], self.sums
@@ -320,7 +320,7 @@ class Replay:
 
     def _count_overflow(self) -> None:
         if not self.turns:
-            self.turns.append(Turn(1))
+            self.turns.append(ReplayedTurn(1))
         self.turns[-1].overflows += 1
         self.sums.overflows += 1
 

@@ -91,7 +91,7 @@ class Scores(msgspec.Struct, frozen=True):
     steps: float | None = None
 
 
-class Spoken(msgspec.Struct, frozen=True):
+class ScoredMessage(msgspec.Struct, frozen=True):
     """A message as the score reads it: its text (results included, thinking not) and calls; `answers` are call ids."""
 
     role: str
@@ -106,14 +106,14 @@ class Spoken(msgspec.Struct, frozen=True):
         return len(self.rendered) // CHARACTERS + FRAME
 
 
-def spoken(message: Message) -> Spoken:
+def spoken(message: Message) -> ScoredMessage:
     """Return a message as the score reads it."""
     parts = (part.text for part in message.parts if isinstance(part, Text | ToolResult))
     text, calls = "\n".join(parts), message.calls
     answers = tuple(result.call_id for result in message.results)
     role = "tool" if answers and not message.text.strip() else message.role
     written = (f"\n{call.name}({_arguments(call)})" for call in calls)
-    return Spoken(role, text, calls, text + "".join(written), answers)
+    return ScoredMessage(role, text, calls, text + "".join(written), answers)
 
 
 def _arguments(call: ToolCall) -> str:
@@ -131,7 +131,7 @@ def rendered(messages: Iterable[Message]) -> str:
 
 
 def demand(
-    past: Sequence[Spoken], future: Sequence[Spoken], common: AbstractSet[str] = frozenset()
+    past: Sequence[ScoredMessage], future: Sequence[ScoredMessage], common: AbstractSet[str] = frozenset()
 ) -> Demand:
     """Return what the calls of `future` used that stands in `past` and that nobody told them anew.
 
@@ -169,7 +169,7 @@ def _behind(sizes: Sequence[int]) -> list[int]:
     return found
 
 
-def _used(future: Sequence[Spoken], common: AbstractSet[str]) -> dict[Entity, tuple[bool, int]]:
+def _used(future: Sequence[ScoredMessage], common: AbstractSet[str]) -> dict[Entity, tuple[bool, int]]:
     """Return what calls used before anything but the assistant named it: whether addressed, and in which message."""
     told: set[Entity] = set()
     used: dict[Entity, tuple[bool, int]] = {}
@@ -217,7 +217,7 @@ def _argument_texts(value: Any, *, body: bool) -> Iterator[tuple[bool, str]]:
 
 
 def _bindings(
-    wanted: AbstractSet[Entity], past: Reading, future: Sequence[Spoken], common: AbstractSet[str]
+    wanted: AbstractSet[Entity], past: Reading, future: Sequence[ScoredMessage], common: AbstractSet[str]
 ) -> dict[Entity, frozenset[str]]:
     """Return the words that stand near an entity in the past and around its first use, where there are enough."""
     found: dict[Entity, frozenset[str]] = {}
@@ -229,7 +229,7 @@ def _bindings(
     return found
 
 
-def _first_uses(wanted: AbstractSet[Entity], future: Sequence[Spoken]) -> dict[Entity, str]:
+def _first_uses(wanted: AbstractSet[Entity], future: Sequence[ScoredMessage]) -> dict[Entity, str]:
     found: dict[Entity, str] = {}
     before = ""
     for message in future:
@@ -291,7 +291,7 @@ def mean(scores: Sequence[Scores]) -> Scores:
 # ---- where a session is cut
 
 
-def cut_at(messages: Sequence[Spoken], share: float) -> int | None:
+def cut_at(messages: Sequence[ScoredMessage], share: float) -> int | None:
     """Return the index nearest to a share of the tokens at which no call waits and no result follows."""
     want, before, waiting = share * sum(message.tokens for message in messages), 0, set[str]()
     found: tuple[float, int] | None = None

@@ -44,7 +44,7 @@ class Large(msgspec.Struct, frozen=True):
     tokens: int
 
 
-class Turn(msgspec.Struct, frozen=True):
+class TurnSize(msgspec.Struct, frozen=True):
     """What a user's prompt set off: the prompt's place and opening words (turn 0: what came before any)."""
 
     entry: str
@@ -88,7 +88,7 @@ class Composition(msgspec.Struct, frozen=True):
     by_kind: tuple[Share, ...]
     by_tool: tuple[Share, ...]
     by_file: tuple[Share, ...]
-    by_turn: tuple[Turn, ...]
+    by_turn: tuple[TurnSize, ...]
     largest: tuple[Large, ...]
     repeated: tuple[Repeat, ...]
     boundaries: tuple[BoundaryShown, ...]
@@ -246,7 +246,7 @@ def _shares(sums: dict[str, _Sum]) -> tuple[Share, ...]:
     return tuple(sorted(shares, key=lambda share: (-share.tokens, share.name)))
 
 
-def _turns(said: Sequence[Said], sizes: Sequence[int]) -> Iterator[Turn]:
+def _turns(said: Sequence[Said], sizes: Sequence[int]) -> Iterator[TurnSize]:
     """Yield the turns; the first of several prompts in a row starts one."""
     starts = [
         index
@@ -256,7 +256,7 @@ def _turns(said: Sequence[Said], sizes: Sequence[int]) -> Iterator[Turn]:
     for start, end in pairwise([*starts, len(said)]):
         calls = sum(len(entry.message.calls) for entry in said[start:end])
         request = _opening(said[start].message.text) if said[start].message.is_prompt else ""
-        yield Turn(said[start].id, start, request, sum(sizes[start:end]), end - start, calls)
+        yield TurnSize(said[start].id, start, request, sum(sizes[start:end]), end - start, calls)
 
 
 def _largest(

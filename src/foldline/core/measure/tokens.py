@@ -114,7 +114,7 @@ def take_runs(data: bytes) -> tuple[bytes, float]:
     return data, tokens
 
 
-class Offline:
+class OfflineCounter:
     """The content-aware estimate of o200k_base tokens, 15 MB a second or more; needs nothing outside the library."""
 
     name = "foldline"
@@ -146,7 +146,7 @@ class Characters:
         return int(-(-len(text) // self._per_token))
 
 
-OFFLINE: Final[Counter] = Offline()
+OFFLINE: Final[Counter] = OfflineCounter()
 
 
 def json_text(value: Any) -> str:

@@ -1,0 +1,86 @@
+"""What a batch does with one file: fold it, or replay it, write the result, and say what it came to.
+
+Both run in processes of their own, where nothing is printed.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from foldline.catalogue import Catalogue
+from foldline.cli.commands.compact import Wish, fold, write_messages
+from foldline.cli.common import known_window, load_session
+from foldline.cli.output import write_whole
+from foldline.core.log.codec import encode
+from foldline.lab.batch import Found
+from foldline.lab.report import SessionReport, as_json
+from foldline.lab.run import Wanted, replay_file
+
+
+class FoldFiles(msgspec.Struct, frozen=True):
+    """How to fold the files of an archive; `version` is Foldline's, on which a result depends too."""
+
+    wish: Wish
+    window: int | None
+    model: str | None
+    from_start: bool
+    models: dict[str, dict[str, Any]]
+    version: str
+
+
+class ReplayFiles(msgspec.Struct, frozen=True):
+    """How to replay the files of an archive."""
+
+    wanted: Wanted
+    version: str
+
+
+def fold_one(folding: FoldFiles, file: str, target: Path) -> Found:
+    """Fold a file and write its messages as JSON lines."""
+    started = time.perf_counter()
+    loaded = load_session(file, from_start=folding.from_start)
+    limits, doubt = known_window(
+        Catalogue(overrides=folding.models), folding.model or loaded.model, folding.window
+    )
+    done = fold(loaded, limits, folding.wish, started)
+    write_messages(done, loaded, target)
+    receipt = done.receipt
+    return {
+        "tokens_before": receipt.tokens_before,
+        "tokens_after": receipt.tokens_after,
+        "messages_before": receipt.messages_before,
+        "messages_after": receipt.messages_after,
+        "folded": done.boundary is not None,
+        "seconds": round(time.perf_counter() - started, 3),
+        "warnings": [*([] if folding.wish.target else doubt), *done.warnings],
+    }
+
+
+def replay_one(replaying: ReplayFiles, file: str, target: Path) -> Found:
+    """Replay a file and write its report; kept of it are the totals and the means, without turns and cuts."""
+    report = replay_file(file, replaying.wanted)
+    beside = {"model": report.model, "note": report.note, "warnings": report.warnings}
+    written = encode({**as_json([report])["sessions"][0], **beside}) + b"\n"
+
+    def write(stream: BinaryIO) -> None:
+        stream.write(written)
+
+    write_whole(target, write)
+    return {"report": msgspec.to_builtins(_in_short(report)), "warnings": list(report.warnings)}
+
+
+def _in_short(report: SessionReport) -> SessionReport:
+    """Return a report without what grows with the session."""
+    policies = tuple(
+        msgspec.structs.replace(
+            one,
+            turns=(),
+            retention={**one.retention, "cuts": []} if one.retention is not None else None,
+        )
+        for one in report.policies
+    )
+    return msgspec.structs.replace(report, policies=policies)

@@ -1,0 +1,115 @@
+"""`foldline demo`: fold an example session and show every step."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from foldline.cli.common import find_policy, json_option, read_session
+from foldline.cli.output import escape, out, print_json, row, rule, share, table
+from foldline.cli.report import bar, print_figures, print_summary, print_view
+from foldline.core.decide.ask import Ask
+from foldline.core.decide.policy import Policy
+from foldline.core.decide.triggers import decide, thresholds
+from foldline.core.log.entries import Receipt, Said
+from foldline.core.measure.composition import composition
+from foldline.core.measure.tokens import OFFLINE
+from foldline.core.measure.window import Window
+from foldline.core.view import ViewState
+from foldline.errors import InputError
+from foldline.executor import run_sync
+from foldline.folding import apart, as_dict, fit, now
+from foldline.loading import Loaded
+from foldline.summarizers.offline import OfflineSummarizer
+
+EXAMPLE = Path("examples/session.jsonl")
+WINDOW = Window(context=32_000, output=4_000)
+
+
+@click.command(epilog="\b\nExamples:\n  foldline demo\n  foldline demo --file my-session.jsonl --target 8000")
+@click.option(
+    "--file", type=click.Path(path_type=Path), default=EXAMPLE, show_default=True, help="The session to fold."
+)
+@click.option(
+    "--target", type=click.IntRange(min=1), default=9_000, show_default=True, help="The budget in tokens."
+)
+@click.option(
+    "--lines",
+    type=click.IntRange(min=0),
+    default=7,
+    show_default=True,
+    metavar="N",
+    help="Lines of each section of the checkpoint; 0: all.",
+)
+@json_option
+def command(file: Path, target: int, lines: int, as_json: bool) -> None:
+    """Fold a session and show every step: what is in it, the decision, the checkpoint, the receipt, the view."""
+    if not file.exists():
+        raise InputError(f"{file} is not here: run this from a checkout of Foldline, or give --file")
+    loaded = read_session(str(file))
+    rules = find_policy("foldline", None)
+    outside = apart(loaded.system, loaded.tools, OFFLINE)
+    fold = ViewState(loaded.entries, counter=OFFLINE)
+    ask = Ask(
+        policy=rules, window=WINDOW, reason="target", target=target, apart=outside, now=now(), recall=False
+    )
+    started = time.perf_counter()
+    worked = fit(loaded, fold, ask, counter=OFFLINE, summarizer=OfflineSummarizer(), started=started)
+    done = run_sync(worked)
+    if as_json:
+        print_json(as_dict(done))
+        return
+    console = out()
+    rule(console, f"1. what is in {escape(str(file))}")
+    _print_composition(loaded, console)
+    rule(console, "2. the policy's decision")
+    _print_decision(done.receipt, rules, target, console)
+    if done.summary is not None:
+        rule(console, "3. the checkpoint that stands for what was folded")
+        print_summary(done.summary, console, most=lines or None)
+    rule(console, "4. what it did")
+    print_figures(done.receipt, console)
+    if done.boundary is not None:
+        rule(console, "5. the head of the view: what the model is sent")
+        placed = [*loaded.entries, done.boundary]
+        print_view(ViewState(placed, counter=OFFLINE).view(), console)
+    rule(console, "where to go next")
+    console.print(NEXT, markup=False, soft_wrap=True)
+
+
+def _print_composition(loaded: Loaded, console: Console) -> None:
+    said = [entry for entry in loaded.entries if isinstance(entry, Said)]
+    found = composition(said, counter=OFFLINE)
+    console.print(f"{found.messages:,} messages, {found.tokens:,} tokens, {len(found.by_turn)} turns")
+    rows = table("by kind", "#tokens", "#share", "")
+    for one in found.by_kind[:6]:
+        part = share(one.tokens, found.tokens)
+        row(rows, one.name, f"{one.tokens:,}", part, bar(one.tokens, found.tokens))
+    console.print(rows)
+    for problem in found.problems[:3]:
+        console.print(f"[yellow]{problem.kind} call[/] at message {problem.index}: {escape(problem.tool)}")
+
+
+def _print_decision(receipt: Receipt, rules: Policy, target: int, console: Console) -> None:
+    at = thresholds(rules, WINDOW)
+    decision = decide(receipt.tokens_before, WINDOW, rules, "turn_start", messages=receipt.messages_before)
+    drafts = f"drafts above {at.soft:,}, " if at.soft is not None else ""
+    console.print(
+        f"policy {rules.name}, window {WINDOW.context:,}: usable {at.usable:,}, {drafts}"
+        f"compacts above {at.hard:,}; the session has {receipt.tokens_before:,}, system prompt, tools and "
+        f"a note for each unanswered call included: [bold]{type(decision).__name__.lower()}[/]"
+    )
+    console.print(
+        f"here: folded into {target:,} tokens (--target; by itself it would keep to what is usable), "
+        "without a model, a key or a network"
+    )
+
+
+NEXT = """\
+foldline compact YOUR-SESSION.jsonl --target 32000 -o folded.jsonl    fold your own session
+foldline inspect YOUR-SESSION.jsonl                                   where its tokens are
+foldline policies --window 200000                                     ten systems, one in four tunings, as rows of one table
+README.md, docs/library.md                                            three lines in your own agent"""

@@ -1,0 +1,265 @@
+"""`foldline export SOURCE`: a stored session, or a session file, in the form of another tool."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from foldline import dialects
+from foldline.cli.common import (
+    find_policy,
+    find_window,
+    json_option,
+    policy_options,
+    read_session,
+    shown_name,
+    store_option,
+)
+from foldline.cli.output import err, escape, print_json, progress, warn, write_whole
+from foldline.cli.store import known, with_store
+from foldline.core.compact.plan import plan
+from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.log.entries import Entry
+from foldline.core.log.log import chained
+from foldline.core.measure.tokens import OFFLINE
+from foldline.core.view import ViewState
+from foldline.errors import InputError, SessionNotFound
+from foldline.executor import execute, run_sync
+from foldline.exports import OWN, ExportWish, Told, about, export_entries, export_stored, formats
+from foldline.exports.base import RESULT_CAP, line
+from foldline.folding import apart, budget, now
+from foldline.loading import Loaded, with_notes
+from foldline.stores import Store
+from foldline.summarizers.offline import OfflineSummarizer
+from foldline.transcripts import dump
+
+EPILOG = """
+\b
+Examples:
+  foldline export login-bug -o login-bug.jsonl              everything, lossless, for another Foldline
+  foldline export login-bug --format pi --view -o pi.jsonl  the folded session, to go on with it in pi
+  foldline export claude.jsonl --format pi --view --target 32000 -o pi.jsonl
+  foldline export pi.jsonl --format claude-code --cwd ~/my-project -o SESSION.jsonl
+  foldline export login-bug --format markdown --results whole -o login-bug.md
+  foldline export login-bug --format openai-chat --view     the folded messages, ready to send
+"""
+
+_tokens = click.IntRange(min=1)
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """The call: what to write, and how to fold it first (None: as it is)."""
+
+    source: str
+    wish: ExportWish
+    store_url: str | None
+    ask: Callable[[Loaded], Ask] | None
+
+
+@click.command(epilog=EPILOG)
+@click.argument("source", metavar="ID|FILE")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(formats()),
+    default=OWN,
+    show_default=True,
+    help="jsonl is our own, lossless; openai-chat and its like are lists of messages.",
+)
+@click.option(
+    "--view",
+    is_flag=True,
+    help="What the model is sent, instead of all that was said (jsonl: as openai-chat).",
+)
+@click.option("--target", type=_tokens, metavar="N", help="Fold it to N tokens first (with --view).")
+@click.option("--window", type=_tokens, metavar="N", help="Fold it for this context window (with --view).")
+@policy_options
+@click.option("--cwd", metavar="DIR", help="The folder to go on in  [default: the file's own, else this one]")
+@click.option(
+    "--results",
+    type=click.Choice(["short", "whole"]),
+    default="short",
+    show_default=True,
+    help=f"Tool results in Markdown: {RESULT_CAP:,} characters of each, or all.",
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write here instead of to standard output."
+)
+@store_option
+@json_option
+def command(
+    source: str,
+    form: str,
+    view: bool,
+    target: int | None,
+    window: int | None,
+    policy_name: str | None,
+    policy_file: Path | None,
+    cwd: str | None,
+    results: str,
+    output: Path | None,
+    store_url: str | None,
+    as_json: bool,
+) -> None:
+    """Write a stored session ID, or a session FILE of any known format, in the form of another tool.
+
+    Without --view all that was said is written, with its compactions as the other tool writes its own; with
+    it the folded form. What a form cannot carry is named on standard error. A file of that name comes
+    before a session. jsonl of a stored session holds every branch. With --json and no -o: one document.
+    """
+    folds = bool(target or window or policy_name)
+    if folds and not view:
+        raise InputError("--target, --window and --policy say how to fold: add --view")
+    rules = find_policy(policy_name, policy_file) if folds else None
+
+    def ask(loaded: Loaded) -> Ask:
+        assert rules is not None
+        limits = find_window(None, window, loaded.model)
+        outside = apart(loaded.system, loaded.tools, OFFLINE)
+        tokens = budget(target, rules, limits)
+        return Ask(
+            policy=rules,
+            window=limits,
+            reason="target",
+            target=tokens,
+            apart=outside,
+            now=now(),
+            recall=False,
+        )
+
+    wish = ExportWish(
+        form=dialects.OPENAI_CHAT if form == OWN and view else form,
+        view=view,
+        cwd=str(Path(cwd).expanduser().resolve()) if cwd else None,
+        cap=None if results == "whole" else RESULT_CAP,
+    )
+    asked = _Asked(source, wish, store_url, ask if folds else None)
+    write = _from_file(asked) if source == "-" or Path(source).is_file() else _from_store(asked)
+    if as_json and output is None:
+        print_json(_document(asked, write))
+        return
+    told: list[Told] = []
+    with progress("writing"):
+        write_whole(output or Path("-"), lambda stream: told.append(write(stream.write)))
+    warn(told[0].warnings)
+    if output is not None and str(output) != "-":
+        _tell(asked, told[0], output, as_json=as_json)
+
+
+Write = Callable[[Callable[[bytes], object]], Told]
+
+
+def _from_file(asked: _Asked) -> Write:
+    """Return what writes a session file; it is read at once, so that nothing is written where that fails."""
+    loaded = read_session(asked.source)
+    name = loaded.session or Path(shown_name(asked.source)).name
+    if asked.wish.form == OWN:
+        return lambda out: _own(with_notes(loaded), name, loaded.entries[-1].id if loaded.log else None, out)
+    origin = loaded.about.get("session", {})
+    cwd = origin.get("cwd")
+    wish = msgspec.structs.replace(
+        asked.wish,
+        title=loaded.title,
+        model=loaded.model,
+        cwd=asked.wish.cwd or (cwd if isinstance(cwd, str) and cwd else None),
+    )
+    entries = _folded(loaded, asked) if asked.ask else loaded.entries
+    return lambda out: export_entries(entries, name, wish, out)
+
+
+def _own(log: Sequence[Entry], name: str, leaf: str | None, out: Callable[[bytes], object]) -> Told:
+    """Write our own form of a file that was read."""
+    out(_head(session=name, leaf=leaf or log[-1].id))
+    for entry in log:
+        out(line(entry))
+    return Told(name, len(log))
+
+
+def _from_store(asked: _Asked) -> Write:
+    """Return what writes a stored session."""
+    try:
+        name = with_store(asked.store_url, lambda store: known(store, asked.source))
+    except SessionNotFound as error:
+        if not asked.source or not Path(asked.source).is_dir():
+            raise
+        text = f"{asked.source} is a folder: name a session file in it; `foldline batch` folds them all"
+        raise InputError(text) from error
+    return lambda out: with_store(asked.store_url, lambda store: _stored(store, name, asked, out))
+
+
+async def _stored(store: Store, name: str, asked: _Asked, out: Callable[[bytes], object]) -> Told:
+    if asked.wish.form == OWN:
+        count = 0
+        out(_head(session=name, leaf=await store.leaf(name)))
+        async for entry in store.all(name):
+            out(line(entry))
+            count += 1
+        return Told(name, count)
+    if asked.ask is None:
+        return await export_stored(store, name, asked.wish, out)
+    loaded = Loaded(await store.active(name), {}, "")
+    return export_entries(await _refolded(loaded, asked), name, asked.wish, out)
+
+
+def _folded(loaded: Loaded, asked: _Asked) -> list[Entry]:
+    return run_sync(_refolded(loaded, asked))
+
+
+async def _refolded(loaded: Loaded, asked: _Asked) -> list[Entry]:
+    """Return the entries with a boundary that fits them into the budget; nothing is stored."""
+    assert asked.ask is not None
+    fold = ViewState(loaded.entries, counter=OFFLINE)
+    outcome = await execute(plan(fold, asked.ask(loaded), OFFLINE), OfflineSummarizer())
+    if not isinstance(outcome, Nothing):
+        return [*loaded.entries, chained(outcome, loaded.entries[-1].id)]
+    if outcome.why != "fits":
+        raise InputError(f"nothing could be folded ({outcome.why}) {outcome.detail}".strip())
+    return loaded.entries
+
+
+def _head(**header: Any) -> bytes:
+    """Return the header line of our own form."""
+    stream = BytesIO()
+    dump((), stream, **header)
+    return stream.getvalue()
+
+
+def _document(asked: _Asked, write: Write) -> dict[str, Any]:
+    """Return the whole export as one JSON document."""
+    pieces: list[bytes] = []
+    told = write(pieces.append)
+    raw = b"".join(pieces)
+    form = asked.wish.form
+    if form == "markdown":
+        body: dict[str, Any] = {"text": raw.decode()}
+    else:
+        lines = [json.loads(text) for text in raw.splitlines()]
+        if form == OWN:
+            return {"session": told.session, "leaf": lines[0]["leaf"], "entries": lines[1:]}
+        if form in dialects.names():
+            beside = lines[0]["system"] if lines and set(lines[0]) == {"system"} else None
+            messages = lines[1:] if beside is not None else lines
+            return {"dialect": form, "system": beside, "messages": messages, "warnings": told.warnings}
+        body = {"lines": lines}
+    return {"session": asked.source, "format": form, "view": asked.wish.view, **about(told), **body}
+
+
+def _tell(asked: _Asked, told: Told, output: Path, *, as_json: bool) -> None:
+    """Say what was written, and how the other tool goes on with it."""
+    wish = asked.wish
+    if as_json:
+        known = {"session": asked.source, "file": str(output), "format": wish.form, "view": wish.view}
+        print_json({**known, **about(told)})
+        return
+    what = "entries" if wish.form == OWN else "messages"
+    err().print(f"[green]wrote[/] {told.count:,} {what} to {escape(str(output))}")
+    if told.place and told.command:
+        err().print(
+            f"[dim]to go on: put it at {escape(told.place)}, then {escape(told.command)}[/]", soft_wrap=True
+        )

@@ -1,0 +1,179 @@
+"""`foldline inspect FILE`: where the tokens are, and what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+import msgspec
+from rich.console import Console
+
+from foldline.cli.common import (
+    counted,
+    file_argument,
+    find_policy,
+    find_window,
+    json_option,
+    policy_options,
+    shown_name,
+)
+from foldline.cli.memory import TO_READ, check_room
+from foldline.cli.output import escape, out, print_json, progress, row, share, table, tell, warn
+from foldline.cli.report import bar
+from foldline.core.cut.prune import prune
+from foldline.core.decide.policy import usable_of
+from foldline.core.log.entries import Compacted
+from foldline.core.measure.composition import Composition, Share, composition
+from foldline.core.measure.tokens import OFFLINE
+from foldline.core.view import ViewState
+from foldline.errors import InputError
+from foldline.folding import apart, now
+from foldline.lab.panels import composition_panels
+from foldline.lab.plots import check_targets, draw_panels
+from foldline.loading import as_recorded, from_records
+from foldline.transcripts import Record, open_transcript, read
+
+EPILOG = """
+\b
+Examples:
+  foldline inspect session.jsonl
+  foldline inspect session.jsonl --top 20
+  foldline inspect session.jsonl --plot session.html
+  foldline inspect session.jsonl --json | jq .by_tool
+"""
+
+
+@click.command(epilog=EPILOG)
+@file_argument
+@click.option("--top", type=click.IntRange(min=1), default=8, show_default=True, help="Rows of each table.")
+@click.option(
+    "--window",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The context window that a prune is worked out for.",
+)
+@click.option(
+    "--plot",
+    "plots",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="OUT",
+    help="Draw it: OUT.html or OUT.png.",
+)
+@policy_options
+@json_option
+def command(
+    file: str,
+    top: int,
+    window: int | None,
+    policy_name: str | None,
+    policy_file: Path | None,
+    plots: tuple[Path, ...],
+    as_json: bool,
+) -> None:
+    """Show where a session FILE's tokens are: by role, tool, file and turn.
+
+    Also the largest messages, reads that were made again, the file's own compactions, calls and results
+    that do not pair, and what a prune would free.
+    """
+    name = shown_name(file)
+    check_targets(plots)
+    with progress(f"reading {name}") as tick, open_transcript(file) as stream:
+        check_room(stream, name, TO_READ)
+        records: list[Record] = list(counted(read(stream, name=name), tick))
+    said = as_recorded(records, OFFLINE)
+    loaded = from_records(records, OFFLINE)
+    warn(loaded.warnings)
+    if not said:
+        raise InputError(f"{name}: there is no message in it")
+    with progress("measuring"):
+        boundaries = [entry for entry in loaded.entries if isinstance(entry, Compacted)]
+        found = composition(said, counter=OFFLINE, boundaries=boundaries, largest=top)
+        rules, limits = find_policy(policy_name, policy_file), find_window(None, window, loaded.model)
+        fold = ViewState(loaded.entries, counter=OFFLINE)
+        freed = prune(fold.kept, rules, limits, usable_of(rules, limits), OFFLINE, date=now()[:10])
+    beside = apart(loaded.system, loaded.tools, OFFLINE)
+    outside = beside.system + beside.tools
+    for target in plots:
+        draw_panels(composition_panels(found), f"{name}: {found.tokens:,} tokens", target)
+        tell(f"wrote {target}")
+    if as_json:
+        whole = msgspec.to_builtins(found)
+        prunable = {"tokens": freed.freed, "results": len(freed.edits), "superseded": freed.superseded}
+        sizes = {"view_tokens": fold.tokens, "apart_tokens": outside}
+        print_json({"format": loaded.format, **sizes, **whole, "prune": prunable})
+        return
+    console = out()
+    console.print(
+        f"[bold]{escape(name)}[/]: {loaded.format}, {found.messages:,} messages, {found.tokens:,} tokens",
+        soft_wrap=True,
+    )
+    _print_sent(console, fold, outside, folded=bool(boundaries))
+    _print(found, console, top)
+    console.print(
+        f"a prune would free [green]{freed.freed:,}[/] tokens in {len(freed.edits):,} results "
+        f"({freed.superseded:,} of them read again later)"
+    )
+
+
+def _print_sent(console: Console, fold: ViewState, outside: int, *, folded: bool) -> None:
+    """Say what a model is sent: a view adds answers to open calls, and a system prompt and tools may stand apart."""
+    since = ", from the newest compaction on" if folded else ""
+    beside = f", {outside:,} of them the system prompt and tools beside it" if outside else ""
+    size = f"{outside + fold.tokens:,} tokens in {len(fold.items()):,} messages"
+    console.print(f"what a model is sent{since}: {size}{beside}", soft_wrap=True)
+
+
+def _print(found: Composition, console: Console, top: int) -> None:
+    for title, shares in (
+        ("by role", found.by_role),
+        ("by kind", found.by_kind),
+        ("by tool", found.by_tool),
+        ("by file", found.by_file),
+    ):
+        _print_shares(title, shares, found.tokens, console, top)
+    rows = table("#turn at", "#tokens", "#messages", "#calls", "largest turns")
+    for turn in sorted(found.by_turn, key=lambda turn: -turn.tokens)[:top]:
+        row(rows, str(turn.index), f"{turn.tokens:,}", f"{turn.messages:,}", f"{turn.calls:,}", turn.request)
+    console.print(rows, "")
+    rows = table("#message", "#tokens", "largest messages")
+    for large in found.largest:
+        row(rows, str(large.index), f"{large.tokens:,}", large.what)
+    console.print(rows, "")
+    _print_rest(found, console, top)
+
+
+def _print_rest(found: Composition, console: Console, top: int) -> None:
+    """Print what there is only in some sessions: repeats, boundaries, pairing problems."""
+    if found.repeated:
+        rows = table("#times", "#older tokens", "read or run again")
+        for repeat in found.repeated[:top]:
+            row(rows, f"{repeat.times:,}", f"{repeat.tokens:,}", repeat.what)
+        console.print(rows, "")
+    for boundary in found.boundaries:
+        size = f", {boundary.tokens_before:,} tokens before" if boundary.tokens_before else ""
+        first = boundary.first_kept
+        kept = "nothing kept" if first is None else f"kept from message {first}"
+        console.print(f"[magenta]boundary[/] {boundary.kind} ({boundary.reason}), {kept}{size}")
+    for problem in found.problems[:top]:
+        console.print(
+            f"[yellow]{problem.kind}[/] at message {problem.index}: {escape(problem.tool)} {escape(problem.call_id)}"
+        )
+    if len(found.problems) > top:
+        console.print(f"[yellow]and {len(found.problems) - top} more pairing problems[/]")
+
+
+def _print_shares(title: str, shares: Iterable[Share], whole: int, console: Console, top: int) -> None:
+    found = list(shares)
+    if not found:
+        return
+    rows = table(title, "#tokens", "#share", "#count", "")
+    for one in found[:top]:
+        part = share(one.tokens, whole)
+        row(rows, one.name, f"{one.tokens:,}", part, f"{one.count:,}", bar(one.tokens, whole))
+    if len(found) > top:
+        rest = sum(one.tokens for one in found[top:])
+        count = f"{sum(one.count for one in found[top:]):,}"
+        row(rows, f"{len(found) - top} more", f"{rest:,}", share(rest, whole), count, style="dim")
+    console.print(rows, "")

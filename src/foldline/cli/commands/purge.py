@@ -1,0 +1,31 @@
+"""`foldline purge ID`: the one command that deletes."""
+
+from __future__ import annotations
+
+import click
+
+from foldline.cli.common import json_option, store_option
+from foldline.cli.output import escape, out, print_json
+from foldline.cli.store import known, with_store
+from foldline.stores import Store
+
+
+@click.command(epilog="\b\nExamples:\n  foldline purge login-bug\n  foldline purge login-bug --yes --json")
+@click.argument("session", metavar="ID")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@store_option
+@json_option
+def command(session: str, yes: bool, store_url: str | None, as_json: bool) -> None:
+    """Delete the stored session ID with all its entries, for good."""
+    name = with_store(store_url, lambda store: known(store, session))
+    if not yes:
+        click.confirm(f"Delete {name} for good? `foldline export {name}` keeps a copy.", abort=True, err=True)
+
+    async def purge(store: Store) -> None:
+        await store.purge(name)
+
+    with_store(store_url, purge)
+    if as_json:
+        print_json({"purged": name})
+    else:
+        out().print(f"[green]purged[/] {escape(name)}")

@@ -1,0 +1,39 @@
+"""`foldline verify`: proves that everything stored is still there, as it was."""
+
+from __future__ import annotations
+
+import click
+
+from foldline.cli.common import json_option, store_option
+from foldline.cli.output import err, escape, out, print_json, progress
+from foldline.cli.store import known, with_store
+from foldline.stores import Store
+
+EPILOG = """
+\b
+Examples:
+  foldline verify
+  foldline verify --session login-bug --store sqlite:///team.db
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.option("--session", metavar="ID", help="Only this session.")
+@store_option
+@json_option
+def command(session: str | None, store_url: str | None, as_json: bool) -> None:
+    """Hash every stored entry again and compare; exit 1 where something is not as it was appended."""
+    with progress("verifying"):
+        problems = with_store(store_url, lambda store: _verify(store, session))
+    if as_json:
+        print_json({"ok": not problems, "problems": problems})
+    for problem in problems if not as_json else ():
+        err().print(f"[red]problem:[/] {escape(problem)}", soft_wrap=True)
+    if problems:
+        raise SystemExit(1)
+    if not as_json:
+        out().print("[green]whole:[/] every entry is as it was appended")
+
+
+async def _verify(store: Store, session: str | None) -> list[str]:
+    return await store.verify(await known(store, session) if session else None)

@@ -1,0 +1,186 @@
+"""Head and tail of a part that is too large: its opening and end, and between them what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from foldline.core.cut.arguments import Path, emptied, outlined, put, string_leaves
+from foldline.core.cut.shorten import LEAST, Count, level, shorten_all, way_back
+from foldline.core.log.entries import Edit, Said
+from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.core.measure.tokens import Counter, json_text, message_tokens, part_tokens
+
+P = TypeVar("P", bound=Part)
+
+
+def elide(part: Part, limit_tokens: int, counter: Counter, handle: str) -> Part | None:
+    """Return the part in at most `limit_tokens` (by `part_tokens`): as it is, or its head and tail.
+
+    The middle of a text, of reasoning without a signature, of a result's texts and of the largest strings in
+    a call's arguments gives way to a marker that names `handle`, the entry that holds the whole ("" where nothing
+    can be recalled). Media give way to a note. None for what cannot be shortened: signed reasoning and blocks of a dialect's own; they
+    are kept or dropped whole. A limit too small for any marker leaves "…".
+    """
+    if part_tokens(part, counter) <= limit_tokens:
+        return part
+    if _whole_or_nothing(part):
+        return None
+    if isinstance(part, Text):
+        return _fitted(part, _of_text, [part.text], limit_tokens, counter=counter, handle=handle) or Text(
+            LEAST
+        )
+    if isinstance(part, Thinking):
+        return _fitted(
+            part, _of_thinking, [part.text], limit_tokens, counter=counter, handle=handle
+        ) or Thinking(LEAST)
+    if isinstance(part, ToolResult):
+        return _result(part, limit_tokens, counter, handle)
+    if isinstance(part, ToolCall):
+        return _call(part, limit_tokens, counter, handle)
+    note = _media_note(part, handle)
+    return note if part_tokens(note, counter) <= limit_tokens else Text(LEAST)
+
+
+def elide_said(entry: Said, limit_tokens: int, counter: Counter) -> tuple[Edit, ...]:
+    """Return the edits that bring a message to at most `limit_tokens`, its largest parts shortened.
+
+    Empty where it fits. What cannot be shortened stays, so the message may still be larger.
+    """
+    parts = entry.message.parts
+    whole = message_tokens(entry.message, counter)
+    if whole <= limit_tokens:
+        return ()
+    sizes = [part_tokens(part, counter) for part in parts]
+    fixed = {i for i, part in enumerate(parts) if _whole_or_nothing(part)}
+    budget = limit_tokens - whole + sum(size for i, size in enumerate(sizes) if i not in fixed)
+    while True:
+        cap = level([size for i, size in enumerate(sizes) if i not in fixed], budget)
+        edits = _part_edits(entry, sizes, fixed, cap, counter)
+        over = whole - sum(edit.saved for edit in edits) - limit_tokens
+        if over <= 0 or budget <= 0:
+            return edits
+        budget = _less(budget, over)
+
+
+def _less(budget: int, over: int) -> int:
+    """The next budget to try: markers and escapes cost more than foreseen."""
+    return budget - max(over, budget // 10, 1)
+
+
+def _whole_or_nothing(part: Part) -> bool:
+    return isinstance(part, Opaque) or (isinstance(part, Thinking) and part.signature is not None)
+
+
+def _part_edits(
+    entry: Said, sizes: Sequence[int], fixed: set[int], cap: int, counter: Counter
+) -> tuple[Edit, ...]:
+    edits: list[Edit] = []
+    for index, part in enumerate(entry.message.parts):
+        if index in fixed or sizes[index] <= cap:
+            continue
+        shorter = elide(part, cap, counter, entry.id)
+        if shorter is not None and (saved := sizes[index] - part_tokens(shorter, counter)) > 0:
+            edits.append(Edit(entry.id, index, "elided", shorter, saved=saved))
+    return tuple(edits)
+
+
+def _fitted(
+    part: P,
+    rebuilt: Callable[[P, list[str]], P],
+    texts: list[str],
+    limit: int,
+    *,
+    counter: Counter,
+    handle: str,
+    count: Count | None = None,
+) -> P | None:
+    """The part with its texts shortened until the whole fits; None where no shortening of them suffices.
+
+    `count` counts a text as it stands in the part, where that is not its own count.
+    """
+    counted = count or counter.count
+    sizes = [counted(text) for text in texts]
+    budget = limit - (part_tokens(part, counter) - sum(sizes))
+    while True:
+        candidate = rebuilt(part, shorten_all(texts, sizes, max(0, budget), counted, handle))
+        over = part_tokens(candidate, counter) - limit
+        if over <= 0:
+            return candidate
+        if budget <= 0:
+            return None
+        budget = _less(budget, over)
+
+
+def _of_text(_part: Text, texts: list[str]) -> Text:
+    return Text(texts[0])
+
+
+def _of_thinking(_part: Thinking, texts: list[str]) -> Thinking:
+    return Thinking(texts[0])
+
+
+def _of_result(part: ToolResult, texts: list[str]) -> ToolResult:
+    left = iter(texts)
+    content = tuple(Text(next(left)) if isinstance(inner, Text) else inner for inner in part.content)
+    return msgspec.structs.replace(part, content=content)
+
+
+def _result(part: ToolResult, limit: int, counter: Counter, handle: str) -> ToolResult:
+    """A result with its texts shortened; what is not text gives way only where that does not suffice."""
+    for kept in (part, _without_media(part, handle)):
+        texts = [inner.text for inner in kept.content if isinstance(inner, Text)]
+        found = _fitted(kept, _of_result, texts, limit, counter=counter, handle=handle)
+        if found is not None:
+            return found
+    return msgspec.structs.replace(part, content=(Text(LEAST),))
+
+
+def _without_media(part: ToolResult, handle: str) -> ToolResult:
+    content = tuple(
+        inner if isinstance(inner, Text) else _media_note(inner, handle) for inner in part.content
+    )
+    return msgspec.structs.replace(part, content=content)
+
+
+def _media_note(part: Part, handle: str) -> Text:
+    kind = part.kind if isinstance(part, Media) else "block"
+    return Text(f"[{kind} left out{way_back(handle)}]")
+
+
+def _call(part: ToolCall, limit: int, counter: Counter, handle: str) -> ToolCall:
+    """A call with its largest strings shortened, then its lists and nested objects, then every value."""
+    if isinstance(part.arguments, str):
+        texts = [part.arguments]
+        found = _fitted(part, _of_unparsed, texts, limit, counter=counter, handle=handle)
+        return found or _with(part, LEAST)
+
+    def escaped(text: str) -> int:
+        return counter.count(json_text(text))
+
+    for arguments in (part.arguments, outlined(part.arguments, handle), emptied(part.arguments, handle)):
+        leaves = dict(string_leaves(arguments))
+        shaped, rebuilt = _with(part, arguments), _put_at(list(leaves))
+        texts = list(leaves.values())
+        found = _fitted(shaped, rebuilt, texts, limit, counter=counter, handle=handle, count=escaped)
+        if found is not None:
+            return found
+    return _with(part, {"elided": LEAST})
+
+
+def _of_unparsed(part: ToolCall, texts: list[str]) -> ToolCall:
+    return _with(part, texts[0])
+
+
+def _put_at(paths: list[Path]) -> Callable[[ToolCall, list[str]], ToolCall]:
+    def rebuilt(part: ToolCall, texts: list[str]) -> ToolCall:
+        changed = dict(zip(paths, texts, strict=True))
+        return _with(part, put(part.arguments, changed))
+
+    return rebuilt
+
+
+def _with(part: ToolCall, arguments: object) -> ToolCall:
+    return msgspec.structs.replace(part, arguments=arguments)

@@ -1,0 +1,91 @@
+"""Where a cut may fall: one small class per invariant; a cut is legal where all of them agree.
+
+A cut at index i keeps the messages from i on. Legal indices lie between 0 and the number of messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import compress, pairwise
+from typing import Protocol
+
+from foldline.core.cut.pairing import Pairing, continues, pair, unanswered_from
+from foldline.core.decide.policy import CutRule
+from foldline.core.log.entries import Said
+
+
+class Invariant(Protocol):
+    """Something that a cut must not break."""
+
+    def forbidden(self, kept: Sequence[Said], pairing: Pairing, /) -> Iterable[range]:
+        """Return the stretches of indices at which a cut breaks it, each within 0 to the number of messages."""
+        ...
+
+
+class WholeBatches:
+    """Calls and results live or die together: no cut inside a batch, nor inside what waits for one."""
+
+    def forbidden(self, kept: Sequence[Said], pairing: Pairing, /) -> Iterable[range]:
+        """Return the inside of every batch; all that follows the start of an open one is inside."""
+        current = pairing.current
+        for batch in pairing.batches:
+            end = len(kept) if batch is current else batch.end
+            yield range(batch.start + 1, end + 1)
+
+
+class WholeReplies:
+    """A reply that its dialect writes as several messages is kept or folded whole."""
+
+    def forbidden(self, kept: Sequence[Said], _pairing: Pairing, /) -> Iterable[range]:
+        """Return each index inside of such a reply."""
+        replies = [index for index, entry in enumerate(kept) if entry.message.role == "assistant"]
+        for before, index in pairwise(replies):
+            if index == before + 1 and continues(kept[index].message, kept[before].message):
+                yield range(index, index + 1)
+
+
+class UnansweredStays:
+    """Every message not yet answered stays in the view."""
+
+    def forbidden(self, kept: Sequence[Said], _pairing: Pairing, /) -> Iterable[range]:
+        """Return what follows the first unanswered message."""
+        yield range(unanswered_from([entry.message for entry in kept]) + 1, len(kept) + 1)
+
+
+class Progress:
+    """A cut folds at least one message."""
+
+    def forbidden(self, _kept: Sequence[Said], _pairing: Pairing, /) -> Iterable[range]:
+        """Return the first index alone."""
+        yield range(1)
+
+
+INVARIANTS: tuple[Invariant, ...] = (WholeBatches(), WholeReplies(), UnansweredStays(), Progress())
+
+
+def legal_cuts(kept: Sequence[Said], pairing: Pairing | None = None) -> list[int]:
+    """Return the legal cut indices in ascending order."""
+    pairing = pairing or pair([entry.message for entry in kept])
+    return allowed(len(kept), [one for each in INVARIANTS for one in each.forbidden(kept, pairing)])
+
+
+def allowed(messages: int, forbidden: Iterable[range]) -> list[int]:
+    """Return the cut indices of a list of so many messages that lie in none of the stretches, ascending."""
+    legal = bytearray(b"\1") * (messages + 1)
+    for stretch in forbidden:
+        legal[stretch.start : stretch.stop] = bytes(len(stretch))
+    return list(compress(range(messages + 1), legal))
+
+
+def fits_rule(rule: CutRule, kept: Sequence[Said], index: int) -> bool:
+    """Whether a policy's cut rule allows the first kept message; past the end every rule does."""
+    if index >= len(kept) or rule == "any":
+        return True
+    message = kept[index].message
+    match rule:
+        case "turn" | "user":
+            return message.is_prompt
+        case "user_or_plain_assistant":
+            return message.is_prompt or (message.role == "assistant" and not message.calls)
+        case "not_result":
+            return not message.results

@@ -1,0 +1,204 @@
+"""Which old tool results to blank: free, decided by position and size, part of a boundary."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter as Counts
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+import msgspec
+
+from foldline.core.cut.notes import CLEARED, is_cleared
+from foldline.core.cut.reads import Read, read_of, superseded
+from foldline.core.decide.policy import Policy
+from foldline.core.log.entries import Edit, Said
+from foldline.core.log.messages import Part, Text, ToolCall, ToolResult
+from foldline.core.log.steps import last_step
+from foldline.core.measure.tokens import CALL_OVERHEAD, MESSAGE_OVERHEAD, Counter, part_tokens
+from foldline.core.measure.window import Window
+
+LABEL_CAP = 80  # characters of a call that its placeholder names
+ERROR_CAP = 200  # characters of an error that its placeholder keeps
+TELLING = ("command", "cmd", "query", "pattern", "url", "path", "file_path", "name", "id")
+
+_ERROR_LINE = re.compile(
+    r"error|exception|fatal|failed|failure|denied|not found|no such|cannot|timed? ?out", re.IGNORECASE
+)
+
+
+class Pruning(msgspec.Struct, frozen=True):
+    """Results to blank, and what that frees, in tokens; `superseded` of the edits are reads made again later."""
+
+    edits: tuple[Edit, ...] = ()
+    freed: int = 0
+    superseded: int = 0
+
+
+class _Result(msgspec.Struct, frozen=True):
+    """A tool result in the view: its entry and part, its call (None: an orphan's), its size in tokens."""
+
+    entry: str
+    part: int
+    result: ToolResult
+    call: ToolCall | None
+    tokens: int
+    answered: bool
+
+
+def prune(
+    kept: Sequence[Said],
+    policy: Policy,
+    window: Window,
+    usable: int,
+    counter: Counter,
+    *,
+    already: AbstractSet[tuple[str, int]] = frozenset(),
+    date: str,
+) -> Pruning:
+    """Choose the old tool results of a view to blank.
+
+    `kept` are the view's entries in order, `already` the (entry id, part) that are blanked or taken out,
+    `date` what the placeholders say (YYYY-MM-DD). Reads made again later go first, wherever they stand. The
+    others go where they lie outside the newest `prune_protect` tokens of results (one that begins inside is
+    kept whole), and only if `prune_minimum` tokens can be freed in all. Kept are results that no reply has
+    seen yet, and those of `prune_exempt` tools. Nothing is chosen where the policy does not prune.
+    """
+    if not policy.enable_pruning:
+        return Pruning()
+    results = [r for r in _results(kept, counter) if (r.entry, r.part) not in already]
+    again = _read_again(results)
+    exempt = frozenset(policy.prune_exempt)
+    minimum = policy.prune_minimum.resolve(window, usable)
+    old = _old(results, again, policy.prune_protect.resolve(window, usable))
+    # a placeholder is longer than its beginning: a result that is no longer than that frees nothing
+    least = CALL_OVERHEAD + counter.count(_opening(date))
+    chosen: dict[int, Edit] = {}
+    for index in sorted(again | old):
+        result = results[index]
+        if result.tokens <= least or not result.answered or is_cleared(result.result.text):
+            continue
+        if result.call is None or result.call.name not in exempt:
+            edit = _blanked(result, counter, date)
+            if edit.saved > 0:
+                chosen[index] = edit
+    freed = sum(edit.saved for edit in chosen.values())
+    if freed < minimum:
+        chosen = {index: edit for index, edit in chosen.items() if index in again}
+        freed = sum(edit.saved for edit in chosen.values())
+    return Pruning(tuple(chosen.values()), freed, sum(index in again for index in chosen))
+
+
+def _results(kept: Sequence[Said], counter: Counter) -> list[_Result]:
+    """The tool results of the view, oldest first; a result belongs to the newest call of its id before it."""
+    last_reply = max((i for i, entry in enumerate(kept) if entry.message.role == "assistant"), default=-1)
+    calls: dict[str, ToolCall] = {}
+    found: list[_Result] = []
+    for index, entry in enumerate(kept):
+        sizes: list[int] | None = None
+        seen = len(entry.message.parts) if index < last_reply else 0
+        if index == last_reply:
+            seen = last_step(entry.message)
+        for part_index, part in enumerate(entry.message.parts):
+            if isinstance(part, ToolCall):
+                calls[part.id] = part
+            elif isinstance(part, ToolResult):
+                sizes = sizes if sizes is not None else _sizes(entry, counter)
+                call = calls.get(part.call_id)
+                found.append(_Result(entry.id, part_index, part, call, sizes[part_index], part_index < seen))
+    return found
+
+
+def _sizes(entry: Said, counter: Counter) -> list[int]:
+    """The tokens of each part of an entry. The longest is what the others leave of the entry's own count."""
+    parts = entry.message.parts
+    if entry.tokens and len(parts) == 1:
+        return [entry.tokens - MESSAGE_OVERHEAD]
+    longest = max(range(len(parts)), key=lambda i: _length(parts[i])) if entry.tokens else -1
+    sizes = [0 if i == longest else part_tokens(part, counter) for i, part in enumerate(parts)]
+    if longest >= 0:
+        sizes[longest] = max(0, entry.tokens - MESSAGE_OVERHEAD - sum(sizes))
+    return sizes
+
+
+def _length(part: Part) -> int:
+    """The characters of a text or a result; other parts are soon counted."""
+    if isinstance(part, Text):
+        return len(part.text)
+    if isinstance(part, ToolResult):
+        return sum(len(inner.text) for inner in part.content if isinstance(inner, Text))
+    return 0
+
+
+def _read_again(results: Sequence[_Result]) -> set[int]:
+    """The indices of reads that a later successful read covers."""
+    reads: dict[int, tuple[Read, int]] = {}
+    for index, result in enumerate(results):
+        read = read_of(result.call) if result.call is not None and not result.result.is_error else None
+        if read is not None:
+            reads[index] = (read, result.tokens)
+    return superseded(reads)
+
+
+def _old(results: Sequence[_Result], again: set[int], protect: int) -> set[int]:
+    """The indices of results outside the newest `protect` tokens; those read again count for nothing."""
+    newest, old = 0, set[int]()
+    for index in range(len(results) - 1, -1, -1):
+        if index in again:
+            continue
+        if newest >= protect:
+            old.add(index)
+        newest += results[index].tokens
+    return old
+
+
+def _blanked(result: _Result, counter: Counter, date: str) -> Edit:
+    text = placeholder(result.result, result.call, date)
+    blank = ToolResult(result.result.call_id, (Text(text),), is_error=result.result.is_error)
+    saved = result.tokens - part_tokens(blank, counter)
+    return Edit(result.entry, result.part, "blanked", blank, saved=saved)
+
+
+def placeholder(result: ToolResult, call: ToolCall | None, date: str) -> str:
+    """Return what stands in a blanked result's place: the date, the call, its size; an error's telling line."""
+    text = result.text
+    about = [_label(call)] if call is not None else []
+    if text:
+        about.append(_lines(text))
+    if others := [part.kind for part in result.content if not isinstance(part, Text)]:
+        about += [f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in Counts(others).items()]
+    error = f"; {_error_line(text)}" if result.is_error and text.strip() else ""
+    return f"{_opening(date)}{', '.join(about) or 'empty'}{error}]"
+
+
+def _opening(date: str) -> str:
+    """What every placeholder of a day begins with."""
+    return f"{CLEARED}{date}: "
+
+
+def _lines(text: str) -> str:
+    count = text.count("\n") + (not text.endswith("\n"))
+    return "1 line" if count == 1 else f"{count:,} lines"
+
+
+def _label(call: ToolCall) -> str:
+    """The tool and the argument that tells most, on one line. Of a long path the end tells most."""
+    arguments = call.arguments if isinstance(call.arguments, dict) else {}
+    for key in (*TELLING, *arguments):
+        value = arguments.get(key)
+        if isinstance(value, str) and value.strip():
+            told = value.strip()
+            if len(told) > LABEL_CAP and len(told.split(maxsplit=1)) == 1:
+                told = f"…{told[-LABEL_CAP:]}"
+            return _one_line(f"{call.name} {told}", LABEL_CAP + len(call.name) + 2)
+    return _one_line(call.name, LABEL_CAP)
+
+
+def _error_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return _one_line(next((line for line in lines if _ERROR_LINE.search(line)), lines[0]), ERROR_CAP)
+
+
+def _one_line(text: str, cap: int) -> str:
+    joined = " ".join(text[: cap * 4].split())
+    return joined if len(joined) <= cap else f"{joined[: cap - 1]}…"

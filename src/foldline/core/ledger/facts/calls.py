@@ -1,0 +1,190 @@
+"""Calls with their results, and whether they worked: what the kinds of fact are taken from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from foldline.core.cut.notes import UNANSWERED, error_in, is_cleared
+from foldline.core.ledger.text.sentences import last_sentence
+from foldline.core.log.entries import Said
+from foldline.core.log.messages import Text, ToolCall, ToolResult
+
+HEAD = 600
+TAIL = 1500
+"""Characters at the two ends of a result in which its verdict is looked for."""
+
+
+class Use(msgspec.Struct, frozen=True):
+    """One call: the entries it stands in, its result if there is one, and the words said just before it.
+
+    `passed` is what the result says about itself; None where it says nothing. `known` is what was worked out of
+    the call already: several kinds of fact ask the same of it.
+    """
+
+    entry: str
+    call: ToolCall
+    result: ToolResult | None = None
+    answered_in: str = ""
+    why: str = ""
+    why_in: str = ""
+    passed: bool | None = None
+    known: dict[str, Any] = {}
+
+    @property
+    def cites(self) -> tuple[str, ...]:
+        """The ids of the entries in which the words and the call stand."""
+        return tuple(dict.fromkeys(id_ for id_ in (self.why_in, self.entry) if id_))
+
+
+_EXIT = re.compile(
+    r"^\W{0,3}(?:exit(?:ed)? ?code:?|process exited with code|command exited with code|returncode:?|"
+    r"exit status:?|<returncode>|exited with code:?)\s*(-?\d{1,10})\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NAMES_A_CODE = ("exit", "returncode")
+_EXIT_WITHIN = re.compile(
+    r"(?:\"exit_?code\"\s*:\s*|completed with exit code |finished with exit code |exit status |"
+    r"returned non-zero exit status )(-?\d{1,10})\b",
+    re.IGNORECASE,
+)
+_REFUSED = re.compile(
+    r"\s*(?:<tool_use_error>|<error>|\[?error\]?\b\s*(?:\[\w+\])?:|error (?:executing|running|while|applying|reading)|"
+    r"failed to |could not |couldn't |cannot |can't |file not found|no such file|file does not exist|"
+    r"path does not exist|permission denied|access denied|apply_patch verification failed|invalid (?:arg|input|param|patch)|"
+    r"string to replace not found|old_?string not found|unknown tool|tool .{1,60} not found|"
+    r"command (?:aborted|timed out)|the user doesn't want|user (?:rejected|denied|declined|cancelled)|"
+    r"\[?request interrupted|\[?tool (?:call )?(?:execution )?(?:was )?(?:interrupted|aborted|cancelled)|"
+    r"enoent|eacces|traceback \(most recent call last\)|rejected by user)",
+    re.IGNORECASE,
+)
+
+
+_REJECTED = re.compile(
+    r"operation cancelled|doesn['’]t want to (?:proceed|take this action)|user (?:rejected|denied|declined|cancelled)|rejected by (?:the )?user|"
+    r"\[?request interrupted by user|tool use was rejected|<tool_use_error>sibling tool call|cancelled: parallel tool call",
+    re.IGNORECASE,
+)
+
+
+def ends(text: str) -> str:
+    """Return the head and the tail of a result in whole lines: all of it where it is short."""
+    if len(text) <= HEAD + TAIL:
+        return text
+    return f"{text[:HEAD]}\n{text[-TAIL:].partition(chr(10))[2]}"
+
+
+_REJECTED_WORDS = (
+    "cancelled",
+    "t want to",
+    "rejected",
+    "denied",
+    "declined",
+    "interrupted",
+    "sibling tool call",
+)
+
+
+def rejected(result: ToolResult) -> bool:
+    """Whether a call never ran: a person said no, or it fell with the batch it came in."""
+    head = result.text[:HEAD]
+    return holds(head, _REJECTED_WORDS) and bool(_REJECTED.search(head))
+
+
+def holds(text: str, words: Iterable[str]) -> bool:
+    """Whether one of the words, lower case, stands anywhere in a text: many times faster than a pattern of them."""
+    lowered = text.lower()
+    return any(word in lowered for word in words)
+
+
+def exit_code(text: str) -> int | None:
+    """Return the exit code that a result names at its head or tail, as the known agents write it."""
+    parts = (text[:HEAD], text[-TAIL:]) if len(text) > HEAD else (text,)
+    parts = tuple(part for part in parts if holds(part, _NAMES_A_CODE))
+    for pattern in (_EXIT, _EXIT_WITHIN):
+        for part in parts:
+            found = [int(match.group(1)) for match in pattern.finditer(part)]
+            if found:
+                return next((code for code in found if code), 0)
+    return None
+
+
+def verdict(result: ToolResult) -> bool | None:
+    """Say whether a call worked, from the flag, the exit code and the first words of its result."""
+    if result.is_error:
+        return False
+    text = result.text
+    code = exit_code(text)
+    if code is not None:
+        return code == 0
+    return False if _REFUSED.match(text[:HEAD]) else None
+
+
+def _as_it_was(result: ToolResult) -> ToolResult:
+    """Return a result without the note that stands in its place once it is blanked: only its error is left."""
+    if not is_cleared(result.text):
+        return result
+    error = error_in(result.text) if result.is_error else ""
+    return msgspec.structs.replace(result, content=(Text(error),) if error else ())
+
+
+def uses(entries: Sequence[Said]) -> tuple[Use, ...]:
+    """Pair the calls of the entries with their results, in the order of the calls.
+
+    A result answers the newest open call with its id; ids may repeat.
+    """
+    found: list[Use] = []
+    waiting: dict[str, list[int]] = {}
+    why, why_in = "", ""
+    for entry in entries:
+        for part in entry.message.parts:
+            if isinstance(part, Text) and entry.message.role == "assistant":
+                said = last_sentence(part.text)
+                why, why_in = (said, entry.id) if said else (why, why_in)
+            elif isinstance(part, ToolCall):
+                waiting.setdefault(part.id, []).append(len(found))
+                found.append(Use(entry=entry.id, call=part, why=why, why_in=why_in))
+            elif isinstance(part, ToolResult) and waiting.get(part.call_id) and part.text != UNANSWERED:
+                index = waiting[part.call_id].pop()
+                result = _as_it_was(part)
+                found[index] = msgspec.structs.replace(
+                    found[index], result=result, answered_in=entry.id, passed=verdict(result)
+                )
+                why, why_in = "", ""
+        if entry.message.is_prompt:
+            why, why_in = "", ""
+    return tuple(found)
+
+
+@lru_cache(maxsize=4_096)
+def plain(key: str) -> str:
+    """Reduce an argument's or a tool's name to its letters and digits, lower case."""
+    return re.sub(r"[^a-z0-9]", "", key.lower())
+
+
+def arguments(call: ToolCall) -> dict[str, Any]:
+    """Return the call's arguments by plain key; a call that carries bare text has it under "input"."""
+    if isinstance(call.arguments, str):
+        return {"input": call.arguments}
+    return by_plain_key(call.arguments)
+
+
+def by_plain_key(row: Any) -> dict[str, Any]:
+    """Return a JSON object with its keys made plain."""
+    return {plain(str(key)): value for key, value in row.items()}
+
+
+def strings(value: Any, depth: int = 4) -> Iterator[str]:
+    """Yield the strings in a JSON value, to a depth."""
+    if isinstance(value, str):
+        yield value
+    elif depth and isinstance(value, dict):
+        for inner in value.values():  # pyright: ignore[reportUnknownVariableType]  JSON has no narrower type
+            yield from strings(inner, depth - 1)
+    elif depth and isinstance(value, list):
+        for inner in value:  # pyright: ignore[reportUnknownVariableType]
+            yield from strings(inner, depth - 1)

@@ -1,0 +1,59 @@
+"""A ledger in the light of what is kept: nothing superseded, nothing that the kept messages say themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TypeVar
+
+import msgspec
+
+from foldline.core.ledger.facts.kinds import CommandFact, ErrorFact, FileFact, Ledger, ValueFact
+from foldline.core.ledger.facts.merge import merge
+from foldline.core.ledger.worth import excerpts
+
+Cited = TypeVar("Cited", FileFact, CommandFact, ErrorFact, ValueFact)
+
+
+def current(folded: Ledger, tail: Ledger, *, kept: AbstractSet[str]) -> Ledger:
+    """Return the ledger of what is folded, brought up to date by the ledger `tail` of the kept entries.
+
+    Newer states, values and constraints of the tail replace older ones. Facts that stand in kept entries
+    alone are left out: the view has them word for word.
+    """
+    full = merge(msgspec.structs.replace(folded, excerpts=()), msgspec.structs.replace(tail, excerpts=()))
+    return msgspec.structs.replace(
+        full,
+        requests=tuple(fact for fact in full.requests if fact.entry not in kept),
+        decisions=tuple(fact for fact in full.decisions if fact.entry not in kept),
+        reports=tuple(fact for fact in full.reports if fact.entry not in kept),
+        files=_elsewhere(full.files, kept),
+        commands=_elsewhere(full.commands, kept),
+        errors=_elsewhere(full.errors, kept),
+        values=_elsewhere(full.values, kept),
+        excerpts=excerpts.beside(folded.excerpts, tail.excerpts),
+        turns=folded.turns,
+        messages=folded.messages,
+    )
+
+
+def _elsewhere(facts: Sequence[Cited], kept: AbstractSet[str]) -> tuple[Cited, ...]:
+    return tuple(fact for fact in facts if not fact.entries or not set(fact.entries) <= kept)
+
+
+def within(ledger: Ledger, tokens: int, count: Callable[[str], int]) -> tuple[Ledger, tuple[str, ...]]:
+    """Return the ledger with as many standing constraints as fit, newest first, and the texts of the others.
+
+    Pinned ones are always in.
+    """
+    left = tokens
+    stay: set[int] = set()
+    for index in range(len(ledger.constraints) - 1, -1, -1):
+        fact = ledger.constraints[index]
+        size = count(fact.text) + 4
+        if fact.pinned or size <= left:
+            left -= size
+            stay.add(index)
+    inside = tuple(fact for i, fact in enumerate(ledger.constraints) if i in stay)
+    excess = tuple(fact.text for i, fact in enumerate(ledger.constraints) if i not in stay)
+    return msgspec.structs.replace(ledger, constraints=inside), excess

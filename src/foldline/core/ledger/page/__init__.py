@@ -1,0 +1,1 @@
+"""The checkpoint as a page: each section's writer and reader."""

@@ -1,0 +1,1 @@
+"""Text into sentences, words, names and commands, and whose words they are."""

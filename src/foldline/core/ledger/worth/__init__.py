@@ -1,0 +1,1 @@
+"""What of the past is likely to be needed again."""

@@ -1,0 +1,70 @@
+"""What a tool call is about, whatever the tool is called."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from foldline.core.ledger.facts.calls import strings
+from foldline.core.ledger.text import names
+from foldline.core.ledger.text.sentences import clip
+from foldline.core.ledger.worth.survey import argument_texts
+from foldline.core.log.messages import ToolCall
+
+LONGEST_REASON = 240  # characters of a reason that a call states itself
+
+_SEARCH_KEYS = frozenset(("pattern", "query", "regex", "search", "glob", "regexp", "q", "keyword"))
+_PATH_KEYS = frozenset(
+    ("path", "filepath", "file", "filename", "notebookpath", "targetfile", "absolutepath", "paths")
+)
+_COMMAND_KEYS = frozenset(("command", "cmd", "script", "shellcommand"))
+_REASON_KEYS = frozenset(("description", "explanation", "reason", "purpose", "why", "justification"))
+_PART_KEYS = frozenset(
+    ("offset", "limit", "startline", "endline", "start", "end", "line", "lines", "viewrange")
+)
+
+
+class CallTopic(msgspec.Struct):
+    """What a call is about, from the shape and the names of its arguments.
+
+    `part` says which part of a file was read, in the call's own words.
+    """
+
+    tool: str = ""
+    topic: str = ""
+    place: str = ""
+    pattern: str = ""
+    command: str = ""
+    reason: str = ""
+    part: str = ""
+    changes: bool = False
+
+
+def describe(call: ToolCall, reason: str) -> CallTopic:
+    """Read a call's arguments: the file it addresses, what it searches for or runs, and its stated reason."""
+    about = CallTopic(tool=call.name, reason=clip(reason, 160))
+    given: Any = call.arguments if isinstance(call.arguments, dict) else {"input": call.arguments}
+    for key, value in given.items():
+        plain = re.sub(r"[^a-z]", "", str(key).lower())
+        if plain in _PART_KEYS and isinstance(value, int) and not isinstance(value, bool):
+            about.part += f"{', ' if about.part else ''}{key} {value}"
+        if isinstance(value, list):
+            value = " ".join(strings(value))  # noqa: PLW2901  an argument vector is one command
+        if not isinstance(value, str) or not value:
+            continue
+        if plain in _COMMAND_KEYS:
+            about.command = value
+        elif plain in _SEARCH_KEYS:
+            about.pattern = value
+        elif plain in _PATH_KEYS:
+            about.place = value
+            about.topic = names.path_key(value) if "\n" not in value else ""
+        elif plain in _REASON_KEYS and len(value) < LONGEST_REASON:
+            about.reason = value
+    about.changes = any(body for body, _ in argument_texts(call.arguments))
+    if about.command and not about.topic:
+        paths = {name.key for name in names.find(about.command) if name.kind == "path" and "." in name.key}
+        about.topic = paths.pop() if len(paths) == 1 else ""
+    return about

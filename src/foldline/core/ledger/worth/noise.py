@@ -1,0 +1,101 @@
+"""Quoted lines that tell a reader nothing: banners, acknowledgements, addresses, what was said in prose as well."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from foldline.core.ledger.text import names
+from foldline.core.ledger.text.sentences import clip
+from foldline.core.ledger.text.words import words
+from foldline.core.ledger.worth.passages import TopicPassage
+
+ASKED = "asked: "  # before a request that is given as a reason
+REQUEST = 80  # characters of it
+NEARBY = 8  # messages within which the assistant's prose says what a record showed
+
+_NOISE = re.compile(
+    r"(?:platform|configfile|rootdir|plugins|cachedir|collected|collecting)\b[ :]"  # a test run's banner
+    r"|(?:saved|wrote|created|updated|edited|overwrote|written|deleted|file created|successfully \w+)\b:? \S+(?: \(\d+ \w+\))?(?:; now)?[.:]?$"
+    r"|e\s{1,8}\S|>\s{2,}\S"  # a failed test's lines: errors have a place of their own
+    r"|[\w.]*(?:error|exception)\W*$"
+    r"|\[?\d{4}-\d\d-\d\d[t ]\d\d:\d\d:\d\d"  # one line of a log
+    r"|\d\d:\d\d:\d\d[.,\s]"
+    r"|[-dl]?[rwx-]{9}[.+@]?\s"
+    r"|(?:failed|error|passed) \S+"
+    r"|\w+ = <.{1,80} at 0x[0-9a-f]+>"
+    r"|from [\w.]+ import [\w, *()]+(?: as \w+)?(?: *#.*)?$|import [\w.]+(?: as \w+)?(?:, [\w.]+(?: as \w+)?)*(?: *#.*)?$"
+    r"|import (?:[\w{}*, $]+ from )?[\"'][^\"']+[\"'];?$|#include [<\"]"  # what a file needs says nothing of what it does
+    r"|(?:-?\w, )?--help\b.{0,20}show this help|use 'pytest --fixtures"
+    r"|[\W\d_]*$",
+)
+_TAGGED = re.compile(
+    r"<(/?)(?:local-)?command-\w+>|^(?:\s*</?[\w-]+>\s*)+$"
+)  # a slash command, or tags alone
+_ADDRESS = re.compile(r"<[\w.]+ object at 0x[0-9a-f]{6,}>")
+_PAIR = re.compile(r"\"[\w-]{1,40}\"\s*:")
+_HEREDOC = re.compile(r"<<-?\s*['\"]?[A-Za-z_]\w*['\"]?")
+
+
+def is_noise(line: str) -> bool:
+    """Whether a quoted line of output tells a reader nothing whatever it names."""
+    text = line.strip("… ")
+    parts = text.split(", ")
+    only_names = len(parts) > 4 and all(" " not in part.strip(" …") for part in parts)
+    return only_names or bool(_NOISE.match(text.lower())) or bool(_ADDRESS.search(text))
+
+
+def is_record(line: str) -> bool:
+    """Whether a quoted line is a piece of JSON."""
+    return bool(_PAIR.search(line)) and (line.lstrip("… ")[:1] in '{["' or line.rstrip("… ")[-1:] in "}],")
+
+
+def quiet(passages: Sequence[TopicPassage]) -> list[TopicPassage]:
+    """Return the passages without noise, records whose names prose nearby says, and the text of here-documents.
+
+    What was met without a reason given for it gets the request that was being worked on as its reason.
+    """
+    said: dict[str, list[int]] = {}
+    for passage in passages:
+        for key in passage.names if passage.kind == "said" else ():
+            said.setdefault(key, []).append(passage.order)
+    found: list[TopicPassage] = []
+    asked = ("", 0)
+    for passage in passages:
+        if passage.kind == "asked" and passage.order != asked[1] and len(words(passage.text)) > 1:
+            asked = (clip(passage.text.replace("`", "'"), REQUEST), passage.order)
+        if passage.kind in ("asked", "told") and not passage.topic and _TAGGED.search(passage.text):
+            continue
+        if passage.kind not in ("line", "hit") or not (is_noise(passage.text) or _stated(passage, said)):
+            found.append(_reasoned(_short(passage), asked[0]))
+    return found
+
+
+def _reasoned(passage: TopicPassage, request: str) -> TopicPassage:
+    """Return a passage that was met without a reason with the request as its reason."""
+    if request and passage.kind in ("line", "hit", "outline") and not passage.note:
+        return msgspec.structs.replace(passage, note=f"{ASKED}{request}")
+    return passage
+
+
+def _stated(passage: TopicPassage, said: dict[str, list[int]]) -> bool:
+    """Whether prose just after a record names all that the record names."""
+    if passage.topic or not is_record(passage.text):
+        return False
+    own = {name.key for name in names.find(_PAIR.sub(" ", passage.text)) if name.kind != "identifier"}
+    return all(any(0 <= at - passage.order <= NEARBY for at in said.get(key, ())) for key in own)
+
+
+def _short(passage: TopicPassage) -> TopicPassage:
+    """Cut a command that was run where its here-document begins, if a reason says what it did."""
+    if passage.kind != "ran" or not passage.topic:
+        return passage
+    match = _HEREDOC.search(passage.text)
+    if match is None:
+        return passage
+    text = passage.text[: match.start()].rstrip() + " <<…`"
+    shown = f"{text} {passage.topic}"
+    kept = tuple(name.key for name in names.find(shown))
+    return msgspec.structs.replace(passage, text=text, names=tuple(dict.fromkeys(kept)))

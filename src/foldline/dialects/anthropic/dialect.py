@@ -1,0 +1,153 @@
+"""AnthropicDialect Messages API messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import msgspec
+
+from foldline.core.log import codec
+from foldline.core.log.entries import Edit
+from foldline.core.log.messages import Message, Native, Text, Usage
+from foldline.dialects.anthropic.read import parts_of, role_of
+from foldline.dialects.anthropic.rules import validate as check_rules
+from foldline.dialects.anthropic.write import AnthropicWriter, edited
+from foldline.dialects.convert import lost_fields
+from foldline.dialects.edits import applied, by_part
+from foldline.dialects.plain import block_types, count, parse, peek, read, read_any
+from foldline.dialects.steps import apart
+from foldline.dialects.values import ANTHROPIC, Problem, Rendered
+from foldline.errors import DialectError
+
+_STOPS = {
+    "end_turn": "end",
+    "stop_sequence": "end",
+    "tool_use": "tools",
+    "pause_turn": "tools",  # the server paused in the middle of its own tools
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "error",
+}
+_OWN_BLOCKS = frozenset(
+    {
+        "tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document",
+        "server_tool_use", "search_result", "mcp_tool_use", "mcp_tool_result", "container_upload", "compaction",
+    }
+)  # fmt: skip
+
+
+class AnthropicDialect:
+    """The dialect `anthropic`."""
+
+    name = ANTHROPIC
+
+    def decode(self, payload: Any, *, index: int | None = None) -> Message:
+        """Read a native message (dict, JSON bytes or SDK object), kept as received beside its parts.
+
+        Raises DialectError (with `index`) for what is no Messages API message.
+        """
+        body, raw = read(payload, index)
+        return self._message(body, raw, index)
+
+    def decode_reply(self, reply: Any) -> Message:
+        """Read a whole reply: its role and content as the form to send back, usage, model, why it stopped.
+
+        Empty text blocks, which the API sends but does not take back, are left out.
+        """
+        body, raw = read(reply)
+        if body.get("type") != "message" and "stop_reason" not in body and "usage" not in body:
+            return self._message(body, raw, None)
+        content = body.get("content")
+        if isinstance(content, list):
+            content = [block for block in cast("list[Any]", content) if not _is_empty_text(block)]
+        sendable = {"role": body.get("role", "assistant"), "content": content}
+        message = self._message(sendable, codec.encode(sendable), None)
+        model, stop = body.get("model"), body.get("stop_reason")
+        return msgspec.structs.replace(
+            message,
+            usage=_usage(body.get("usage")),
+            model=model if isinstance(model, str) else None,
+            stop=_STOPS.get(stop) if isinstance(stop, str) else None,
+        )
+
+    def decode_system(self, system: Any) -> Message:
+        """Read a `system` field (text or text blocks) as a system message; rendered, it is that field again."""
+        value, raw = read_any(system)
+        if not isinstance(value, str | list):
+            raise DialectError("system must be a string or a list of text blocks")
+        parts = tuple(parts_of(cast("Any", value)))
+        if any(not isinstance(part, Text) for part in parts):
+            raise DialectError("system must hold text blocks alone")
+        return Message("system", parts, native=Native(ANTHROPIC, raw))
+
+    def render(self, items: Sequence[tuple[Message, Sequence[Edit]]], *, whole: bool = False) -> Rendered:
+        """Write messages, each with its edits, as an Anthropic list.
+
+        Its own messages come back as received, edited ones with just those blocks changed; all others are
+        encoded, and merged into turns with results first. System messages at the head become `system`, later
+        ones and made ones user text. What could not be carried is named in `warnings`, with counts. A `whole`
+        request that begins with the assistant gets a first user message, as the API wants it.
+        Raises DialectError for an edit of a part that is not there.
+        """
+        ours = [message for message, _ in items if _is_ours(message)]
+        writer = AnthropicWriter(call.id for message in ours for call in message.calls)
+        for index, (message, edits) in enumerate(items):
+            native = message.native
+            if native is None or native.dialect != ANTHROPIC:
+                kept = applied(message, edits, index)
+                if kept is not None:
+                    lost_fields(native, writer.losses, index)
+                    for said in apart(msgspec.structs.replace(kept, native=native)):
+                        writer.add(said)
+                continue
+            body = parse(native.raw, index)
+            if not isinstance(body, dict):
+                writer.native_system(_edited_system(body, edits))
+                continue
+            if edits:
+                body = edited(cast("dict[str, Any]", body), by_part(edits), index)
+            if body is not None:
+                writer.native(cast("dict[str, Any]", body), message)
+        return writer.finish(whole=whole)
+
+    def validate(self, messages: Sequence[Any], system: Any = None) -> list[Problem]:
+        """List every documented rule that a list breaks; empty when the API takes it. Never raises."""
+        return check_rules(messages, system)
+
+    def recognises(self, payload: Any) -> bool:
+        """Whether a message can only be of this dialect."""
+        return bool(block_types(payload) & _OWN_BLOCKS)
+
+    def _message(self, body: dict[str, Any], raw: bytes, index: int | None) -> Message:
+        role = role_of(body, index)
+        return Message(role, tuple(parts_of(body.get("content"), index)), native=Native(ANTHROPIC, raw))
+
+
+def _is_ours(message: Message) -> bool:
+    return message.native is not None and message.native.dialect == ANTHROPIC
+
+
+def _edited_system(system: Any, edits: Sequence[Edit]) -> Any:
+    if not edits:
+        return system
+    body = edited({"content": system}, by_part(edits))
+    return body["content"] if body else ""
+
+
+def _is_empty_text(block: Any) -> bool:
+    text = peek(block, "text")
+    return peek(block, "type") == "text" and isinstance(text, str) and not text.strip()
+
+
+def _usage(usage: Any) -> Usage | None:
+    """Anthropic's input_tokens leave out what was read from or written to the cache."""
+    if not isinstance(usage, dict):
+        return None
+    fields = cast("dict[str, Any]", usage)
+    return Usage(
+        input=count(fields.get("input_tokens")),
+        cache_read=count(fields.get("cache_read_input_tokens")),
+        cache_write=count(fields.get("cache_creation_input_tokens")),
+        output=count(fields.get("output_tokens")),
+    )

@@ -1,0 +1,292 @@
+"""Parts -> Anthropic messages: blocks, edits of messages kept as received, and the list as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from foldline.core.log.messages import (
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from foldline.dialects.anthropic.read import parts_of
+from foldline.dialects.edits import check_edits
+from foldline.dialects.ids import Ids, safe
+from foldline.dialects.media import placeholder, to_anthropic
+from foldline.dialects.values import ANTHROPIC, Losses, Rendered
+
+ID_LIMIT = 64
+NAME_LIMIT = 128
+SYSTEM_NOTE = "[System message]\n"  # says of a user text that the system, not the user, wrote it
+OPENING = "[The conversation begins with the assistant.]"  # the API wants a user message first
+NO_OUTPUT = "[no output]"  # an error result must say something
+
+Block = dict[str, Any]
+
+
+def edited(body: dict[str, Any], edits: Mapping[int, Part | None], index: int | None = None) -> Block | None:
+    """A native message with some of its blocks replaced (None: taken out); None when no block is left.
+
+    All other keys and blocks stay as received. An assistant message never ends in thinking: where an edit
+    took out what followed, that thinking goes too.
+    """
+    content = body.get("content")
+    parts = parts_of(content, index)
+    check_edits(edits, parts, index)
+    natives: list[Any] = (
+        [{"type": "text", "text": content}] if isinstance(content, str) else cast("list[Any]", content)
+    )
+    blocks: list[Any] = []
+    for number, native in enumerate(natives):
+        block = _patched(native, parts[number], edits[number]) if number in edits else native
+        if block is not None:
+            blocks.append(block)
+    if body.get("role") == "assistant":
+        _drop_last_thinking(blocks)
+    if not blocks:
+        return None
+    plain = isinstance(content, str) and blocks[0].get("type") == "text"
+    return {**body, "content": blocks[0]["text"] if plain else blocks}
+
+
+def _drop_last_thinking(blocks: list[Any]) -> int:
+    dropped = 0
+    while blocks and blocks[-1].get("type") in {"thinking", "redacted_thinking"}:
+        blocks.pop()
+        dropped += 1
+    return dropped
+
+
+def _patched(native: Block, old: Part, new: Part | None) -> Block | None:
+    if new == old:
+        return native
+    if isinstance(new, Text) and isinstance(old, Text):
+        return {**native, "text": new.text} if new.text.strip() else None
+    if isinstance(new, ToolCall) and isinstance(old, ToolCall):
+        return {**native, "id": new.id, "name": new.name, "input": _input(new)}
+    if isinstance(new, ToolResult) and isinstance(old, ToolResult):
+        return _patched_result(native, old, new)
+    return None if new is None else block_of(new)
+
+
+def _patched_result(native: Block, old: ToolResult, new: ToolResult) -> Block:
+    block = {**native, "tool_use_id": new.call_id}
+    content = native.get("content")
+    if isinstance(content, list):
+        kept = cast("list[Block]", content)
+        same = min(len(kept), len(old.content))
+        block["content"] = [
+            kept[place] if place < same and old.content[place] == part else inner
+            for place, part in enumerate(new.content)
+            if (inner := block_of(part)) is not None
+        ]
+    else:
+        block["content"] = _content(new.content)
+    if new.is_error or "is_error" in native:
+        block["is_error"] = new.is_error
+    if not block["content"]:
+        del block["content"]
+        if new.is_error:
+            block["content"] = NO_OUTPUT
+    return block
+
+
+def block_of(part: Part) -> Block | None:
+    """The block for a part, its ids as they are; None for what the Messages API cannot take."""
+    if isinstance(part, Text):
+        return {"type": "text", "text": part.text} if part.text.strip() else None
+    if isinstance(part, Thinking):
+        if part.signature is None:
+            return None
+        return {"type": "thinking", "thinking": part.text, "signature": part.signature}
+    if isinstance(part, ToolCall):
+        return {"type": "tool_use", "id": part.id, "name": part.name, "input": _input(part)}
+    if isinstance(part, Media):
+        return to_anthropic(part) or {"type": "text", "text": placeholder(part)}
+    if isinstance(part, Opaque):
+        is_ours = part.dialect == ANTHROPIC and isinstance(part.data, dict)
+        return cast("Block", part.data) if is_ours else None
+    return _result_block(part, part.call_id)
+
+
+def _input(call: ToolCall) -> dict[str, Any]:
+    return {"input": call.arguments} if isinstance(call.arguments, str) else call.arguments
+
+
+def _content(parts: Iterable[Text | Media | Opaque]) -> Any:
+    blocks = [block for part in parts if (block := block_of(part)) is not None]
+    if len(blocks) == 1 and set(blocks[0]) == {"type", "text"}:
+        return blocks[0]["text"]
+    return blocks
+
+
+def _result_block(result: ToolResult, call_id: str) -> Block:
+    block: Block = {"type": "tool_result", "tool_use_id": call_id}
+    # a result marked as an error may hold text alone
+    content = _content(
+        [part for part in result.content if isinstance(part, Text)] if result.is_error else result.content
+    )
+    if content:
+        block["content"] = content
+    if result.is_error:
+        block.setdefault("content", NO_OUTPUT)
+        block["is_error"] = True
+    return block
+
+
+class AnthropicWriter:
+    """Builds an Anthropic list: native messages as they are, others encoded and merged into turns."""
+
+    def __init__(self, native_ids: Iterable[str]) -> None:
+        self.losses = Losses()
+        self._out: list[Any] = []
+        self._system: list[Any] = []
+        self._turn: tuple[str, list[Block], list[Block]] | None = None  # role, results, other blocks
+        self._ids = Ids(limit=ID_LIMIT, everywhere=True, any_text=False, taken=native_ids)
+        self._foreign = False  # something was encoded
+        self._encoded = False  # the list begins with an encoded message
+
+    def native(self, body: dict[str, Any], message: Message) -> None:
+        """Append a message as received; one without any content says nothing and is left out."""
+        if body.get("content") in (None, []):
+            self.losses.add("empty messages left out")
+            return
+        self._flush()
+        for call in message.calls:
+            self._ids.keep(call.id)
+        self._out.append(body)
+
+    def native_system(self, system: Any) -> None:
+        """Take a system prompt as it was given."""
+        self._system.append(system)
+
+    def add(self, message: Message) -> None:
+        """Append what a message of another dialect (or a made one) says, as part of a turn."""
+        self._foreign = True
+        if message.role in {"system", "developer"}:
+            self._add_system(message)
+            return
+        role = "assistant" if message.role == "assistant" else "user"
+        results, blocks = self._blocks_of(role)
+        for part in message.parts:
+            block = self._block(part, role)
+            if block is not None:
+                (results if block["type"] == "tool_result" else blocks).append(block)
+
+    def finish(self, *, whole: bool = False) -> Rendered:
+        """The list, the system prompt, and what was left out; a `whole` request begins with a user message."""
+        self._flush()
+        begins = self._out[0].get("role") if self._out else None
+        if ((whole or self._encoded) and begins == "assistant") or (self._foreign and begins is None):
+            self.losses.add("a first user message added")
+            self._out.insert(0, {"role": "user", "content": OPENING})
+        if self._ids.renamed:
+            self.losses.add("call ids changed", self._ids.renamed)
+        return Rendered(self._out, _one_system(self._system), self.losses.lines())
+
+    def _add_system(self, message: Message) -> None:
+        texts = [part for part in message.parts if isinstance(part, Text) and part.text.strip()]
+        for part in message.parts:
+            if not isinstance(part, Text):
+                self._lose(part)
+        if not self._out and self._turn is None and message.native is not None:
+            self._system.extend(part.text for part in texts)
+            return
+        # a made message (a checkpoint) must stand in the list, where a later fold finds it
+        note = "" if message.injected or message.native is None else SYSTEM_NOTE
+        _, blocks = self._blocks_of("user")
+        blocks.extend({"type": "text", "text": note + part.text} for part in texts)
+        if texts:
+            self.losses.add("system messages became user messages")
+
+    def _blocks_of(self, role: str) -> tuple[list[Block], list[Block]]:
+        """The open turn of a role, begun where the one before it was another's."""
+        if self._turn is None or self._turn[0] != role:
+            self._flush()
+            self._turn = (role, [], [])
+            if role == "assistant":
+                self._ids.batch()
+        return self._turn[1], self._turn[2]
+
+    def _flush(self) -> None:
+        if self._turn is None:
+            return
+        role, results, blocks = self._turn
+        self._turn = None
+        if role == "assistant" and (dropped := _drop_last_thinking(blocks)):
+            self.losses.add("thinking at the end of a turn left out", dropped)
+        content: Any = [*results, *blocks]
+        if not content:
+            return
+        if len(content) == 1 and set(content[0]) == {"type", "text"}:
+            content = content[0]["text"]
+        self._encoded = self._encoded or not self._out
+        self._out.append({"role": role, "content": content})
+
+    def _block(self, part: Part, role: str) -> Block | None:
+        if isinstance(part, ToolCall if role == "user" else ToolResult):
+            self.losses.add(f"{'calls' if role == 'user' else 'results'} of an {role} message left out")
+            return None
+        if isinstance(part, ToolResult):
+            for inner in part.content:
+                self._note(inner)
+            if part.is_error and any(not isinstance(inner, Text) for inner in part.content):
+                self.losses.add("media in error results left out")
+            return _result_block(part, self._ids.result(part.call_id))
+        self._note(part)
+        if isinstance(part, Text) and role == "assistant":
+            # the API refuses white space at the end of a last assistant message, and any may be the last
+            return block_of(Text(part.text.rstrip()))
+        if isinstance(part, ToolCall):
+            return self._call(part)
+        if isinstance(part, Media) and role == "assistant":
+            return {"type": "text", "text": placeholder(part)}
+        if isinstance(part, Thinking | Opaque) and role != "assistant" and _is_thought(part):
+            return None
+        return block_of(part)
+
+    def _call(self, call: ToolCall) -> Block:
+        name = safe(call.name, NAME_LIMIT, "tool")
+        if name != call.name:
+            self.losses.add("tool names changed")
+        if isinstance(call.arguments, str):
+            self.losses.add("call arguments that are no JSON object wrapped in one")
+        return {"type": "tool_use", "id": self._ids.call(call.id), "name": name, "input": _input(call)}
+
+    def _note(self, part: Part) -> None:
+        """Count a part that the Messages API cannot take."""
+        if isinstance(part, Media) and to_anthropic(part) is None:
+            self.losses.add(f"{part.kind} left out")
+        elif isinstance(part, Thinking | Opaque) and block_of(part) is None:
+            self._lose(part)
+
+    def _lose(self, part: Part) -> None:
+        if isinstance(part, Opaque):
+            self.losses.add(f"{part.dialect} {part.kind} left out")
+        elif isinstance(part, Thinking):
+            self.losses.add("unsigned thinking left out")
+        elif isinstance(part, Media):
+            self.losses.add(f"{part.kind} left out")
+
+
+def _is_thought(part: Thinking | Opaque) -> bool:
+    return isinstance(part, Thinking) or part.kind == "redacted_thinking"
+
+
+def _one_system(given: list[Any]) -> Any | None:
+    """One system prompt as it was given; several become text blocks."""
+    if len(given) < 2:
+        return given[0] if given else None
+    blocks: list[Any] = []
+    for value in given:
+        if isinstance(value, list):
+            blocks.extend(cast("list[Any]", value))
+        elif str(value).strip():
+            blocks.append({"type": "text", "text": str(value)})
+    return blocks

@@ -1,0 +1,280 @@
+"""Parts -> Chat Completions messages: encoding, and edits of messages kept as received."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from foldline.core.log import codec
+from foldline.core.log.messages import (
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from foldline.dialects.edits import check_edits
+from foldline.dialects.ids import Ids, safe
+from foldline.dialects.media import placeholder, plain_text, to_openai
+from foldline.dialects.openai_chat.read import REASONING, slots
+from foldline.dialects.values import OPENAI_CHAT, Losses, Rendered
+
+ID_LIMIT = 40  # of tool_calls[].id, from the API's own error text
+NAME_LIMIT = 64  # of function.name, API reference
+_KEYS = ("audio", "reasoning_details")
+_INSTEAD = ("tool_calls", "function_call", "refusal", "audio")  # what an assistant says without content
+
+
+def edited(
+    body: dict[str, Any], edits: Mapping[int, Part | None], index: int | None = None
+) -> dict[str, Any] | None:
+    """A native message with some of its parts replaced (None: taken out); None when no part is left.
+
+    All other keys and parts stay as received. `edits` maps a part's index to its replacement.
+    """
+    places = slots(body, index)
+    check_edits(edits, [part for part, _ in places], index)
+    if all(number in edits and edits[number] is None for number in range(len(places))):
+        return None
+    new = dict(body)
+    lists: dict[str, list[Any]] = {}
+    for number, replacement in edits.items():
+        old, (key, place) = places[number]
+        if place is None:
+            _edit_field(new, key, old, replacement)
+            continue
+        values = lists.setdefault(key, list(body[key]))
+        values[place] = _patched(values[place], old, replacement)
+    for key, values in lists.items():
+        new[key] = [value for value in values if value is not None]
+    return _tidy(new, touched=lists)
+
+
+def _edit_field(new: dict[str, Any], key: str, old: Part, replacement: Part | None) -> None:
+    if isinstance(old, ToolResult):
+        new["content"] = _result_content(new.get("content"), old, cast("ToolResult", replacement))
+    elif key == "function_call":
+        call = new.pop(key)
+        if isinstance(replacement, ToolCall):  # otherwise it is taken out
+            new[key] = {**call, "name": replacement.name, "arguments": _json(replacement.arguments)}
+    elif replacement is None:
+        text = new.get(key)
+        for name in REASONING if key in REASONING else ():
+            if new.get(name) == text:
+                del new[name]
+        if key == "content":
+            new[key] = None
+        else:
+            new.pop(key, None)
+    elif isinstance(replacement, Opaque):
+        new[key] = replacement.data
+    else:
+        new[key] = _words(replacement)
+
+
+def _tidy(new: dict[str, Any], touched: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """Put an assistant's empty lists, and content that is gone, into the form that the API wants."""
+    if "tool_calls" in touched and not new["tool_calls"]:
+        del new["tool_calls"]
+    if "content" in touched and not new["content"]:
+        new["content"] = None
+    if new.get("content") is None and not any(new.get(key) for key in _INSTEAD):
+        new["content"] = ""
+    return new
+
+
+def _patched(native: Any, old: Part, new: Part | None) -> Any:
+    """One element of a content or call list with its part replaced; None takes it out."""
+    if new is None or (isinstance(new, Text) and not new.text):
+        return None
+    if new == old:
+        return native
+    fields = cast("dict[str, Any]", native)
+    if isinstance(new, ToolCall):
+        if fields.get("type") == "custom":
+            return {**fields, "custom": {**fields["custom"], "name": new.name, "input": _json(new.arguments)}}
+        function = {**fields["function"], "name": new.name, "arguments": _json(new.arguments)}
+        return {**fields, "function": function}
+    if isinstance(new, Text):
+        kind = str(fields.get("type"))
+        return (
+            {**fields, kind: new.text} if kind in {"text", "refusal"} else {"type": "text", "text": new.text}
+        )
+    media = to_openai(new) if isinstance(new, Media) else None
+    if isinstance(new, Opaque):
+        return new.data
+    return media or {"type": "text", "text": _words(new)}
+
+
+def _result_content(native: Any, old: ToolResult, new: ToolResult) -> Any:
+    kept = cast("list[Any]", native) if isinstance(native, list) else []
+    if not kept:
+        return _joined([_words(part) for part in new.content])
+    values: list[Any] = []
+    for place, part in enumerate(new.content):
+        if place < len(old.content) and old.content[place] == part:
+            values.append(kept[place])
+        elif words := _words(part):
+            values.append({"type": "text", "text": words})
+    return values or ""
+
+
+def _json(arguments: dict[str, Any] | str) -> str:
+    if isinstance(arguments, str):
+        return arguments
+    return codec.encode(arguments).decode("utf-8")
+
+
+def _words(part: Part) -> str:
+    """A part as text, where there is no other place for it."""
+    if isinstance(part, Text | Thinking | ToolResult):
+        return part.text
+    if isinstance(part, Media):
+        return plain_text(part) or placeholder(part)
+    return ""
+
+
+def _joined(texts: list[str]) -> str | list[dict[str, Any]]:
+    """Content for texts: a string for one, text parts for several (so that they stay apart)."""
+    texts = [text for text in texts if text]
+    if len(texts) < 2:
+        return texts[0] if texts else ""
+    return [{"type": "text", "text": text} for text in texts]
+
+
+class ChatWriter:
+    """Builds a Chat Completions list: native messages as they are, others encoded."""
+
+    def __init__(self) -> None:
+        self.losses = Losses()
+        self._out: list[Any] = []
+        self._ids = Ids(limit=ID_LIMIT, everywhere=False, any_text=True)
+        self._merge = False  # the last message is an encoded assistant's: the next one may join it
+
+    def native(self, body: dict[str, Any], message: Message) -> None:
+        """Append a message as received."""
+        if message.role == "assistant":
+            self._ids.batch()
+        for call in message.calls:
+            self._ids.keep(call.id)
+        if message.role == "assistant" and not message.parts and body.get("content") is None:
+            self.losses.add("empty assistant messages left out")
+            return
+        self._out.append(body)
+        self._merge = False
+
+    def add(self, message: Message) -> None:
+        """Append the messages that say what a message of another dialect (or a made one) says."""
+        if message.role == "assistant":
+            self._assistant(message.parts)
+            return
+        for result in message.results:
+            self._result(result)
+        rest = [part for part in message.parts if not isinstance(part, ToolResult)]
+        if message.role in {"system", "developer"}:
+            self._say({"role": message.role, "content": _joined(self._texts(rest))})
+        elif rest:
+            self._say({"role": "user", "content": self._user_content(rest)})
+
+    def finish(self) -> Rendered:
+        """The list and what was left out of it."""
+        if self._ids.renamed:
+            self.losses.add("call ids changed", self._ids.renamed)
+        return Rendered(self._out, warnings=self.losses.lines())
+
+    def _say(self, body: dict[str, Any]) -> None:
+        if body["content"]:
+            self._out.append(body)
+            self._merge = False
+
+    def _result(self, result: ToolResult) -> None:
+        if result.is_error:
+            self.losses.add("error flags of tool results left out")
+        content = _joined(self._texts(result.content))
+        call_id = self._ids.result(result.call_id)
+        self._out.append({"role": "tool", "tool_call_id": call_id, "content": content})
+        self._merge = False
+
+    def _assistant(self, parts: Iterable[Part]) -> None:
+        parts = tuple(parts)
+        last = cast("dict[str, Any]", self._out[-1]) if self._merge else {}
+        # calls of two assistant messages in a row are one batch: a result must follow each at once
+        joins = bool(last.get("tool_calls"))
+        if not joins:
+            self._ids.batch()
+        calls = [self._call(part) for part in parts if isinstance(part, ToolCall)]
+        content = _joined(self._texts([part for part in parts if not isinstance(part, ToolCall)]))
+        extra = self._own_keys(parts)
+        if joins:
+            _join(last, content, calls, extra)
+        elif content or calls or extra:
+            body: dict[str, Any] = {"role": "assistant", "content": content or None, **extra}
+            if calls:
+                body["tool_calls"] = calls
+            elif body["content"] is None and "audio" not in extra:
+                body["content"] = ""
+            self._out.append(body)
+            self._merge = True
+
+    def _own_keys(self, parts: Iterable[Part]) -> dict[str, Any]:
+        """Fields that only this dialect has, carried by its own opaque parts."""
+        found: dict[str, Any] = {}
+        for part in parts:
+            if isinstance(part, Opaque) and part.dialect == OPENAI_CHAT and part.kind in _KEYS:
+                found[part.kind] = part.data
+        return found
+
+    def _call(self, call: ToolCall) -> dict[str, Any]:
+        name = safe(call.name, NAME_LIMIT, "tool")
+        if name != call.name:
+            self.losses.add("tool names changed")
+        function = {"name": name, "arguments": _json(call.arguments)}
+        return {"id": self._ids.call(call.id), "type": "function", "function": function}
+
+    def _texts(self, parts: Iterable[Part]) -> list[str]:
+        """What of the parts a text can carry; the rest is counted as lost."""
+        found: list[str] = []
+        for part in parts:
+            if isinstance(part, Text):
+                found.append(part.text)
+            elif isinstance(part, Media):
+                text = plain_text(part)
+                if text is None:
+                    self.losses.add(f"{part.kind} left out")
+                found.append(text or placeholder(part))
+            else:
+                self._lose(part)
+        return found
+
+    def _lose(self, part: Part) -> None:
+        if isinstance(part, Thinking):
+            self.losses.add("signed thinking left out" if part.signature else "thinking left out")
+        elif isinstance(part, Opaque) and not (part.dialect == OPENAI_CHAT and part.kind in _KEYS):
+            self.losses.add(f"{part.dialect} {part.kind} left out")
+
+    def _user_content(self, parts: Sequence[Part]) -> Any:
+        content: list[dict[str, Any]] = []
+        for part in parts:
+            media = to_openai(part) if isinstance(part, Media) else None
+            if media is not None:
+                content.append(media)
+            elif isinstance(part, Opaque) and part.dialect == OPENAI_CHAT and isinstance(part.data, dict):
+                content.append(cast("dict[str, Any]", part.data))
+            else:
+                content.extend({"type": "text", "text": text} for text in self._texts([part]) if text)
+        if len(content) == 1 and content[0].get("type") == "text":
+            return content[0]["text"]
+        return content
+
+
+def _join(last: dict[str, Any], content: Any, calls: list[dict[str, Any]], extra: dict[str, Any]) -> None:
+    """Add what an assistant said to the encoded assistant message before it."""
+    texts: list[str] = []
+    for value in (last["content"], content):
+        texts += [value] if isinstance(value, str) else [part["text"] for part in value or ()]
+    last["content"] = _joined(texts) or None
+    last["tool_calls"] = [*last["tool_calls"], *calls]
+    last.update(extra)

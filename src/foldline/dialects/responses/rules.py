@@ -1,0 +1,154 @@
+"""The documented rules of a list of Responses items, one name each; see docs/dialects.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from foldline.dialects.plain import is_list, read
+from foldline.dialects.responses.items import (
+    CALLS,
+    KINDS,
+    OUTPUTS,
+    Item,
+    answers,
+    is_call,
+    is_output,
+    kind_of,
+)
+from foldline.dialects.responses.shapes import check_item
+from foldline.dialects.values import Problem
+from foldline.errors import DialectError
+
+
+class _Check:
+    """One pass over a list; `open` maps the calls that wait for their output to (place, type)."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self.index = -1
+        self.open: dict[str, tuple[int, str]] = {}
+        self.seen: dict[str, str] = {}  # every call id so far, and the type of its call
+        self.answered: set[str] = set()
+        self.ids: set[str] = set()
+        self.programs: set[str] = set()
+        self.references = False  # a referenced item may be the call that an output answers
+        self.reasoning: int | None = None  # the place of reasoning that waits for what it led to
+
+    def say(self, rule: str, text: str, index: int | None = None) -> None:
+        self.problems.append(Problem(self.index if index is None else index, rule, text))
+
+
+def validate(items: Sequence[Any], system: Any = None) -> list[Problem]:
+    """List every rule that a list of items (and its instructions) breaks; empty when it may be sent.
+
+    Reads dicts, JSON bytes and SDK objects; never raises.
+    """
+    check = _Check()
+    if system is not None and not isinstance(system, str):
+        check.say("system", "instructions must be a string")
+    if not is_list(items) or not items:
+        check.say("list", "input must be a list with at least one item")
+        return check.problems
+    for index, payload in enumerate(items):
+        check.index = index
+        try:
+            item, _ = read(payload, index)
+        except DialectError as error:
+            check.say("item", str(error))
+            continue
+        check_item(check.say, item)
+        if kind_of(item) in KINDS:
+            _place(check, item, last=index == len(items) - 1)
+    _led_to(check, None)
+    _close(check)
+    return sorted(check.problems, key=lambda problem: problem.index)
+
+
+def _place(check: _Check, item: Item, *, last: bool) -> None:
+    """Check an item among those before it."""
+    kind = str(kind_of(item))
+    _led_to(check, item)
+    _ids(check, kind, item)
+    if kind == "item_reference":
+        check.references = True
+    elif kind == "message" and item.get("role") == "user":
+        _close(check)
+    elif kind == "compaction_trigger" and not last:
+        check.say("trigger-last", "a compaction_trigger must be the last item")
+    elif is_call(item):
+        _call(check, kind, item)
+    elif is_output(item):
+        _output(check, kind, item)
+    else:
+        _program(check, kind, item)
+
+
+def _led_to(check: _Check, item: Item | None) -> None:
+    """Reasoning stands right before more reasoning, or what the model said or called next."""
+    kind = kind_of(item) if item is not None else None
+    if check.reasoning is not None and not _is_models(kind, item):
+        check.say("reasoning-last", "no item of the model's follows this reasoning", check.reasoning)
+    check.reasoning = check.index if kind == "reasoning" else None
+
+
+def _is_models(kind: str | None, item: Item | None) -> bool:
+    if kind is None or item is None or is_output(item):
+        return False
+    if kind == "message":
+        return item.get("role") == "assistant"
+    return kind not in {
+        "additional_tools",
+        "configuration_update",
+        "compaction_trigger",
+        "function_call_output",
+    }
+
+
+def _ids(check: _Check, kind: str, item: Item) -> None:
+    item_id = item.get("id")
+    if not isinstance(item_id, str) or kind in {"item_reference", "local_shell_call_output"}:
+        return
+    if item_id in check.ids:
+        check.say("item-duplicate", f"two items have the id {item_id!r}")
+    check.ids.add(item_id)
+
+
+def _call(check: _Check, kind: str, item: Item) -> None:
+    call_id = item.get(CALLS[kind].id)
+    if not isinstance(call_id, str) or not call_id:
+        return
+    if call_id in check.seen:
+        check.say("call-duplicate", f"two calls have the id {call_id!r}")
+        return
+    check.seen[call_id] = kind
+    check.open[call_id] = (check.index, kind)
+
+
+def _output(check: _Check, kind: str, item: Item) -> None:
+    call_id = answers(item)
+    if not isinstance(call_id, str) or not call_id:
+        return
+    if call_id in check.open:
+        _, call = check.open.pop(call_id)
+        if OUTPUTS[kind] != call:
+            check.say("result-kind", f"a {call} is answered by a {CALLS[call].output}, not by a {kind}")
+        check.answered.add(call_id)
+    elif call_id in check.answered:
+        check.say("result-duplicate", f"call {call_id!r} has an output already")
+    elif not check.references:
+        check.say("result-orphan", f"no call {call_id!r} waits for an output here")
+
+
+def _program(check: _Check, kind: str, item: Item) -> None:
+    if kind == "program":
+        check.programs.add(str(item.get("call_id")))
+    elif kind == "program_output" and str(item.get("call_id")) not in check.programs and not check.references:
+        check.say("program-orphan", f"no program {item.get('call_id')!r} stands before its output")
+
+
+def _close(check: _Check) -> None:
+    """Report calls that have no output before the user speaks again, or at all."""
+    for call_id, (index, _) in check.open.items():
+        check.say("result-missing", f"no output for call {call_id!r} before the next user message", index)
+    check.open = {}

@@ -1,0 +1,154 @@
+"""Parts -> Responses items, and the list as a whole: items kept as received, others encoded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+from foldline.core.log.messages import Media, Message, Opaque, Part, Thinking, ToolCall, ToolResult
+from foldline.dialects.ids import Ids, safe
+from foldline.dialects.media import plain_text, to_responses
+from foldline.dialects.responses.edits import call_item, content_part, json_text, words_of
+from foldline.dialects.responses.items import CALLS, OUTPUTS, Item, answers, is_call, is_output, kind_of
+from foldline.dialects.responses.outputs import NO_TEXT, output_item
+from foldline.dialects.responses.read import slots
+from foldline.dialects.responses.whole import sendable
+from foldline.dialects.values import OPENAI_RESPONSES, Losses, Rendered
+
+ID_LIMIT = 64  # of call_id, from the API's own error text
+NAME_LIMIT = 64  # of a function's name, API reference
+
+
+class ResponsesWriter:
+    """Builds a list of Responses items: native items as they are, others encoded."""
+
+    def __init__(self, native_ids: Iterable[str]) -> None:
+        self.losses = Losses()
+        self._out: list[Item] = []
+        self._system: list[str] = []
+        self._ids = Ids(limit=ID_LIMIT, everywhere=True, any_text=True, taken=native_ids)
+        self._calls: dict[str, str] = {}  # call id -> the type of its item
+
+    def native(self, items: Sequence[Item], message: Message) -> None:
+        """Append the items of a message as received; a message item without content says nothing."""
+        if message.role == "assistant":
+            self._ids.batch()
+        for call in message.calls:
+            self._ids.keep(call.id)
+        for item in items:
+            if kind_of(item) == "message" and not item.get("content"):
+                self.losses.add("empty messages left out")
+            else:
+                self._put(self._fitting(item))
+
+    def native_system(self, instructions: str) -> None:
+        """Take instructions as they were given."""
+        self._system.append(instructions)
+
+    def add(self, message: Message) -> None:
+        """Append the items that say what a message of another dialect (or a made one) says."""
+        if message.role == "assistant":
+            self._assistant(message.parts)
+            return
+        for result in message.results:
+            self._result(result)
+        rest = [part for part in message.parts if not isinstance(part, ToolResult)]
+        role = message.role if message.role in {"system", "developer"} else "user"
+        self._say(role, [part for part in rest if not self._left_out(part, media=role == "user")])
+
+    def finish(self, *, whole: bool = False) -> Rendered:
+        """The list, the instructions, and what was left out."""
+        out = sendable(self._out, self.losses) if whole else self._out
+        if self._ids.renamed:
+            self.losses.add("call ids changed", self._ids.renamed)
+        return Rendered(cast("list[Any]", out), "\n\n".join(self._system) or None, self.losses.lines())
+
+    def _put(self, item: Item) -> None:
+        self._out.append(item)
+        if is_call(item) and isinstance(call_id := item.get(CALLS[str(kind_of(item))].id), str):
+            self._calls[call_id] = str(kind_of(item))
+
+    def _fitting(self, item: Item) -> Item:
+        """An output in the form that its call wants, where an edit gave the call another."""
+        if not is_output(item):
+            return item
+        call = self._calls.get(str(answers(item)), OUTPUTS[str(kind_of(item))])
+        if CALLS[call].output == kind_of(item):
+            return item
+        return output_item(call, cast("ToolResult", slots(item)[0][0]))
+
+    def _result(self, result: ToolResult) -> None:
+        call_id = self._ids.result(result.call_id)
+        call = self._calls.get(call_id, "function_call")
+        if result.is_error and call in ("function_call", "custom_tool_call", "local_shell_call", *NO_TEXT):
+            self.losses.add("error flags of tool results left out")
+        for part in result.content:
+            self._left_out(part, media=call in ("function_call", "custom_tool_call"))
+        if call in NO_TEXT and result.text:
+            self.losses.add(f"text of an output of {call} left out")
+        self._out.append(output_item(call, ToolResult(call_id, result.content, result.is_error)))
+
+    def _assistant(self, parts: Iterable[Part]) -> None:
+        self._ids.batch()
+        said: list[Part] = []
+        for part in parts:
+            own = _own_item(part) if isinstance(part, Opaque) else None
+            if own is not None or isinstance(part, ToolCall | ToolResult):
+                self._say("assistant", said)
+                said = []
+            if own is not None:
+                self._put(own)
+            elif isinstance(part, ToolCall):
+                self._put(self._call(part))
+            elif isinstance(part, ToolResult):
+                self._result(part)
+            elif not self._left_out(part, media=False):
+                said.append(part)
+        self._say("assistant", said)
+
+    def _say(self, role: str, parts: Sequence[Part]) -> None:
+        """One message of what has a form; a single text is its content."""
+        found = [
+            part
+            for value in parts
+            if (part := content_part(value, assistant=role == "assistant")) is not None
+        ]
+        if not found:
+            return
+        content: Any = found
+        if len(found) == 1 and found[0].get("type") in ("input_text", "output_text"):
+            content = found[0]["text"]
+        self._out.append({"type": "message", "role": role, "content": content})
+
+    def _call(self, call: ToolCall) -> Item:
+        name = safe(call.name, NAME_LIMIT, "tool")
+        if name != call.name:
+            self.losses.add("tool names changed")
+        call_id = self._ids.call(call.id)
+        if isinstance(call.arguments, str):
+            # text that is no JSON object is what a custom tool takes
+            return {"type": "custom_tool_call", "call_id": call_id, "name": name, "input": call.arguments}
+        return call_item(call_id, name, json_text(call.arguments))
+
+    def _left_out(self, part: Part, *, media: bool) -> bool:
+        """Count what has no form here; True where nothing of it is left, not even a note."""
+        if isinstance(part, Media):
+            if not (media and to_responses(part)) and plain_text(part) is None:
+                self.losses.add(f"{part.kind} left out")
+            return not words_of(part)
+        if isinstance(part, Thinking):
+            self.losses.add("signed thinking left out" if part.signature else "thinking left out")
+            return True
+        if isinstance(part, Opaque) and part.dialect != OPENAI_RESPONSES:
+            self.losses.add(f"{part.dialect} {part.kind} left out")
+            return True
+        return isinstance(part, ToolCall)
+
+
+def _own_item(part: Opaque) -> Item | None:
+    if part.dialect != OPENAI_RESPONSES or not isinstance(part.data, dict):
+        return None
+    data = cast("Item", part.data)
+    if part.kind == "reasoning":
+        return {"summary": [], **data}
+    return data if kind_of(data) == part.kind and not part.kind.startswith("input_") else None

@@ -1,0 +1,1 @@
+"""UI messages of the Vercel AI SDK."""

@@ -1,0 +1,142 @@
+"""UI messages -> parts, each with its place in the native message."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from foldline.core.log.messages import Media, Opaque, Part, Role, Text, Thinking
+from foldline.dialects.media import from_url
+from foldline.dialects.ui_message.tools import invocation, is_tool, kind_of, read_tool
+from foldline.dialects.values import ANTHROPIC, UI_MESSAGE
+from foldline.errors import DialectError
+
+ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant"}
+REDACTED = "redacted_thinking"
+V4_KEYS = ("toolInvocations", "experimental_attachments")
+
+Where = tuple[str, int | None]  # a key of the message, and the index in its list
+Slot = tuple[Part, Where]
+
+
+def role_of(body: dict[str, Any], index: int | None = None) -> Role:
+    """The role of a message; raises DialectError for one that UI messages have not."""
+    role = body.get("role")
+    if not isinstance(role, str) or role not in ROLES:
+        remedy = "; messages of role data are never sent to a model: leave them out" if role == "data" else ""
+        raise DialectError(f"role is {role!r}; it must be one of {', '.join(ROLES)}{remedy}", index=index)
+    return ROLES[role]
+
+
+def slots(body: dict[str, Any], index: int | None = None) -> list[Slot]:
+    """The parts of a message in order, each with its place: a tool part gives a call and its result.
+
+    Raises DialectError (with `index`) where a field that is read has the wrong type; unknown parts are kept.
+    """
+    role = role_of(body, index)
+    natives = body.get("parts")
+    if natives is None:
+        return _v4(body, role, index)
+    if not isinstance(natives, list):
+        raise DialectError("parts must be a list", index=index)
+    return [
+        (part, ("parts", place))
+        for place, native in enumerate(cast("list[Any]", natives))
+        for part in _parts(native, role, index)
+    ]
+
+
+def _parts(native: Any, role: Role, index: int | None) -> list[Part]:
+    fields = cast("dict[str, Any]", native) if isinstance(native, dict) else {}
+    kind = fields.get("type")
+    if not isinstance(kind, str):
+        raise DialectError("a part must be an object with a type", index=index)
+    if kind == "text":
+        return [Text(_string(fields, "text", index))]
+    if kind == "reasoning" and role == "assistant":
+        return [_reasoning(fields, index)]
+    if kind == "file":
+        return [_file(fields, index)]
+    if role == "assistant" and (is_tool(fields) or invocation(fields)):
+        return [*(read_tool(fields, index) or [Opaque(UI_MESSAGE, kind, fields)])]
+    return [Opaque(UI_MESSAGE, kind, fields)]
+
+
+def _reasoning(fields: dict[str, Any], index: int | None) -> Part:
+    """Reasoning; its provider metadata holds Anthropic's signature, or the data of redacted thinking."""
+    text = _string(fields, "reasoning" if "text" not in fields and "reasoning" in fields else "text", index)
+    metadata = fields.get("providerMetadata")
+    own = cast("dict[str, Any]", metadata).get(ANTHROPIC) if isinstance(metadata, dict) else None
+    signed = cast("dict[str, Any]", own) if isinstance(own, dict) else {}
+    if isinstance(data := signed.get("redactedData"), str) and data and not text:
+        return Opaque(ANTHROPIC, REDACTED, {"type": REDACTED, "data": data})
+    signature = signed.get("signature")
+    return Thinking(text, signature if isinstance(signature, str) and signature else _v4_signature(fields))
+
+
+def _v4_signature(fields: dict[str, Any]) -> str | None:
+    details = fields.get("details")
+    for detail in cast("list[Any]", details) if isinstance(details, list) else ():
+        signature = cast("dict[str, Any]", detail).get("signature") if isinstance(detail, dict) else None
+        if isinstance(signature, str) and signature:
+            return signature
+    return None
+
+
+def _file(fields: dict[str, Any], index: int | None) -> Part:
+    name = fields.get("filename")
+    if "url" not in fields and "data" in fields:  # AI SDK 4
+        mime, data = _string(fields, "mimeType", index), _string(fields, "data", index)
+        return Media(kind_of(mime), mime=mime, data=data)
+    return _media(_string(fields, "mediaType", index), _string(fields, "url", index), name)
+
+
+def _media(mime: str, url: str, name: Any) -> Media:
+    found = from_url(kind_of(mime), url)
+    exact = "" if mime.endswith("/*") else mime
+    return Media(
+        found.kind,
+        mime=exact or found.mime,
+        data=found.data,
+        url=found.url,
+        name=name if isinstance(name, str) else None,
+    )
+
+
+def _v4(body: dict[str, Any], role: Role, index: int | None) -> list[Slot]:
+    """A message without parts, as AI SDK 4 wrote it: reasoning, calls, then the text; attachments behind it."""
+    content = body.get("content")
+    if not isinstance(content, str) or not (
+        isinstance(body.get("id"), str) or any(k in body for k in V4_KEYS)
+    ):
+        raise DialectError("no parts: a UI message is an object with id, role and parts", index=index)
+    found: list[Slot] = []
+    reasoning = body.get("reasoning")
+    if role == "assistant" and isinstance(reasoning, str) and reasoning:
+        found.append((Thinking(reasoning), ("reasoning", None)))
+    for place, native in enumerate(_items(body, "toolInvocations")):
+        fields = cast("dict[str, Any]", native) if isinstance(native, dict) else {}
+        read = read_tool(fields, index) if role == "assistant" and invocation(fields) else None
+        parts: list[Part] = [*(read or [Opaque(UI_MESSAGE, "tool-invocation", native)])]
+        found += [(part, ("toolInvocations", place)) for part in parts]
+    if content:
+        found.append((Text(content), ("content", None)))
+    for place, native in enumerate(_items(body, "experimental_attachments")):
+        fields = cast("dict[str, Any]", native) if isinstance(native, dict) else {}
+        url, mime = fields.get("url"), fields.get("contentType")
+        part: Part = Opaque(UI_MESSAGE, "attachment", native)
+        if isinstance(url, str):
+            part = _media(mime if isinstance(mime, str) else "image/*", url, fields.get("name"))
+        found.append((part, ("experimental_attachments", place)))
+    return found
+
+
+def _items(body: dict[str, Any], key: str) -> list[Any]:
+    value = body.get(key)
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def _string(fields: dict[str, Any], key: str, index: int | None) -> str:
+    value = fields.get(key)
+    if not isinstance(value, str):
+        raise DialectError(f"{fields.get('type')} part: {key} must be a string", index=index)
+    return value

@@ -1,0 +1,210 @@
+"""A session's place in its log: what its view needs, the leaf that it saw, and every append."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from foldline.core.compact.rebase import folded_with
+from foldline.core.cut.notes import UNANSWERED
+from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Said
+from foldline.core.log.log import chained, said
+from foldline.core.log.messages import Message, Text, ToolResult
+from foldline.core.measure.tokens import Counter, message_tokens
+from foldline.core.view import ViewState
+from foldline.errors import LeafMoved
+from foldline.stores.base import Store
+
+RETRIES = 8  # times that an append is chained anew because only boundaries, pins or notes came between
+
+
+class Cursor:
+    """The entries that a session's view needs, kept in step with its store."""
+
+    def __init__(self, store: Store, session: str, counter: Counter) -> None:
+        self.store = store
+        self.session = session
+        self.counter = counter
+        self.fold = ViewState(counter=counter)
+        self.leaf: str | None = None
+        self.dialect: str | None = None  # of the newest message, which may be folded
+        self.strange = False  # whether others' entries were read that nobody has looked at yet
+        self._key = ""
+        self._loaded = False
+        self._began = False
+
+    async def ready(self) -> None:
+        """Load the session at its first use."""
+        if not self._loaded:
+            await self.reload()
+
+    @property
+    def loaded(self) -> bool:
+        """Whether what the view needs is there."""
+        return self._loaded
+
+    async def follow(self) -> None:
+        """Read again what the view needs where others have written or moved the leaf; `strange` says that they did."""
+        if not self._loaded or await self.store.leaf(self.session) != self.leaf:
+            await self.reload()
+
+    async def reload(self) -> None:
+        """Read again what the view needs."""
+        leaf = await self.store.leaf(self.session)
+        entries = await self.store.active(self.session, leaf) if leaf is not None else []
+        self.fold = ViewState(entries, counter=self.counter)
+        self.strange = self.strange or (self._began and leaf != self.leaf)
+        self.leaf = leaf
+        newest = await self._newest_said(entries, leaf)
+        self._key, self.dialect = "", None
+        if newest is not None:
+            self._newest(newest)
+        self._loaded = self._began = True
+
+    def _newest(self, entry: Said) -> None:
+        """Remember the newest message's key and dialect."""
+        native = entry.message.native
+        self._key = entry.said_key
+        self.dialect = native.dialect if native is not None else None
+
+    async def _newest_said(self, entries: Sequence[Entry], leaf: str | None) -> Said | None:
+        """Return the newest message of the path; it may be folded, while older ones stay in the view."""
+        here = {entry.id: entry for entry in entries}
+        at = leaf
+        while at is not None:
+            entry = here.get(at) or await self.store.entry(self.session, at)
+            if entry is None or isinstance(entry, Said):
+                return entry
+            at = entry.parent
+        return None
+
+    async def say(self, messages: Sequence[Message]) -> list[Said]:
+        """Append messages in one commit; return their entries, synthetic results for open calls included.
+
+        Tries again where only boundaries, pins or notes came between, else raises LeafMoved.
+        """
+        for _ in range(RETRIES):
+            entries = self._chain(messages)
+            try:
+                await self._append(entries)
+            except LeafMoved:
+                await self._catch_up()
+                continue
+            for entry in entries:
+                self._take(entry)
+            return entries
+        raise self._too_fast()
+
+    async def _append(self, entries: Sequence[Entry]) -> None:
+        """Append behind the leaf; where that is cancelled, what is stored is read again at the next use."""
+        try:
+            await self.store.append(self.session, entries, seen=self.leaf)
+        except asyncio.CancelledError:
+            self._loaded = False
+            raise
+
+    def _chain(self, messages: Sequence[Message]) -> list[Said]:
+        """Chain messages behind the leaf; calls that the user cuts short are answered first."""
+        entries: list[Said] = []
+        parent, key = self.leaf, self._key
+        still_open = self.fold.open_calls
+        for message in messages:
+            answered = {result.call_id for result in message.results}
+            left = tuple(call for call in still_open if call not in answered)
+            cut_short = bool(left) and message.is_prompt
+            for one in (*([interrupted(left)] if cut_short else []), message):
+                tokens = message_tokens(one, self.counter)
+                entry = said(one, parent=parent, said_key=key, tokens=tokens, at=time.time())
+                entries.append(entry)
+                parent, key = entry.id, entry.said_key
+            calls = tuple(call.id for call in message.calls if call.id not in answered)
+            still_open = calls if message.role == "assistant" else () if cut_short else left
+        return entries
+
+    def _take(self, entry: Said) -> None:
+        self.fold.push(entry)
+        self.leaf = entry.id
+        self._newest(entry)
+
+    async def _catch_up(self) -> None:
+        """Take what others appended; raises LeafMoved where they said something or moved the leaf away."""
+        before = self.leaf
+        at = await self.store.leaf(self.session)
+        while at is not None and at != before:
+            entry = await self.store.entry(self.session, at)
+            if entry is None or isinstance(entry, Said):
+                await self.reload()
+                raise LeafMoved(
+                    f"somebody else wrote to session {self.session}: read its context again", leaf=self.leaf
+                )
+            at = entry.parent
+        await self.reload()
+        if at != before:
+            raise LeafMoved(
+                f"the leaf of session {self.session} was moved: read its context again", leaf=self.leaf
+            )
+
+    async def write(self, entry: Entry) -> None:
+        """Append an entry that nobody said behind whatever is there now."""
+        for _ in range(RETRIES):
+            placed = chained(entry, self.leaf)
+            try:
+                await self._append([placed])
+            except LeafMoved:
+                await self.reload()
+                continue
+            self.leaf = placed.id
+            await self.reload()
+            return
+        raise self._too_fast()
+
+    async def move(self, leaf: str | None) -> None:
+        """Move the leaf to an entry of the session, or before the first (None), and read what a view there needs.
+
+        Raises LeafMoved, and nothing is moved, where somebody else appended or moved it.
+        """
+        self._loaded = False  # whatever becomes of it, what is stored is read again at the next use
+        await self.store.move(self.session, leaf, seen=self.leaf)
+        self.leaf = leaf
+        await self.reload()
+
+    async def commit(
+        self, boundary: Compacted | Pruned, notes: Sequence[Noted] = (), after: ViewState | None = None
+    ) -> str | None:
+        """Append a boundary, and notes with it, behind the leaf that this writer saw; return its id.
+
+        `after` is the fold with the boundary as its newest entry, where it was made already. None, and nothing is
+        written, where somebody else appended: what is there was read again, and the boundary may not fit it.
+        """
+        entries: list[Entry] = []
+        for one in (boundary, *notes):
+            entries.append(chained(one, entries[-1].id if entries else self.leaf))
+        try:
+            await self._append(entries)
+        except LeafMoved:
+            await self.reload()
+            return None
+        fold = after or folded_with(self.fold, boundary, self.counter)
+        placed = entries[0]
+        assert isinstance(placed, Compacted | Pruned)
+        fold.named(placed)
+        for note in entries[1:]:
+            fold.push(note)
+        self.fold, self.leaf = fold, entries[-1].id
+        return placed.id
+
+    def _too_fast(self) -> LeafMoved:
+        return LeafMoved(
+            f"session {self.session} is written to faster than it can be followed", leaf=self.leaf
+        )
+
+
+def interrupted(call_ids: Sequence[str]) -> Message:
+    """Return results that say that these calls were cut short."""
+    return Message("tool", tuple(ToolResult(call, (Text(UNANSWERED),), is_error=True) for call in call_ids))
+
+
+def is_boundary(entry: Entry) -> bool:
+    """Whether an entry is one that can be undone."""
+    return isinstance(entry, Compacted | Pruned)

@@ -1,0 +1,248 @@
+"""`foldline.open_sync`: a session for code that is not async. Every method is the async session's own.
+
+One thread runs an event loop for the session; a call waits there for its end. Nothing is written twice: the
+façade takes methods and their types from `Session`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from foldline.core.decide.price import Cache
+from foldline.core.view import Item
+from foldline.errors import InputError
+from foldline.session.opening import open_session
+from foldline.session.session import Session
+from foldline.session.setup import Setup
+from foldline.stores.base import Store
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Portal:
+    """An event loop in a thread of its own, and the way into it."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="foldline", daemon=True)
+        self._thread.start()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the loop has ended."""
+        return self._loop.is_closed()
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the loop and wait for its end; interrupted, it is cancelled, and its end waited for."""
+        if self.closed or threading.current_thread() is self._thread:
+            coroutine.close()
+            raise InputError(
+                "this session is closed: open it again"
+                if self.closed
+                else "a callback cannot wait for its own session: use the async session in a coroutine function"
+            )
+        started: Future[asyncio.Task[T]] = Future()
+        ended = threading.Event()
+
+        def start() -> None:
+            task = self._loop.create_task(coroutine)
+            task.add_done_callback(lambda _: ended.set())
+            started.set_result(task)
+
+        self._loop.call_soon_threadsafe(start)
+        task = started.result()
+        try:
+            ended.wait()
+        except BaseException:
+            self._loop.call_soon_threadsafe(task.cancel)
+            ended.wait()
+            raise
+        return task.result()
+
+    def close(self) -> None:
+        """End the loop and its thread; what still runs there is cancelled."""
+        self.run(_tidied())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _tidied() -> None:
+    """Cancel all other tasks of the loop, and end its generators and threads."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+    loop = asyncio.get_running_loop()
+    await loop.shutdown_asyncgens()
+    await loop.shutdown_default_executor()
+
+
+def _waits(
+    method: Callable[Concatenate[Session, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[SyncSession, P], T]:
+    """Make a method that runs an async one of `Session` to its end."""
+
+    @functools.wraps(method)
+    def run(self: SyncSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.portal.run(method(self.session, *args, **kwargs))
+
+    return run
+
+
+def _direct(method: Callable[Concatenate[Session, P], T]) -> Callable[Concatenate[SyncSession, P], T]:
+    """Make a method that runs one of `Session` that does not wait, in the session's thread."""
+
+    @functools.wraps(method)
+    def run(self: SyncSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        async def called() -> T:
+            return method(self.session, *args, **kwargs)
+
+        return self.portal.run(called())
+
+    return run
+
+
+def _begins(
+    method: Callable[Concatenate[Session, P], Coroutine[Any, Any, Session]],
+) -> Callable[Concatenate[SyncSession, P], SyncSession]:
+    """Make a method that begins another session of the same store: it shares the loop."""
+
+    @functools.wraps(method)
+    def run(self: SyncSession, /, *args: P.args, **kwargs: P.kwargs) -> SyncSession:
+        return SyncSession(self.portal.run(method(self.session, *args, **kwargs)), self.portal)
+
+    return run
+
+
+class SyncSession:
+    """A session for code that is not async; make it with `foldline.open_sync`, use it with `with`.
+
+    It may be used from several threads. Callbacks (`on`, `attach`) run in the session's own thread.
+    """
+
+    def __init__(self, session: Session, portal: Portal | None = None) -> None:
+        self.session = session
+        self.portal = portal or Portal()
+        self._owns_portal = portal is None
+
+    def __enter__(self) -> Self:
+        self.portal.run(self.session.__aenter__())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the session, as `Session.close`, and end its thread. A second call does nothing."""
+        if not self.portal.closed:
+            try:
+                self.portal.run(self.session.close())
+            finally:
+                if self._owns_portal:
+                    self.portal.close()
+
+    # ---- what is read at once
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.session.id
+
+    @property
+    def store(self) -> Store:
+        """The store that the session is in; its methods are async."""
+        return self.session.store
+
+    @property
+    def setup(self) -> Setup:
+        """How the session is kept."""
+        return self.session.setup
+
+    @property
+    def leaf(self) -> str | None:
+        """The id of the newest entry on the path."""
+        return self.session.leaf
+
+    @property
+    def dialect(self) -> str:
+        """The dialect of the view."""
+        return self.session.dialect
+
+    @property
+    def system(self) -> Any:
+        """What to send as system prompt beside `context`, where the dialect keeps it apart."""
+        return self.session.system
+
+    @property
+    def view_tokens(self) -> int:
+        """The size of the view by Foldline's own count, system prompt and tools included."""
+        return self.session.view_tokens
+
+    @property
+    def max_tokens(self) -> int | None:
+        """After an overflow: the most that the next reply may take."""
+        return self.session.max_tokens
+
+    @property
+    def cache(self) -> Cache:
+        """What the provider's cache holds of the next request, as the newest reply's usage tells."""
+        return self.session.cache
+
+    def view(self) -> list[Item]:
+        """Return the view as it stands; nothing is compacted."""
+        return self.session.view()
+
+    # ---- what `Session` does
+
+    append = _waits(Session.append)
+    context = _waits(Session.context)
+    overflowed = _waits(Session.overflowed)
+    compact = _waits(Session.compact)
+    preview = _waits(Session.preview)
+    undo = _waits(Session.undo)
+    redo = _waits(Session.redo)
+    pin = _waits(Session.pin)
+    unpin = _waits(Session.unpin)
+    note = _waits(Session.note)
+    use_model = _waits(Session.use_model)
+    history = _waits(Session.history)
+    stats = _waits(Session.stats)
+    verify = _waits(Session.verify)
+    export = _waits(Session.export)
+    branches = _waits(Session.branches)
+    branch = _waits(Session.branch)
+    rewind = _waits(Session.rewind)
+    preview_handoff = _waits(Session.preview_handoff)
+    finished = _waits(Session.finished)
+    links = _waits(Session.links)
+    recall = _waits(Session.recall)
+    read = _waits(Session.read)
+    folded = _waits(Session.folded)
+    call_tool = _waits(Session.call_tool)
+    live = _waits(Session.live)
+    standing = _waits(Session.standing)
+    prefix = _direct(Session.prefix)
+    at_close = _direct(Session.at_close)
+    tools = _direct(Session.tools)
+    on = _direct(Session.on)
+    attach = _direct(Session.attach)
+    handoff = _begins(Session.handoff)
+    subagent = _begins(Session.subagent)
+
+
+def _opens(opener: Callable[P, Session]) -> Callable[P, SyncSession]:
+    @functools.wraps(opener)
+    def run(*args: P.args, **kwargs: P.kwargs) -> SyncSession:
+        return SyncSession(opener(*args, **kwargs))
+
+    return run
+
+
+open_sync = _opens(open_session)

@@ -1,0 +1,212 @@
+"""Tools for the model itself: search, read and list its folded past, and ask for a compaction.
+
+Definitions come in the form of each dialect. A tool's answer is text for the model, and short: what it asked for
+wrongly is told to it as well, so that it can ask again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+
+from foldline.core.cut.recalled import MARK
+from foldline.core.cut.shorten import Count
+from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE
+from foldline.errors import InputError
+from foldline.session.recall import LINE, FoldedEntry, Passage
+from foldline.stores.base import Hit
+
+T = TypeVar("T")
+
+COMPACT: Final = "compact_context"
+HITS: Final = 10  # messages that one search tells of, unless fewer are asked for
+LISTED: Final = 40  # entries that one list tells of, unless fewer are asked for
+RESULT_TOKENS: Final = 2_500  # the most that an answer takes
+FORMS: Final = (ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE)
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """A tool that a model may call; `parameters` maps each name to its JSON Schema."""
+
+    name: str
+    description: str
+    parameters: dict[str, dict[str, Any]]
+    required: tuple[str, ...] = ()
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of the arguments."""
+        return {
+            "type": "object",
+            "properties": self.parameters,
+            "required": list(self.required),
+            "additionalProperties": False,
+        }
+
+
+def _number(description: str, most: int | None = None, least: int = 1) -> dict[str, Any]:
+    bounds = {"minimum": least} | ({"maximum": most} if most is not None else {})
+    return {"type": "integer", "description": description, **bounds}
+
+
+RECALL_TOOLS: Final = (
+    Tool(
+        "recall_search",
+        "Search everything that was said in this conversation, including the part that was folded into the "
+        "checkpoint and that you no longer see. Finds messages in which every word of the query begins a word. "
+        "Use it before you ask the user for something again, or before you redo work.",
+        {
+            "query": {
+                "type": "string",
+                "description": "A few words that stand in the message: names, paths, errors.",
+            },
+            "limit": _number(f"How many messages to show, {HITS} by default.", HITS),
+        },
+        ("query",),
+    ),
+    Tool(
+        "recall_read",
+        "Read one message of this conversation in full, by the entry id that a search, a list or a marker such "
+        "as [… left out; recall ID …] gives. Long ones come in pieces.",
+        {
+            "entry": {"type": "string", "description": "The entry id."},
+            "offset": _number("The character at which to begin, 0 by default.", least=0),
+        },
+        ("entry",),
+    ),
+    Tool(
+        "recall_list",
+        "List what of this conversation you do not see in full: folded into the checkpoint, blanked or shortened. "
+        "One line a message, oldest first, the newest of them unless `before` is given.",
+        {
+            "before": {"type": "string", "description": "An entry id: list what came before it."},
+            "limit": _number(f"How many lines, {LISTED} by default.", LISTED),
+        },
+    ),
+)
+COMPACT_TOOL: Final = Tool(
+    COMPACT,
+    "Fold the conversation so far into a checkpoint before your next step. Use it at the end of a stage of the "
+    "work, when the details of that stage are no longer needed word for word.",
+    {"focus": {"type": "string", "description": "What the checkpoint should look at first."}},
+)
+
+
+def definitions(dialect: str, tools: Sequence[Tool] = RECALL_TOOLS) -> list[dict[str, Any]]:
+    """Return tool definitions as the API of a dialect takes them; `ui-message`: a function tool of the AI SDK.
+
+    Raises InputError for a dialect that is not known.
+    """
+    if dialect not in FORMS:
+        raise InputError(f"no form for tools in dialect {dialect!r}; there is one for {', '.join(FORMS)}")
+    return [_defined(tool, dialect) for tool in tools]
+
+
+def _defined(tool: Tool, dialect: str) -> dict[str, Any]:
+    about = {"name": tool.name, "description": tool.description}
+    if dialect == ANTHROPIC:
+        return {**about, "input_schema": tool.schema}
+    if dialect == OPENAI_CHAT:
+        return {"type": "function", "function": {**about, "parameters": tool.schema}}
+    if dialect == OPENAI_RESPONSES:
+        return {"type": "function", **about, "parameters": tool.schema, "strict": False}
+    return {"type": "function", **about, "inputSchema": tool.schema}
+
+
+def arguments_of(tool: Tool, given: Mapping[str, Any] | str | None) -> dict[str, Any]:
+    """Return a call's arguments, checked; raises InputError with words for the model where they are wrong."""
+    values = _parsed(given)
+    if missing := [name for name in tool.required if values.get(name) in (None, "")]:
+        raise InputError(f"{tool.name} needs {', '.join(missing)}")
+    if unknown := [name for name in values if name not in tool.parameters]:
+        raise InputError(f"{tool.name} takes {', '.join(tool.parameters)}, not {', '.join(unknown)}")
+    for name, value in values.items():
+        wanted = tool.parameters[name]["type"]
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if value is not None and not (whole if wanted == "integer" else isinstance(value, str)):
+            raise InputError(
+                f"{tool.name}: {name} has to be {'a whole number' if wanted == 'integer' else 'a text'}"
+            )
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _parsed(given: Mapping[str, Any] | str | None) -> dict[str, Any]:
+    if isinstance(given, str):
+        try:
+            given = json.loads(given) if given.strip() else {}
+        except ValueError as error:
+            raise InputError(f"the arguments are no JSON ({error})") from error
+    if given is not None and not isinstance(given, Mapping):
+        raise InputError("the arguments have to be a JSON object")
+    return dict(cast("Mapping[str, Any]", given or {}))
+
+
+def capped(arguments: Mapping[str, Any], name: str, most: int) -> int:
+    """Return a number that a call asks for, from 1 to `most`; `most` where it asks for none."""
+    return max(1, min(int(arguments.get(name, most)), most))
+
+
+# ---- answers
+
+
+def hits_text(query: str, hits: Sequence[Hit], own: str) -> str:
+    """Tell the model what a search found."""
+    if not hits:
+        return f"{MARK}Nothing in this conversation matches {query!r}. Try fewer or other words."
+    lines = [
+        f"- {hit.entry} {_when(hit.at)}{hit.role}{'' if hit.session == own else f', session {hit.session}'}: "
+        f"{' '.join(hit.snippet.split())[: 3 * LINE]}"
+        for hit in hits
+    ]
+    head = (
+        f"{MARK}{len(hits)} messages match {query!r}, the best first; a later one may replace an earlier one."
+    )
+    return "\n".join([head, *lines, "Read one in full with recall_read."])
+
+
+def passage_text(passage: Passage) -> str:
+    """Show the model a piece of an entry, as data."""
+    end = passage.offset + len(passage.text)
+    more = passage.next_offset
+    rest = (
+        f"\n[{passage.total - end:,} more characters: recall_read with offset {more}]"
+        if more is not None
+        else ""
+    )
+    where = f"characters {passage.offset:,} to {end:,} of {passage.total:,}"
+    return f"{MARK}Entry {passage.entry}, {_when(passage.at)}{where}, quoted as data:\n{passage.text}{rest}"
+
+
+def listed_text(entries: Sequence[FoldedEntry], *, more: bool) -> str:
+    """Show the model a list of what it does not see in full; `more` says that earlier ones may be there."""
+    if not entries:
+        return f"{MARK}Nothing is folded: you see the whole conversation."
+    lines = [f"- {one.entry} {_when(one.at)}{one.how}, {one.tokens:,} tokens: {one.text}" for one in entries]
+    earlier = f"\nEarlier ones: recall_list with before {entries[0].entry}." if more else ""
+    return (
+        "\n".join([f"{MARK}{len(entries)} messages that you do not see in full, oldest first:", *lines])
+        + earlier
+    )
+
+
+def _when(at: float | None) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC, " if at is not None else ""
+
+
+def trimmed(entries: Sequence[T], tell: Callable[[Sequence[T]], str], count: Count, *, newest: bool) -> str:
+    """Tell of as many entries as fit into an answer: the `newest`, which come last, or the first."""
+    text = tell(entries)
+    while len(entries) > 1 and count(text) > RESULT_TOKENS:
+        stay = len(entries) * 3 // 4
+        entries = entries[-stay:] if newest else entries[:stay]
+        text = tell(entries)
+    return text
+
+
+def refused(error: InputError) -> str:
+    """Tell the model why its call was refused."""
+    return f"{MARK}Error: {error}"

@@ -1,0 +1,170 @@
+"""The tree of a session: its branches, the way back before a user's message, and what a left branch did.
+
+A branch is a new leaf in the same session: nothing is copied, and the branch that is left stays where it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+
+import msgspec
+
+from foldline.core.checkpoint.obtain import obtain
+from foldline.core.checkpoint.redact import redact_facts
+from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
+from foldline.core.checkpoint.serialize import neutral
+from foldline.core.checkpoint.summary import request
+from foldline.core.decide.ask import Ask
+from foldline.core.ledger.facts.collect import collect
+from foldline.core.ledger.facts.kinds import Ledger
+from foldline.core.ledger.facts.merge import merge
+from foldline.core.log.entries import Compacted, Entry, Noted, Said
+from foldline.core.log.messages import Message, Text
+from foldline.core.measure.tokens import Counter
+from foldline.core.view import ViewState
+from foldline.errors import InputError
+from foldline.stores.base import Store
+
+BRANCH_TOKENS = 2_048  # the most that the summary of a left branch takes
+LINE = 120  # characters of a message that a list of branches shows
+
+
+class Branch(msgspec.Struct, frozen=True):
+    """A path of the session's tree.
+
+    `leaf` is its newest entry, `fork` the entry where it left another one (None: nowhere), `text` the user's
+    newest words on it, `messages` how many it has, `at` the Unix time of its newest entry; `current` says that
+    the session is on it.
+    """
+
+    leaf: str
+    fork: str | None
+    text: str
+    messages: int
+    at: float | None
+    current: bool
+
+
+class Rewound(msgspec.Struct, frozen=True):
+    """What a rewind hands back: the user's text for editing, the whole message, and the leaf that was left."""
+
+    text: str
+    message: Message
+    left: str
+
+
+async def branches(store: Store, session: str, leaf: str | None) -> list[Branch]:
+    """Return the branches of a session, the newest first; reads every entry once."""
+    entries: dict[str, _Place] = {}
+    async for entry in store.all(session):
+        before = entries.get(entry.parent or "")
+        if before is not None:
+            before.children += 1
+        entries[entry.id] = _placed(entry, before)
+    ends = [id_ for id_, place in entries.items() if not place.children or id_ == leaf]
+    return [
+        Branch(
+            leaf=id_,
+            fork=_fork(entries, id_),
+            text=entries[id_].prompt,
+            messages=entries[id_].messages,
+            at=entries[id_].at,
+            current=id_ == leaf,
+        )
+        for id_ in reversed(ends)
+    ]
+
+
+class _Place(msgspec.Struct):
+    parent: str | None
+    messages: int
+    prompt: str
+    at: float | None
+    children: int = 0
+
+
+def _placed(entry: Entry, before: _Place | None) -> _Place:
+    prompt, messages = (before.prompt, before.messages) if before is not None else ("", 0)
+    if isinstance(entry, Said):
+        messages += 1
+        if entry.message.is_prompt:
+            prompt = " ".join(entry.message.text.split())[:LINE]
+    return _Place(entry.parent, messages, prompt, entry.at)
+
+
+def _fork(entries: dict[str, _Place], leaf: str) -> str | None:
+    at = entries[leaf].parent
+    while at is not None and entries[at].children < 2:
+        at = entries[at].parent
+    return at
+
+
+async def prompt_at(store: Store, session: str, at: str | None, leaf: str | None) -> Said:
+    """Return the user's message at an entry, or the newest one on the path; raises InputError where there is none."""
+    if at is not None:
+        entry = await store.entry(session, at)
+        if isinstance(entry, Said) and entry.message.is_prompt:
+            return entry
+        raise InputError(f"entry {at} is no message of the user's: rewind to one, or branch at any entry")
+    here = leaf
+    while here is not None:
+        entry = await store.entry(session, here)
+        if isinstance(entry, Said) and entry.message.is_prompt:
+            return entry
+        here = entry.parent if entry is not None else None
+    raise InputError("there is no message of the user's to go back before")
+
+
+# ---- the summary of a branch that is left
+
+
+class Left(msgspec.Struct, frozen=True):
+    """What is left behind: messages, and the checkpoint they follow where that is left behind as well."""
+
+    entries: tuple[Said, ...]
+    boundary: Compacted | None
+
+
+async def left_behind(store: Store, session: str, fold: ViewState, at: str) -> Left:
+    """Return what of a view stands on the path of the leaf, and not on the path to `at`."""
+    there = {entry.id async for entry in store.path(session, at)}
+    boundary = fold.boundary if fold.boundary is not None and fold.boundary.id not in there else None
+    return Left(tuple(entry for entry in fold.kept if entry.id not in there), boundary)
+
+
+def summarised(
+    left: Left, ask: Ask, counter: Counter
+) -> Generator[SummaryRequest, SummaryReply | None, SummaryReply | None]:
+    """Plan the summary of what is left behind; None where nothing was said there."""
+    if not left.entries:
+        return None
+    before = msgspec.convert(left.boundary.ledger, Ledger) if left.boundary is not None else Ledger()
+    cap = ask.policy.summary_tokens.resolve(ask.window, ask.usable)
+    wanted = request(
+        ask.policy,
+        kind="branch",
+        folded=left.entries,
+        previous=left.boundary.checkpoint.summary if left.boundary is not None else None,
+        ledger=redact_facts(merge(before, collect(left.entries))),
+        tokens=min(cap, BRANCH_TOKENS),
+        instructions=ask.instructions,
+    )
+    reply, _ = yield from obtain(wanted, counter)
+    return reply
+
+
+def cost_of(reply: SummaryReply) -> Noted:
+    """Return the note that says who wrote the summary of a left branch, and what that took."""
+    known = {"summarizer": reply.summarizer, "usage": reply.usage, "price": reply.price}
+    data = {name: msgspec.to_builtins(value) for name, value in known.items() if value is not None}
+    return Noted("", None, "branch_summary", data, at=time.time())
+
+
+def told(summary: str) -> Message:
+    """Return the message that tells of a left branch: data that a program put in, never a wish of the user's."""
+    text = (
+        "A branch of this conversation was left, and the work goes on from here. What was done on it, as a record:"
+        f"\n\n<branch-summary>\n{neutral(summary.strip())}\n</branch-summary>"
+    )
+    return Message("user", (Text(text),), injected=True)

@@ -1,0 +1,1 @@
+"""A reply or a refusal in the form of each API."""

@@ -1,0 +1,1 @@
+"""The words in which a real API refuses a request."""

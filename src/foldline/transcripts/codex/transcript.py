@@ -1,0 +1,225 @@
+"""Codex's rollouts: items of the Responses API, one a line, with events and context between."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+import msgspec
+
+from foldline.transcripts.base import About, Folded, Heard, Record, Warned
+from foldline.transcripts.codex import items as written
+from foldline.transcripts.injected import is_injected
+from foldline.transcripts.lines import Row, rows
+from foldline.transcripts.values import count_or_none, mapping, moment, text_or
+
+_SESSION = (
+    "id", "timestamp", "cwd", "originator", "cli_version", "source", "model_provider", "git", "forked_from_id",
+)  # fmt: skip
+_TOLD = {
+    "error": "error", "stream_error": "error", "warning": "warning", "turn_aborted": "turn_aborted",
+    "item_completed": "item_completed", "thread_rolled_back": "rolled_back", "token_count": "usage",
+}  # fmt: skip
+
+
+def read_codex(stream: BinaryIO, _name: str) -> Iterator[Record]:
+    """Read a Codex rollout; messages are `openai-responses` payloads, a reply with all its items.
+
+    A `Heard.key` is the number of the message's first line. Turns that were rolled back are left out and counted.
+    """
+    start = stream.tell()
+    index = _Index()
+    for item in rows(stream):
+        if isinstance(item, Row):
+            index.add(item)
+    stream.seek(start)
+    yield About("format", {"format": "codex", "dialect": "openai-responses"})
+    teller = _Teller()
+    for item in rows(stream):
+        if isinstance(item, Warned):
+            yield item
+        elif not index.gone(item.number):
+            yield from teller.take(item)
+    yield from teller.end()
+    if index.ranges:
+        yield About("branches", {"branches": len(index.ranges), "messages": index.lost})
+
+
+class _Index:
+    """Which turns were rolled back; keeps a line number for each prompt and each item."""
+
+    def __init__(self) -> None:
+        self.ranges: list[range] = []
+        self.lost = 0
+        self._turns: list[int] = []
+        self._said: list[int] = []
+
+    def add(self, row: Row) -> None:
+        """Note a line: a prompt begins a turn, a roll-back takes the newest ones away."""
+        item = written.item_of(row.value)
+        event = item.get("type") if row.value.get("type") == "event_msg" else None
+        if event == "thread_rolled_back":
+            turns = count_or_none(item.get("num_turns")) or 0
+            begin = self._turns[-turns:][:1]
+            del self._turns[len(self._turns) - min(turns, len(self._turns)) :]
+            if begin:
+                self.ranges.append(range(begin[0], row.number))
+                self.lost += sum(line >= begin[0] for line in self._said)
+                self._said = [line for line in self._said if line < begin[0]]
+        elif event is None and item.get("type") not in (None, "turn_context"):
+            self._said.append(row.number)
+            if item.get("role") == "user" and not is_injected(written.texts(item)):
+                self._turns.append(row.number)
+
+    def gone(self, line: int) -> bool:
+        """Whether a line was rolled back."""
+        return any(line in lines for lines in self.ranges)
+
+
+class _Teller:
+    """Turns lines into records; holds back the items of one reply."""
+
+    def __init__(self) -> None:
+        self._reply: list[Row] = []
+        self._prompts = written.Prompts()
+        self._known: dict[str, Any] = {}  # what was told of the session last
+        self._total: Any = None  # tokens that the session has used
+        self._size: int | None = None  # of the context, at the newest reply
+        self._left: Counter[str] = Counter()
+        self._headers = 0
+
+    def take(self, row: Row) -> Iterator[Record]:
+        """Take the next line; yield what is complete by it."""
+        kind = text_or(row.value.get("type"))
+        payload = mapping(row.value.get("payload"))
+        if kind == "session_meta":
+            yield from self._session(row, payload)
+        elif kind == "turn_context":
+            yield from self._context(row, payload)
+        elif kind == "event_msg":
+            yield from self._event(row, payload)
+        elif kind == "compacted":
+            yield from self._folded(row, payload)
+        elif kind == "response_item" or ("payload" not in row.value and (kind or "role" in row.value)):
+            yield from self._item(row)
+        elif "record_type" in row.value:
+            self._left[text_or(row.value["record_type"], "record")] += 1
+        elif "timestamp" in row.value and "id" in row.value:
+            yield from self._session(row, row.value)
+        else:
+            yield About(kind or "unknown", payload or row.value, row.number)
+
+    def end(self) -> Iterator[Record]:
+        """Yield what was held back, and count what was left out."""
+        yield from self._end_reply()
+        if self._left:
+            yield About("left_out", dict(self._left))
+
+    # ---- the session
+
+    def _session(self, row: Row, payload: dict[str, Any]) -> Iterator[Record]:
+        """The header; a second one is that of the session from which this one was forked."""
+        self._headers += 1
+        told = {key: payload[key] for key in _SESSION if payload.get(key)}
+        if self._headers > 1:
+            yield About("forked_from", told, row.number)
+            return
+        yield About("session", told, row.number)
+        base = payload.get("base_instructions")
+        system = text_or(mapping(base).get("text")) or text_or(base)
+        if system:
+            yield About("system", {"system": system}, row.number)
+        elif text_or(payload.get("instructions")):
+            yield About("instructions", {"instructions": payload["instructions"]}, row.number)
+        if payload.get("dynamic_tools"):
+            yield About("tools", {"tools": payload["dynamic_tools"]}, row.number)
+        self._known["cwd"] = payload.get("cwd")
+
+    def _context(self, row: Row, payload: dict[str, Any]) -> Iterator[Record]:
+        """What holds for the next turn, where it changed."""
+        for kind, value in (
+            ("model", payload.get("model")),
+            ("cwd", payload.get("cwd")),
+            ("thinking", payload.get("effort")),
+        ):
+            yield from self._changed(row, kind, value)
+
+    def _changed(self, row: Row, kind: str, value: Any) -> Iterator[Record]:
+        if value and self._known.get(kind) != value:
+            self._known[kind] = value
+            yield About(kind, {kind: value}, row.number)
+
+    # ---- messages
+
+    def _item(self, row: Row) -> Iterator[Record]:
+        item = written.item_of(row.value)
+        kind = text_or(item.get("type"), "item")
+        if not written.is_said(item) and not written.says_something(item):
+            self._left[f"{kind} without words"] += 1
+        elif not written.is_said(item):
+            yield About(kind, item, row.number)
+        elif written.is_models(item):
+            self._reply.append(row)
+        else:
+            yield from self._end_reply()
+            for record in written.told([row]):
+                if isinstance(record, Heard) and record.message.role == "user":
+                    self._prompts.add(item, record.key or "", injected=record.message.injected)
+                yield record
+
+    def _end_reply(self, tokens: dict[str, Any] | None = None) -> Iterator[Record]:
+        """Tell the reply held back, with the tokens counted for it."""
+        if self._reply:
+            reply, self._reply = self._reply, []
+            yield from written.told(reply, usage=written.usage(tokens or {}), model=self._known.get("model"))
+
+    # ---- events
+
+    def _event(self, row: Row, payload: dict[str, Any]) -> Iterator[Record]:
+        kind = text_or(payload.get("type"))
+        window = payload.get("model_context_window")
+        yield from self._changed(row, "window", window)
+        if kind == "token_count":
+            yield from self._counted(row, payload)
+        elif kind == "thread_name_updated" and text_or(payload.get("thread_name")):
+            yield About("title", {"title": payload["thread_name"]}, row.number)
+        elif kind in _TOLD:
+            yield About(_TOLD[kind], payload, row.number)
+        else:
+            self._left[kind or "event_msg"] += 1  # what the terminal showed: the items say the same
+
+    def _counted(self, row: Row, payload: dict[str, Any]) -> Iterator[Record]:
+        """The tokens of the reply that ended; told again and again while nothing is said."""
+        info = mapping(payload.get("info"))
+        tokens = mapping(info.get("last_token_usage"))
+        total = mapping(info.get("total_token_usage"))
+        self._size = count_or_none(tokens.get("total_tokens")) or self._size
+        if self._reply and tokens and total != self._total:
+            self._total = total
+            yield from self._end_reply(tokens)
+        elif tokens and written.usage(tokens) is None:
+            yield About("usage", tokens, row.number)
+        else:
+            self._left["token_count again"] += 1
+
+    def _folded(self, row: Row, payload: dict[str, Any]) -> Iterator[Record]:
+        """A compaction: its summary, the user's messages that it kept, and the part that is encrypted."""
+        yield from self._end_reply()
+        kept = written.kept(payload, self._prompts)
+        if not kept.summary:
+            yield About("boundary", {**payload, "tokens_before": self._size}, row.number)
+        else:
+            at = moment(row.value.get("timestamp"))
+            yield Folded(
+                kept.summary,
+                tokens_before=self._size,
+                at=at,
+                line=row.number,
+                data={key: value for key, value in payload.items() if key != "message"},
+                quoted=tuple(kept.quoted),
+            )
+        for place, item in enumerate(kept.sealed):
+            for record in written.told([Row(row.number, {**row.value, "payload": item})]):
+                key = f"{row.number}.{place}"
+                yield msgspec.structs.replace(record, key=key) if isinstance(record, Heard) else record

@@ -1,0 +1,1 @@
+"""klaude-code's session files."""

@@ -1,0 +1,155 @@
+"""A speaker's section of a Markdown chat as records: text, quoted thoughts and output, calls and results."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from foldline.transcripts import chat
+from foldline.transcripts.base import Folded, Record
+from foldline.transcripts.injected import is_injected
+from foldline.transcripts.markdown.marks import SpeakerMark
+from foldline.transcripts.prose import Words
+
+_CALL = re.compile(r"\*\*call\*\* `(?P<name>[^`]*)` \((?P<id>.*)\)$")
+_RESULT = re.compile(r"\*\*result(?P<failed> failed)?\*\* (?:of `[^`]*` )?\((?P<id>.*)\)$")
+_THOUGHT = "*thinking*"
+_RULE = re.compile(r" {0,3}(-{3,}|\*{3,}|_{3,})\s*$")
+
+Lines = list[tuple[Words, bool]]  # each with whether it is code
+
+
+class _Piece(msgspec.Struct):
+    """A stretch of a section: text, quote, thought, call or result."""
+
+    kind: str
+    line: int
+    lines: list[str] = []
+    call: str = ""
+    name: str = ""
+    failed: bool = False
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines).strip("\n")
+
+
+def records(mark: SpeakerMark, lines: Lines, line: int, *, quotes: bool) -> Iterator[Record]:
+    """Yield a section's records; an empty section yields none. `quotes`: what a reply quotes is output."""
+    if mark.role == "folded":
+        yield Folded(_fenced(_trimmed(lines)), tokens_before=mark.tokens_before, at=mark.at, line=line)
+        return
+    cut = _pieces(_trimmed(lines), replying=mark.role == "assistant", quotes=quotes)
+    pieces = [piece for piece in cut if piece.text or piece.call]
+    if pieces:
+        pieces[0].line = line  # where the speaker is named
+    waiting: list[_Piece] = []
+    for piece in pieces:
+        if piece.kind in ("result", "quote"):
+            yield from _spoken(mark, waiting)
+            waiting = []
+            yield _output(mark, piece)
+        elif any(one.kind == "call" for one in waiting) and piece.kind != "call":
+            yield from _spoken(mark, waiting)
+            waiting = [piece]
+        else:
+            waiting.append(piece)
+    yield from _spoken(mark, waiting)
+
+
+def _trimmed(lines: Lines) -> Lines:
+    """A section without the blank lines and rules around it."""
+    start, end = 0, len(lines)
+    while start < end and _bare(lines[start]):
+        start += 1
+    while end > start and _bare(lines[end - 1]):
+        end -= 1
+    return lines[start:end]
+
+
+def _bare(line: tuple[Words, bool]) -> bool:
+    return not line[1] and (not line[0].text.strip() or bool(_RULE.match(line[0].text)))
+
+
+def _pieces(lines: Lines, *, replying: bool, quotes: bool) -> list[_Piece]:
+    """Cut a section into its stretches. Only in a reply is a quote something of its own."""
+    found: list[_Piece] = []
+    for words, code in lines:
+        text, at = words.text, words.number
+        last = found[-1] if found else None
+        if not code and (label := _CALL.match(text)):
+            found.append(_Piece("call", at, call=label["id"], name=label["name"]))
+        elif not code and (label := _RESULT.match(text)):
+            found.append(_Piece("result", at, call=label["id"], failed=bool(label["failed"])))
+        elif replying and not code and _quoted(last, text, quotes=quotes):
+            inner = text[1:].removeprefix(" ")
+            if last is None or last.kind not in ("quote", "thought") or inner == _THOUGHT:
+                last = _Piece("thought" if inner == _THOUGHT else "quote", at)
+                found.append(last)
+            if inner != _THOUGHT:
+                last.lines.append(inner)
+        elif last is None or _ended(last, text, code=code):
+            found.append(_Piece("text", at, [text]))
+        else:
+            last.lines.append(text)
+    return found
+
+
+def _quoted(last: _Piece | None, text: str, *, quotes: bool) -> bool:
+    """Whether a line is quoted output, or a thought: that begins with its name, or goes on."""
+    if not text.startswith(">"):
+        return False
+    thinks = text[1:].strip() == _THOUGHT or (last is not None and last.kind == "thought")
+    return quotes or thinks
+
+
+def _ended(piece: _Piece, text: str, *, code: bool) -> bool:
+    """Whether a line no longer belongs to a stretch: behind a quote, and behind the fence of a call or result."""
+    if piece.kind == "text":
+        return False
+    if piece.kind in ("quote", "thought"):
+        return bool(text.strip())
+    return not code and bool(text.strip())
+
+
+def _spoken(mark: SpeakerMark, pieces: list[_Piece]) -> Iterator[Record]:
+    """One message of what was said, thought and called without an interruption."""
+    text = "\n\n".join(piece.text for piece in pieces if piece.kind == "text")
+    at = pieces[0].line if pieces else 0
+    if mark.role == "assistant":
+        calls = [
+            chat.call(one.call, one.name, _fenced_lines(one.lines)) for one in pieces if one.kind == "call"
+        ]
+        thoughts = "\n\n".join(piece.text for piece in pieces if piece.kind == "thought")
+        payload = chat.reply(text, thoughts, calls)
+        stop = mark.stop or ("tools" if calls else "end")
+        if not chat.says_nothing(payload):
+            yield chat.heard(payload, at, at=mark.at, model=mark.model, stop=stop)
+    elif text:
+        role = "system" if mark.role == "system" else "user"
+        injected = mark.role in ("tool", "injected") or (role == "user" and is_injected(text))
+        yield chat.heard({"role": role, "content": text}, at, at=mark.at, injected=injected)
+
+
+def _output(mark: SpeakerMark, piece: _Piece) -> Record:
+    """A result that names its call; a quote, which names none, is told in the user's name."""
+    if piece.kind == "result":
+        payload: dict[str, Any] = chat.answer(piece.call, _fenced_lines(piece.lines))
+        return chat.heard(payload, piece.line, at=mark.at, failed=piece.failed)
+    payload = {"role": "user", "content": f"[Output]\n{piece.text}"}
+    return chat.heard(payload, piece.line, at=mark.at, injected=True)
+
+
+def _fenced(lines: Lines) -> str:
+    return _fenced_lines([words.text for words, _ in lines])
+
+
+def _fenced_lines(lines: list[str]) -> str:
+    """The text in a fence, or as it stands if there is none around it."""
+    body = "\n".join(lines).strip("\n").split("\n")
+    if len(body) >= 2 and body[0].lstrip().startswith(("```", "~~~")):
+        return "\n".join(body[1:-1])
+    return "\n".join(body)

@@ -1,0 +1,153 @@
+"""A hand-off: what goes over into a new session, and what the old one keeps."""
+
+import msgspec
+import pytest
+from tests.support.logs import DIALECTS, ask_for, compact_log, fold_of, problems, say
+from tests.support.talk import assistant, calls, log_of, long, system, tool, user
+
+from foldline.core.checkpoint.checkpoint import recognise
+from foldline.core.checkpoint.request import SummaryReply
+from foldline.core.compact.handoff import EDITED, handoff, opening, start_of
+from foldline.core.decide.ask import Nothing
+from foldline.core.decide.presets import preset
+from foldline.core.ledger.facts.kinds import Ledger
+from foldline.core.log.entries import Compacted, Live, Noted, Pinned
+from foldline.core.log.log import Log, verify
+from foldline.core.measure.tokens import OFFLINE
+from foldline.core.view import Made, ViewState
+from foldline.errors import FloorExceeded
+
+LINK = Noted("", None, "link", {"session": "old", "how": "handoff"}, at=1.0)
+RULE = "Never touch anything under migrations/ without asking me first."
+AMP = preset("amp")
+
+
+def worked() -> Log:
+    log = log_of(system("You mend code."), user(f"Mend the login page. {RULE}"))
+    say(log, calls("c1", text="I will read it."))
+    say(log, tool("c1", "def login(user): return user.name\n" * 40))
+    say(log, assistant(long("The page calls login in src/login.py", 30)))
+    say(log, user("Now write the tests for src/login.py."))
+    return log
+
+
+def hand_over(log: Log, ask, *replies, text: str | None = None):
+    fold = fold_of(log)
+    start = start_of(fold, LINK)
+    steps = handoff(fold, ask, start, OFFLINE, text=text)
+    asked, answers = [], list(replies)
+    try:
+        asked.append(next(steps))
+        while True:
+            asked.append(steps.send(answers.pop(0) if answers else None))
+    except StopIteration as end:
+        outcome = end.value
+    return outcome, asked, start
+
+
+def goal(text: str = "Write the tests for src/login.py", policy=AMP, **more):
+    return msgspec.structs.replace(ask_for(policy, context=8_000, **more), goal=text)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_new_session_starts_with_its_system_prompt_and_the_checkpoint_and_is_whole(dialect):
+    outcome, asked, start = hand_over(worked(), goal())
+
+    assert isinstance(outcome, Compacted)
+    entries = opening(start, outcome)
+    assert verify(entries) == []
+    items = ViewState(entries, counter=OFFLINE).view()
+    assert problems(items, dialect) == []
+    assert [i.kind if isinstance(i, Made) else i.entry.message.role for i in items] == [
+        "system",
+        "checkpoint",
+    ]
+    assert [r.kind for r in asked] == ["handoff"]
+    assert asked[0].goal == "Write the tests for src/login.py"
+
+
+def test_the_users_rules_pins_and_live_state_go_over_word_for_word():
+    log = worked()
+    path = log.path()
+    log.append([*_pinned(log, path[2].id, "I will read it.")], seen=log.leaf)
+    todos = Live("todos", "- [ ] tests")
+
+    outcome, _, start = hand_over(log, msgspec.structs.replace(goal(), live=(todos,)))
+
+    assert isinstance(outcome, Compacted)
+    text = outcome.checkpoint.text
+    assert RULE in text
+    assert "I will read it.\n</pinned>" in text
+    assert outcome.checkpoint.live == (todos,)
+    assert [fact.text for fact in msgspec.convert(outcome.ledger, Ledger).constraints] == [RULE]
+    assert ViewState(opening(start, outcome), counter=OFFLINE).pins.keys() == {path[2].id}
+
+
+def _pinned(log: Log, target: str, text: str):
+    from foldline.core.log.log import chained
+
+    return [chained(Pinned("", None, target, on=True, text=text), log.leaf)]
+
+
+def test_an_earlier_checkpoint_goes_over_with_what_the_view_holds():
+    log = worked()
+    assert isinstance(compact_log(log, ask_for("claude-code")), Compacted)
+    say(log, assistant(long("Here are the tests in tests/test_login.py", 10)))
+
+    outcome, asked, _ = hand_over(log, goal())
+
+    assert isinstance(outcome, Compacted)
+    assert asked[0].previous
+    assert RULE in outcome.checkpoint.text
+
+
+def test_without_a_goal_it_is_for_the_newest_request():
+    _, asked, _ = hand_over(worked(), msgspec.structs.replace(goal(), goal=None))
+    assert asked[0].goal == "Now write the tests for src/login.py."
+
+
+def test_a_summary_that_is_none_is_asked_for_again_and_then_written_by_rule():
+    bad = SummaryReply("Sure, I will write the tests.", "model:test")
+
+    outcome, asked, _ = hand_over(worked(), goal(), bad, bad)
+
+    assert isinstance(outcome, Compacted)
+    assert len(asked) == 2
+    assert outcome.receipt.summarizer == "offline"
+    assert outcome.receipt.messages_before > outcome.receipt.messages_after == 2
+
+
+def test_what_the_user_wrote_is_taken_as_it_is_and_a_rule_taken_out_of_it_holds_no_more():
+    text = "## Task\nWrite the tests."
+
+    outcome, asked, _ = hand_over(worked(), goal(), text=text)
+
+    assert isinstance(outcome, Compacted)
+    assert asked == []
+    assert (outcome.checkpoint.summary, outcome.receipt.summarizer) == (text, EDITED)
+    assert outcome.ledger.get("constraints", []) in ([], ())
+    held, _, _ = hand_over(worked(), goal(), text=f"{text}\n{RULE}")
+    assert len(held.ledger["constraints"]) == 1
+
+
+def test_a_text_larger_than_the_window_is_refused_with_the_floor():
+    with pytest.raises(FloorExceeded, match="cannot fit"):
+        hand_over(worked(), goal(), text="word " * 9_000)
+
+
+def test_nothing_said_is_nothing_to_hand_over():
+    assert hand_over(log_of(system()), goal())[0] == Nothing("nothing_to_fold")
+
+
+def test_a_later_compaction_of_the_new_session_updates_the_checkpoint():
+    outcome, _, start = hand_over(worked(), goal())
+    log = Log(opening(start, outcome))
+    for n in range(6):
+        say(log, user(long(f"Write test {n}", 60)))
+        say(log, assistant(long(f"Wrote test {n} in tests/test_login.py", 60)))
+
+    again = compact_log(log, ask_for("foldline"))
+
+    assert isinstance(again, Compacted)
+    assert RULE in again.checkpoint.text
+    assert recognise([ViewState(log.path(), counter=OFFLINE).view()[1].message]) is not None

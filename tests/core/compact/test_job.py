@@ -1,0 +1,137 @@
+"""The limits and the material of one compaction."""
+
+import msgspec
+from tests.support.logs import ask_for, fold_of, put
+from tests.support.talk import assistant, calls, log_of, long, system, user
+
+from foldline.core.checkpoint.checkpoint import make_checkpoint
+from foldline.core.compact.job import balance_notes, floor_of, limits_of, material_of, needed
+from foldline.core.decide.continuation import Continuation
+from foldline.core.decide.policy import Policy
+from foldline.core.decide.price import Cache, Economy
+from foldline.core.log.entries import Edit, Live, Pin, Pinned, Pruned, Receipt
+from foldline.core.log.messages import Text
+from foldline.core.measure.price import Price
+from foldline.core.measure.tokens import OFFLINE
+from foldline.core.measure.window import Amount, Floor
+
+RULES = Policy(name="rules", reserve=Amount(tokens=1_000), summary_tokens=Amount(fraction=0.1, of="usable"))
+ACK = msgspec.structs.replace(RULES, ack="Understood. I go on from there.")
+APART = Floor(system=30, tools=12)
+
+
+def limits(log, rules=RULES, **more):
+    return limits_of(fold_of(log), ask_for(rules, context=6_000, apart=APART, **more), OFFLINE)
+
+
+def test_the_limits_are_those_of_the_window_or_of_the_target():
+    log = log_of(user("a"), assistant("b"), user("c"))
+    live, aimed = limits(log), limits(log, target=700, reason="target")
+    assert (live.usable, live.apart, live.target, live.summary_cap) == (5_000, 42, False, 500)
+    assert (aimed.usable, aimed.apart, aimed.target, aimed.summary_cap) == (700, 42, True, 70)
+    assert live.window.context == 6_000
+
+
+def test_the_note_for_open_calls_stands_apart_too():
+    log = log_of(user("a"), calls("x"))
+    assert limits(log).apart == 42 + fold_of(log).owed
+
+
+def test_a_checkpoint_takes_its_marker_its_pins_and_its_acknowledgement():
+    log = log_of(user("a"), assistant("b"), user("c"))
+    bare = make_checkpoint("", RULES, OFFLINE).tokens
+    assert limits(log).wrap == bare
+    assert limits(log, ACK).wrap == bare + OFFLINE.count(ACK.ack) + 8
+    numbered = msgspec.structs.replace(RULES, versions=True)
+    wrapped = make_checkpoint("", numbered, OFFLINE, number=123_456_789).tokens
+    assert limits(log, numbered, number=123_456_789).wrap == wrapped > bare
+    first = log.path()[0]
+    put(log, Pinned("", None, first.id, on=True, text="a"))
+    pinned = make_checkpoint("", RULES, OFFLINE, pins=[Pin(first.id, "a")]).tokens
+    assert limits(log).wrap == pinned > bare
+
+
+def test_a_pin_that_has_to_stay_in_the_view_takes_nothing_of_the_checkpoint():
+    log = log_of(system("s"), user("a"), assistant("b"), user("c"))
+    bare = limits(log).wrap
+    for entry in (log.path()[0], log.path()[3]):
+        put(log, Pinned("", None, entry.id, on=True, text=entry.message.text))
+    assert limits(log).wrap == bare
+
+
+def test_the_floor_counts_every_part_once():
+    log = log_of(system("s"), user("a"), assistant("b"), user("c"))
+    ask = ask_for(ACK, context=6_000, apart=APART)
+    floor = floor_of(fold_of(log), ask, OFFLINE)
+    path = log.path()
+    assert floor.system == 30 + path[0].tokens
+    assert floor.tools == 12
+    assert floor.unanswered == path[3].tokens
+    assert floor.checkpoint == make_checkpoint("", ACK, OFFLINE).tokens + 150
+    assert floor.pins == OFFLINE.count(ACK.ack) + 8
+
+
+def test_the_material_is_the_folds_with_the_edits_made_on_the_way():
+    log = log_of(user("a"), assistant("b"), user("c"))
+    first, second = log.path()[:2]
+    old = Edit(first.id, 0, "elided", Text("x"), 3)
+    put(log, Pruned("", None, Receipt("manual"), (old,)))
+    put(log, Pinned("", None, second.id, on=True, text="b"))
+    fold = fold_of(log)
+    new = Edit(second.id, 0, "elided", Text("y"), 1)
+    made = material_of(fold, {second.id: (new,)})
+    assert made.edits == {first.id: (old,), second.id: (new,)}
+    assert (made.kept, made.leading, made.quoted) == (fold.kept, fold.leading, fold.quoted)
+    assert made.pairing is fold.pairing
+    assert made.pinned == frozenset({second.id})
+    assert made.fresh_from == fold.fresh_from == 3
+    assert fold.edits == {first.id: (old,)}
+
+
+def test_the_least_target_is_one_that_holds_its_own_floor():
+    log = log_of(system("s"), user(long("Where is the bug in all of this?", 400)))
+    fold, ask = fold_of(log), ask_for(RULES, context=6_000, reason="target", target=100, apart=APART)
+    floor = floor_of(fold, ask, OFFLINE)
+    least = needed(fold, ask, floor, OFFLINE)
+    again = floor_of(fold, msgspec.structs.replace(ask, target=least.total), OFFLINE)
+    assert again.total <= least.total
+    assert (
+        floor.total <= least.total < floor_of(fold, ask_for(RULES, context=6_000, apart=APART), OFFLINE).total
+    )
+    fits = msgspec.structs.replace(ask, target=least.total)
+    assert needed(fold, fits, again, OFFLINE) == again
+
+
+def test_the_balance_is_that_of_the_sizes_of_what_stays_and_of_the_price_of_the_summary():
+    log = log_of(system(long("Be brief.", 4_000)), user("a"), assistant("b"))
+    economy = Economy(
+        Price(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75), Cache(tokens=90_000, idle=1.0)
+    )
+    ask = ask_for(RULES, apart=APART, economy=economy)
+    same = 42 + log.path()[0].tokens
+    expected = economy.balance(90_000, 20_000, same=same, summary=0.5).words
+    assert balance_notes(fold_of(log), ask, (90_000, 20_000), 0.5) == [expected]
+    assert expected != economy.balance(90_000, 20_000, same=0, summary=0.5).words
+    assert expected != economy.balance(90_000, 20_000, same=same, summary=None).words
+    assert balance_notes(fold_of(log), ask_for(RULES), (90_000, 20_000), 0.5) == []
+
+
+def test_what_a_program_says_of_itself_counts_in_the_checkpoint_and_in_the_floor():
+    log, live = log_of(user("a"), assistant("b"), user("c")), (Live("todos", "- mend the page"),)
+    asked = Continuation("waiting", "question", question="Shall I go on?")
+    bare = limits(log).wrap
+    told = make_checkpoint("", RULES, OFFLINE, live=live).tokens
+    stands = make_checkpoint("", RULES, OFFLINE, standing=asked).tokens
+    assert limits(log, live=live).wrap == told > bare
+    assert limits(log, standing=asked).wrap == stands > bare
+    floor = floor_of(fold_of(log), ask_for(RULES, context=6_000), OFFLINE)
+    for more, size in (({"live": live}, told), ({"standing": asked}, stands)):
+        higher = floor_of(fold_of(log), ask_for(RULES, context=6_000, **more), OFFLINE)
+        assert higher.checkpoint - floor.checkpoint == size - bare
+
+
+def test_a_target_takes_the_policys_cap_as_it_is_and_a_window_a_share_of_it():
+    wide = msgspec.structs.replace(RULES, summary_tokens=Amount(tokens=4_000))
+    log = log_of(user("a"), assistant("b"), user("c"))
+    assert limits(log, wide).summary_cap == 1_250
+    assert limits(log, wide, target=5_000, reason="target").summary_cap == 4_000

@@ -1,0 +1,380 @@
+import msgspec
+import pytest
+from tests.support.talk import (
+    assistant,
+    calls,
+    developer,
+    entries,
+    image,
+    long,
+    reminder,
+    result,
+    results,
+    signed,
+    system,
+    tool,
+    user,
+)
+
+from foldline.core.cut.choice import (
+    Choice,
+    Limits,
+    Material,
+    add,
+    bound,
+    choose,
+    lead_edits,
+    least_kept,
+    open_loop,
+    strip_thinking,
+    tokens_of,
+)
+from foldline.core.cut.choice import signed as is_signed
+from foldline.core.cut.pairing import pair
+from foldline.core.decide.policy import Keep, Policy
+from foldline.core.log.entries import Edit, Said
+from foldline.core.log.messages import Message, Opaque, Text, Thinking
+from foldline.core.measure.tokens import OFFLINE, message_tokens
+from foldline.core.measure.window import Amount, Window
+
+PLAIN = Policy(name="plain", cut_rule="any", keep=Keep(amount=Amount(tokens=100)))
+
+
+def policy(**more) -> Policy:
+    return msgspec.structs.replace(PLAIN, **more)
+
+
+def material(*kept: Said, leading=(), quoted=(), fresh_from=0, edits=None, pinned=()) -> Material:
+    return Material(
+        leading=list(leading),
+        quoted=list(quoted),
+        kept=list(kept),
+        pairing=pair([entry.message for entry in kept]),
+        fresh_from=fresh_from,
+        edits=edits or {},
+        pinned=frozenset(pinned),
+    )
+
+
+def limits(usable=1_000, *, target=False, cap=200, apart=0, wrap=50) -> Limits:
+    return Limits(
+        window=Window(context=10_000, output=1_000),
+        usable=usable,
+        apart=apart,
+        wrap=wrap,
+        target=target,
+        summary_cap=cap,
+    )
+
+
+def chosen(kept, rules=PLAIN, bounds=None, **more) -> Choice:
+    found = choose(material(*kept, **more), rules, bounds or limits(), OFFLINE)
+    assert found is not None
+    return found
+
+
+def turns(n: int, tokens: int = 10) -> list[Said]:
+    talk = [m for i in range(n) for m in (user(f"question {i}"), assistant(f"answer {i}"))]
+    return entries(*talk, tokens=tokens)
+
+
+def counted(*messages: Message) -> list[Said]:
+    return entries(*messages, tokens=[message_tokens(message, OFFLINE) for message in messages])
+
+
+# ---- what is folded and kept
+
+
+def test_the_newest_that_reach_the_amount_are_kept_and_the_rest_is_folded():
+    kept = turns(20)
+    found = chosen(kept)
+    assert found.kept == kept[30:]
+    assert found.folded == kept[:30]
+    assert found.quoted == []
+    assert found.edits == {}
+    assert found.cut.index == 30
+
+
+def test_the_summary_may_take_what_is_left():
+    assert chosen(turns(20)).room == 1_000 - 50 - 100
+    assert chosen(turns(20), bounds=limits(apart=300)).room == 1_000 - 50 - 100 - 300
+    leading = entries(system(), tokens=70)
+    assert chosen(turns(20), leading=leading).room == 1_000 - 50 - 100 - 70
+
+
+def test_the_tail_leaves_the_summary_its_cap():
+    kept = turns(60)
+    assert len(chosen(kept, policy(keep=Keep(amount=Amount(tokens=5_000)))).kept) == 75
+    assert chosen(kept, policy(keep=Keep(amount=Amount(tokens=5_000)))).room == 200
+    assert chosen(kept, policy(keep=Keep(amount=Amount(tokens=5_000))), limits(cap=500)).room == 500
+
+
+def test_a_summary_gets_its_least_though_its_cap_is_smaller():
+    assert chosen(turns(60), policy(keep=Keep(amount=Amount(tokens=5_000))), limits(cap=10)).room == 150
+    small = chosen(turns(60), policy(keep=Keep(amount=Amount(tokens=5_000))), limits(250, cap=10))
+    assert small.room == 100
+
+
+def test_for_a_target_the_summary_gets_its_cap_or_half():
+    rules = policy(keep=Keep(amount=Amount(tokens=5_000)))
+    assert chosen(turns(100), rules, limits(target=True)).room == 200
+    assert chosen(turns(100), rules, limits(target=True, cap=900)).room in (470, 475, 480)
+
+
+def test_nothing_is_chosen_where_nothing_can_be_folded():
+    assert choose(material(), PLAIN, limits(), OFFLINE) is None
+    assert choose(material(*entries(user())), PLAIN, limits(), OFFLINE) is None
+
+
+def test_a_preset_weighs_with_its_own_estimator():
+    kept = entries(*(assistant("x" * 40) for _ in range(30)), tokens=50)
+    assert len(chosen(kept).kept) == 2
+    assert len(chosen(kept, policy(estimator="chars/4")).kept) == 10
+
+
+def test_what_an_older_boundary_kept_is_not_kept_again_where_the_policy_forbids_it():
+    kept = turns(20)
+    rules = policy(cross_boundary=False, keep=Keep(amount=Amount(tokens=300)))
+    assert chosen(kept, rules, fresh_from=36).cut.index == 36
+    assert chosen(kept, rules, fresh_from=0).cut.index == 10
+    assert chosen(kept, policy(keep=Keep(amount=Amount(tokens=300))), fresh_from=36).cut.index == 10
+
+
+def test_a_boundary_is_crossed_where_otherwise_nothing_could_be_folded():
+    kept = entries(user(), assistant("a"), user("b"))
+    rules = policy(cross_boundary=False)
+    assert chosen(kept, rules, fresh_from=3).cut.index == 1
+    assert chosen(kept, rules, fresh_from=2).cut.index == 2
+
+
+# ---- what fits
+
+
+def test_the_cut_moves_on_where_what_it_keeps_cannot_be_shortened_to_fit():
+    picture, *rest = counted(image(), assistant("I see"), user("thanks"))
+    first = entries(user("look"), tokens=10)
+    found = chosen([*first, picture, *rest], policy(keep=Keep(amount=Amount(tokens=900))), limits(700))
+    assert picture.tokens > 700
+    assert found.kept == rest
+    assert found.room > 0
+
+
+def test_the_cut_moves_on_to_where_the_rule_allows_it():
+    big = counted(user("look"), image("see"), assistant("I see"), assistant("ok"), user("next"))
+    found = chosen(big, policy(cut_rule="user", keep=Keep(amount=Amount(tokens=900))), limits(700))
+    assert found.cut.index == 4
+    assert found.cut.by_rule
+
+
+def test_what_no_cut_can_leave_behind_stays_and_the_room_says_that_it_does_not_fit():
+    kept = counted(user("look"), assistant("ok"), image("see"))
+    found = chosen(kept, policy(keep=Keep(amount=Amount(tokens=900))), limits(700))
+    assert found.kept == kept[2:]
+    assert found.room < 0
+
+
+def test_one_message_larger_than_the_window_is_shortened():
+    kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", long("a line of the log\n", 3_000)))
+    found = chosen(kept, bounds=limits(2_000))
+    assert found.kept == kept[2:]
+    assert [edit.kind for edit in found.edits[kept[3].id]] == ["elided"]
+    assert tokens_of(found.kept, found.edits) <= 1_750
+    assert found.room >= 200
+
+
+def test_the_keep_is_shortened_to_the_budget_not_to_the_amount():
+    kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", long("a line of the log\n", 200)))
+    found = chosen(kept, bounds=limits(5_000))
+    assert found.edits == {}
+
+
+def test_for_a_target_the_tail_is_shortened_to_its_amount_or_half():
+    kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", long("a line of the log\n", 300)))
+    live = chosen(kept, bounds=limits(3_000))
+    aimed = chosen(kept, bounds=limits(3_000, target=True))
+    assert live.edits == {}
+    assert tokens_of(aimed.kept, aimed.edits) <= 1_475
+    wide = policy(keep=Keep(amount=Amount(tokens=2_400)))
+    assert chosen(kept, wide, limits(3_000, target=True)).edits == {}
+
+
+def test_a_pinned_message_is_never_shortened():
+    kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", long("a line of the log\n", 3_000)))
+    found = chosen(kept, bounds=limits(2_000), pinned=[kept[3].id])
+    assert found.edits == {}
+    assert found.room < 0
+
+
+def test_edits_of_what_is_folded_go_with_it():
+    kept = turns(20)
+    old = Edit(kept[0].id, 0, "elided", Text("x"), saved=2)
+    new = Edit(kept[39].id, 0, "elided", Text("y"), saved=3)
+    found = chosen(kept, edits={kept[0].id: (old,), kept[39].id: (new,)})
+    assert found.edits == {kept[39].id: (new,)}
+    assert found.room == 1_000 - 50 - 100 + 3
+
+
+# ---- quotes
+
+
+def test_the_newest_user_messages_that_fit_are_quoted_oldest_first():
+    kept = turns(20)
+    found = chosen(kept, policy(quote_user_tokens=35, keep=Keep()))
+    assert found.kept == []
+    assert found.quoted == [kept[34], kept[36], kept[38]]
+    assert kept[36] not in found.folded
+    assert kept[37] in found.folded
+    assert found.room == 1_000 - 50 - 30
+
+
+def test_quoting_stops_at_the_first_that_does_not_fit():
+    kept = entries(user("a"), user("b" * 900), user("c"), assistant("d"), tokens=[10, 500, 10, 10])
+    found = chosen(kept, policy(quote_user_tokens=100, keep=Keep()))
+    assert found.quoted == [kept[2]]
+
+
+def test_a_quote_may_take_its_tokens_to_the_last():
+    kept = entries(user("a"), assistant("b"))
+    assert chosen(kept, policy(quote_user_tokens=10, keep=Keep())).quoted == kept[:1]
+    assert chosen(kept, policy(quote_user_tokens=9, keep=Keep())).quoted == []
+
+
+def test_only_what_a_person_wrote_is_quoted():
+    kept = entries(
+        user("a"), reminder(), results("x"), results("y", text="b"), tool("z"), developer(), assistant("c")
+    )
+    assert chosen(kept, policy(quote_user_tokens=900, keep=Keep())).quoted == kept[:1]
+
+
+def test_older_quotes_are_quoted_again_or_folded():
+    old = entries(user("first"), user("second"))
+    kept = [*old, *turns(3)][2:]
+    again = chosen(kept, policy(quote_user_tokens=45, keep=Keep()), quoted=old)
+    assert again.quoted == [old[1], kept[0], kept[2], kept[4]]
+    assert old[0] in again.folded
+    none = chosen(kept, policy(keep=Keep()), quoted=old)
+    assert none.folded == [*old, *kept]
+
+
+def test_for_a_target_quotes_take_at_most_half_of_what_is_free():
+    kept = turns(100)
+    live = chosen(kept, policy(quote_user_tokens=5_000, keep=Keep()), limits(450))
+    aimed = chosen(kept, policy(quote_user_tokens=5_000, keep=Keep()), limits(450, target=True))
+    assert (len(live.quoted), live.room) == (40, 0)
+    assert (len(aimed.quoted), aimed.room) == (20, 200)
+
+
+# ---- sizes and edits
+
+
+def test_the_tokens_of_entries_are_less_what_their_edits_save():
+    kept = entries(user("a"), user("b"), tokens=[100, 50])
+    edits = {kept[0].id: (Edit(kept[0].id, 0, "elided", None, 30), Edit(kept[0].id, 1, "elided", None, 9))}
+    assert tokens_of(kept, edits) == 111
+    assert tokens_of(kept, {}) == 150
+
+
+def test_a_later_edit_of_a_part_takes_the_place_of_the_older_and_saves_as_much_more():
+    edits = {"e": (Edit("e", 0, "elided", Text("x"), 10), Edit("e", 1, "elided", Text("y"), 5))}
+    add(edits, [Edit("e", 0, "blanked", Text("z"), 7), Edit("f", 2, "stripped", None, 4)])
+    assert edits == {
+        "e": (Edit("e", 1, "elided", Text("y"), 5), Edit("e", 0, "blanked", Text("z"), 17)),
+        "f": (Edit("f", 2, "stripped", None, 4),),
+    }
+
+
+def test_what_must_stay_is_counted_as_short_as_it_may_be():
+    kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", long("a line of the log\n", 3_000)))
+    least = least_kept(material(*kept), 2_000, OFFLINE)
+    assert kept[2].tokens + 60 <= least <= kept[2].tokens + 75
+    pinned = least_kept(material(*kept, pinned=[kept[3].id]), 2_000, OFFLINE)
+    assert pinned == kept[2].tokens + kept[3].tokens
+
+
+def test_where_nothing_can_be_folded_everything_must_stay():
+    kept = counted(user("go"), user("on"))
+    assert least_kept(material(*kept), 2_000, OFFLINE) == kept[0].tokens + kept[1].tokens
+
+
+def test_an_edit_that_makes_a_message_smaller_than_its_elision_counts():
+    kept = counted(user("go"), assistant("ok"), calls("a"), tool("a", long("a line of the log\n", 3_000)))
+    blank = Edit(kept[3].id, 0, "blanked", result("a", "[cleared]"), saved=kept[3].tokens - 12)
+    least = least_kept(material(*kept, edits={kept[3].id: (blank,)}), 2_000, OFFLINE)
+    assert least == kept[2].tokens + 12
+
+
+# ---- leading system messages
+
+
+def lead(tokens_wanted: int) -> list[Said]:
+    return counted(system(long("word", tokens_wanted)))
+
+
+def test_leading_messages_are_shortened_for_a_target_where_they_take_more_than_a_quarter():
+    leading = lead(900)
+    made = lead_edits(material(leading=leading), limits(1_000, target=True), OFFLINE)
+    assert [edit.kind for edit in made] == ["elided"]
+    assert tokens_of(leading, {leading[0].id: made}) <= 110
+
+
+@pytest.mark.parametrize(("tokens", "target"), [(900, False), (100, True)])
+def test_otherwise_leading_messages_stay_as_they_are(tokens, target):
+    assert lead_edits(material(leading=lead(tokens)), limits(1_000, target=target), OFFLINE) == ()
+
+
+def test_pinned_leading_messages_stay_as_they_are():
+    leading = lead(900)
+    found = lead_edits(material(leading=leading, pinned=[leading[0].id]), limits(1_000, target=True), OFFLINE)
+    assert found == ()
+
+
+def test_shortened_leading_messages_leave_their_room_to_the_rest():
+    leading = lead(900)
+    found = chosen(turns(20), bounds=limits(1_000, target=True), leading=leading)
+    assert leading[0].id in found.edits
+    assert found.room >= 500
+
+
+# ---- signed thinking
+
+
+def loop_at(*messages: Message) -> int:
+    return open_loop(entries(*messages))
+
+
+@pytest.mark.parametrize(
+    ("messages", "start"),
+    [
+        ([], 0),
+        ([user(), assistant("ok")], 2),
+        ([user(), calls("a"), tool("a"), assistant("ok")], 4),
+        ([user(), assistant("ok"), user("next")], 3),
+        ([user(), calls("a")], 1),
+        ([user(), calls("a"), tool("a")], 1),
+        ([user(), calls("a"), results("a")], 1),
+        ([user(), calls("a"), tool("a"), calls("b"), tool("b")], 1),
+        ([user(), assistant("ok"), user("next"), calls("a"), tool("a")], 3),
+        ([user(), assistant("ok"), user("next"), assistant("hm"), calls("a"), reminder()], 3),
+        ([calls("a"), tool("a")], 0),
+        ([user(), calls("a"), tool("a"), user("stop")], 4),
+        ([user(), calls("a"), results("a", text="and this?")], 1),
+    ],
+)
+def test_an_unfinished_tool_loop_starts_behind_the_prompt(messages, start):
+    assert loop_at(*messages) == start
+
+
+def test_only_signed_or_encrypted_thinking_is_bound():
+    assert bound(Thinking("hm", "sig"))
+    assert bound(Opaque("anthropic", "redacted_thinking", {}))
+    assert not bound(Thinking("hm"))
+    assert not bound(Opaque("anthropic", "server_tool_use", {}))
+    assert not bound(Text("hm"))
+    assert is_signed(signed("ok"))
+    assert not is_signed(assistant("ok"))
+
+
+def test_signed_parts_are_found_between_two_indices():
+    kept = entries(signed("a"), signed("b"), assistant("c"), signed("d"))
+    assert strip_thinking(kept, 0, 4) == [(kept[0], 0), (kept[1], 0), (kept[3], 0)]
+    assert strip_thinking(kept, 1, 3) == [(kept[1], 0)]

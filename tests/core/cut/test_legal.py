@@ -1,0 +1,171 @@
+import pytest
+from hypothesis import given
+from tests.support.logs import any_list, chain, decode, problems
+from tests.support.talk import (
+    assistant,
+    calls,
+    developer,
+    entries,
+    image,
+    reminder,
+    results,
+    system,
+    tool,
+    user,
+)
+
+from foldline.core.cut.legal import (
+    Progress,
+    UnansweredStays,
+    WholeBatches,
+    WholeReplies,
+    allowed,
+    fits_rule,
+    legal_cuts,
+)
+from foldline.core.cut.pairing import pair
+from foldline.core.log.entries import Said
+from foldline.core.log.messages import Message, Native
+from foldline.core.measure.tokens import OFFLINE
+from foldline.core.view import ViewState
+
+
+def alone(invariant, *messages: Message) -> list[int]:
+    return allowed(len(messages), invariant.forbidden(entries(*messages), pair(messages)))
+
+
+def legal(*messages: Message) -> list[int]:
+    return legal_cuts(entries(*messages))
+
+
+# ---- calls and results live or die together
+
+
+def test_no_cut_falls_between_a_call_and_its_results():
+    talk = [user(), calls("a", "b"), tool("a"), tool("b"), assistant("ok")]
+    assert alone(WholeBatches(), *talk) == [0, 1, 4, 5]
+
+
+def test_no_cut_falls_beside_a_developer_message_inside_a_batch():
+    assert alone(WholeBatches(), calls("a", "b"), tool("a"), developer(), tool("b")) == [0, 4]
+
+
+def test_everything_after_an_open_batch_belongs_to_it():
+    assert alone(WholeBatches(), user(), calls("a", "b"), tool("a"), reminder()) == [0, 1]
+
+
+def test_a_batch_that_was_given_up_ends_with_its_last_result():
+    assert alone(WholeBatches(), calls("a", "b"), tool("a"), user("stop"), user("now")) == [0, 2, 3, 4]
+    assert alone(WholeBatches(), calls("a"), user("stop")) == [0, 1, 2]
+
+
+def test_a_result_without_a_call_binds_nothing():
+    assert alone(WholeBatches(), user(), tool("nobody"), assistant("ok")) == [0, 1, 2, 3]
+
+
+# ---- what is not yet answered stays
+
+
+def test_a_cut_keeps_every_message_that_no_reply_has_seen():
+    assert alone(UnansweredStays(), user(), assistant("ok"), user("a"), user("b")) == [0, 1, 2]
+    assert alone(UnansweredStays(), user(), assistant("ok")) == [0, 1, 2]
+    assert alone(UnansweredStays(), user(), calls("a"), tool("a")) == [0, 1, 2]
+    assert alone(UnansweredStays()) == [0]
+
+
+def test_a_cut_folds_something():
+    assert alone(Progress(), user(), assistant("ok")) == [1, 2]
+    assert alone(Progress()) == []
+
+
+# ---- all of them
+
+
+def test_a_cut_is_legal_where_all_agree():
+    talk = [user(), calls("a"), tool("a"), assistant("ok"), user("next"), calls("b"), tool("b")]
+    assert legal(*talk) == [1, 3, 4, 5]
+
+
+def test_trailing_results_larger_than_any_budget_leave_a_cut_before_their_call():
+    assert legal(user(), assistant("ok"), user("look"), calls("a"), results("a")) == [1, 2, 3]
+
+
+def test_a_turn_of_400_calls_can_be_cut_between_any_two_of_them():
+    talk = [user()]
+    for n in range(400):
+        talk += [calls(f"c{n}"), tool(f"c{n}")]
+    assert legal(*talk) == list(range(1, 800, 2))
+
+
+@pytest.mark.parametrize(
+    "talk", [[], [user()], [calls("a")], [calls("a"), tool("a")], [calls("a"), developer()], [user(), user()]]
+)
+def test_nothing_can_be_folded_where_everything_is_open_or_first(talk):
+    assert legal(*talk) == []
+
+
+def test_a_pairing_that_is_known_is_used():
+    talk = entries(user(), calls("a"), tool("a"), assistant("ok"))
+    assert legal_cuts(talk, pair([entry.message for entry in talk])) == legal_cuts(talk) == [1, 3, 4]
+    assert legal_cuts(talk, pair([])) == [1, 2, 3, 4]
+
+
+@given(any_list)
+def test_a_view_from_any_legal_cut_on_is_valid(made):
+    dialect, payloads = made
+    said = [e for e in chain(decode(dialect, payloads)).path() if isinstance(e, Said)]
+    for index in legal_cuts(said):
+        assert problems(ViewState(said[index:], counter=OFFLINE).view(), dialect) == []
+
+
+# ---- what a policy allows
+
+
+ASKED = [user(), image(), results("x", text="and?")]
+PLAIN = [assistant("ok"), Message("assistant")]
+CALLING = [calls("a"), calls("a", text="let me look")]
+RESULT = [tool("a"), results("a")]
+OTHER = [system(), developer(), reminder()]
+
+
+@pytest.mark.parametrize(
+    ("rule", "yes", "no"),
+    [
+        ("turn", ASKED, [*PLAIN, *CALLING, *RESULT, *OTHER]),
+        ("user", ASKED, [*PLAIN, *CALLING, *RESULT, *OTHER]),
+        ("user_or_plain_assistant", [*ASKED, *PLAIN], [*CALLING, *RESULT, *OTHER]),
+        ("not_result", [*ASKED[:2], *PLAIN, *CALLING, *OTHER], [*RESULT, ASKED[2]]),
+        ("any", [*ASKED, *PLAIN, *CALLING, *RESULT, *OTHER], []),
+    ],
+)
+def test_a_rule_allows_the_first_kept_message(rule, yes, no):
+    for message in yes:
+        assert fits_rule(rule, entries(message), 0), message
+    for message in no:
+        assert not fits_rule(rule, entries(message), 0), message
+
+
+def test_a_rule_looks_at_the_message_of_the_index():
+    talk = entries(user(), assistant("ok"))
+    assert fits_rule("user", talk, 0)
+    assert not fits_rule("user", talk, 1)
+    assert fits_rule("user", talk, 2)
+
+
+# ---- a reply that its dialect writes as several items is cut nowhere inside
+
+
+def item(text: str) -> Message:
+    """One item of a reply as OpenAI's Responses has it."""
+    return assistant(text, native=Native("openai-responses", b"{}"))
+
+
+def test_no_cut_falls_between_the_items_of_one_reply():
+    talk = [user(), item("a"), item("b"), item("c"), user(), item("d"), user(), item("e")]
+    assert alone(WholeReplies(), *talk) == [0, 1, 4, 5, 6, 7, 8]
+    assert legal(item("a"), item("b"), user(), item("c"))[0] == 2
+
+
+def test_between_replies_that_are_one_message_each_a_cut_may_fall():
+    talk = [user(), assistant("a"), assistant("b"), item("c"), assistant("d"), item("e")]
+    assert alone(WholeReplies(), *talk) == [0, 1, 2, 3, 4, 5, 6]

@@ -1,0 +1,161 @@
+from hypothesis import given
+from tests.support.logs import any_list, decode
+from tests.support.talk import assistant, call, calls, result, results, system, tool, user
+
+from foldline.core.cut.pairing import pair
+from foldline.core.cut.repair import repair
+from foldline.core.log.messages import Message, Native, Text, ToolCall
+
+RAW = Native("anthropic", b"{}")
+
+
+def order(*messages: Message) -> list[int]:
+    return [index for index, _ in repair(messages).messages]
+
+
+def test_a_list_in_order_comes_back_as_received():
+    talk = [
+        system(),
+        user(),
+        calls("a", "b"),
+        tool("a"),
+        tool("b"),
+        assistant("ok"),
+        results("x"),
+        user(native=RAW),
+    ]
+    talk.pop(6)
+    done = repair(talk)
+    assert [message for _, message in done.messages] == talk
+    assert all(new is old for (_, new), old in zip(done.messages, talk, strict=True))
+    assert not done.changed
+    assert done.orphans == []
+
+
+def test_an_empty_list_stays_empty():
+    assert repair([]).messages == []
+    assert not repair([]).changed
+
+
+def test_a_late_result_moves_to_its_call():
+    talk = [calls("a"), user("never mind"), tool("a"), assistant("ok")]
+    assert order(*talk) == [0, 2, 1, 3]
+    assert repair(talk).changed
+    assert repair(talk).messages[1][1] is talk[2]
+
+
+def test_late_results_of_several_calls_go_each_to_its_own():
+    talk = [calls("a"), user("1"), calls("b"), user("2"), tool("b"), tool("a")]
+    assert order(*talk) == [0, 5, 1, 2, 4, 3]
+
+
+def test_the_results_of_a_batch_keep_their_order():
+    assert order(calls("a", "b", "c"), tool("b"), user("x"), tool("a"), tool("c")) == [0, 1, 3, 4, 2]
+
+
+def test_what_stands_between_call_and_result_goes_behind():
+    assert order(calls("a", "b"), tool("a"), system(), tool("b")) == [0, 1, 3, 2]
+
+
+def test_an_orphan_is_left_out_and_named():
+    done = repair([user(), tool("nobody"), assistant("ok")])
+    assert [index for index, _ in done.messages] == [0, 2]
+    assert done.orphans == [(1, "nobody")]
+    assert done.changed
+
+
+def test_an_orphan_at_the_end_is_a_change_though_no_index_moves():
+    assert repair([user(), tool("nobody")]).changed
+
+
+def test_a_result_before_its_call_is_an_orphan():
+    done = repair([tool("a"), calls("a")])
+    assert done.orphans == [(0, "a")]
+    assert [index for index, _ in done.messages] == [1]
+
+
+def test_a_second_result_of_one_call_is_an_orphan():
+    assert repair([calls("a"), tool("a"), tool("a")]).orphans == [(2, "a")]
+
+
+def test_a_call_that_a_user_wrote_owns_nothing():
+    strange = Message("user", (call("a"),))
+    assert repair([strange, tool("a")]).orphans == [(1, "a")]
+
+
+def test_of_two_calls_with_one_id_the_nearest_unanswered_one_owns_a_result():
+    talk = [calls("a"), user("1"), calls("a"), tool("a"), user("2"), tool("a")]
+    assert order(*talk) == [0, 5, 1, 2, 3, 4]
+
+
+def test_an_id_that_stands_twice_in_one_batch_takes_two_results():
+    done = repair([calls("same", "same"), tool("same"), tool("same")])
+    assert done.orphans == []
+    assert not done.changed
+
+
+def test_a_message_of_late_results_and_words_is_split_and_no_longer_as_received():
+    mixed = Message("user", (result("a"), Text("and now?"), Text("please")), native=RAW)
+    done = repair([calls("a"), user("wait"), mixed])
+    assert [index for index, _ in done.messages] == [0, 2, 1, 2]
+    moved, rest = done.messages[1][1], done.messages[3][1]
+    assert moved.parts == mixed.parts[:1]
+    assert rest.parts == mixed.parts[1:]
+    assert moved.native is rest.native is None
+
+
+def test_a_message_of_results_and_words_in_its_place_stays_whole():
+    mixed = Message("user", (result("a"), result("b"), Text("and now?")), native=RAW)
+    done = repair([calls("a", "b"), mixed])
+    assert done.messages[1] == (1, mixed)
+    assert not done.changed
+
+
+def test_results_for_two_calls_in_one_message_part():
+    mixed = Message("user", (result("a"), result("b"), Text("so?")), native=RAW)
+    done = repair([calls("a"), user("wait"), calls("b"), mixed])
+    assert [(index, [type(p).__name__ for p in m.parts]) for index, m in done.messages] == [
+        (0, ["ToolCall"]),
+        (3, ["ToolResult"]),
+        (1, ["Text"]),
+        (2, ["ToolCall"]),
+        (3, ["ToolResult", "Text"]),
+    ]
+
+
+def test_an_orphan_among_answers_is_taken_out_of_its_message():
+    mixed = Message("user", (result("a"), result("nobody"), result("b")), native=RAW)
+    done = repair([calls("a", "b"), mixed])
+    assert done.orphans == [(1, "nobody")]
+    assert [part.call_id for _, m in done.messages[1:] for part in m.results] == ["a", "b"]
+    assert all(message.native is None for _, message in done.messages[1:])
+
+
+@given(any_list)
+def test_nothing_is_lost_but_the_orphans_and_repairing_again_changes_nothing(made):
+    messages = decode(*made)
+    done = repair(messages)
+    parts = sorted(repr(part) for _, message in done.messages for part in message.parts)
+    orphans = {(index, call_id) for index, call_id in done.orphans}
+    before = sorted(
+        repr(part)
+        for index, message in enumerate(messages)
+        for part in message.parts
+        if (index, getattr(part, "call_id", None)) not in orphans
+    )
+    assert len(parts) == sum(len(message.parts) for message in messages) - len(done.orphans)
+    assert set(before) <= set(parts)
+    again = repair([message for _, message in done.messages])
+    assert not again.changed
+    calls_ = [p.id for m in messages for p in m.parts if isinstance(p, ToolCall)]
+    if len(calls_) == len(set(calls_)):
+        assert pair([message for _, message in done.messages]).late == []
+
+
+def test_results_in_the_message_of_their_calls_stay_where_they_are():
+    turn = Message("assistant", (call("a"), result("a"), Text("and"), call("b"), result("b"), Text("done")))
+    done = repair([user(), turn, user()])
+    assert [message for _, message in done.messages] == [user(), turn, user()]
+    assert not done.changed
+    half = Message("assistant", (call("a"), result("a"), Text("and"), call("b")))
+    assert order(user(), half, user("go"), tool("b")) == [0, 1, 3, 2]

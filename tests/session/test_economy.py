@@ -1,0 +1,109 @@
+"""What a session knows of its provider's cache: in receipts, for the choice of a form, and for when a draft is committed."""
+
+import time
+
+import pytest
+from tests.support.live import Gate, answer, prompt, session_on, settled, until
+
+from foldline.core.decide.price import Cache
+from foldline.core.log.entries import Compacted
+from foldline.core.log.messages import Message, Text, Usage
+from foldline.session.economy import asking_in
+
+SOFT = 5_950
+MODEL = "anthropic:claude-sonnet-4-6"
+
+
+@pytest.fixture
+def later(monkeypatch):
+    """Lets minutes pass on the wall clock."""
+    now = time.time
+
+    def pass_by(seconds):
+        monkeypatch.setattr(time, "time", lambda: now() + seconds)
+
+    return pass_by
+
+
+def reply(number, usage):
+    text = f"Answer {number}: it looks fine."
+    return Message("assistant", (Text(text),), usage=usage, stop="end")
+
+
+async def drafted(store, usage):
+    """A session with a draft that is ready, whose last reply had this usage."""
+    gate = Gate(opened=True)
+    session = session_on(store, gate, model=MODEL, dialect="anthropic")
+    number = await until(session, SOFT)
+    await session.append(prompt(number, 1))
+    await session.append(reply(number, usage))
+    await session.append(prompt(number + 1, 1))
+    await session.context()
+    await settled(lambda: session._compactor.drafts.ready is not None)
+    return session, number + 2
+
+
+async def compactions(session):
+    return [entry async for entry in session.store.path(session.id) if isinstance(entry, Compacted)]
+
+
+async def test_while_the_cache_is_warm_a_draft_waits_for_the_hard_trigger(store, later):
+    session, number = await drafted(store, Usage(input=50, cache_read=6_000, output=20))
+    later(200)
+    await session.append(answer(number, 1), prompt(number, 1))
+    await session.context()
+    assert await compactions(session) == []
+    await session.close()
+
+
+async def test_once_the_cache_is_cold_the_draft_is_committed_at_the_soft_trigger(store, later):
+    session, number = await drafted(store, Usage(input=50, cache_read=6_000, output=20))
+    later(400)
+    await session.append(prompt(number, 1))
+    await session.context()
+    (found,) = await compactions(session)
+    assert found.receipt.reason == "threshold"
+    assert next(note for note in found.receipt.notes if "pays" in note).startswith("pays at once: ")
+    assert sum("pays" in note for note in found.receipt.notes) == 1, "the draft's own balance is out of date"
+    await session.close()
+
+
+async def test_a_provider_that_cached_nothing_has_no_cache_to_go_cold(store, later):
+    session, number = await drafted(store, Usage(input=6_050, output=20))
+    later(400)
+    await session.append(prompt(number, 1))
+    await session.context()
+    assert await compactions(session) == []
+    await session.close()
+
+
+async def test_what_the_cache_holds_is_read_from_the_newest_reply_since_the_boundary(store):
+    session = session_on(store, model=MODEL, dialect="anthropic")
+    assert session.cache == Cache()
+    await session.append(prompt(0), reply(0, Usage(input=10, cache_read=500, cache_write=70, output=5)))
+    cache = session.cache
+    assert (cache.tokens, cache.idle < 60) == (570, True)
+    await until(session, SOFT, 1)
+    receipt = await session.compact()
+    assert session.cache == Cache(), "the prefix is another"
+    assert any("each request costs $" in note for note in receipt.notes)
+    await session.close()
+
+
+async def test_openai_caches_all_of_a_prompt(store):
+    session = session_on(store, model="openai:gpt-5.2", dialect="openai-chat")
+    await session.append(prompt(0), reply(0, Usage(input=1_000, cache_read=500, output=5)))
+    assert session.cache.tokens == 1_500
+    await session.close()
+
+
+async def test_only_its_own_model_in_its_own_dialect_can_be_asked_in_a_session(store):
+    session = session_on(store, model=MODEL, dialect="anthropic")
+    assert asking_in(session, MODEL, "anthropic") is None, "there is nothing yet"
+    await session.append(prompt(0), reply(0, Usage(input=10, cache_read=500, output=5)), prompt(1))
+    found = asking_in(session, MODEL, "anthropic")
+    assert found.call.messages == await session.context()
+    assert (found.tokens, found.cache.tokens) == (session.view_tokens, 500)
+    assert asking_in(session, MODEL, "openai-chat") is None
+    assert asking_in(session, "openai:gpt-5.2", "anthropic") is None
+    await session.close()

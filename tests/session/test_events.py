@@ -1,0 +1,164 @@
+"""What a session tells: the right events in the right order, and callbacks that cannot hurt it."""
+
+import asyncio
+import logging
+
+import pytest
+from tests.support.live import Fails, Gate, Heard, answer, changed, prompt, session_on, settled, turns, until
+
+from foldline.core.measure.window import Window
+from foldline.errors import InputError
+from foldline.session.events import EVERY, KINDS, Event, Events, WarningGiven
+
+
+async def test_a_drafted_boundary_is_told_step_by_step(store):
+    gate = Gate(opened=True)
+    session = session_on(store, gate)
+    heard = Heard(session)
+    number = await until(session, 5_950)
+    await session.append(prompt(number))
+    await session.context()
+    await settled(lambda: session._compactor.drafts.ready is not None)
+    number = await until(session, 7_650, number + 1)
+    await session.append(prompt(number))
+    await session.context()
+    told = [name for name in heard.names if name != "message"]
+    assert told == ["draft_started", "draft_ready", "compacted"]
+    started, [done] = heard.of("draft_started")[0], heard.of("compacted")
+    assert started.threshold == 5_950
+    assert started.size > 5_950
+    assert done.receipt.tokens_before > done.receipt.tokens_after > 0
+    assert heard.of("message")[0].roles == ("user", "assistant")
+    assert len(heard.of("message")[0].entries) == 2
+    await session.close()
+
+
+async def test_what_people_do_is_told(store):
+    session = session_on(store)
+    heard = Heard(session)
+    [entry, _] = await session.append(prompt(0), answer(0))
+    await turns(session, 4, 1)
+    await session.pin(entry)
+    await session.unpin(entry)
+    await session.compact()
+    await session.compact()
+    await session.undo()
+    await session.redo()
+    told = [name for name in heard.names if name != "message"]
+    assert told == [
+        "pinned", "pinned", "compaction_started", "compacted", "compaction_started", "nothing", "undone", "redone",
+    ]  # fmt: skip
+    assert [event.on for event in heard.of("pinned")] == [True, False]
+    assert heard.of("undone")[0].entry == heard.of("redone")[0].entry == heard.of("compacted")[0].entry
+    assert heard.of("nothing")[0].why == "nothing_new"
+
+
+async def test_a_callback_that_raises_is_logged_and_hurts_nobody(store, caplog):
+    session = session_on(store)
+
+    def bad(event):
+        raise RuntimeError("a bug in the host")
+
+    async def worse(event):
+        raise RuntimeError("a bug in its coroutine")
+
+    seen = []
+    session.on("message", bad)
+    session.on("message", worse)
+    session.on("message", seen.append)
+    with caplog.at_level(logging.ERROR, "foldline"):
+        await session.append(prompt(0))
+        await asyncio.sleep(0)
+        await session.close()
+    assert len(seen) == 1
+    assert "RuntimeError: a bug in the host" in caplog.text
+    assert "RuntimeError: a bug in its coroutine" in caplog.text
+
+
+async def test_a_coroutine_runs_beside_the_session_and_may_use_it(store):
+    session = session_on(store)
+    answered = asyncio.Event()
+
+    async def note(event):
+        if event.roles == ("user",):
+            await session.note("title", title="heard")
+            answered.set()
+
+    session.on("message", note)
+    await session.append(prompt(0))
+    await asyncio.wait_for(answered.wait(), 5)
+    assert (await session.context())[-1] == prompt(0)
+    await session.close()
+
+
+async def test_off_ends_it_and_names_are_checked(store):
+    session = session_on(store)
+    seen = []
+    off = session.on("message", seen.append)
+    await session.append(prompt(0))
+    off()
+    off()
+    await session.append(answer(0))
+    assert len(seen) == 1
+    with pytest.raises(InputError, match="compacted"):
+        session.on("compactd", seen.append)
+
+
+def test_every_event_has_a_name_of_its_own():
+    kinds = [kind for kind in Event.__subclasses__()]
+    assert {kind.name for kind in kinds} == set(KINDS)
+    assert len(kinds) == len(KINDS)
+    assert EVERY not in KINDS
+
+
+def test_events_of_one_name_do_not_reach_others():
+    events, seen = Events("s"), []
+    events.on("compacted", seen.append)
+    events.emit(WarningGiven(kind="x", text="y"))
+    assert seen == []
+
+
+@pytest.mark.parametrize("policy", ["foldline", "codex"])
+async def test_repeated_compactions_are_warned_of(store, policy):
+    session = session_on(store, policy=policy)
+    heard = Heard(session)
+    for round_ in range(4):
+        await turns(session, 3, 10 * round_)
+        await session.compact()
+    counts = [event.count for event in heard.of("warning")]
+    assert counts == [3], "and again when they have doubled"
+    assert heard.of("warning")[0].kind == "repeated_compactions"
+    assert "hand-off" in heard.of("warning")[0].text
+
+
+async def test_a_window_that_is_only_assumed_is_said(store, caplog):
+    session = session_on(store, warnings=("an assumed window",), known=False)
+    heard = Heard(session)
+    with caplog.at_level(logging.WARNING, "foldline"):
+        async with session:
+            await session.context()
+    assert [(event.kind, event.text) for event in heard.of("warning")] == [
+        ("unknown_window", "an assumed window")
+    ]
+    assert "an assumed window" in caplog.text
+
+
+async def test_another_model_is_told_and_a_smaller_window_is_compacted_for(store):
+    session = session_on(store, window=Window(context=100_000))
+    heard = Heard(session)
+    await turns(session, 20)
+    await session.use_model("small", window=10_000)
+    assert heard.of("model")[0].context == 10_000
+    await session.append(prompt(20))
+    await session.context()
+    assert heard.of("compacted")[0].receipt.reason == "model_switch"
+    assert session.view_tokens < 8_500
+    assert session.setup.model == "small"
+
+
+async def test_a_failed_summary_of_a_model_is_no_failure_of_the_compaction(store):
+    session = session_on(store, Fails(), policy=changed(background=False))
+    heard = Heard(session)
+    await turns(session, 14)
+    assert heard.of("compacted")
+    assert not heard.of("strike")

@@ -1,0 +1,157 @@
+"""Recall: what it finds, reads and lists of the folded past, and that it leaves itself out."""
+
+import pytest
+from tests.support.logs import ask_for, compact_log, fold_of, say
+from tests.support.talk import assistant, call, calls, image, log_of, tool, user
+
+from foldline.core.cut.notes import CLEARED
+from foldline.core.cut.recalled import MARK, is_recall
+from foldline.core.decide.policy import Policy
+from foldline.core.log.entries import Compacted, Pruned, Said
+from foldline.core.measure.window import Amount
+from foldline.errors import InputError
+from foldline.session.recall import PASSAGE, as_text, folded, read, search
+
+PRUNES = Policy(
+    name="prunes",
+    enable_compaction=False,
+    prune_minimum=Amount(tokens=500),
+    prune_protect=Amount(tokens=300),
+)
+
+
+async def stored(store, log, session: str = "s") -> None:
+    await store.append(session, log.path(), seen=None)
+
+
+def read_files(count: int = 6, lines: int = 60):
+    log = log_of(user("Read the sources."))
+    for n in range(count):
+        say(log, calls(f"c{n}"))
+        say(
+            log,
+            tool(f"c{n}", "\n".join(f"line {i} of source {n} binds port {8000 + n}" for i in range(lines))),
+        )
+    say(log, assistant("I have read them."))
+    say(log, user("Now write the report."))
+    return log
+
+
+async def test_a_search_leaves_out_recalls_own_calls_and_answers(store):
+    log = log_of(user("The port is 8123."), assistant("Noted: port 8123."))
+    say(log, assistant("", call("r1", "recall_search", query="port 8123")))
+    say(log, tool("r1", f"{MARK}2 messages match 'port 8123'\n- e1 user: The port is 8123."))
+    say(log, assistant("Let me look for port 8123.", call("r2", "recall_search", query="port 8123")))
+    say(log, tool("r2", f"{MARK}Nothing"))
+    await stored(store, log)
+
+    hits = await search(store, ["s"], "port 8123", 10)
+
+    path = log.path()
+    assert {hit.entry for hit in hits} == {path[0].id, path[1].id, path[4].id}
+    assert len(await search(store, ["s"], "port 8123", 2)) == 2
+    assert await search(store, ["s"], "port 8123", 0) == []
+
+
+async def test_a_session_that_was_handed_off_is_searched_after_the_newer_one(store):
+    await stored(store, log_of(user("The port is 8123.")), "old")
+    await stored(store, log_of(user("Which port? 8123, I think.")), "new")
+
+    assert [hit.session for hit in await search(store, ["new", "old"], "port 8123", 10)] == ["new", "old"]
+    assert [hit.session for hit in await search(store, ["new", "old"], "port 8123", 1)] == ["new"]
+
+
+def test_a_message_with_words_of_its_own_is_no_recall():
+    assert is_recall(assistant("", call("r1", "recall_list")))
+    assert not is_recall(assistant("I look.", call("r1", "recall_list")))
+    assert not is_recall(assistant("", call("r1", "recall_list"), call("c1")))
+    assert not is_recall(user(f"{MARK}is what it begins with"))
+
+
+async def test_an_entry_is_read_in_pieces_that_make_up_the_whole(store):
+    log = read_files(1, lines=1_000)
+    await stored(store, log)
+    entry = log.path()[2]
+    assert isinstance(entry, Said)
+    whole = as_text(entry)
+    pieces, offset = [], 0
+    while offset is not None:
+        piece = await read(store, ["s"], entry.id, offset)
+        assert len(piece.text) <= PASSAGE
+        pieces.append(piece.text)
+        offset = piece.next_offset
+
+    assert len(pieces) > 2
+    assert "".join(pieces) == whole
+    assert "line 999 of source 0 binds port 8000" in whole
+    assert (piece.session, piece.entry, piece.role, piece.total) == ("s", entry.id, "tool", len(whole))
+
+
+async def test_what_is_read_is_as_it_was_said_calls_with_arguments_and_media_named(store):
+    log = log_of(
+        image("Look at this"), assistant("I write it.", call("c1", "write", path="a.py", content="x = 1"))
+    )
+    await stored(store, log)
+    first, second = log.path()
+
+    assert "image/png" in (await read(store, ["s"], first.id)).text
+    assert 'write(path="a.py", content="x = 1")' in (await read(store, ["s"], second.id)).text
+
+
+async def test_an_entry_of_a_session_handed_off_is_read_from_there(store):
+    old = log_of(user("The port is 8123."))
+    await stored(store, old, "old")
+    await stored(store, log_of(user("Go on.")), "new")
+
+    assert (await read(store, ["new", "old"], old.path()[0].id)).session == "old"
+    with pytest.raises(InputError, match="take the id from a search or a list"):
+        await read(store, ["new"], old.path()[0].id)
+
+
+async def test_offsets_beyond_the_ends_are_brought_inside(store):
+    log = log_of(user("short"))
+    await stored(store, log)
+    entry = log.path()[0].id
+
+    assert (await read(store, ["s"], entry, -5)).text == "[User]: short"
+    assert (await read(store, ["s"], entry, 999)).text == ""
+    assert len((await read(store, ["s"], entry, 0, 0)).text) == 1
+
+
+async def test_what_was_folded_is_listed_page_by_page_backwards(store):
+    log = read_files()
+    assert isinstance(compact_log(log, ask_for("claude-code")), Compacted)
+    await stored(store, log)
+    fold = fold_of(log)
+    gone = [e.id for e in log.path() if isinstance(e, Said) and e not in fold.kept]
+    assert len(gone) > 8
+
+    newest = await folded(store, "s", fold, limit=5)
+    before = await folded(store, "s", fold, limit=5, before=newest[0].entry)
+
+    assert [one.entry for one in (*before, *newest)] == gone[-10:]
+    assert {one.how for one in newest} == {"folded"}
+    assert newest[0].text.startswith("[")
+    assert all(len(one.text) <= 160 for one in newest)
+    with pytest.raises(InputError, match="no entry 'x' on the path"):
+        await folded(store, "s", fold, before="x")
+
+
+async def test_results_that_are_blanked_in_the_view_are_listed_and_can_be_read(store):
+    log = read_files(lines=120)
+    assert isinstance(compact_log(log, ask_for(PRUNES, context=60_000)), Pruned)
+    await stored(store, log)
+    fold = fold_of(log)
+    blanked = [one for one in await folded(store, "s", fold) if one.how == "blanked"]
+
+    assert blanked
+    text = (await read(store, ["s"], blanked[0].entry)).text
+    assert "line 0 of source 0 binds port 8000" in text
+    assert CLEARED not in text
+
+
+async def test_nothing_folded_is_an_empty_list(store):
+    log = read_files(2)
+    await stored(store, log)
+    assert await folded(store, "s", fold_of(log)) == []
+    assert await folded(store, "none", fold_of(log_of())) == []
