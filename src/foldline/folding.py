@@ -20,7 +20,7 @@ from foldline.core.measure.tokens import OFFLINE, Counter, text_tokens, tools_to
 from foldline.core.measure.window import Floor, Window
 from foldline.core.view import Made, ViewState, native_items
 from foldline.dialects import get
-from foldline.dialects.dialect_of import joined
+from foldline.dialects.dialect_of import join_system
 from foldline.errors import InputError
 from foldline.executor import execute, run_sync
 from foldline.loading import Loaded, from_messages
@@ -189,7 +189,7 @@ def _done(
         cut=cut,
         summary=boundary.checkpoint.summary if isinstance(boundary, Compacted) else None,
         ledger=boundary.ledger if isinstance(boundary, Compacted) else None,
-        system=joined(loaded.system, rendered.system),
+        system=join_system(loaded.system, rendered.system),
         warnings=(*loaded.warnings, *_repairs(loaded, fold), *rendered.warnings),
         boundary=boundary,
     )

@@ -120,7 +120,7 @@ def test_calls_open_at_the_end_are_reported():
 def test_the_table_is_complete():
     folder = Path(dialects.__file__).parent
     source = "".join(
-        (folder / f"anthropic_{name}.py").read_text(encoding="utf-8") for name in ("rules", "blocks")
+        (folder / "anthropic" / f"{name}.py").read_text("utf-8") for name in ("rules", "block_rules")
     )
     names = set(re.findall(r'(?:say\(\s*|Problem\([a-z-]?\w+, )"([a-z-]+)"', source))
     assert names == {*BAD, "system"}

@@ -52,7 +52,7 @@ def test_the_chat_sample_as_anthropic():
         "field 'name' left out (1)",
         "field 'x_app_id' left out (1)",
         "unsigned thinking left out (1)",
-        "call arguments that are no JSON object wrapped in one (1)",
+        "call arguments that are not a JSON object wrapped in one (1)",
         "field 'x_took_ms' left out (1)",
     )
 

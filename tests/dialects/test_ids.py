@@ -3,21 +3,21 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.dialects.ids import Ids, safe, shortened
+from foldline.dialects.ids import Ids, safe_name, shorten
 
 
 def test_shortened():
-    assert shortened("abc", 3) == "abc"
-    long, other = shortened("a" * 100, 40), shortened("a" * 101, 40)
+    assert shorten("abc", 3) == "abc"
+    long, other = shorten("a" * 100, 40), shorten("a" * 101, 40)
     assert len(long) == len(other) == 40
     assert long != other
-    assert shortened("\ud83d" * 100, 40).endswith(shortened("\ud83d" * 100, 40)[-8:])
+    assert shorten("\ud83d" * 100, 40).endswith(shorten("\ud83d" * 100, 40)[-8:])
 
 
 def test_safe():
-    assert safe("a.b:c", 10, "x") == "a_b_c"
-    assert safe("", 10, "x") == "x"
-    assert safe("é", 10, "x") == "_"
+    assert safe_name("a.b:c", 10, "x") == "a_b_c"
+    assert safe_name("", 10, "x") == "x"
+    assert safe_name("é", 10, "x") == "_"
 
 
 def test_ids_that_are_fine_stay():

@@ -86,7 +86,7 @@ def test_a_system_prompt_given_apart_is_text():
 
 
 def test_the_table_is_complete():
-    source = Path(dialects.__file__).with_name("openai_rules.py").read_text(encoding="utf-8")
+    source = Path(dialects.__file__).with_name("openai_chat").joinpath("rules.py").read_text(encoding="utf-8")
     assert set(re.findall(r'say\(\s*"([a-z-]+)"', source)) == set(BAD)
 
 

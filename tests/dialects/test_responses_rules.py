@@ -108,7 +108,8 @@ def test_instructions_are_text():
 
 def test_the_table_is_complete():
     folder = Path(dialects.__file__).parent
-    source = "".join((folder / f"responses_{name}.py").read_text("utf-8") for name in ("rules", "shapes"))
+    names = ("rules", "item_rules")
+    source = "".join((folder / "responses" / f"{name}.py").read_text("utf-8") for name in names)
     assert set(re.findall(r'say\(\s*"([a-z-]+)"', source)) == {*BAD, "system"}
 
 

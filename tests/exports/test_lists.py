@@ -24,7 +24,7 @@ def test_a_system_prompt_that_stands_apart_is_a_line_before_them():
     raw, told = export(entries(chat()[:5], dialect="openai-chat", model=None), "anthropic")
 
     assert messages(raw)[0] == {"system": "Be brief."}
-    assert "call arguments that are no JSON object wrapped in one (1)" in told.warnings
+    assert "call arguments that are not a JSON object wrapped in one (1)" in told.warnings
 
 
 def test_boundaries_have_no_form_in_a_list_but_a_checkpoint_has():

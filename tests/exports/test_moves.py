@@ -126,7 +126,7 @@ def test_a_chat_of_the_other_dialect_is_carried_over_and_losses_are_named(form):
     context = FORMS[form](raw)
 
     assert "system prompt left out (the agent brings its own) (1)" in told.warnings
-    assert "call arguments that are no JSON object wrapped in one (1)" in told.warnings
+    assert "call arguments that are not a JSON object wrapped in one (1)" in told.warnings
     assert any(warning.startswith("system messages became") for warning in told.warnings)
     assert "Be brief." not in raw.decode()
     assert "The clock struck ten." in json.dumps(context)

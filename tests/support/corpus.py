@@ -24,7 +24,7 @@ from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
 from foldline.core.view import Item, Kept, ViewState, native_items
 from foldline.dialects import get
-from foldline.dialects.edits import by_part
+from foldline.dialects.edits import replacements
 from foldline.folding import Done, apart, fit
 from foldline.loading import Loaded, from_messages, from_records
 from foldline.policies import policy as find_policy
@@ -229,7 +229,7 @@ def check_kept(
             if group != [payloads[loaded.index[entry.id]]]:
                 yield f"message {loaded.index[entry.id]} is not as received"
         elif item.edits:
-            wanted = by_part(item.edits)
+            wanted = replacements(item.edits)
             parts = [wanted.get(at, part) for at, part in enumerate(message.parts)]
             found = [part for message in group for part in dialect.decode(message).parts]
             if found != [part for part in parts if part is not None]:

@@ -9,10 +9,10 @@ from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message
 from foldline.dialects.anthropic.dialect import AnthropicDialect
 from foldline.dialects.openai_chat.dialect import OpenAIChatDialect
-from foldline.dialects.plain import is_list, parse, read
+from foldline.dialects.payload import is_list, parse, read
 from foldline.dialects.responses.dialect import OpenAIResponsesDialect
 from foldline.dialects.ui_message.dialect import UIMessageDialect
-from foldline.dialects.ui_message.plain import adopted
+from foldline.dialects.ui_message.plain_text import to_ui_message
 from foldline.dialects.values import OPENAI_CHAT, OPENAI_RESPONSES, Problem, Rendered
 from foldline.errors import DialectError
 
@@ -26,31 +26,31 @@ class Dialect(Protocol):
         ...
 
     def decode(self, payload: Any, *, index: int | None = None) -> Message:
-        """Read one native message; DialectError (with `index`) for what is none."""
+        """Read one native message; raises DialectError (with `index`) for anything else."""
         ...
 
     def decode_reply(self, reply: Any) -> Message:
-        """Read a whole reply of the provider: message, usage, model and why it stopped."""
+        """Read a provider's whole reply: the message, its usage, the model and why it stopped."""
         ...
 
     def decode_system(self, system: Any) -> Message:
-        """Read a system prompt that is given apart from the messages."""
+        """Read a system prompt given separately from the messages."""
         ...
 
     def render(self, items: Sequence[tuple[Message, Sequence[Edit]]], *, whole: bool = False) -> Rendered:
-        """Write messages, each with its edits, as native ones; `whole`: they are a request from its beginning."""
+        """Write messages, each with its edits, as native ones; `whole`: they are a complete request."""
         ...
 
     def validate(self, messages: Sequence[Any], system: Any = None) -> list[Problem]:
-        """List the documented rules that a native list breaks."""
+        """Return the documented rules that a native list breaks."""
         ...
 
     def recognises(self, payload: Any) -> bool:
-        """Whether a native message can only be of this dialect."""
+        """Return whether a native message can only be in this dialect."""
         ...
 
 
-# in the order in which they are asked whether a message is theirs
+# detection asks them in this order
 _DIALECTS: dict[str, Dialect] = {
     dialect.name: dialect
     for dialect in (UIMessageDialect(), OpenAIResponsesDialect(), AnthropicDialect(), OpenAIChatDialect())
@@ -58,28 +58,28 @@ _DIALECTS: dict[str, Dialect] = {
 
 
 def names() -> tuple[str, ...]:
-    """The names of all dialects."""
+    """Return the names of all dialects."""
     return tuple(sorted(_DIALECTS))
 
 
 def get(name: str) -> Dialect:
-    """Find a dialect by its name; raises DialectError for one that is not known."""
+    """Find a dialect by name; raises DialectError for an unknown one."""
     if name not in _DIALECTS:
         raise DialectError(f"unknown dialect {name!r}; known are {', '.join(names())}")
     return _DIALECTS[name]
 
 
-def recognised(payload: Any) -> str | None:
-    """Return the dialect that alone could have written a message; None where several could."""
+def message_dialect(payload: Any) -> str | None:
+    """Return the only dialect that could have written a message; None if several could."""
     return next((name for name, dialect in _DIALECTS.items() if dialect.recognises(payload)), None)
 
 
 def detect(messages: Sequence[Any]) -> str:
-    """Tell a list's dialect by its content; plain text, which could be either, is `openai-chat`.
+    """Detect a list's dialect from its content; plain text, which fits several, is `openai-chat`.
 
-    The first message that only one dialect can hold decides: content blocks of Anthropic's, or tool
-    messages, tool_calls, image_url parts and their like, or items of the Responses API. Raises DialectError
-    (with the index of the message) for what is no list of messages.
+    The first message that fits only one dialect decides: Anthropic's content blocks, or tool messages,
+    tool_calls, image_url parts and the like, or items of the Responses API. Raises DialectError (with the
+    index of the message) if this is not a list of messages.
     """
     if not is_list(messages):
         raise DialectError(
@@ -91,27 +91,27 @@ def detect(messages: Sequence[Any]) -> str:
         if bare is None and not isinstance(body.get("role"), str):
             bare = index
         if found is None:
-            found = recognised(body)
+            found = message_dialect(body)
     if bare is not None and found != OPENAI_RESPONSES:  # items alone need no role
         raise DialectError("no role; a message is an object with role and content", index=bare)
     return found or OPENAI_CHAT
 
 
 def decode_all(messages: Sequence[Any], name: str | None = None) -> list[Message]:
-    """Read a whole list in a dialect (None: detected); raises DialectError with the index of a bad message."""
+    """Read a whole list in a dialect (None: detect it); DialectError holds the index of a bad message."""
     return [message for _, message in decode_placed(messages, name or detect(messages))]
 
 
 def decode_placed(messages: Sequence[Any], name: str) -> list[tuple[int, Message]]:
-    """Read a whole list in a dialect: each message with the index of its first element.
+    """Read a whole list in a dialect; return each message with the index of its first element.
 
-    One message is one element, but in `openai-responses`, where a reply of the model is several items. Plain
-    messages of text among UI messages are given their form.
+    One message is one element, except in `openai-responses`, where a reply of the model is several items.
+    Plain text messages in a list of UI messages become UI messages.
     Raises DialectError with the index of a bad element.
     """
     dialect = get(name)
     if isinstance(dialect, UIMessageDialect):
-        messages = [adopted(payload, str(index)) for index, payload in enumerate(messages)]
+        messages = [to_ui_message(payload, str(index)) for index, payload in enumerate(messages)]
     if not isinstance(dialect, OpenAIResponsesDialect):
         return [(index, dialect.decode(payload, index=index)) for index, payload in enumerate(messages)]
     found: list[tuple[int, Message]] = []
@@ -122,7 +122,7 @@ def decode_placed(messages: Sequence[Any], name: str) -> list[tuple[int, Message
 
 
 def elements(message: Message) -> int:
-    """How many elements of a native list a message is: one, but for a reply of several Responses items."""
+    """Return how many elements of a native list a message takes; a reply of Responses items takes several."""
     native = message.native
     several = native is not None and native.dialect == OPENAI_RESPONSES and native.raw.startswith(b"[")
     return len(parse(native.raw)) if native is not None and several else 1

@@ -1,26 +1,26 @@
-"""Whose a single message or reply is, where there is no list to tell by."""
+"""Find the dialect of a single message or reply, without a list around it."""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
-from foldline.dialects.base import recognised
-from foldline.dialects.ui_message.plain import adopted
+from foldline.dialects.base import message_dialect
+from foldline.dialects.ui_message.plain_text import to_ui_message
 from foldline.dialects.values import UI_MESSAGE
 
 
-def certain(message: Any) -> str | None:
-    """Return the dialect that alone could have written a message; None where several could."""
-    return reply_dialect(message) or recognised(message)
+def dialect_of(message: Any) -> str | None:
+    """Return the only dialect that could have written a message or reply; None if several could."""
+    return reply_dialect(message) or message_dialect(message)
 
 
-def in_form(message: Any, name: str, salt: str) -> Any:
-    """Return a message in the form of a dialect: a plain text among UI messages becomes one; `salt` is of its id."""
-    return adopted(message, salt) if name == UI_MESSAGE else message
+def in_dialect(message: Any, name: str, salt: str) -> Any:
+    """Return a message in a dialect's form: plain text becomes a UI message, with an id made from `salt`."""
+    return to_ui_message(message, salt) if name == UI_MESSAGE else message
 
 
 def reply_dialect(message: Any) -> str | None:
-    """Return the dialect of a whole reply as an SDK or an API returns it; None for a message."""
+    """Return the dialect of a whole reply, as an SDK or an API returns it; None for a message."""
 
     def has(name: str) -> object:
         return (
@@ -31,20 +31,21 @@ def reply_dialect(message: Any) -> str | None:
 
     if has("choices") is not None:
         return "openai-chat"
-    if has("responseMessage") is not None or (has("parts") is not None and _counted(has("metadata"))):
+    if has("responseMessage") is not None or (has("parts") is not None and _has_usage(has("metadata"))):
         return "ui-message"
     if has("object") == "response" or (has("output") is not None and has("usage") is not None):
         return "openai-responses"
     return "anthropic" if has("type") == "message" and has("usage") is not None else None
 
 
-def _counted(metadata: object) -> bool:
-    """Whether the metadata of a UI message says what its reply used."""
-    return isinstance(metadata, dict) and bool({"usage", "totalUsage"} & metadata.keys())  # pyright: ignore[reportUnknownArgumentType]
+def _has_usage(metadata: object) -> bool:
+    """Return whether a UI message's metadata holds the usage of its reply."""
+    fields = cast("dict[str, object]", metadata) if isinstance(metadata, dict) else {}
+    return bool({"usage", "totalUsage"} & fields.keys())
 
 
-def joined(given: Any, recorded: Any) -> Any:
-    """Return one system prompt from one that was given and one that stood among the messages."""
+def join_system(given: Any, recorded: Any) -> Any:
+    """Join the system prompt that was given with the one found among the messages."""
     if not given or not recorded:
         return given or recorded
     if isinstance(given, str) and isinstance(recorded, str):

@@ -1,4 +1,4 @@
-"""The edits of one message, as renderers use them: part index -> replacement."""
+"""The edits of one message, as the writers use them: part index -> replacement."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from foldline.core.log.messages import Message, Part, ToolCall, ToolResult
 from foldline.errors import DialectError
 
 
-def by_part(edits: Sequence[Edit]) -> dict[int, Part | None]:
-    """Map each edited part to what replaces it (None: taken out); the last edit of a part counts."""
+def replacements(edits: Sequence[Edit]) -> dict[int, Part | None]:
+    """Map each edited part to its replacement (None: removed); the last edit of a part counts."""
     return {edit.part: edit.replacement for edit in edits}
 
 
 def check_edits(edits: Mapping[int, Part | None], parts: Sequence[Part], index: int | None) -> None:
     """Raise DialectError (with `index`) for an edit that cannot be made.
 
-    A part must be there, and a call can only become a call, a result a result: both live by their pairing.
+    The part must exist, and a call can only become a call, a result only a result: each needs its partner.
     """
     for number, new in edits.items():
         if not 0 <= number < len(parts):
@@ -34,11 +34,11 @@ def _kind(part: Part) -> str:
     return str(part.__struct_config__.tag)
 
 
-def applied(message: Message, edits: Sequence[Edit], index: int | None = None) -> Message | None:
-    """A message with its parts edited and no native payload; None when no part is left."""
+def with_edits(message: Message, edits: Sequence[Edit], index: int | None = None) -> Message | None:
+    """Return the message with its parts edited and without its native payload; None if no part is left."""
     if not edits:
         return message
-    wanted = by_part(edits)
+    wanted = replacements(edits)
     check_edits(wanted, message.parts, index)
     parts = [wanted.get(number, part) for number, part in enumerate(message.parts)]
     kept = tuple(part for part in parts if part is not None)

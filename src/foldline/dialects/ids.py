@@ -1,4 +1,4 @@
-"""Call ids for another dialect: made valid and unique there, the same for a call and its result."""
+"""Call ids for another dialect: valid and unique there, and the same for a call and its result."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from collections.abc import Iterable
 _FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-def shortened(text: str, limit: int) -> str:
-    """A text of at most `limit` characters; a longer one ends in a hash, so that two do not become one."""
+def shorten(text: str, limit: int) -> str:
+    """Shorten a text to `limit` characters; a shortened one ends in a hash, so that two never collide."""
     if len(text) <= limit:
         return text
     digest = hashlib.blake2s(text.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
     return f"{text[: limit - 9]}_{digest}"
 
 
-def safe(text: str, limit: int, empty: str) -> str:
-    """A text of letters, digits, `_` and `-` alone, at most `limit` long; `empty` where nothing is left."""
-    return shortened(_FOREIGN.sub("_", text), limit) or empty
+def safe_name(text: str, limit: int, empty: str) -> str:
+    """Make a name of letters, digits, `_` and `-`, at most `limit` long; `empty` if nothing is left."""
+    return shorten(_FOREIGN.sub("_", text), limit) or empty
 
 
 class Ids:
-    """Renames call ids as messages are encoded in order; what was renamed depends on earlier messages only.
+    """Rename call ids as messages are encoded in order; a new id depends on earlier messages only.
 
-    `taken` are ids that no new name may use (those of the messages which are kept as received).
-    `everywhere` True: unique in the whole list (Anthropic); False: in each batch (OpenAI).
+    No new id may be one of `taken` (the ids of messages kept as received).
+    `everywhere` True: ids are unique in the whole list (Anthropic); False: in each batch (OpenAI).
     """
 
     def __init__(self, *, limit: int, everywhere: bool, any_text: bool, taken: Iterable[str] = ()) -> None:
@@ -47,12 +47,12 @@ class Ids:
             self._next = {}
 
     def keep(self, old: str) -> None:
-        """Note a call that stays as it is; results of either dialect may answer it."""
+        """Note a call that keeps its id; results of either dialect may answer it."""
         self._names[old] = [old]
         self._taken.add(old)
 
     def call(self, old: str) -> str:
-        """The id of a call in the new dialect."""
+        """Return the id of a call in the new dialect."""
         new = self._free(self._clean(old))
         self._taken.add(new)
         self.renamed += new != old
@@ -64,7 +64,7 @@ class Ids:
         return new
 
     def result(self, old: str) -> str:
-        """The id of the call that a result answers; results of calls that share an id answer them in order."""
+        """Return the id of the call that a result answers; calls that share an id are answered in order."""
         names = self._names.get(old)
         if names is None:
             return self._clean(old)
@@ -72,8 +72,8 @@ class Ids:
 
     def _clean(self, old: str) -> str:
         if self._any_text:
-            return shortened(old, self._limit) or "call"
-        return safe(old, self._limit, "call")
+            return shorten(old, self._limit) or "call"
+        return safe_name(old, self._limit, "call")
 
     def _free(self, base: str) -> str:
         new, number = base, self._next.get(base, 2)

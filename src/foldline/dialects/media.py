@@ -16,13 +16,13 @@ _AUDIO_FORMATS = {"audio/wav": "wav", "audio/mp3": "mp3", "audio/mpeg": "mp3"}
 
 
 def placeholder(media: Media) -> str:
-    """The text that stands where a medium could not be carried over."""
+    """Return the text that stands in for media that cannot be carried over."""
     label = ", ".join(part for part in (media.name, media.mime) if part)
     return f"[{media.kind} left out{': ' + label if label else ''}]"
 
 
 def plain_text(media: Media) -> str | None:
-    """The text of a plain text document; None for everything else."""
+    """Return the text of a plain text document; None for everything else."""
     if media.mime != PLAIN or media.data is None:
         return None
     try:
@@ -32,7 +32,7 @@ def plain_text(media: Media) -> str | None:
 
 
 def from_openai(part: dict[str, Any]) -> Media | None:
-    """Read an image_url, input_audio or file part; None where it is of another shape."""
+    """Read an image_url, input_audio or file part; None if it has another shape."""
     kind = part.get("type")
     value = part.get(str(kind))
     if kind == "image_url":
@@ -57,7 +57,7 @@ def from_openai(part: dict[str, Any]) -> Media | None:
 
 
 def to_openai(media: Media) -> dict[str, Any] | None:
-    """The part of a user message; None where Chat Completions has none for it."""
+    """Return the part of a user message; None if Chat Completions has no such part."""
     if media.url is not None and media.url.startswith(FILE_ID):
         return None
     if media.kind == "image":
@@ -74,7 +74,7 @@ def to_openai(media: Media) -> dict[str, Any] | None:
 
 
 def from_responses(part: dict[str, Any]) -> Media | None:
-    """Read an input_image or input_file part; None where it names no data, URL or file."""
+    """Read an input_image or input_file part; None if it names no data, URL or file."""
     kind = "image" if part.get("type") == "input_image" else "document"
     name = part.get("filename")
     name = name if isinstance(name, str) else None
@@ -88,7 +88,7 @@ def from_responses(part: dict[str, Any]) -> Media | None:
 
 
 def to_responses(media: Media) -> dict[str, Any] | None:
-    """The part of a user message or a tool's output; None where the Responses API has none for it."""
+    """Return the part of a user message or a tool output; None if the Responses API has no such part."""
     if (media.url or "").startswith(FILE_ID) or not (media.data or media.url):
         return None
     if media.kind == "image":
@@ -103,7 +103,7 @@ def to_responses(media: Media) -> dict[str, Any] | None:
 
 
 def from_anthropic(block: dict[str, Any]) -> Media | None:
-    """Read an image or document block; None where its source is of another shape."""
+    """Read an image or document block; None if its source has another shape."""
     source = block.get("source")
     if not isinstance(source, dict):
         return None
@@ -126,7 +126,7 @@ def from_anthropic(block: dict[str, Any]) -> Media | None:
 
 
 def to_anthropic(media: Media) -> dict[str, Any] | None:
-    """The block of a user message or a tool result; None where the Messages API has none for it."""
+    """Return the block of a user message or a tool result; None if the Messages API has no such block."""
     if media.kind not in {"image", "document"} or (media.url or "").startswith(FILE_ID):
         return None
     source = _anthropic_source(media)
@@ -153,7 +153,7 @@ def _anthropic_source(media: Media) -> dict[str, Any] | None:
 
 
 def from_url(kind: str, url: str) -> Media:
-    """Read a URL as a medium: a data URL of base64 as its data and type, any other as it is."""
+    """Read a URL as media: a base64 data URL as its data and type, any other as it is."""
     head, comma, data = url.partition(",")
     if comma and head.startswith("data:") and head.endswith(";base64"):
         return Media(kind, mime=head[len("data:") : -len(";base64")], data=data)

@@ -1,4 +1,4 @@
-"""A message that holds the results of its own calls, as the messages that other dialects write for it."""
+"""Split a message that holds the results of its own calls into the messages other dialects write for it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from foldline.core.log.messages import Message, Part
 from foldline.core.log.steps import own_results, steps
 
 
-def apart(message: Message) -> list[Message]:
-    """Split an assistant message with results into what was said step by step, each step's results behind it.
+def split_steps(message: Message) -> list[Message]:
+    """Split an assistant message with results into its steps, each followed by its results.
 
-    Any other message comes back alone. The messages that come of one keep its native form beside them.
+    Any other message comes back alone. The new messages keep the native form of the one they came from.
     """
     own = own_results(message)
     if not own:

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Media, Message, Opaque, Part, Thinking, ToolCall, ToolResult
-from foldline.dialects.anthropic.write import ID_LIMIT, block_of, edited
-from foldline.dialects.convert import lost_fields
-from foldline.dialects.edits import applied, by_part
+from foldline.dialects.anthropic.write import ID_LIMIT, block_of, edit_native
+from foldline.dialects.edits import replacements, with_edits
 from foldline.dialects.ids import Ids
+from foldline.dialects.losses import lost_fields
 from foldline.dialects.media import to_anthropic
-from foldline.dialects.plain import parse
+from foldline.dialects.payload import parse
 from foldline.dialects.values import ANTHROPIC, Losses
 
 Block = dict[str, Any]
@@ -51,13 +51,13 @@ class Blocks:
             return None
         body = parse(message.native.raw)
         if edits:
-            body = edited(body, by_part(edits))
+            body = edit_native(body, replacements(edits))
         content = body.get("content") if body else None
         return content if isinstance(content, str) else cast("list[Block]", content or [])
 
     def _encoded(self, message: Message, edits: Sequence[Edit]) -> str | list[Block]:
         lost_fields(message.native, self._losses)
-        kept = applied(message, edits)
+        kept = with_edits(message, edits)
         parts = kept.parts if kept is not None else ()
         blocks: list[Block] = []
         for part in parts:
@@ -75,7 +75,7 @@ class Blocks:
         if isinstance(part, Media) and to_anthropic(part) is None:
             self._losses.add(f"{part.kind} left out")
         elif isinstance(part, ToolCall) and isinstance(part.arguments, str):
-            self._losses.add("call arguments that are no JSON object wrapped in one")
+            self._losses.add("call arguments that are not a JSON object wrapped in one")
         elif isinstance(part, Thinking) and part.signature is None:
             self._losses.add("unsigned thinking left out")
         elif isinstance(part, Opaque) and block_of(part) is None:

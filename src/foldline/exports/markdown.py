@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from foldline.core.log.codec import pretty
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
-from foldline.dialects.edits import applied
+from foldline.dialects.edits import with_edits
 from foldline.dialects.media import placeholder
 from foldline.exports.base import ExportWriter, FoldStep, SaidStep, iso
 
@@ -32,7 +32,7 @@ class MarkdownWriter(ExportWriter):
 
     def say(self, step: SaidStep) -> Iterator[bytes]:
         """Yield a message under a heading; results stand under the reply that called for them."""
-        kept = applied(step.message, step.edits)
+        kept = with_edits(step.message, step.edits)
         if kept is None or not kept.parts:
             self.losses.add("empty messages left out")
             return

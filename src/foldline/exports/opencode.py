@@ -21,10 +21,10 @@ from foldline.core.log.messages import (
     ToolResult,
     Usage,
 )
-from foldline.dialects.convert import lost_fields
-from foldline.dialects.edits import applied
+from foldline.dialects.edits import with_edits
+from foldline.dialects.losses import lost_fields
 from foldline.dialects.media import placeholder
-from foldline.dialects.plain import parse
+from foldline.dialects.payload import parse
 from foldline.dialects.values import OPENAI_CHAT
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep
 from foldline.exports.providers import provider_of
@@ -84,7 +84,7 @@ class OpenCodeWriter(ExportWriter):
         native = step.message.native
         if native is not None and native.dialect != OPENAI_CHAT:  # what seals thoughts there is carried
             lost_fields(native, self.losses)
-        kept = applied(step.message, step.edits)
+        kept = with_edits(step.message, step.edits)
         if kept is None or not kept.parts:
             self.losses.add("empty messages left out")
             return

@@ -20,8 +20,8 @@ from foldline.core.log.messages import (
     ToolResult,
     Usage,
 )
-from foldline.dialects.convert import lost_fields
-from foldline.dialects.edits import applied
+from foldline.dialects.edits import with_edits
+from foldline.dialects.losses import lost_fields
 from foldline.dialects.media import IMAGE_TYPES, placeholder
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso, line, part_key
 from foldline.exports.providers import provider_of
@@ -79,7 +79,7 @@ class PiWriter(ExportWriter):
         """Yield a message: a reply, or each result by itself and what the user said behind them."""
         self.expect(step)
         lost_fields(step.message.native, self.losses)
-        kept = applied(step.message, step.edits)
+        kept = with_edits(step.message, step.edits)
         if kept is None:
             self.losses.add("empty messages left out")
         elif kept.role in ("system", "developer"):
@@ -220,7 +220,7 @@ class PiWriter(ExportWriter):
         if isinstance(part, ToolCall):
             arguments = part.arguments
             if isinstance(arguments, str):
-                self.losses.add("call arguments that are no JSON object wrapped in one")
+                self.losses.add("call arguments that are not a JSON object wrapped in one")
                 arguments = {"input": arguments}
             return {"type": "toolCall", "id": part.id, "name": part.name, "arguments": arguments}
         if isinstance(part, Opaque) and part.kind == "redacted_thinking":

@@ -13,8 +13,8 @@ from foldline.core.log.messages import Message, Text
 from foldline.core.log.steps import is_step, own_results
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import Kept, Made, ViewState
-from foldline.dialects.edits import applied
-from foldline.dialects.steps import apart
+from foldline.dialects.edits import with_edits
+from foldline.dialects.steps import split_steps
 from foldline.dialects.values import Losses
 from foldline.exports.base import FoldStep, SaidStep, Step
 
@@ -110,8 +110,8 @@ def stepwise(step: SaidStep) -> list[SaidStep]:
     message = step.message
     if not own_results(message):
         return [step]
-    kept = applied(message, step.edits)
-    pieces = apart(kept) if kept is not None else []
+    kept = with_edits(message, step.edits)
+    pieces = split_steps(kept) if kept is not None else []
     last = max((n for n, piece in enumerate(pieces) if piece.role == "assistant"), default=-1)
     found: list[SaidStep] = []
     for number, piece in enumerate(pieces):
@@ -131,7 +131,7 @@ def joined(first: SaidStep, second: SaidStep) -> SaidStep | None:
     """
     if first.message.role != "assistant" or second.message.role != "assistant" or not first.message.calls:
         return None
-    both = [applied(step.message, step.edits) for step in (first, second)]
+    both = [with_edits(step.message, step.edits) for step in (first, second)]
     parts = tuple(part for message in both if message is not None for part in message.parts)
     message = msgspec.structs.replace(second.message, parts=parts, native=None)
     return msgspec.structs.replace(second, key=first.key, message=message, edits=())

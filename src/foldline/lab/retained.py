@@ -13,7 +13,7 @@ from foldline.core.lab.replay import Replay
 from foldline.core.lab.retention import Demand, ScoredMessage, Scores, cut_at, demand, rendered, score, spoken
 from foldline.core.log.entries import Said
 from foldline.core.view import native_items
-from foldline.dialects.edits import applied
+from foldline.dialects.edits import with_edits
 
 MOST_TOKENS = 4_000_000  # of a session that is held in memory to find out what its future needed
 
@@ -41,7 +41,7 @@ class Needed(msgspec.Struct, frozen=True):
 
     def scored(self, replay: Replay) -> ScoredCut:
         """Score the view of a replay as it stands."""
-        sent = (applied(message, edits) for message, edits in native_items(replay.fold.view()))
+        sent = (with_edits(message, edits) for message, edits in native_items(replay.fold.view()))
         text = rendered(message for message in sent if message is not None)
         fits = replay.fits
         folds = replay.sums.compactions + replay.sums.prunes

@@ -20,7 +20,7 @@ from foldline.core.log.messages import Message
 from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.core.measure.window import Floor, Window
 from foldline.core.view import ViewState, native_items
-from foldline.dialects.edits import applied
+from foldline.dialects.edits import with_edits
 from foldline.errors import FloorExceeded, InputError
 from foldline.executor import execute, run_sync
 from foldline.lab.planted import REPLACED, RULES, first_words, second_words
@@ -137,7 +137,7 @@ def _folded(fold: ViewState, ask: Ask, counter: Counter) -> tuple[ViewState, str
 
 
 def _text(fold: ViewState) -> str:
-    sent = (applied(message, edits) for message, edits in native_items(fold.view()))
+    sent = (with_edits(message, edits) for message, edits in native_items(fold.view()))
     return rendered(message for message in sent if message is not None)
 
 

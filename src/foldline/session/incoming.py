@@ -7,7 +7,7 @@ from typing import Any
 
 from foldline.core.log.messages import Message
 from foldline.dialects import decode_all, get
-from foldline.dialects.dialect_of import certain, in_form, reply_dialect
+from foldline.dialects.dialect_of import dialect_of, in_dialect, reply_dialect
 
 
 def read(
@@ -18,7 +18,7 @@ def read(
     `dialect` is the one that the session was opened with, `usual` names that of its view, and `seed` makes ids for
     what has none.
     """
-    own = [None if isinstance(message, Message) else certain(message) for message in messages]
+    own = [None if isinstance(message, Message) else dialect_of(message) for message in messages]
     common = dialect or next((name for name in reversed(own) if name), None) or usual()
     read: list[Message] = []
     run: list[Any] = []  # messages of one dialect, not read yet
@@ -35,5 +35,5 @@ def read(
         elif reply is not None:
             read.append(get(reply).decode_reply(message))
         else:
-            run.append(in_form(message, name, f"{seed} {len(read) + len(run)}"))
+            run.append(in_dialect(message, name, f"{seed} {len(read) + len(run)}"))
     return [*read, *(decode_all(run, whose) if run else ())]

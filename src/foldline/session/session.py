@@ -23,8 +23,8 @@ from foldline.core.log.messages import Message
 from foldline.core.measure.window import Window
 from foldline.core.view import Item, Kept, native_items, sized
 from foldline.dialects import get
-from foldline.dialects.dialect_of import joined
-from foldline.dialects.growing import Growing
+from foldline.dialects.dialect_of import join_system
+from foldline.dialects.native_view import NativeView
 from foldline.errors import CallsOpen, InputError
 from foldline.providers.base import Call
 from foldline.session.compactor import Compactor
@@ -74,7 +74,7 @@ class Session(Methods):
         self._lock = self._compactor.lock
         self._live = LiveState()
         self._compactor.asking = self._live.onto
-        self._growing = Growing()
+        self._growing = NativeView()
         self._began = False
         self._closing: list[Callable[[], Awaitable[None]]] = []
         self._shown: WeakKeyDictionary[asyncio.Task[Any], tuple[str, ...]] = WeakKeyDictionary()
@@ -146,7 +146,7 @@ class Session(Methods):
     def system(self) -> Any:
         """What to send as system prompt beside `context`, where the dialect keeps it apart: given and recorded."""
         leading = [Kept(entry, self._log.fold.edits.get(entry.id, ())) for entry in self._log.fold.leading]
-        return joined(self.setup.system, get(self.dialect).render(native_items(leading)).system)
+        return join_system(self.setup.system, get(self.dialect).render(native_items(leading)).system)
 
     @property
     def view_tokens(self) -> int:

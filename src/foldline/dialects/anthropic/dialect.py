@@ -1,4 +1,4 @@
-"""AnthropicDialect Messages API messages."""
+"""Messages of Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Native, Text, Usage
 from foldline.dialects.anthropic.read import parts_of, role_of
 from foldline.dialects.anthropic.rules import validate as check_rules
-from foldline.dialects.anthropic.write import AnthropicWriter, edited
-from foldline.dialects.convert import lost_fields
-from foldline.dialects.edits import applied, by_part
-from foldline.dialects.plain import block_types, count, parse, peek, read, read_any
-from foldline.dialects.steps import apart
+from foldline.dialects.anthropic.write import AnthropicWriter, edit_native
+from foldline.dialects.edits import replacements, with_edits
+from foldline.dialects.losses import lost_fields
+from foldline.dialects.payload import block_types, count, parse, peek, read, read_any
+from foldline.dialects.steps import split_steps
 from foldline.dialects.values import ANTHROPIC, Problem, Rendered
 from foldline.errors import DialectError
 
@@ -31,8 +31,8 @@ _STOPS = {
 }
 _OWN_BLOCKS = frozenset(
     {
-        "tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document",
-        "server_tool_use", "search_result", "mcp_tool_use", "mcp_tool_result", "container_upload", "compaction",
+        "tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use",
+        "search_result", "mcp_tool_use", "mcp_tool_result", "container_upload", "compaction",
     }
 )  # fmt: skip
 
@@ -45,13 +45,13 @@ class AnthropicDialect:
     def decode(self, payload: Any, *, index: int | None = None) -> Message:
         """Read a native message (dict, JSON bytes or SDK object), kept as received beside its parts.
 
-        Raises DialectError (with `index`) for what is no Messages API message.
+        Raises DialectError (with `index`) if it is not a Messages API message.
         """
         body, raw = read(payload, index)
         return self._message(body, raw, index)
 
     def decode_reply(self, reply: Any) -> Message:
-        """Read a whole reply: its role and content as the form to send back, usage, model, why it stopped.
+        """Read a whole reply: its role and content in the form to send back, usage, model, why it stopped.
 
         Empty text blocks, which the API sends but does not take back, are left out.
         """
@@ -72,13 +72,13 @@ class AnthropicDialect:
         )
 
     def decode_system(self, system: Any) -> Message:
-        """Read a `system` field (text or text blocks) as a system message; rendered, it is that field again."""
+        """Read a `system` field (text or text blocks) as a system message; rendering gives it back."""
         value, raw = read_any(system)
         if not isinstance(value, str | list):
             raise DialectError("system must be a string or a list of text blocks")
         parts = tuple(parts_of(cast("Any", value)))
         if any(not isinstance(part, Text) for part in parts):
-            raise DialectError("system must hold text blocks alone")
+            raise DialectError("system may hold only text blocks")
         return Message("system", parts, native=Native(ANTHROPIC, raw))
 
     def render(self, items: Sequence[tuple[Message, Sequence[Edit]]], *, whole: bool = False) -> Rendered:
@@ -86,19 +86,19 @@ class AnthropicDialect:
 
         Its own messages come back as received, edited ones with just those blocks changed; all others are
         encoded, and merged into turns with results first. System messages at the head become `system`, later
-        ones and made ones user text. What could not be carried is named in `warnings`, with counts. A `whole`
-        request that begins with the assistant gets a first user message, as the API wants it.
-        Raises DialectError for an edit of a part that is not there.
+        ones and made ones become user text. `warnings` names and counts what could not be carried. A `whole`
+        request that begins with the assistant gets a first user message, as the API requires.
+        Raises DialectError for an edit of a part that does not exist.
         """
         ours = [message for message, _ in items if _is_ours(message)]
         writer = AnthropicWriter(call.id for message in ours for call in message.calls)
         for index, (message, edits) in enumerate(items):
             native = message.native
             if native is None or native.dialect != ANTHROPIC:
-                kept = applied(message, edits, index)
+                kept = with_edits(message, edits, index)
                 if kept is not None:
                     lost_fields(native, writer.losses, index)
-                    for said in apart(msgspec.structs.replace(kept, native=native)):
+                    for said in split_steps(msgspec.structs.replace(kept, native=native)):
                         writer.add(said)
                 continue
             body = parse(native.raw, index)
@@ -106,17 +106,17 @@ class AnthropicDialect:
                 writer.native_system(_edited_system(body, edits))
                 continue
             if edits:
-                body = edited(cast("dict[str, Any]", body), by_part(edits), index)
+                body = edit_native(cast("dict[str, Any]", body), replacements(edits), index)
             if body is not None:
                 writer.native(cast("dict[str, Any]", body), message)
         return writer.finish(whole=whole)
 
     def validate(self, messages: Sequence[Any], system: Any = None) -> list[Problem]:
-        """List every documented rule that a list breaks; empty when the API takes it. Never raises."""
+        """Return every documented rule that a list breaks; empty if the API accepts it. Never raises."""
         return check_rules(messages, system)
 
     def recognises(self, payload: Any) -> bool:
-        """Whether a message can only be of this dialect."""
+        """Return whether a message can only be in this dialect."""
         return bool(block_types(payload) & _OWN_BLOCKS)
 
     def _message(self, body: dict[str, Any], raw: bytes, index: int | None) -> Message:
@@ -131,7 +131,7 @@ def _is_ours(message: Message) -> bool:
 def _edited_system(system: Any, edits: Sequence[Edit]) -> Any:
     if not edits:
         return system
-    body = edited({"content": system}, by_part(edits))
+    body = edit_native({"content": system}, replacements(edits))
     return body["content"] if body else ""
 
 
@@ -141,7 +141,7 @@ def _is_empty_text(block: Any) -> bool:
 
 
 def _usage(usage: Any) -> Usage | None:
-    """Anthropic's input_tokens leave out what was read from or written to the cache."""
+    """Read a usage; Anthropic's input_tokens leave out what was read from or written to the cache."""
     if not isinstance(usage, dict):
         return None
     fields = cast("dict[str, Any]", usage)

@@ -1,4 +1,4 @@
-"""Anthropic messages -> parts, one a content block."""
+"""Anthropic messages -> parts, one for each content block."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from foldline.dialects.media import from_anthropic
 from foldline.dialects.values import ANTHROPIC
 from foldline.errors import DialectError
 
-# system: newer models take one in the middle of a conversation; older ones, and our validator, do not
+# system: newer models accept one in mid-conversation; older ones, and our validator, do not
 ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 
 
 def role_of(body: dict[str, Any], index: int | None = None) -> Role:
-    """The role of a message; raises DialectError for one that the Messages API has not."""
+    """Return the role of a message; raises DialectError for one that the Messages API lacks."""
     role = body.get("role")
     if not isinstance(role, str) or role not in ROLES:
         remedy = "; a tool message belongs to openai-chat" if role == "tool" else ""
@@ -23,9 +23,9 @@ def role_of(body: dict[str, Any], index: int | None = None) -> Role:
 
 
 def parts_of(content: Any, index: int | None = None) -> list[Part]:
-    """Read a message's content: a string is one text, a list gives one part a block.
+    """Read a message's content: a string is one text, a list gives one part for each block.
 
-    Raises DialectError (with `index`) where a field that is read has the wrong type; unknown blocks are kept.
+    Raises DialectError (with `index`) if a field that is read has the wrong type; unknown blocks are kept.
     """
     if content is None:
         return []

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
-from foldline.dialects.anthropic.blocks import check_block, check_system
-from foldline.dialects.plain import is_list, read
-from foldline.dialects.values import Problem, Say, noted
+from foldline.dialects.anthropic.block_rules import check_block, check_system
+from foldline.dialects.payload import is_list, read
+from foldline.dialects.values import Problem, Say, reporter
 from foldline.errors import DialectError
 
 _THINKING = ("thinking", "redacted_thinking")
 
 
 class _Turn(NamedTuple):
-    """Consecutive messages of one role, which the API combines: the blocks with the index of their message."""
+    """Consecutive messages of one role, which the API combines: blocks with the index of their message."""
 
     role: str
     blocks: list[tuple[int, dict[str, Any]]]
@@ -27,18 +27,18 @@ class _Turn(NamedTuple):
 
 
 def validate(messages: Sequence[Any], system: Any = None) -> list[Problem]:
-    """List every rule that a message list (and its system prompt) breaks; empty when it may be sent.
+    """Return every rule that a message list (and its system prompt) breaks; empty if it may be sent.
 
     Reads dicts, JSON bytes and SDK objects; never raises.
     """
     problems: list[Problem] = []
-    check_system(noted(problems, -1), system)
+    check_system(reporter(problems, -1), system)
     if not is_list(messages) or not messages:
         problems.append(Problem(-1, "list", "messages must be a list with at least one message"))
         return problems
     turns: list[_Turn] = []
     for index, payload in enumerate(messages):
-        say = noted(problems, index)
+        say = reporter(problems, index)
         try:
             body, _ = read(payload, index)
         except DialectError as error:
@@ -49,7 +49,7 @@ def validate(messages: Sequence[Any], system: Any = None) -> list[Problem]:
             say("role", f"role is {role!r}; it must be user or assistant")
             continue
         if not turns and role != "user":
-            say("first-user", "the first message must be a user's")
+            say("first-user", "the first message must have role user")
         if not turns or turns[-1].role != role:
             turns.append(_Turn(cast("str", role), []))
         turns[-1].blocks.extend((index, block) for block in _blocks(say, body, index == len(messages) - 1))
@@ -58,7 +58,7 @@ def validate(messages: Sequence[Any], system: Any = None) -> list[Problem]:
 
 
 def _blocks(say: Say, body: dict[str, Any], last: bool) -> list[dict[str, Any]]:
-    """The blocks of one message, each checked by itself; a string counts as one text block."""
+    """Check the blocks of one message one by one and return them; a string counts as one text block."""
     content = body.get("content")
     if isinstance(content, str):
         content = [{"type": "text", "text": content}] if content else []
@@ -78,7 +78,7 @@ def _blocks(say: Say, body: dict[str, Any], last: bool) -> list[dict[str, Any]]:
     if last and role == "assistant" and blocks:
         text = blocks[-1].get("text")
         if isinstance(text, str) and text != text.rstrip():
-            say("trailing-space", "the last assistant message must not end in white space")
+            say("trailing-space", "the last assistant message must not end in whitespace")
     return blocks
 
 
@@ -121,12 +121,12 @@ def _check_results(problems: list[Problem], turn: _Turn, before: _Turn | None) -
             other = True
             continue
         if other:
-            problems.append(Problem(index, "results-first", "tool_result blocks come before all others"))
+            problems.append(Problem(index, "results-first", "tool_result blocks must come before all others"))
         call_id = block.get("tool_use_id")
         if not isinstance(call_id, str):
             continue
         if call_id in answered:
-            problems.append(Problem(index, "result-duplicate", f"{call_id!r} has a result already"))
+            problems.append(Problem(index, "result-duplicate", f"{call_id!r} already has a result"))
         elif call_id not in calls:
             text = f"no tool_use {call_id!r} in the assistant message before"
             problems.append(Problem(index, "result-orphan", text))
@@ -134,7 +134,7 @@ def _check_results(problems: list[Problem], turn: _Turn, before: _Turn | None) -
 
 
 def _check_server_results(problems: list[Problem], turn: _Turn) -> None:
-    """Results of server tools stand in the assistant's own turn, after their call."""
+    """Check that results of server tools stand in the assistant's own turn, after their call."""
     calls: set[str] = set()
     for index, block in turn.blocks:
         kind = block.get("type")

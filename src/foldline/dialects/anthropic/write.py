@@ -17,24 +17,26 @@ from foldline.core.log.messages import (
 )
 from foldline.dialects.anthropic.read import parts_of
 from foldline.dialects.edits import check_edits
-from foldline.dialects.ids import Ids, safe
+from foldline.dialects.ids import Ids, safe_name
 from foldline.dialects.media import placeholder, to_anthropic
 from foldline.dialects.values import ANTHROPIC, Losses, Rendered
 
 ID_LIMIT = 64
 NAME_LIMIT = 128
-SYSTEM_NOTE = "[System message]\n"  # says of a user text that the system, not the user, wrote it
-OPENING = "[The conversation begins with the assistant.]"  # the API wants a user message first
+SYSTEM_NOTE = "[System message]\n"  # marks user text that the system wrote, not the user
+OPENING = "[The conversation begins with the assistant.]"  # the API requires a user message first
 NO_OUTPUT = "[no output]"  # an error result must say something
 
 Block = dict[str, Any]
 
 
-def edited(body: dict[str, Any], edits: Mapping[int, Part | None], index: int | None = None) -> Block | None:
-    """A native message with some of its blocks replaced (None: taken out); None when no block is left.
+def edit_native(
+    body: dict[str, Any], edits: Mapping[int, Part | None], index: int | None = None
+) -> Block | None:
+    """Return a native message with some of its blocks replaced (None: removed); None if no block is left.
 
-    All other keys and blocks stay as received. An assistant message never ends in thinking: where an edit
-    took out what followed, that thinking goes too.
+    All other keys and blocks stay as received. An assistant message never ends in thinking: if an edit
+    removed what followed, that thinking goes too.
     """
     content = body.get("content")
     parts = parts_of(content, index)
@@ -98,7 +100,7 @@ def _patched_result(native: Block, old: ToolResult, new: ToolResult) -> Block:
 
 
 def block_of(part: Part) -> Block | None:
-    """The block for a part, its ids as they are; None for what the Messages API cannot take."""
+    """Return the block for a part, ids unchanged; None for what the Messages API does not accept."""
     if isinstance(part, Text):
         return {"type": "text", "text": part.text} if part.text.strip() else None
     if isinstance(part, Thinking):
@@ -128,7 +130,7 @@ def _content(parts: Iterable[Text | Media | Opaque]) -> Any:
 
 def _result_block(result: ToolResult, call_id: str) -> Block:
     block: Block = {"type": "tool_result", "tool_use_id": call_id}
-    # a result marked as an error may hold text alone
+    # a result marked as an error may hold only text
     content = _content(
         [part for part in result.content if isinstance(part, Text)] if result.is_error else result.content
     )
@@ -141,7 +143,7 @@ def _result_block(result: ToolResult, call_id: str) -> Block:
 
 
 class AnthropicWriter:
-    """Builds an Anthropic list: native messages as they are, others encoded and merged into turns."""
+    """Build an Anthropic list: native messages as they are, others encoded and merged into turns."""
 
     def __init__(self, native_ids: Iterable[str]) -> None:
         self.losses = Losses()
@@ -153,7 +155,7 @@ class AnthropicWriter:
         self._encoded = False  # the list begins with an encoded message
 
     def native(self, body: dict[str, Any], message: Message) -> None:
-        """Append a message as received; one without any content says nothing and is left out."""
+        """Append a message as received; one without content is left out."""
         if body.get("content") in (None, []):
             self.losses.add("empty messages left out")
             return
@@ -167,7 +169,7 @@ class AnthropicWriter:
         self._system.append(system)
 
     def add(self, message: Message) -> None:
-        """Append what a message of another dialect (or a made one) says, as part of a turn."""
+        """Append a message of another dialect (or a made one) as part of a turn."""
         self._foreign = True
         if message.role in {"system", "developer"}:
             self._add_system(message)
@@ -180,7 +182,7 @@ class AnthropicWriter:
                 (results if block["type"] == "tool_result" else blocks).append(block)
 
     def finish(self, *, whole: bool = False) -> Rendered:
-        """The list, the system prompt, and what was left out; a `whole` request begins with a user message."""
+        """Return the list, the system prompt and the losses; a `whole` request begins with a user message."""
         self._flush()
         begins = self._out[0].get("role") if self._out else None
         if ((whole or self._encoded) and begins == "assistant") or (self._foreign and begins is None):
@@ -206,7 +208,7 @@ class AnthropicWriter:
             self.losses.add("system messages became user messages")
 
     def _blocks_of(self, role: str) -> tuple[list[Block], list[Block]]:
-        """The open turn of a role, begun where the one before it was another's."""
+        """Return the open turn of a role; begin one if the open turn is another role's."""
         if self._turn is None or self._turn[0] != role:
             self._flush()
             self._turn = (role, [], [])
@@ -241,7 +243,7 @@ class AnthropicWriter:
             return _result_block(part, self._ids.result(part.call_id))
         self._note(part)
         if isinstance(part, Text) and role == "assistant":
-            # the API refuses white space at the end of a last assistant message, and any may be the last
+            # the API refuses whitespace at the end of a last assistant message, and any may be the last
             return block_of(Text(part.text.rstrip()))
         if isinstance(part, ToolCall):
             return self._call(part)
@@ -252,15 +254,15 @@ class AnthropicWriter:
         return block_of(part)
 
     def _call(self, call: ToolCall) -> Block:
-        name = safe(call.name, NAME_LIMIT, "tool")
+        name = safe_name(call.name, NAME_LIMIT, "tool")
         if name != call.name:
             self.losses.add("tool names changed")
         if isinstance(call.arguments, str):
-            self.losses.add("call arguments that are no JSON object wrapped in one")
+            self.losses.add("call arguments that are not a JSON object wrapped in one")
         return {"type": "tool_use", "id": self._ids.call(call.id), "name": name, "input": _input(call)}
 
     def _note(self, part: Part) -> None:
-        """Count a part that the Messages API cannot take."""
+        """Count a part that the Messages API does not accept."""
         if isinstance(part, Media) and to_anthropic(part) is None:
             self.losses.add(f"{part.kind} left out")
         elif isinstance(part, Thinking | Opaque) and block_of(part) is None:
@@ -280,7 +282,7 @@ def _is_thought(part: Thinking | Opaque) -> bool:
 
 
 def _one_system(given: list[Any]) -> Any | None:
-    """One system prompt as it was given; several become text blocks."""
+    """Return a single system prompt as given; several become text blocks."""
     if len(given) < 2:
         return given[0] if given else None
     blocks: list[Any] = []

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions messages, as most servers and libraries speak them."""
+"""OpenAI Chat Completions messages, which most servers and libraries use."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import msgspec
 from foldline.core.log import codec
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Native, Usage
-from foldline.dialects.convert import lost_fields
-from foldline.dialects.edits import applied, by_part
+from foldline.dialects.edits import replacements, with_edits
+from foldline.dialects.losses import lost_fields
 from foldline.dialects.openai_chat.read import role_of, slots
 from foldline.dialects.openai_chat.rules import validate as check_rules
-from foldline.dialects.openai_chat.write import ChatWriter, edited
-from foldline.dialects.plain import block_types, count, parse, peek, read
-from foldline.dialects.steps import apart
+from foldline.dialects.openai_chat.write import ChatWriter, edit_native
+from foldline.dialects.payload import block_types, count, parse, peek, read
+from foldline.dialects.steps import split_steps
 from foldline.dialects.values import OPENAI_CHAT, Problem, Rendered
 from foldline.errors import DialectError
 
@@ -30,7 +30,7 @@ _STOPS = {
 }
 _OWN_KEYS = ("tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content", "reasoning")
 _OWN_PARTS = frozenset({"image_url", "input_audio", "file", "refusal"})
-_EMPTY_IN_REPLIES = ("annotations", "tool_calls")  # lists that replies hold empty and requests must not
+_EMPTY_IN_REPLIES = ("annotations", "tool_calls")  # lists that may be empty in a reply, but not in a request
 
 
 class OpenAIChatDialect:
@@ -41,7 +41,7 @@ class OpenAIChatDialect:
     def decode(self, payload: Any, *, index: int | None = None) -> Message:
         """Read a native message (dict, JSON bytes or SDK object), kept as received beside its parts.
 
-        Raises DialectError (with `index`) for what is no Chat Completions message.
+        Raises DialectError (with `index`) if it is not a Chat Completions message.
         """
         body, raw = read(payload, index)
         return self._message(body, raw, index)
@@ -49,7 +49,7 @@ class OpenAIChatDialect:
     def decode_reply(self, reply: Any) -> Message:
         """Read a whole ChatCompletion: its message in the form to send back, usage, model, why it stopped.
 
-        A bare message is read as `decode` does. Raises DialectError where there is no choice in it.
+        A bare message is read as by `decode`. Raises DialectError if there is no choice in it.
         """
         body, _ = read(reply)
         if "choices" not in body:
@@ -60,7 +60,7 @@ class OpenAIChatDialect:
         native = choice.get("message")
         if not isinstance(native, dict):
             raise DialectError(
-                "the reply has no choices[0].message (a streamed chunk? put its deltas together)"
+                "the reply has no choices[0].message (is it a streamed chunk? join its deltas first)"
             )
         sendable = _sendable(cast("dict[str, Any]", native))
         message = self._message(sendable, codec.encode(sendable), None)
@@ -73,43 +73,43 @@ class OpenAIChatDialect:
         )
 
     def decode_system(self, system: Any) -> Message:
-        """Read a system prompt that was given apart (text, or a list of text parts) as a system message."""
+        """Read a system prompt given separately (text, or a list of text parts) as a system message."""
         return self.decode({"role": "system", "content": system})
 
     def render(self, items: Sequence[tuple[Message, Sequence[Edit]]], *, whole: bool = False) -> Rendered:
         """Write messages, each with its edits, as a Chat Completions list.
 
         Its own messages come back as received, edited ones with just those parts changed; all others are
-        encoded. What could not be carried is named in `warnings`, with counts. `system` stays None: the
-        system prompt is a message here. Raises DialectError for an edit of a part that is not there.
+        encoded. `warnings` names and counts what could not be carried. `system` stays None: the
+        system prompt is a message here. Raises DialectError for an edit of a part that does not exist.
         """
         del whole  # a request may begin with any role here
         writer = ChatWriter()
         for index, (message, edits) in enumerate(items):
             native = message.native
             if native is None or native.dialect != OPENAI_CHAT:
-                kept = applied(message, edits, index)
+                kept = with_edits(message, edits, index)
                 if kept is not None:
                     lost_fields(native, writer.losses, index)
-                    for said in apart(kept):
+                    for said in split_steps(kept):
                         writer.add(said)
                 continue
             body = parse(native.raw, index)
             if edits:
-                body = edited(body, by_part(edits), index)
+                body = edit_native(body, replacements(edits), index)
             if body is not None:
                 writer.native(body, message)
         return writer.finish()
 
     def validate(self, messages: Sequence[Any], system: Any = None) -> list[Problem]:
-        """List every documented rule that a list breaks; empty when the API takes it. Never raises."""
+        """Return every documented rule that a list breaks; empty if the API accepts it. Never raises."""
         problems = check_rules(messages)
         if system is not None and not isinstance(system, str):
             problems.insert(0, Problem(-1, "system", "the system prompt must be a string"))
         return problems
 
     def recognises(self, payload: Any) -> bool:
-        """Whether a message can only be of this dialect."""
+        """Return whether a message can only be in this dialect."""
         if peek(payload, "role") in ("tool", "function") or any(peek(payload, key) for key in _OWN_KEYS):
             return True
         return bool(block_types(payload) & _OWN_PARTS)
@@ -121,15 +121,15 @@ class OpenAIChatDialect:
 
 
 def _sendable(native: dict[str, Any]) -> dict[str, Any]:
-    """A reply's message as the next request takes it: nulls and fields of replies alone left out."""
+    """Return a reply's message in the form of a request, without nulls and fields that only replies have."""
     body: dict[str, Any] = {"role": native.get("role") or "assistant", "content": native.get("content")}
     for key, value in native.items():
         empty = value is None or (not value and key in _EMPTY_IN_REPLIES)
-        if key not in body and not empty and key != "parsed":  # parsed: the SDK's own reading of the content
+        if key not in body and not empty and key != "parsed":  # parsed: the SDK's own parse of the content
             body[key] = value
     audio = body.get("audio")
     if isinstance(audio, Mapping) and "id" in audio:
-        # the request names the sound by its id alone; its words stay as content
+        # a request names audio by its id alone; the transcript stays as content
         fields = cast("Mapping[str, Any]", audio)
         body["audio"] = {"id": fields["id"]}
         body["content"] = body["content"] or fields.get("transcript")
@@ -137,7 +137,7 @@ def _sendable(native: dict[str, Any]) -> dict[str, Any]:
 
 
 def _usage(usage: Any) -> Usage | None:
-    """OpenAI's prompt_tokens include what was read from the cache; completion_tokens include reasoning."""
+    """Read a usage; OpenAI's prompt_tokens include cached tokens, completion_tokens include reasoning."""
     if not isinstance(usage, dict):
         return None
     fields = cast("dict[str, Any]", usage)

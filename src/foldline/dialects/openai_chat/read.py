@@ -37,7 +37,7 @@ Slot = tuple[Part, Where]
 
 
 def role_of(body: dict[str, Any], index: int | None = None) -> Role:
-    """The role of a message; raises DialectError for one that Chat Completions has not."""
+    """Return the role of a message; raises DialectError for one that Chat Completions lacks."""
     role = body.get("role")
     if not isinstance(role, str) or role not in ROLES:
         raise DialectError(f"role is {role!r}; it must be one of {', '.join(ROLES)}", index=index)
@@ -45,9 +45,9 @@ def role_of(body: dict[str, Any], index: int | None = None) -> Role:
 
 
 def slots(body: dict[str, Any], index: int | None = None) -> list[Slot]:
-    """The parts of a message in order, each with its place.
+    """Return the parts of a message in order, each with its place.
 
-    Raises DialectError (with `index`) where a field that is read has the wrong type; unknown ones are kept.
+    Raises DialectError (with `index`) if a field that is read has the wrong type; unknown ones are kept.
     """
     role = role_of(body, index)
     if role == "tool":
@@ -63,7 +63,7 @@ def slots(body: dict[str, Any], index: int | None = None) -> list[Slot]:
 
 
 def arguments_of(value: Any) -> dict[str, Any] | str:
-    """Parsed arguments; the text as it came where it is no JSON object, and {} for an empty one."""
+    """Parse a call's arguments; the text as it came if it is not a JSON object, and {} for an empty one."""
     if isinstance(value, dict):
         return cast("dict[str, Any]", value)
     if value is None:
@@ -79,7 +79,7 @@ def arguments_of(value: Any) -> dict[str, Any] | str:
 
 
 def _lenient(text: str) -> Any:
-    """Parse text that holds lone surrogates; None where it is no JSON."""
+    """Parse text that holds lone surrogates; None if it is not JSON."""
     try:
         return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError):
@@ -95,7 +95,7 @@ def _reasoning(body: dict[str, Any]) -> list[Slot]:
     seen: str | None = None
     for key in REASONING:
         text = body.get(key)
-        # some servers send the same text under both names: it is one thought, taken out with both
+        # some servers send the same text under both names: it is one thought, removed from both
         if isinstance(text, str) and text and text != seen:
             found.append((Thinking(text), (key, None)))
             seen = text
@@ -140,7 +140,7 @@ def _part(part: Any, index: int | None) -> Part:
     if kind in _MEDIA:
         media = from_openai(fields)
         if media is None:
-            raise DialectError(f"a {kind} part without its {kind} as documented", index=index)
+            raise DialectError(f"the {kind} of a {kind} part is not as documented", index=index)
         return media
     if not isinstance(kind, str):
         raise DialectError("the type of a content part must be a string", index=index)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from foldline.dialects.openai_chat.read import ROLES
-from foldline.dialects.plain import is_list, read
+from foldline.dialects.payload import is_list, read
 from foldline.dialects.values import Problem
 from foldline.errors import DialectError
 
@@ -18,7 +18,7 @@ _PARTS = {
     "tool": ("text",),
     "function": (),
 }
-# an assistant message says something by one of these when its content is null
+# an assistant message with null content needs one of these
 _INSTEAD = ("tool_calls", "function_call", "refusal", "audio")
 
 
@@ -36,7 +36,7 @@ class _Check:
 
 
 def validate(messages: Sequence[Any]) -> list[Problem]:
-    """List every rule that a message list breaks, in the order of the messages; empty when it may be sent.
+    """Return every rule that a message list breaks, in message order; empty if it may be sent.
 
     Reads dicts, JSON bytes and SDK objects; never raises.
     """
@@ -74,7 +74,7 @@ def _message(check: _Check, body: dict[str, Any]) -> None:
 
 
 def _close(check: _Check) -> None:
-    """Report calls whose results did not follow at once."""
+    """Report calls whose results did not follow immediately."""
     for call_id, index in check.open.items():
         check.say("result-missing", f"no tool message follows for call {call_id!r}", index)
     check.open = {}
@@ -86,7 +86,7 @@ def _tool(check: _Check, body: dict[str, Any]) -> None:
     if not isinstance(call_id, str) or not call_id:
         check.say("result-id", "a tool message needs a tool_call_id")
     elif call_id in check.answered:
-        check.say("result-duplicate", f"call {call_id!r} has a result already")
+        check.say("result-duplicate", f"call {call_id!r} already has a result")
     elif call_id not in check.open:
         check.say("result-orphan", f"no call {call_id!r} waits for a result here")
     else:

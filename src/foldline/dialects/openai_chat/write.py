@@ -17,7 +17,7 @@ from foldline.core.log.messages import (
     ToolResult,
 )
 from foldline.dialects.edits import check_edits
-from foldline.dialects.ids import Ids, safe
+from foldline.dialects.ids import Ids, safe_name
 from foldline.dialects.media import placeholder, plain_text, to_openai
 from foldline.dialects.openai_chat.read import REASONING, slots
 from foldline.dialects.values import OPENAI_CHAT, Losses, Rendered
@@ -25,13 +25,18 @@ from foldline.dialects.values import OPENAI_CHAT, Losses, Rendered
 ID_LIMIT = 40  # of tool_calls[].id, from the API's own error text
 NAME_LIMIT = 64  # of function.name, API reference
 _KEYS = ("audio", "reasoning_details")
-_INSTEAD = ("tool_calls", "function_call", "refusal", "audio")  # what an assistant says without content
+_INSTEAD = (
+    "tool_calls",
+    "function_call",
+    "refusal",
+    "audio",
+)  # an assistant message without content has one of these
 
 
-def edited(
+def edit_native(
     body: dict[str, Any], edits: Mapping[int, Part | None], index: int | None = None
 ) -> dict[str, Any] | None:
-    """A native message with some of its parts replaced (None: taken out); None when no part is left.
+    """Return a native message with some of its parts replaced (None: removed); None if no part is left.
 
     All other keys and parts stay as received. `edits` maps a part's index to its replacement.
     """
@@ -58,7 +63,7 @@ def _edit_field(new: dict[str, Any], key: str, old: Part, replacement: Part | No
         new["content"] = _result_content(new.get("content"), old, cast("ToolResult", replacement))
     elif key == "function_call":
         call = new.pop(key)
-        if isinstance(replacement, ToolCall):  # otherwise it is taken out
+        if isinstance(replacement, ToolCall):  # otherwise it is removed
             new[key] = {**call, "name": replacement.name, "arguments": _json(replacement.arguments)}
     elif replacement is None:
         text = new.get(key)
@@ -76,7 +81,7 @@ def _edit_field(new: dict[str, Any], key: str, old: Part, replacement: Part | No
 
 
 def _tidy(new: dict[str, Any], touched: Mapping[str, list[Any]]) -> dict[str, Any]:
-    """Put an assistant's empty lists, and content that is gone, into the form that the API wants."""
+    """Replace empty lists and missing content with the form that the API requires."""
     if "tool_calls" in touched and not new["tool_calls"]:
         del new["tool_calls"]
     if "content" in touched and not new["content"]:
@@ -87,7 +92,7 @@ def _tidy(new: dict[str, Any], touched: Mapping[str, list[Any]]) -> dict[str, An
 
 
 def _patched(native: Any, old: Part, new: Part | None) -> Any:
-    """One element of a content or call list with its part replaced; None takes it out."""
+    """Return one element of a content or call list with its part replaced; None removes it."""
     if new is None or (isinstance(new, Text) and not new.text):
         return None
     if new == old:
@@ -129,7 +134,7 @@ def _json(arguments: dict[str, Any] | str) -> str:
 
 
 def _words(part: Part) -> str:
-    """A part as text, where there is no other place for it."""
+    """Return a part as text, where nothing else can carry it."""
     if isinstance(part, Text | Thinking | ToolResult):
         return part.text
     if isinstance(part, Media):
@@ -138,7 +143,7 @@ def _words(part: Part) -> str:
 
 
 def _joined(texts: list[str]) -> str | list[dict[str, Any]]:
-    """Content for texts: a string for one, text parts for several (so that they stay apart)."""
+    """Return texts as content: a string for one, text parts for several (so that they stay separate)."""
     texts = [text for text in texts if text]
     if len(texts) < 2:
         return texts[0] if texts else ""
@@ -146,13 +151,13 @@ def _joined(texts: list[str]) -> str | list[dict[str, Any]]:
 
 
 class ChatWriter:
-    """Builds a Chat Completions list: native messages as they are, others encoded."""
+    """Build a Chat Completions list: native messages as they are, others encoded."""
 
     def __init__(self) -> None:
         self.losses = Losses()
         self._out: list[Any] = []
         self._ids = Ids(limit=ID_LIMIT, everywhere=False, any_text=True)
-        self._merge = False  # the last message is an encoded assistant's: the next one may join it
+        self._merge = False  # the last message is an encoded assistant message, which the next one may join
 
     def native(self, body: dict[str, Any], message: Message) -> None:
         """Append a message as received."""
@@ -167,7 +172,7 @@ class ChatWriter:
         self._merge = False
 
     def add(self, message: Message) -> None:
-        """Append the messages that say what a message of another dialect (or a made one) says."""
+        """Append a message of another dialect (or a made one), as one or more messages."""
         if message.role == "assistant":
             self._assistant(message.parts)
             return
@@ -180,7 +185,7 @@ class ChatWriter:
             self._say({"role": "user", "content": self._user_content(rest)})
 
     def finish(self) -> Rendered:
-        """The list and what was left out of it."""
+        """Return the list and what was left out of it."""
         if self._ids.renamed:
             self.losses.add("call ids changed", self._ids.renamed)
         return Rendered(self._out, warnings=self.losses.lines())
@@ -201,7 +206,7 @@ class ChatWriter:
     def _assistant(self, parts: Iterable[Part]) -> None:
         parts = tuple(parts)
         last = cast("dict[str, Any]", self._out[-1]) if self._merge else {}
-        # calls of two assistant messages in a row are one batch: a result must follow each at once
+        # calls of two assistant messages in a row are one batch: results must follow immediately
         joins = bool(last.get("tool_calls"))
         if not joins:
             self._ids.batch()
@@ -220,7 +225,7 @@ class ChatWriter:
             self._merge = True
 
     def _own_keys(self, parts: Iterable[Part]) -> dict[str, Any]:
-        """Fields that only this dialect has, carried by its own opaque parts."""
+        """Return the fields that only this dialect has, carried by its own opaque parts."""
         found: dict[str, Any] = {}
         for part in parts:
             if isinstance(part, Opaque) and part.dialect == OPENAI_CHAT and part.kind in _KEYS:
@@ -228,14 +233,14 @@ class ChatWriter:
         return found
 
     def _call(self, call: ToolCall) -> dict[str, Any]:
-        name = safe(call.name, NAME_LIMIT, "tool")
+        name = safe_name(call.name, NAME_LIMIT, "tool")
         if name != call.name:
             self.losses.add("tool names changed")
         function = {"name": name, "arguments": _json(call.arguments)}
         return {"id": self._ids.call(call.id), "type": "function", "function": function}
 
     def _texts(self, parts: Iterable[Part]) -> list[str]:
-        """What of the parts a text can carry; the rest is counted as lost."""
+        """Return the texts of the parts; what text cannot carry is counted as lost."""
         found: list[str] = []
         for part in parts:
             if isinstance(part, Text):
@@ -271,7 +276,7 @@ class ChatWriter:
 
 
 def _join(last: dict[str, Any], content: Any, calls: list[dict[str, Any]], extra: dict[str, Any]) -> None:
-    """Add what an assistant said to the encoded assistant message before it."""
+    """Add an assistant message to the encoded one before it."""
     texts: list[str] = []
     for value in (last["content"], content):
         texts += [value] if isinstance(value, str) else [part["text"] for part in value or ()]

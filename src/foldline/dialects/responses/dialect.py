@@ -10,21 +10,21 @@ import msgspec
 from foldline.core.log import codec
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Native, Role, Text, Usage
-from foldline.dialects.convert import lost_fields
-from foldline.dialects.edits import applied, by_part, check_edits
-from foldline.dialects.plain import block_types, count, is_list, parse, peek, read, read_any
-from foldline.dialects.responses.edits import edited
+from foldline.dialects.edits import check_edits, replacements, with_edits
+from foldline.dialects.losses import lost_fields
+from foldline.dialects.payload import block_types, count, is_list, parse, peek, read, read_any
+from foldline.dialects.responses.edits import edit_native
 from foldline.dialects.responses.items import KINDS, Item, is_call, kind_of, role_of
 from foldline.dialects.responses.read import slots
 from foldline.dialects.responses.rules import validate as check_rules
 from foldline.dialects.responses.write import ResponsesWriter
-from foldline.dialects.steps import apart
+from foldline.dialects.steps import split_steps
 from foldline.dialects.values import OPENAI_RESPONSES, Problem, Rendered
 from foldline.errors import DialectError
 
 _STOPS = {"max_output_tokens": "length", "content_filter": "error", "max_messages": "length"}
 _OWN_PARTS = frozenset({"input_text", "input_image", "input_file", "output_text"})
-# fields that replies have and requests must not: the server's notes, and the SDK's own reading of a text
+# fields that only replies may have: the server's notes, and the SDK's own parse of a text
 _OF_REPLIES = frozenset({"created_by", "parsed_arguments", "parsed"})
 
 
@@ -36,7 +36,7 @@ class OpenAIResponsesDialect:
     def decode(self, payload: Any, *, index: int | None = None) -> Message:
         """Read an item (dict, JSON bytes or SDK object), or the list of items that are one reply.
 
-        Kept as received beside its parts. Raises DialectError (with `index`) for what is no item, and for a
+        Kept as received beside its parts. Raises DialectError (with `index`) for anything else, and for a
         list that holds more than one reply.
         """
         if not is_list(payload):
@@ -44,14 +44,16 @@ class OpenAIResponsesDialect:
             return _message([item], raw, index)
         both = [read(item, index) for item in cast("Sequence[Any]", payload)]
         if not both:
-            raise DialectError("a list of items must hold one at least", index=index)
+            raise DialectError("a list of items must hold at least one", index=index)
         items = [item for item, _ in both]
         if len(items) > 1 and any(role_of(item, index) != "assistant" for item in items):
-            raise DialectError("a list of items is one message only where all are the model's", index=index)
+            raise DialectError(
+                "a list of items is one message only if all of them are the model's", index=index
+            )
         return _message(items, b"[" + b",".join(raw for _, raw in both) + b"]", index)
 
     def spans(self, payloads: Sequence[Any]) -> list[tuple[int, int]]:
-        """Where each message of a list of items begins and ends: items of the model's in a row are one reply."""
+        """Return where each message begins and ends: consecutive items of the model are one reply."""
         found: list[tuple[int, int]] = []
         follows = False
         for place, payload in enumerate(payloads):
@@ -66,7 +68,7 @@ class OpenAIResponsesDialect:
     def decode_reply(self, reply: Any) -> Message:
         """Read a whole Response: its output items in the form to send back, usage, model, why it stopped.
 
-        An item, or a list of them, is read as `decode` does. Raises DialectError where there is no output.
+        An item, or a list of them, is read as by `decode`. Raises DialectError if there is no output.
         """
         if is_list(reply):
             return self.decode(reply)
@@ -76,7 +78,7 @@ class OpenAIResponsesDialect:
             return self.decode(reply)
         if not isinstance(output, list):
             raise DialectError(
-                "the reply has no output, a list of items (a streamed event? take its response)"
+                "the reply has no output, a list of items (is it a streamed event? pass its response)"
             )
         items = [cast("Item", _sendable(item)) for item in cast("list[Any]", output)]
         if any(not isinstance(cast("Any", item), dict) for item in items):
@@ -100,20 +102,20 @@ class OpenAIResponsesDialect:
     def render(self, items: Sequence[tuple[Message, Sequence[Edit]]], *, whole: bool = False) -> Rendered:
         """Write messages, each with its edits, as a list of items.
 
-        Its own items come back as received, edited ones with just those parts changed; all others are encoded.
-        What could not be carried is named in `warnings`, with counts. `system` is what was given as
-        instructions. A `whole` request holds no reasoning without what it led to, and no item twice.
-        Raises DialectError for an edit of a part that is not there.
+        Its own items come back as received, edited ones with just those parts changed; others are encoded.
+        `warnings` names and counts what could not be carried. `system` is what was given as instructions.
+        A `whole` request holds no reasoning without what it led to, and no item twice.
+        Raises DialectError for an edit of a part that does not exist.
         """
         ours = [message for message, _ in items if _is_ours(message)]
         writer = ResponsesWriter(call.id for message in ours for call in message.calls)
         for index, (message, edits) in enumerate(items):
             native = message.native
             if native is None or native.dialect != OPENAI_RESPONSES:
-                kept = applied(message, edits, index)
+                kept = with_edits(message, edits, index)
                 if kept is not None:
                     lost_fields(native, writer.losses, index)
-                    for said in apart(kept):
+                    for said in split_steps(kept):
                         writer.add(said)
                 continue
             body = parse(native.raw, index)
@@ -121,17 +123,17 @@ class OpenAIResponsesDialect:
                 writer.native_system(_edited_text(body, message, edits, index))
                 continue
             own = cast("list[Item]", body if isinstance(body, list) else [body])
-            kept_items = edited(own, by_part(edits), index) if edits else own
+            kept_items = edit_native(own, replacements(edits), index) if edits else own
             if kept_items is not None:
                 writer.native(kept_items, message)
         return writer.finish(whole=whole)
 
     def validate(self, messages: Sequence[Any], system: Any = None) -> list[Problem]:
-        """List every documented rule that a list of items breaks; empty when the API takes it. Never raises."""
+        """Return every documented rule that the items break; empty if the API accepts them. Never raises."""
         return check_rules(messages, system)
 
     def recognises(self, payload: Any) -> bool:
-        """Whether an item (or a list of them) can only be of this dialect."""
+        """Return whether an item (or a list of them) can only be in this dialect."""
         if is_list(payload):
             return any(self.recognises(item) for item in cast("Sequence[Any]", payload))
         kind = peek(payload, "type")
@@ -150,20 +152,20 @@ def _is_ours(message: Message) -> bool:
 def _message(items: Sequence[Item], raw: bytes, index: int | None, role: Role | None = None) -> Message:
     parts = tuple(part for item in items for part, _ in slots(item, index))
     role = role or role_of(items[0], index)
-    # an output that answers no call is a program's word, not the user's
+    # an output that answers no call was written by a program, not by the user
     injected = role == "user" and kind_of(items[0]) != "message"
     return Message(role, parts, native=Native(OPENAI_RESPONSES, raw), injected=injected)
 
 
 def _edited_text(text: str, message: Message, edits: Sequence[Edit], index: int) -> str:
-    wanted = by_part(edits)
+    wanted = replacements(edits)
     check_edits(wanted, message.parts, index)
     new = wanted.get(0, message.parts[0])
     return text if new == message.parts[0] else new.text if isinstance(new, Text) else ""
 
 
 def _sendable(value: Any) -> Any:
-    """A value of a reply as the next request takes it: nulls and fields of replies alone left out."""
+    """Return a value of a reply in the form of a request, without nulls and fields that only replies have."""
     if isinstance(value, list):
         return [_sendable(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -188,7 +190,7 @@ def _stop(body: dict[str, Any], items: Sequence[Item]) -> str | None:
 
 
 def _usage(usage: Any) -> Usage | None:
-    """OpenAI's input_tokens include what was read from and written to the cache; output includes reasoning."""
+    """Read a usage; OpenAI's input_tokens include cached tokens, output_tokens include reasoning."""
     if not isinstance(usage, dict):
         return None
     fields = cast("dict[str, Any]", usage)

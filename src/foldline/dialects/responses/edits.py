@@ -14,17 +14,17 @@ from foldline.dialects.responses.outputs import output_item, output_part
 from foldline.dialects.responses.read import SEALED, TEXTS, Slot, slots
 from foldline.dialects.values import OPENAI_RESPONSES
 
-# items whose id the API does not ask for
+# items whose id the API does not require
 _FREE = frozenset({"message", "function_call", "custom_tool_call", "shell_call", "apply_patch_call"})
 
 
-def edited(
+def edit_native(
     items: Sequence[Item], edits: Mapping[int, Part | None], index: int | None = None
 ) -> list[Item] | None:
-    """The items of a message with some of its parts replaced (None: taken out); None when nothing is left.
+    """Return a message's items with some of its parts replaced (None: removed); None if nothing is left.
 
-    All other items, keys and parts stay as received. Reasoning goes with the item that it led to, and what
-    follows reasoning that is gone loses its id: the API looks for the reasoning of an item that it knows.
+    All other items, keys and parts stay as received. Reasoning is removed with the item that it led to, and
+    an item whose reasoning was removed loses its id: the API looks for the reasoning of items that it knows.
     """
     places = [slots(item, index) for item in items]
     check_edits(edits, [part for found in places for part, _ in found], index)
@@ -51,7 +51,7 @@ def _mended(items: Sequence[Item], new: Sequence[Item | None]) -> list[Item]:
 
 
 def _led_on(items: Sequence[Item], new: Sequence[Item | None], number: int) -> bool:
-    """Whether the item that reasoning led to is still what it was; True where none followed."""
+    """Return whether the item that reasoning led to is still of the same type; True if none followed."""
     after = (at for at in range(number + 1, len(items)) if kind_of(items[at]) != "reasoning")
     follower = next(after, None)
     if follower is None:
@@ -74,7 +74,7 @@ def _edited(item: Item, found: Sequence[Slot], edits: Mapping[int, Part | None])
 
 
 def _call(item: Item, old: Part, new: ToolCall) -> Item:
-    """A call with another id, name or arguments; one of a fixed form becomes a function call."""
+    """Return a call with another id, name or arguments; one with a fixed tool becomes a function call."""
     kind = str(kind_of(item))
     form = CALLS[kind]
     if form.tool is None:
@@ -85,7 +85,7 @@ def _call(item: Item, old: Part, new: ToolCall) -> Item:
 
 
 def output_of(item: Item, old: Part, new: Part) -> Item:
-    """An output with other content, in the form of its type; what did not change stays as received."""
+    """Return an output with other content, in the form of its type; unchanged parts stay as received."""
     result, before = cast("ToolResult", new), cast("ToolResult", old)
     call = OUTPUTS[str(kind_of(item))]
     built = output_item(call, result)
@@ -102,7 +102,7 @@ def output_of(item: Item, old: Part, new: Part) -> Item:
 
 
 def _listed(call: str, native: list[Item], old: ToolResult, built: Item, new: ToolResult) -> list[Item] | str:
-    """A list of output parts, those that did not change as received."""
+    """Return a list of output parts; unchanged ones stay as received."""
     if call == "shell_call":
         return [{**native[-1], **built["output"][0], "outcome": native[-1].get("outcome")}] if native else []
     same = len(native) == len(old.content)
@@ -135,7 +135,7 @@ def _patched(native: Item, old: Part, new: Part | None, assistant: bool) -> Item
         return None if new is None else native
     kind = native.get("type")
     if isinstance(new, Text) and isinstance(old, Text) and kind in TEXTS:
-        # citations point into the text that was there
+        # citations point into the old text
         cited: Item = {"annotations": []} if native.get("annotations") else {}
         return {**native, TEXTS[str(kind)]: new.text, **cited} if new.text else None
     return content_part(new, assistant=assistant)
@@ -161,7 +161,7 @@ def _reasoning(item: Item, found: Sequence[Slot], edits: Mapping[int, Part | Non
 
 
 def _instead(new: Part | None) -> Item | None:
-    """What stands in the place of an item that only this dialect reads."""
+    """Return the replacement of an item that only this dialect reads."""
     if isinstance(new, Opaque):
         return cast("Item", new.data) if isinstance(new.data, dict) else None
     words = "" if new is None else words_of(new)
@@ -169,12 +169,12 @@ def _instead(new: Part | None) -> Item | None:
 
 
 def call_item(call_id: str, name: str, arguments: str) -> Item:
-    """A function call."""
+    """Make a function call."""
     return {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
 
 
 def content_part(part: Part, *, assistant: bool = False) -> Item | None:
-    """A part of a message's content; None for what there is none for."""
+    """Return a part as message content; None if the API has no form for it."""
     if isinstance(part, Media) and not assistant and (media := to_responses(part)):
         return media
     if isinstance(part, Opaque):
@@ -189,7 +189,7 @@ def content_part(part: Part, *, assistant: bool = False) -> Item | None:
 
 
 def words_of(part: Part) -> str:
-    """A part as text, where there is no other place for it."""
+    """Return a part as text, where nothing else can carry it."""
     if isinstance(part, Text | Thinking | ToolResult):
         return part.text
     if isinstance(part, Media):
@@ -198,5 +198,5 @@ def words_of(part: Part) -> str:
 
 
 def json_text(arguments: dict[str, Any] | str) -> str:
-    """Arguments as JSON text; those that did not parse as they came."""
+    """Return arguments as JSON text; arguments that did not parse stay as they came."""
     return arguments if isinstance(arguments, str) else codec.encode(arguments).decode("utf-8")

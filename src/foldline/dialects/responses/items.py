@@ -1,4 +1,4 @@
-"""The items of the OpenAI Responses API: which are calls, which answer them, and whose each one is."""
+"""The items of the OpenAI Responses API: which are calls, which answer them, and the role of each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Item = dict[str, Any]
 
 
 class CallItem(NamedTuple):
-    """How a call is written: the key of its arguments, the type of its output, its tool where that is fixed."""
+    """How a call is written: the key of its arguments, the type of its output, its tool if that is fixed."""
 
     arguments: str
     output: str
@@ -19,7 +19,7 @@ class CallItem(NamedTuple):
     id: str = "call_id"
 
 
-# those that the client answers; tools that run on the server have their results in the same item
+# calls that the client answers; a tool run on the server has its result in the same item
 CALLS: dict[str, CallItem] = {
     "function_call": CallItem("arguments", "function_call_output"),
     "custom_tool_call": CallItem("input", "custom_tool_call_output"),
@@ -48,7 +48,7 @@ ROLES: dict[str, Role] = {
 
 
 def kind_of(item: Item) -> str | None:
-    """The type of an item: one with a role alone is a message, one with an id alone a reference."""
+    """Return the type of an item; without one, a role makes it a message, an id alone a reference."""
     kind = item.get("type")
     if kind is None:
         if "role" in item:
@@ -58,20 +58,20 @@ def kind_of(item: Item) -> str | None:
 
 
 def is_call(item: Item) -> bool:
-    """Whether an item is a call that waits for the client's answer."""
+    """Return whether an item is a call that waits for the client's answer."""
     return kind_of(item) in CALLS and item.get("execution") != "server"
 
 
 def is_output(item: Item) -> bool:
-    """Whether an item answers a call."""
+    """Return whether an item answers a call."""
     kind = kind_of(item)
     if kind not in OUTPUTS or item.get("execution") == "server":
         return False
     return kind != "function_call_output" or item.get("call_id") is not None or not item.get("name")
 
 
-def answers(item: Item) -> Any:
-    """The id of the call that an output answers."""
+def answered_id(item: Item) -> Any:
+    """Return the id of the call that an output answers."""
     kind = kind_of(item)
     if kind == "mcp_approval_response":
         return item.get("approval_request_id")
@@ -82,13 +82,13 @@ def answers(item: Item) -> Any:
 
 
 def role_of(item: Item, index: int | None = None) -> Role:
-    """Whose an item is; raises DialectError (with `index`) for what is no item.
+    """Return the role of an item; raises DialectError (with `index`) for anything else.
 
-    An item of a type that is not known is the model's: so it stays with those around it.
+    An item of an unknown type counts as the assistant's, so that it stays with its neighbours.
     """
     kind = kind_of(item)
     if kind is None:
-        raise DialectError("an item has a type, or a role and content", index=index)
+        raise DialectError("an item needs a type, or a role and content", index=index)
     if kind == "message":
         role = item.get("role")
         if not isinstance(role, str) or role not in ROLES:

@@ -1,4 +1,4 @@
-"""A tool result as the output item that its call wants."""
+"""Write a tool result as the output item that its call requires."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from foldline.dialects.media import FILE_ID, placeholder, plain_text, to_respons
 from foldline.dialects.responses.items import CALLS, Item
 from foldline.dialects.values import OPENAI_RESPONSES
 
-# a computer call is answered by a screenshot alone; this one is a white PNG of one pixel
-BLANK = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAAAABJRU5ErkJggg=="
-NO_TEXT = ("computer_call", "tool_search_call")  # their outputs have no place for words
+# only a screenshot can answer a computer call; this one is a white PNG of one pixel
+BLANK = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGP4DwABAQEAsTj2FAAA"
+    "AABJRU5ErkJggg=="
+)
+NO_TEXT = ("computer_call", "tool_search_call")  # their outputs cannot hold text
 
 
 def output_item(call: str, result: ToolResult) -> Item:
-    """The output item for a call of type `call`; what it has no place for is left out."""
+    """Return the output item for a call of type `call`; what has no place in it is left out."""
     item: Item = {"type": CALLS[call].output, "call_id": result.call_id}
     if call == "local_shell_call":
         return {"type": item["type"], "id": result.call_id, "output": _text(result)}
@@ -36,7 +39,7 @@ def output_item(call: str, result: ToolResult) -> Item:
 
 
 def output_content(result: ToolResult) -> str | list[Item]:
-    """Text, or a list of parts where there are several or media among them."""
+    """Return the output as text, or as a list of parts if there are several or any media."""
     parts = [part for inner in result.content if (part := output_part(inner)) is not None]
     if not parts:
         return ""
@@ -46,7 +49,7 @@ def output_content(result: ToolResult) -> str | list[Item]:
 
 
 def output_part(part: Text | Media | Opaque) -> Item | None:
-    """A part of the content of a tool's output; None for what there is none for."""
+    """Return a part as tool output; None if the API has no form for it."""
     if isinstance(part, Opaque):
         ours = part.dialect == OPENAI_RESPONSES and part.kind.startswith("input_")
         return cast("Item", part.data) if ours and isinstance(part.data, dict) else None

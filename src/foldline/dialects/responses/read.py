@@ -7,7 +7,7 @@ from typing import Any, cast
 from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects.media import from_responses
 from foldline.dialects.openai_chat.read import arguments_of
-from foldline.dialects.responses.items import CALLS, Item, answers, is_call, is_output, kind_of
+from foldline.dialects.responses.items import CALLS, Item, answered_id, is_call, is_output, kind_of
 from foldline.dialects.values import OPENAI_RESPONSES
 from foldline.errors import DialectError
 
@@ -20,9 +20,9 @@ Slot = tuple[Part, Where]
 
 
 def slots(item: Item, index: int | None = None) -> list[Slot]:
-    """The parts of an item in order, each with its place.
+    """Return the parts of an item in order, each with its place.
 
-    Raises DialectError (with `index`) where a field that is read has the wrong type; unknown items are kept.
+    Raises DialectError (with `index`) if a field that is read has the wrong type; unknown items are kept.
     """
     kind = kind_of(item)
     if kind == "message":
@@ -52,23 +52,23 @@ def _part(part: Any, index: int | None) -> Text | Media | Opaque:
     if kind in TEXTS:
         text = fields.get(TEXTS[kind])
         if not isinstance(text, str):
-            raise DialectError(f"the {TEXTS[kind]} of an {kind} part must be a string", index=index)
+            raise DialectError(f"the {TEXTS[kind]} of a part of type {kind} must be a string", index=index)
         return Text(text)
     if kind in _MEDIA:
         media = from_responses(fields)
         if media is None:
-            raise DialectError(f"an {kind} part without its data, URL or file id", index=index)
+            raise DialectError(f"an {kind} part needs its data, a URL or a file id", index=index)
         return media
     return Opaque(OPENAI_RESPONSES, kind, fields)
 
 
 def shown_key(item: Item) -> str:
-    """The key under which a reasoning item shows its text: whole (`content`), or in summary."""
+    """Return the key under which a reasoning item shows its text: in full (`content`) or as a summary."""
     return "content" if item.get("content") else "summary"
 
 
 def _reasoning(item: Item, index: int | None) -> list[Slot]:
-    """What is shown is thinking; what is encrypted, or kept by the server, is opaque."""
+    """Read reasoning: visible text is thinking; what is encrypted or kept by the server is opaque."""
     key = shown_key(item)
     parts = item.get(key)
     if not isinstance(parts, list):
@@ -106,7 +106,7 @@ def _call(item: Item, index: int | None) -> ToolCall:
 
 def _result(item: Item, index: int | None) -> ToolResult:
     kind = str(kind_of(item))
-    call_id = answers(item)
+    call_id = answered_id(item)
     if not isinstance(call_id, str):
         raise DialectError(f"a {kind} needs the id of its call", index=index)
     output = item.get("output")
@@ -141,7 +141,7 @@ def _screenshot(output: Any, index: int | None) -> Media:
 
 
 def _ran(chunk: Any, index: int | None) -> Text:
-    """What one command wrote, and how it ended where it did not end well."""
+    """Return what one command wrote, and how it ended if it failed."""
     fields = cast("Item", chunk) if isinstance(chunk, dict) else {}
     texts = [fields.get("stdout"), fields.get("stderr")]
     if any(not isinstance(text, str) for text in texts):

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from foldline.dialects.plain import is_list, read
+from foldline.dialects.payload import is_list, read
+from foldline.dialects.responses.item_rules import check_item
 from foldline.dialects.responses.items import (
     CALLS,
     KINDS,
     OUTPUTS,
     Item,
-    answers,
+    answered_id,
     is_call,
     is_output,
     kind_of,
 )
-from foldline.dialects.responses.shapes import check_item
 from foldline.dialects.values import Problem
 from foldline.errors import DialectError
 
@@ -28,19 +28,19 @@ class _Check:
         self.problems: list[Problem] = []
         self.index = -1
         self.open: dict[str, tuple[int, str]] = {}
-        self.seen: dict[str, str] = {}  # every call id so far, and the type of its call
+        self.seen: dict[str, str] = {}  # every call id so far -> the type of its call
         self.answered: set[str] = set()
         self.ids: set[str] = set()
         self.programs: set[str] = set()
         self.references = False  # a referenced item may be the call that an output answers
-        self.reasoning: int | None = None  # the place of reasoning that waits for what it led to
+        self.reasoning: int | None = None  # the index of reasoning whose next item is not seen yet
 
     def say(self, rule: str, text: str, index: int | None = None) -> None:
         self.problems.append(Problem(self.index if index is None else index, rule, text))
 
 
 def validate(items: Sequence[Any], system: Any = None) -> list[Problem]:
-    """List every rule that a list of items (and its instructions) breaks; empty when it may be sent.
+    """Return every rule that a list of items (and its instructions) breaks; empty if it may be sent.
 
     Reads dicts, JSON bytes and SDK objects; never raises.
     """
@@ -66,7 +66,7 @@ def validate(items: Sequence[Any], system: Any = None) -> list[Problem]:
 
 
 def _place(check: _Check, item: Item, *, last: bool) -> None:
-    """Check an item among those before it."""
+    """Check an item against those before it."""
     kind = str(kind_of(item))
     _led_to(check, item)
     _ids(check, kind, item)
@@ -85,10 +85,10 @@ def _place(check: _Check, item: Item, *, last: bool) -> None:
 
 
 def _led_to(check: _Check, item: Item | None) -> None:
-    """Reasoning stands right before more reasoning, or what the model said or called next."""
+    """Check that reasoning stands right before what the model thought, said or called next."""
     kind = kind_of(item) if item is not None else None
     if check.reasoning is not None and not _is_models(kind, item):
-        check.say("reasoning-last", "no item of the model's follows this reasoning", check.reasoning)
+        check.say("reasoning-last", "no item of the model follows this reasoning", check.reasoning)
     check.reasoning = check.index if kind == "reasoning" else None
 
 
@@ -126,7 +126,7 @@ def _call(check: _Check, kind: str, item: Item) -> None:
 
 
 def _output(check: _Check, kind: str, item: Item) -> None:
-    call_id = answers(item)
+    call_id = answered_id(item)
     if not isinstance(call_id, str) or not call_id:
         return
     if call_id in check.open:
@@ -135,7 +135,7 @@ def _output(check: _Check, kind: str, item: Item) -> None:
             check.say("result-kind", f"a {call} is answered by a {CALLS[call].output}, not by a {kind}")
         check.answered.add(call_id)
     elif call_id in check.answered:
-        check.say("result-duplicate", f"call {call_id!r} has an output already")
+        check.say("result-duplicate", f"call {call_id!r} already has an output")
     elif not check.references:
         check.say("result-orphan", f"no call {call_id!r} waits for an output here")
 
@@ -144,11 +144,11 @@ def _program(check: _Check, kind: str, item: Item) -> None:
     if kind == "program":
         check.programs.add(str(item.get("call_id")))
     elif kind == "program_output" and str(item.get("call_id")) not in check.programs and not check.references:
-        check.say("program-orphan", f"no program {item.get('call_id')!r} stands before its output")
+        check.say("program-orphan", f"no program {item.get('call_id')!r} before its output")
 
 
 def _close(check: _Check) -> None:
-    """Report calls that have no output before the user speaks again, or at all."""
+    """Report calls that have no output before the next user message, or none at all."""
     for call_id, (index, _) in check.open.items():
         check.say("result-missing", f"no output for call {call_id!r} before the next user message", index)
     check.open = {}

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from foldline.core.log.messages import Media, Message, Opaque, Part, Thinking, ToolCall, ToolResult
-from foldline.dialects.ids import Ids, safe
+from foldline.dialects.ids import Ids, safe_name
 from foldline.dialects.media import plain_text, to_responses
 from foldline.dialects.responses.edits import call_item, content_part, json_text, words_of
-from foldline.dialects.responses.items import CALLS, OUTPUTS, Item, answers, is_call, is_output, kind_of
+from foldline.dialects.responses.items import CALLS, OUTPUTS, Item, answered_id, is_call, is_output, kind_of
 from foldline.dialects.responses.outputs import NO_TEXT, output_item
 from foldline.dialects.responses.read import slots
-from foldline.dialects.responses.whole import sendable
+from foldline.dialects.responses.request import drop_refused
 from foldline.dialects.values import OPENAI_RESPONSES, Losses, Rendered
 
 ID_LIMIT = 64  # of call_id, from the API's own error text
@@ -20,7 +20,7 @@ NAME_LIMIT = 64  # of a function's name, API reference
 
 
 class ResponsesWriter:
-    """Builds a list of Responses items: native items as they are, others encoded."""
+    """Build a list of Responses items: native items as they are, others encoded."""
 
     def __init__(self, native_ids: Iterable[str]) -> None:
         self.losses = Losses()
@@ -30,7 +30,7 @@ class ResponsesWriter:
         self._calls: dict[str, str] = {}  # call id -> the type of its item
 
     def native(self, items: Sequence[Item], message: Message) -> None:
-        """Append the items of a message as received; a message item without content says nothing."""
+        """Append the items of a message as received; message items without content are left out."""
         if message.role == "assistant":
             self._ids.batch()
         for call in message.calls:
@@ -46,7 +46,7 @@ class ResponsesWriter:
         self._system.append(instructions)
 
     def add(self, message: Message) -> None:
-        """Append the items that say what a message of another dialect (or a made one) says."""
+        """Append a message of another dialect (or a made one), as one or more items."""
         if message.role == "assistant":
             self._assistant(message.parts)
             return
@@ -57,8 +57,8 @@ class ResponsesWriter:
         self._say(role, [part for part in rest if not self._left_out(part, media=role == "user")])
 
     def finish(self, *, whole: bool = False) -> Rendered:
-        """The list, the instructions, and what was left out."""
-        out = sendable(self._out, self.losses) if whole else self._out
+        """Return the list, the instructions and what was left out."""
+        out = drop_refused(self._out, self.losses) if whole else self._out
         if self._ids.renamed:
             self.losses.add("call ids changed", self._ids.renamed)
         return Rendered(cast("list[Any]", out), "\n\n".join(self._system) or None, self.losses.lines())
@@ -69,10 +69,10 @@ class ResponsesWriter:
             self._calls[call_id] = str(kind_of(item))
 
     def _fitting(self, item: Item) -> Item:
-        """An output in the form that its call wants, where an edit gave the call another."""
+        """Return an output in the form that its call requires, in case an edit changed the call's type."""
         if not is_output(item):
             return item
-        call = self._calls.get(str(answers(item)), OUTPUTS[str(kind_of(item))])
+        call = self._calls.get(str(answered_id(item)), OUTPUTS[str(kind_of(item))])
         if CALLS[call].output == kind_of(item):
             return item
         return output_item(call, cast("ToolResult", slots(item)[0][0]))
@@ -107,7 +107,7 @@ class ResponsesWriter:
         self._say("assistant", said)
 
     def _say(self, role: str, parts: Sequence[Part]) -> None:
-        """One message of what has a form; a single text is its content."""
+        """Append one message of the parts that the API has a form for; a single text is its content."""
         found = [
             part
             for value in parts
@@ -121,17 +121,17 @@ class ResponsesWriter:
         self._out.append({"type": "message", "role": role, "content": content})
 
     def _call(self, call: ToolCall) -> Item:
-        name = safe(call.name, NAME_LIMIT, "tool")
+        name = safe_name(call.name, NAME_LIMIT, "tool")
         if name != call.name:
             self.losses.add("tool names changed")
         call_id = self._ids.call(call.id)
         if isinstance(call.arguments, str):
-            # text that is no JSON object is what a custom tool takes
+            # a custom tool takes any text
             return {"type": "custom_tool_call", "call_id": call_id, "name": name, "input": call.arguments}
         return call_item(call_id, name, json_text(call.arguments))
 
     def _left_out(self, part: Part, *, media: bool) -> bool:
-        """Count what has no form here; True where nothing of it is left, not even a note."""
+        """Count a part that has no form here; True if nothing of it is left, not even a note."""
         if isinstance(part, Media):
             if not (media and to_responses(part)) and plain_text(part) is None:
                 self.losses.add(f"{part.kind} left out")

@@ -11,10 +11,10 @@ from foldline.core.log import codec
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Native, Text, Usage
 from foldline.core.log.steps import steps
-from foldline.dialects.convert import lost_fields
-from foldline.dialects.edits import applied, by_part
-from foldline.dialects.plain import count, parse, peek, read, read_any
-from foldline.dialects.ui_message.edit import edited
+from foldline.dialects.edits import replacements, with_edits
+from foldline.dialects.losses import lost_fields
+from foldline.dialects.payload import count, parse, peek, read, read_any
+from foldline.dialects.ui_message.edits import edit_native
 from foldline.dialects.ui_message.read import ROLES, role_of, slots
 from foldline.dialects.ui_message.rules import validate as check_rules
 from foldline.dialects.ui_message.write import UIWriter, made_of
@@ -39,17 +39,17 @@ class UIMessageDialect:
     def decode(self, payload: Any, *, index: int | None = None) -> Message:
         """Read a UI message (dict or JSON bytes), kept as received beside its parts.
 
-        A tool part gives a call and its result, one behind the other, as the message has them. Messages of AI
-        SDK 4 are read too. Raises DialectError (with `index`) for what is no UI message.
+        A tool part gives a call and its result, in the message's order. Messages of AI
+        SDK 4 are read too. Raises DialectError (with `index`) if it is not a UI message.
         """
         body, raw = read(payload, index)
         return self._message(body, raw, index)
 
     def decode_reply(self, reply: Any) -> Message:
-        """Read what `onFinish` is given ({messages, responseMessage}), or an assistant's message with metadata.
+        """Read what `onFinish` gets ({messages, responseMessage}), or an assistant message with metadata.
 
-        Usage is that of the last step: `metadata.usage`, or beside the message; `totalUsage` adds up all steps
-        and is no context size, so it counts for a message of one step alone.
+        Usage is that of the last step: `metadata.usage`, or `usage` beside the message. `totalUsage` adds up
+        all steps, which is not a context size, so it counts only for a message of one step.
         """
         body, raw = read(reply)
         around: dict[str, Any] = {}
@@ -71,7 +71,7 @@ class UIMessageDialect:
         )
 
     def decode_system(self, system: Any) -> Message:
-        """Read a system prompt given apart (text, or text blocks); rendered, it is `system` again."""
+        """Read a system prompt given separately (text, or text blocks); rendered, it is `system` again."""
         value, raw = read_any(system)
         blocks = cast("list[Any]", value) if isinstance(value, list) else [{"text": value}]
         texts = [peek(block, "text") for block in blocks]
@@ -82,17 +82,17 @@ class UIMessageDialect:
     def render(self, items: Sequence[tuple[Message, Sequence[Edit]]], *, whole: bool = False) -> Rendered:
         """Write messages, each with its edits, as a list of UI messages.
 
-        Its own messages come back as received, edited ones with just those parts changed, a call that a later
-        message answers with its result; all others are encoded, one message each, a result in the part of its
-        call. What could not be carried is named in `warnings`, with counts. Raises DialectError for an edit of
-        a part that is not there.
+        Its own messages come back as received, edited ones with just those parts changed, and a call that a
+        later message answers with its result. All others are encoded, one message each, a result in the part
+        of its call. `warnings` names and counts what could not be carried. Raises DialectError for an edit of
+        a part that does not exist.
         """
         del whole  # a list may begin with any role here
         bodies = [_body(message, index) for index, (message, _) in enumerate(items)]
         writer = UIWriter(_ids(bodies))
         for index, ((message, edits), body) in enumerate(zip(items, bodies, strict=True)):
             if body is None:
-                kept = applied(message, edits, index)
+                kept = with_edits(message, edits, index)
                 if kept is not None:
                     lost_fields(message.native, writer.losses, index)
                     writer.add(kept, made_of(message))
@@ -100,17 +100,17 @@ class UIMessageDialect:
                 writer.native_system(_edited_system(message, body, edits, index))
             else:
                 own = cast("dict[str, Any]", body)
-                new = edited(own, by_part(edits), index) if edits else own
+                new = edit_native(own, replacements(edits), index) if edits else own
                 if new is not None:
                     writer.native(new)
         return writer.finish()
 
     def validate(self, messages: Sequence[Any], system: Any = None) -> list[Problem]:
-        """List every rule that a list breaks; empty when the AI SDK takes and converts it. Never raises."""
+        """Return every rule that a list breaks; empty if the AI SDK accepts and converts it. Never raises."""
         return check_rules(messages, system)
 
     def recognises(self, payload: Any) -> bool:
-        """Whether a message can only be of this dialect: parts that each have a type, or calls of AI SDK 4."""
+        """Return whether a message can only be in this dialect: parts with types, or calls of AI SDK 4."""
         role = peek(payload, "role")
         if not isinstance(role, str) or role not in ROLES:
             return False
@@ -125,7 +125,7 @@ class UIMessageDialect:
 
 
 def _body(message: Message, index: int) -> Any:
-    """The native message as received, or a system prompt given apart; None for what is of another dialect."""
+    """Return the native message, or the system prompt, as received; None for one of another dialect."""
     native = message.native
     return parse(native.raw, index) if native is not None and native.dialect == UI_MESSAGE else None
 
@@ -137,7 +137,7 @@ def _ids(bodies: Sequence[Any]) -> set[str]:
 def _edited_system(message: Message, system: Any, edits: Sequence[Edit], index: int | None) -> Any:
     if not edits:
         return system
-    kept = applied(message, edits, index)
+    kept = with_edits(message, edits, index)
     return kept.text if kept is not None else ""
 
 
@@ -153,7 +153,7 @@ def _usage(told: dict[str, Any], message: Message) -> Usage | None:
     read_back = count(inner.get("cacheReadTokens")) or count(fields.get("cachedInputTokens"))
     written = count(inner.get("cacheWriteTokens"))
     given = count(fields.get("inputTokens")) or count(fields.get("promptTokens"))
-    # some providers of AI SDK 5 leave the cached part out of inputTokens
+    # some providers of AI SDK 5 leave cached tokens out of inputTokens
     whole = given >= read_back + written
     return Usage(
         input=given - read_back - written if whole else given,

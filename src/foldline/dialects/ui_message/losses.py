@@ -1,4 +1,4 @@
-"""What a UI message holds beside its parts, and a conversion leaves out."""
+"""The fields of UI messages that a conversion leaves out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SIGNED = {"signature", "redactedData"}
 
 
 def lost_of_ui(body: dict[str, Any], losses: Losses) -> None:
-    """Count the fields of a UI message and of its parts that no part stands for; sources and data are parts."""
+    """Count the fields of a UI message and of its parts that no part carries; sources and data are parts."""
     for key, value in body.items():
         if key not in _CARRIED and value is not None:
             losses.add(f"field {key!r} left out")
@@ -36,14 +36,14 @@ def lost_of_ui(body: dict[str, Any], losses: Losses) -> None:
 
 def _lost_of_part(native: dict[str, Any], losses: Losses) -> None:
     if native.get("type") not in ("text", "reasoning", "file") and not is_tool(native):
-        return  # one opaque part, named as such
+        return  # an opaque part; it is counted as one
     for key in _ON_PARTS:
         if native.get(key) and not (native.get("type") == "reasoning" and _is_signature(native[key])):
             losses.add(f"field {key!r} left out")
 
 
 def _is_signature(metadata: Any) -> bool:
-    """Whether provider metadata says no more than what thinking carries: Anthropic's signature."""
+    """Return whether provider metadata holds only what thinking carries: Anthropic's signature."""
     fields = cast("dict[str, Any]", metadata) if isinstance(metadata, dict) else {}
     own = fields.get(ANTHROPIC)
     return (

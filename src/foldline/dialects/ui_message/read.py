@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from foldline.core.log.messages import Media, Opaque, Part, Role, Text, Thinking
 from foldline.dialects.media import from_url
-from foldline.dialects.ui_message.tools import invocation, is_tool, kind_of, read_tool
+from foldline.dialects.ui_message.tools import is_tool, kind_of, read_tool, sdk4_call
 from foldline.dialects.values import ANTHROPIC, UI_MESSAGE
 from foldline.errors import DialectError
 
@@ -19,18 +19,18 @@ Slot = tuple[Part, Where]
 
 
 def role_of(body: dict[str, Any], index: int | None = None) -> Role:
-    """The role of a message; raises DialectError for one that UI messages have not."""
+    """Return the role of a message; raises DialectError for one that UI messages lack."""
     role = body.get("role")
     if not isinstance(role, str) or role not in ROLES:
-        remedy = "; messages of role data are never sent to a model: leave them out" if role == "data" else ""
+        remedy = "; leave out messages of role data, they are never sent to a model" if role == "data" else ""
         raise DialectError(f"role is {role!r}; it must be one of {', '.join(ROLES)}{remedy}", index=index)
     return ROLES[role]
 
 
 def slots(body: dict[str, Any], index: int | None = None) -> list[Slot]:
-    """The parts of a message in order, each with its place: a tool part gives a call and its result.
+    """Return the parts of a message in order, each with its place; a tool part gives a call and its result.
 
-    Raises DialectError (with `index`) where a field that is read has the wrong type; unknown parts are kept.
+    Raises DialectError (with `index`) if a field that is read has the wrong type; unknown parts are kept.
     """
     role = role_of(body, index)
     natives = body.get("parts")
@@ -56,13 +56,13 @@ def _parts(native: Any, role: Role, index: int | None) -> list[Part]:
         return [_reasoning(fields, index)]
     if kind == "file":
         return [_file(fields, index)]
-    if role == "assistant" and (is_tool(fields) or invocation(fields)):
+    if role == "assistant" and (is_tool(fields) or sdk4_call(fields)):
         return [*(read_tool(fields, index) or [Opaque(UI_MESSAGE, kind, fields)])]
     return [Opaque(UI_MESSAGE, kind, fields)]
 
 
 def _reasoning(fields: dict[str, Any], index: int | None) -> Part:
-    """Reasoning; its provider metadata holds Anthropic's signature, or the data of redacted thinking."""
+    """Read reasoning; its provider metadata holds Anthropic's signature, or the data of redacted thinking."""
     text = _string(fields, "reasoning" if "text" not in fields and "reasoning" in fields else "text", index)
     metadata = fields.get("providerMetadata")
     own = cast("dict[str, Any]", metadata).get(ANTHROPIC) if isinstance(metadata, dict) else None
@@ -103,7 +103,7 @@ def _media(mime: str, url: str, name: Any) -> Media:
 
 
 def _v4(body: dict[str, Any], role: Role, index: int | None) -> list[Slot]:
-    """A message without parts, as AI SDK 4 wrote it: reasoning, calls, then the text; attachments behind it."""
+    """Read a message without parts, as AI SDK 4 wrote it: reasoning, calls, text, attachments."""
     content = body.get("content")
     if not isinstance(content, str) or not (
         isinstance(body.get("id"), str) or any(k in body for k in V4_KEYS)
@@ -115,7 +115,7 @@ def _v4(body: dict[str, Any], role: Role, index: int | None) -> list[Slot]:
         found.append((Thinking(reasoning), ("reasoning", None)))
     for place, native in enumerate(_items(body, "toolInvocations")):
         fields = cast("dict[str, Any]", native) if isinstance(native, dict) else {}
-        read = read_tool(fields, index) if role == "assistant" and invocation(fields) else None
+        read = read_tool(fields, index) if role == "assistant" and sdk4_call(fields) else None
         parts: list[Part] = [*(read or [Opaque(UI_MESSAGE, "tool-invocation", native)])]
         found += [(part, ("toolInvocations", place)) for part in parts]
     if content:

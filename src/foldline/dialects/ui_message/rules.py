@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from foldline.dialects.plain import is_list, read
+from foldline.dialects.payload import is_list, read
+from foldline.dialects.ui_message.part_rules import check_part, is_tool_type
 from foldline.dialects.ui_message.read import ROLES
-from foldline.dialects.ui_message.shapes import check_part, is_tool_type
 from foldline.dialects.ui_message.tools import OPEN
-from foldline.dialects.values import Problem, Say, noted
+from foldline.dialects.values import Problem, Say, reporter
 from foldline.errors import DialectError
 
 
 def validate(messages: Sequence[Any], system: Any = None) -> list[Problem]:
-    """List every rule that a list (and its system prompt) breaks, in the order of the messages.
+    """Return every rule that a list (and its system prompt) breaks, in message order.
 
-    Empty when `validateUIMessages` takes the list and `convertToModelMessages` makes a request of it that a
-    provider takes, but for calls that still wait at its end. Reads dicts and JSON bytes; never raises.
+    Empty if `validateUIMessages` accepts the list and `convertToModelMessages` makes a request of it that a
+    provider accepts, except for calls still waiting at its end. Reads dicts and JSON bytes; never raises.
     """
     problems: list[Problem] = []
     if system is not None and not isinstance(system, str):
@@ -26,7 +26,7 @@ def validate(messages: Sequence[Any], system: Any = None) -> list[Problem]:
         problems.append(Problem(-1, "list", "messages must be a list with at least one message"))
         return problems
     for index, payload in enumerate(messages):
-        say = noted(problems, index)
+        say = reporter(problems, index)
         try:
             body, _ = read(payload, index)
         except DialectError as error:
@@ -61,7 +61,7 @@ def _message(say: Say, body: dict[str, Any], *, last: bool) -> None:
 
 
 def _calls(say: Say, parts: Sequence[dict[str, Any]], *, last: bool) -> None:
-    """Ids are unique in a message, and only its last step may wait for results, in the last message."""
+    """Check that ids are unique, and that only the last step of the last message waits for results."""
     seen: set[str] = set()
     waiting: list[str] = []
     for part in parts:
@@ -84,5 +84,5 @@ def _calls(say: Say, parts: Sequence[dict[str, Any]], *, last: bool) -> None:
 
 def _missing(say: Say, waiting: list[str]) -> None:
     for call_id in waiting:
-        say("result-missing", f"call {call_id!r} has no result, and more was said since")
+        say("result-missing", f"call {call_id!r} has no result, but more was said after it")
     waiting.clear()

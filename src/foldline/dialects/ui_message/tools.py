@@ -1,4 +1,4 @@
-"""Tool parts of UI messages: a call and its result in one part, in the form of today and in that of AI SDK 4."""
+"""Tool parts of UI messages: a call and its result in one part, in the current form and in AI SDK 4's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PREFIX = "tool-"
 OPEN = ("input-available", "approval-requested", "approval-responded")
 ANSWERED = ("output-available", "output-error", "output-denied")
 STREAMING = "input-streaming"  # the SDK never sends such a call to a model
-DENIED = "Tool execution denied."  # what the SDK tells the model where no reason was given
+DENIED = "Tool execution denied."  # what the SDK tells the model if no reason was given
 
 _MEDIA = ("image", "audio", "media", "image-data", "file-data")
 _V4_STATES = ("call", "result")
@@ -23,13 +23,13 @@ _OF_RESULTS = ("output", "errorText", "preliminary", "resultProviderMetadata")
 
 
 def is_tool(native: Native) -> bool:
-    """Whether a part is a tool part of today's form."""
+    """Return whether a part is a tool part in the current form."""
     kind = native.get("type")
-    return isinstance(kind, str) and (kind == DYNAMIC or kind.startswith(PREFIX)) and not invocation(native)
+    return isinstance(kind, str) and (kind == DYNAMIC or kind.startswith(PREFIX)) and not sdk4_call(native)
 
 
-def invocation(native: Native) -> Native | None:
-    """The call in the form of AI SDK 4: inside a tool-invocation part, or an element of `toolInvocations`."""
+def sdk4_call(native: Native) -> Native | None:
+    """Return a call in AI SDK 4's form: inside a tool-invocation part, or an element of `toolInvocations`."""
     inner = native.get("toolInvocation") if native.get("type") == "tool-invocation" else None
     if isinstance(inner, dict):
         return cast("Native", inner)
@@ -37,12 +37,12 @@ def invocation(native: Native) -> Native | None:
 
 
 def read_tool(native: Native, index: int | None = None) -> list[ToolCall | ToolResult] | None:
-    """Read a tool part: its call, and its result where it has one.
+    """Read a tool part: its call, and its result if it has one.
 
-    None for what stays as it is: a call that is still streamed in (no model ever sees it), one that the
-    provider ran itself, and an unknown state. Raises DialectError where an id or a name is no text.
+    None for a part that stays as it is: a call still streaming in (no model ever sees it), one that the
+    provider ran itself, or one in an unknown state. Raises DialectError if an id or a name is not text.
     """
-    old = invocation(native)
+    old = sdk4_call(native)
     if old is not None:
         return _read_v4(old, index)
     state = native.get("state")
@@ -83,16 +83,16 @@ def _result(call_id: str, native: Native) -> ToolResult:
 
 
 def arguments_of(value: Any) -> dict[str, Any] | str:
-    """The arguments of a call: an object, or text; other JSON values as their text."""
+    """Return the arguments of a call: an object or text; other JSON values as their text."""
     if value is None:
         return {}
     return cast("dict[str, Any] | str", value) if isinstance(value, dict | str) else json_text(value)
 
 
 def _content(output: Any) -> tuple[tuple[Text | Media | Opaque, ...], bool]:
-    """A tool's output as content, and whether it says that it is an error.
+    """Return a tool's output as content, and whether it marks itself as an error.
 
-    Lists of content blocks, as MCP tools return them, are texts and media; all other values are JSON text.
+    Lists of content blocks, as MCP tools return them, become texts and media; other values become JSON text.
     """
     if output is None or output == "":
         return (), False
@@ -120,18 +120,18 @@ def _block(block: Any) -> Text | Media | None:
 
 
 def kind_of(mime: str) -> str:
-    """The kind of a medium, by its media type."""
+    """Return the kind of media that a MIME type names."""
     kind = mime.partition("/")[0]
     return kind if kind in ("image", "audio", "video") else "document"
 
 
 def json_text(value: Any) -> str:
-    """A value as compact JSON text."""
+    """Return a value as compact JSON text."""
     return codec.encode(value).decode("utf-8")
 
 
 def tool_part(call: ToolCall) -> Native:
-    """A new part for a call that nothing answered yet."""
+    """Make a new part for a call without a result."""
     return {
         "type": PREFIX + call.name,
         "toolCallId": call.id,
@@ -141,8 +141,8 @@ def tool_part(call: ToolCall) -> Native:
 
 
 def with_call(native: Native, call: ToolCall) -> Native:
-    """A tool part with another id, name or arguments; all else as it was."""
-    old = invocation(native)
+    """Return a tool part with another id, name or arguments."""
+    old = sdk4_call(native)
     if old is not None:
         new = {**old, "toolCallId": call.id, "toolName": call.name, "args": call.arguments}
         return new if old is native else {**native, "toolInvocation": new}
@@ -156,8 +156,8 @@ def with_call(native: Native, call: ToolCall) -> Native:
 
 
 def with_result(native: Native, output: Any, *, is_error: bool) -> Native:
-    """A tool part that is answered: by an output (any JSON value), or by the text of an error."""
-    old = invocation(native)
+    """Return a tool part with its answer: an output (any JSON value), or the text of an error."""
+    old = sdk4_call(native)
     if old is not None:
         new = {**old, "state": "result", "result": output}
         return new if old is native else {**native, "toolInvocation": new}
@@ -172,8 +172,8 @@ def with_result(native: Native, output: Any, *, is_error: bool) -> Native:
 
 
 def without_result(native: Native) -> Native:
-    """A tool part whose call waits for its result again."""
-    old = invocation(native)
+    """Return a tool part without its result."""
+    old = sdk4_call(native)
     if old is not None:
         new = {**{key: value for key, value in old.items() if key != "result"}, "state": "call"}
         return new if old is native else {**native, "toolInvocation": new}

@@ -1,4 +1,4 @@
-"""Messages -> a list of UI messages: native ones as received, others encoded, results joined to their calls."""
+"""Messages -> a list of UI messages: native ones as received, others encoded, results in their calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Think
 from foldline.core.log.steps import STEP, is_step, own_results, steps
 from foldline.dialects.ids import Ids
 from foldline.dialects.media import plain_text
-from foldline.dialects.ui_message.edit import answer, file_of, native_of
+from foldline.dialects.ui_message.edits import answer, file_of, native_of
 from foldline.dialects.ui_message.read import REDACTED, slots
 from foldline.dialects.ui_message.tools import Native, tool_part
 from foldline.dialects.values import Losses, Rendered
@@ -23,7 +23,7 @@ Place = tuple[int, str, int]  # index of a message, a key in it, the index in it
 
 
 class UIWriter:
-    """Builds a list of UI messages. `taken` are the ids of those that are kept as received."""
+    """Build a list of UI messages; `taken` are the ids of those kept as received."""
 
     def __init__(self, taken: Iterable[str]) -> None:
         self.losses = Losses()
@@ -31,11 +31,11 @@ class UIWriter:
         self._system: list[Any] = []
         self._taken = set(taken)
         self._ids = Ids(limit=_ANY_LENGTH, everywhere=False, any_text=True)
-        self._open: dict[str, list[Place]] = {}  # calls by the id that they had, and where they stand
-        self._noted: list[tuple[Place, Native]] = []  # parts answered by a note alone, as they were before
+        self._open: dict[str, list[Place]] = {}  # the original id of a call -> where it stands
+        self._noted: list[tuple[Place, Native]] = []  # parts that only a note answers, as they were before
 
     def native(self, body: Native) -> None:
-        """Append a message as received; one without any part says nothing and is left out."""
+        """Append a message as received; one without parts is left out."""
         if body.get("parts") == []:
             self.losses.add("empty messages left out")
             return
@@ -55,7 +55,7 @@ class UIWriter:
         self._system.append(system)
 
     def add(self, message: Message, made_of: bytes) -> None:
-        """Append what a message of another dialect (or a made one) says; `made_of` is what its id is made of."""
+        """Append a message of another dialect (or a made one); its id is made from `made_of`."""
         own = own_results(message)
         for index, part in enumerate(message.parts):
             if isinstance(part, ToolResult) and index not in own:
@@ -77,10 +77,10 @@ class UIWriter:
         self._out.append({"id": self._new_id(made_of), "role": role, "parts": parts})
 
     def finish(self) -> Rendered:
-        """The list, the system prompt, and what was left out.
+        """Return the list, the system prompt and what was left out.
 
-        A call that only our own note answers, and after which nothing is said, waits on: this dialect has a
-        state for that, and the application may still answer it.
+        A call at the end that only our own note answers stays open: this dialect has a state for that, and
+        the application may still answer it.
         """
         for (at, key, place), before in self._noted:
             if at == len(self._out) - 1:
@@ -110,7 +110,7 @@ class UIWriter:
                 parts.append(native)
 
     def _plain(self, part: Part, role: str) -> Native | None:
-        """A text, a file, reasoning or an opaque part, where the role may have it; else it is counted as lost."""
+        """Return a text, file, reasoning or opaque part if the role may have it; else count it as lost."""
         thought = isinstance(part, Thinking) or (isinstance(part, Opaque) and part.kind == REDACTED)
         if thought and role != "assistant":
             self.losses.add(f"thinking of a {role} message left out")
@@ -145,7 +145,7 @@ class UIWriter:
                 self.losses.add(f"{part.dialect} {part.kind} left out")
 
     def _new_id(self, made_of: bytes) -> str:
-        """An id for a message that has none: the same for the same message, and unique in the list."""
+        """Return an id for a message without one: unique in the list, and stable for the same message."""
         base = f"msg_{hashlib.blake2s(made_of, digest_size=8).hexdigest()}"
         new, number = base, 2
         while new in self._taken:
@@ -155,12 +155,12 @@ class UIWriter:
 
 
 def made_of(message: Message) -> bytes:
-    """What an id for a message is made of: its native form, or its parts; edits do not change it."""
+    """Return what a message's id is made from: its native form, or its parts; edits do not change it."""
     return message.native.raw if message.native is not None else codec.encode([message.role, message.parts])
 
 
 def _one_system(given: Sequence[Any]) -> Any | None:
-    """One system prompt as it was given; several are joined to one text."""
+    """Return a single system prompt as given; several are joined into one text."""
     if len(given) < 2:
         return given[0] if given else None
     texts = [value if isinstance(value, str) else _text_of(value) for value in given]

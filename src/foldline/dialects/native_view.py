@@ -1,4 +1,4 @@
-"""A view that grows, rendered turn by turn: a turn costs what it adds, and one copy of the messages."""
+"""Render a growing view turn by turn: a turn costs what it adds, plus one copy of the messages."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from foldline.dialects.base import get
 from foldline.dialects.values import OPENAI_RESPONSES
 
 
-class Growing:
+class NativeView:
     """The native messages of one session's view.
 
-    What is handed out are copies down to the last list and object: a caller may mark or change its messages
-    at any time, and no other list, nor the log, has any of that.
+    Callers get deep copies: they may change their messages at any time without changing another list or
+    the log.
     """
 
     def __init__(self) -> None:
@@ -25,11 +25,11 @@ class Growing:
         self._items: Sequence[Item] = ()
         self._known = 0
         self._messages: list[dict[str, Any]] = []
-        self._nested: list[int] = []  # the messages that hold more than texts: a shallow copy would share it
+        self._nested: list[int] = []  # messages with values other than text; a shallow copy would share those
         self._extends = False
 
     def messages(self, dialect: str, items: Sequence[Item]) -> list[Any]:
-        """Return the view as native messages; the same list of items may only have been extended.
+        """Return the view as native messages; a list of items seen before may only have grown.
 
         Raises DialectError as `render` does.
         """
@@ -55,12 +55,12 @@ class Growing:
     def _copies(self) -> list[Any]:
         made: list[Any] = [message.copy() for message in self._messages]
         for at in self._nested:
-            made[at] = copied(self._messages[at])
+            made[at] = deep_copy(self._messages[at])
         return made
 
 
 def _is_native(item: Item, dialect: str) -> bool:
-    """Whether an item is rendered as it was received, by itself, whatever stands around it."""
+    """Return whether an item is rendered as received, whatever stands around it."""
     if not isinstance(item, Kept):
         return False
     message = item.entry.message
@@ -69,7 +69,7 @@ def _is_native(item: Item, dialect: str) -> bool:
 
 
 def _is_open(items: Sequence[Item]) -> bool:
-    """Whether what comes next could bring back what a list leaves out: reasoning that nothing follows yet."""
+    """Return whether the next item could bring back what was left out: reasoning that nothing follows yet."""
     if not items or not isinstance(items[-1], Kept):
         return False
     message = items[-1].entry.message
@@ -78,10 +78,10 @@ def _is_open(items: Sequence[Item]) -> bool:
 
 
 def _may_extend(items: Sequence[Item], dialect: str) -> bool:
-    """Whether native messages may follow without a change of what is there.
+    """Return whether native messages may follow without changing what is there.
 
-    The last message must not be one that the next could join, and no call may have an id made for this dialect:
-    a native call that comes later could need that id.
+    The next message must not be able to join the last one, and no call may have an id made for this
+    dialect: a later native call could need that id.
     """
     if not items or not _is_native(items[-1], dialect) or _is_open(items):
         return False
@@ -89,6 +89,6 @@ def _may_extend(items: Sequence[Item], dialect: str) -> bool:
     return not any((i.entry.message if isinstance(i, Kept) else i.message).calls for i in encoded)
 
 
-def copied(value: Any) -> Any:
-    """Return a copy of a JSON value that shares nothing which could be changed."""
-    return msgspec.to_builtins(value)  # new lists and dicts all the way down, made without a step of Python
+def deep_copy(value: Any) -> Any:
+    """Copy a JSON value so that nothing mutable is shared."""
+    return msgspec.to_builtins(value)  # makes new lists and dicts all the way down, in C

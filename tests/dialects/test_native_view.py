@@ -16,14 +16,14 @@ from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import Item, ViewState
 from foldline.dialects import base, get
-from foldline.dialects.dialect_of import in_form
-from foldline.dialects.growing import Growing, copied
+from foldline.dialects.dialect_of import in_dialect
+from foldline.dialects.native_view import NativeView, deep_copy
 
 
 @given(logs(), st.sampled_from(DIALECTS))
 def test_a_view_rendered_entry_by_entry_is_the_view_rendered_at_once(made, dialect):
     _, log = made
-    fold, growing = ViewState(counter=OFFLINE), Growing()
+    fold, growing = ViewState(counter=OFFLINE), NativeView()
     for entry in log.path():
         fold.push(entry)
         if not fold.open_calls:
@@ -33,7 +33,7 @@ def test_a_view_rendered_entry_by_entry_is_the_view_rendered_at_once(made, diale
 @given(any_list, any_list, st.sampled_from(DIALECTS))
 def test_messages_of_two_dialects_are_rendered_as_at_once(first, second, dialect):
     log = chain([*decode(*first), *decode(*second)])
-    fold, growing = ViewState(counter=OFFLINE), Growing()
+    fold, growing = ViewState(counter=OFFLINE), NativeView()
     for entry in log.path():
         fold.push(entry)
         if not fold.open_calls:
@@ -43,7 +43,7 @@ def test_messages_of_two_dialects_are_rendered_as_at_once(first, second, dialect
 @given(any_list)
 def test_marks_that_a_caller_makes_do_not_stay(made):
     dialect, payloads = made
-    fold, growing = ViewState(chain(decode(dialect, payloads)).path(), counter=OFFLINE), Growing()
+    fold, growing = ViewState(chain(decode(dialect, payloads)).path(), counter=OFFLINE), NativeView()
     items = fold.items()
     whole = copy.deepcopy(growing.messages(dialect, items))
     for message in growing.messages(dialect, items):
@@ -71,9 +71,9 @@ def test_a_turn_renders_what_the_turn_added(monkeypatch, dialect):
     counted = Counted(get(dialect))
     monkeypatch.setitem(base._DIALECTS, dialect, counted)
     natives = [{"role": ("user", "assistant")[n % 2], "content": f"message {n}"} for n in range(60)]
-    natives = [in_form(native, dialect, str(n)) for n, native in enumerate(natives)]
+    natives = [in_dialect(native, dialect, str(n)) for n, native in enumerate(natives)]
     entries = chain([counted.dialect.decode(native) for native in natives]).path()
-    fold, growing = ViewState(entries[:20], counter=OFFLINE), Growing()
+    fold, growing = ViewState(entries[:20], counter=OFFLINE), NativeView()
     growing.messages(dialect, fold.items())
     assert counted.rendered == 20
     for entry in entries[20:]:
@@ -87,7 +87,7 @@ def test_a_turn_renders_what_the_turn_added(monkeypatch, dialect):
 def test_another_dialect_or_another_fold_is_rendered_anew():
     natives = [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}]
     entries = chain(decode("openai-chat", natives)).path()
-    growing = Growing()
+    growing = NativeView()
     assert growing.messages("openai-chat", ViewState(entries, counter=OFFLINE).items()) == natives
     assert growing.messages("anthropic", ViewState(entries, counter=OFFLINE).items()) == natives
     assert growing.messages("openai-chat", ViewState(entries[:1], counter=OFFLINE).items()) == natives[:1]
@@ -97,7 +97,7 @@ def test_another_dialect_or_another_fold_is_rendered_anew():
 def test_a_message_without_a_native_form_is_rendered_with_its_neighbours():
     made = Message("user", (Text("and then"),))
     entries = chain([*decode("anthropic", [{"role": "user", "content": "first"}]), made, made]).path()
-    fold, growing = ViewState(entries[:1], counter=OFFLINE), Growing()
+    fold, growing = ViewState(entries[:1], counter=OFFLINE), NativeView()
     for entry in entries[1:]:
         assert isinstance(entry, Said)
         growing.messages("anthropic", fold.items())
@@ -108,7 +108,7 @@ def test_a_message_without_a_native_form_is_rendered_with_its_neighbours():
 
 def test_a_copy_shares_nothing_that_can_be_changed():
     value = {"a": [{"b": [1, None, True, "text", 2**70, -0.0]}], "c": {"d": {}}}
-    made = copied(value)
+    made = deep_copy(value)
     assert made == value
     made["a"][0]["b"].append(2)
     made["c"]["d"]["e"] = 1
@@ -124,7 +124,7 @@ def nests(value: Any) -> list[Any]:
 @given(logs(), st.sampled_from(DIALECTS), st.data())
 def test_a_change_at_any_depth_stays_with_the_list_that_it_was_made_in(made, dialect, data):
     _, log = made
-    fold, growing = ViewState(log.path(), counter=OFFLINE), Growing()
+    fold, growing = ViewState(log.path(), counter=OFFLINE), NativeView()
     if fold.open_calls:
         return
     first, second = (growing.messages(dialect, fold.items()) for _ in range(2))

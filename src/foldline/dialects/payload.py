@@ -18,8 +18,8 @@ def read(payload: Any, index: int | None = None) -> tuple[dict[str, Any], bytes]
     """Read one native message: its plain JSON object, and its bytes as the log keeps them.
 
     Bytes are kept as they came; everything else is serialised once. SDK objects (pydantic models, objects
-    with `to_dict`), also inside of lists and dicts, become dicts without the fields that were never set.
-    Raises DialectError (with `index`) for what is no JSON object.
+    with `to_dict`), also inside lists and dicts, become dicts without the fields that were never set.
+    Raises DialectError (with `index`) if it is not a JSON object.
     """
     body, raw = read_any(payload, index)
     if not isinstance(body, dict):
@@ -28,7 +28,7 @@ def read(payload: Any, index: int | None = None) -> tuple[dict[str, Any], bytes]
 
 
 def read_any(payload: Any, index: int | None = None) -> tuple[Any, bytes]:
-    """As `read`, for any JSON value."""
+    """Like `read`, for any JSON value."""
     try:
         if isinstance(payload, bytes | bytearray | memoryview):
             raw = bytes(cast("bytes", payload))
@@ -41,11 +41,11 @@ def read_any(payload: Any, index: int | None = None) -> tuple[Any, bytes]:
 
 
 def parse(raw: bytes, index: int | None = None) -> Any:
-    """Parse kept bytes; raises DialectError (with `index`) where they are no JSON."""
+    """Parse kept bytes; raises DialectError (with `index`) if they are not JSON."""
     try:
         return codec.decode(raw)
     except _UNREADABLE as error:
-        raise DialectError(f"the kept payload is no JSON: {error}", index=index) from error
+        raise DialectError(f"the stored payload is not JSON: {error}", index=index) from error
 
 
 def _serialise(payload: Any) -> tuple[Any, bytes]:
@@ -57,30 +57,30 @@ def _serialise(payload: Any) -> tuple[Any, bytes]:
     else:
         if body == payload:
             return body, raw
-    raw = codec.encode(plain(payload))
+    raw = codec.encode(to_plain(payload))
     return codec.decode(raw), raw
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Turn a value into plain JSON values.
 
-    Raises DialectError for a number that JSON has not (NaN, infinity), TypeError for what is no data.
+    Raises DialectError for a number that JSON lacks (NaN, infinity), TypeError for a value that is not data.
     """
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise DialectError(f"{value} is no JSON number")
+            raise DialectError(f"{value} is not a JSON number")
         return value
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in cast("Mapping[Any, Any]", value).items()}
+        return {str(key): to_plain(item) for key, item in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
-        return [plain(item) for item in cast("Sequence[Any]", value)]
-    return plain(_dump(value))
+        return [to_plain(item) for item in cast("Sequence[Any]", value)]
+    return to_plain(_dump(value))
 
 
 def _dump(value: Any) -> Any:
-    """The fields of an SDK object, those never set left out (null is not the same as absent)."""
+    """Return the fields of an SDK object without those never set (null is not the same as absent)."""
     dump = getattr(value, "model_dump", None)
     to_dict = getattr(value, "to_dict", None)
     if isinstance(value, type) or not (callable(dump) or callable(to_dict)):
@@ -94,24 +94,24 @@ def _dump(value: Any) -> Any:
 
 
 def peek(payload: Any, key: str) -> Any:
-    """A field of a native message or block without converting it; None where it has none."""
+    """Return a field of a native message or block without converting it; None if it has none."""
     if isinstance(payload, Mapping):
         return cast("Mapping[str, Any]", payload).get(key)
     return getattr(payload, key, None)
 
 
 def count(value: Any) -> int:
-    """A token figure as a provider wrote it; 0 for everything that is no positive whole number."""
+    """Return a provider's token count; 0 for anything but a positive whole number."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def is_list(value: Any) -> bool:
-    """Whether a value is a list of messages: a sequence that is no text and no bytes."""
+    """Return whether a value is a list of messages: a sequence other than text or bytes."""
     return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
 
 
 def block_types(payload: Any) -> set[str]:
-    """The types of a message's content blocks; empty where the content is no list."""
+    """Return the types of a message's content blocks; empty if the content is not a list."""
     content = peek(payload, "content")
     blocks = cast("list[Any]", content) if isinstance(content, list) else []
     return {kind for block in blocks if isinstance(kind := peek(block, "type"), str)}

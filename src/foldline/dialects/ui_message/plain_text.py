@@ -1,4 +1,4 @@
-"""Plain messages among UI messages: a role and a text, without id and parts, are given the dialect's form."""
+"""Turn plain text messages (a role and a text, without id and parts) into UI messages."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import hashlib
 from typing import Any, cast
 
 from foldline.core.log import codec
-from foldline.dialects.plain import peek
+from foldline.dialects.payload import peek
 from foldline.dialects.ui_message.read import ROLES, V4_KEYS
 
 
-def adopted(payload: Any, salt: str) -> Any:
-    """Return a plain message of text as a UI message, everything else as it is.
+def to_ui_message(payload: Any, salt: str) -> Any:
+    """Return a plain text message as a UI message, everything else unchanged.
 
-    Its id is made of its words and `salt`, which tells apart messages of the same words.
+    Its id is made from its text and `salt`, which tells equal texts apart.
     """
     if not isinstance(payload, dict) or any(key in payload for key in ("parts", "id", *V4_KEYS)):
         return cast("Any", payload)

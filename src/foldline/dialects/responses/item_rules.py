@@ -1,11 +1,20 @@
-"""The documented form of each Responses item, by itself."""
+"""The documented form of each Responses item."""
 
 from __future__ import annotations
 
 import re
 from typing import Any, cast
 
-from foldline.dialects.responses.items import CALLS, KINDS, ROLES, Item, answers, is_call, is_output, kind_of
+from foldline.dialects.responses.items import (
+    CALLS,
+    KINDS,
+    ROLES,
+    Item,
+    answered_id,
+    is_call,
+    is_output,
+    kind_of,
+)
 from foldline.dialects.responses.read import SEALED, TEXTS
 from foldline.dialects.values import Say
 
@@ -34,7 +43,7 @@ def check_item(say: Say, item: Item) -> None:
     """Check one item; `say(rule, text)` takes what is wrong."""
     kind = kind_of(item)
     if kind not in KINDS:
-        say("item-type", f"the type of an item is {kind!r}; it must be one that the API knows")
+        say("item-type", f"the type of an item is {kind!r}; the API does not know it")
         return
     for key in _FILLED.get(kind, ()):
         if not _filled(item, key):
@@ -77,9 +86,9 @@ def _part(say: Say, holder: str, allowed: tuple[str, ...], value: Any) -> None:
     elif kind in TEXTS:
         text = part.get(TEXTS[kind])
         if not isinstance(text, str):
-            say("part-shape", f"the {TEXTS[kind]} of an {kind} part must be a string")
+            say("part-shape", f"the {TEXTS[kind]} of a part of type {kind} must be a string")
         elif not text:
-            say("text-empty", f"an {kind} part must not be empty")
+            say("text-empty", f"a part of type {kind} must not be empty")
     elif kind == "input_image" and not (_filled(part, "image_url") or _filled(part, "file_id")):
         say("image-source", "an input_image needs an image_url or a file_id")
     elif kind == "input_file" and not any(_filled(part, key) for key in ("file_data", "file_url", "file_id")):
@@ -131,7 +140,7 @@ def _acts(kind: str, action: Item, item: Item) -> bool:
 
 
 def _output(say: Say, kind: str, item: Item) -> None:
-    call_id = answers(item)
+    call_id = answered_id(item)
     if not isinstance(call_id, str) or not call_id:
         say("result-id", f"a {kind} needs the id of its call")
     output = item.get("output")

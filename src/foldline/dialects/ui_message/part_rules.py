@@ -7,7 +7,7 @@ from typing import Any, cast
 from foldline.dialects.ui_message.tools import ANSWERED, DYNAMIC, OPEN, PREFIX, STREAMING
 from foldline.dialects.values import Say
 
-# what a part must hold as text, and what it may
+# the text fields that a part must hold, and those that it may hold
 _NEEDS: dict[str, tuple[str, ...]] = {
     "text": ("text",),
     "reasoning": ("text",),
@@ -41,7 +41,7 @@ def check_part(say: Say, role: str, part: dict[str, Any]) -> None:
         _data(say, kind, part)
         return
     if role in _BY_ROLE and kind not in _BY_ROLE[role]:
-        say("part-role", f"the SDK sends no {kind} part of a {role} message to a model")
+        say("part-role", f"the SDK never sends a {kind} part of a {role} message to a model")
     _metadata(say, kind, part)
     if kind in _NEEDS:
         _texts(say, kind, part)
@@ -50,7 +50,7 @@ def check_part(say: Say, role: str, part: dict[str, Any]) -> None:
 
 
 def is_tool_type(kind: str) -> bool:
-    """Whether a type is that of a tool part; tool-invocation with its call inside is AI SDK 4's."""
+    """Return whether a type is that of a tool part."""
     return kind == DYNAMIC or kind.startswith(PREFIX)
 
 
@@ -120,7 +120,7 @@ def _output(say: Say, state: str, part: dict[str, Any]) -> None:
 
 
 def _approval(say: Say, state: str, part: dict[str, Any]) -> None:
-    """An approval that was asked for, given or refused, as the state says."""
+    """Check that an approval was asked for, given or refused, as the state says."""
     if "approval" not in part:
         if state in ("approval-requested", "approval-responded", "output-denied"):
             say("call-approval", f"a tool part of state {state} needs its approval")

@@ -14,13 +14,13 @@ from foldline.dialects.ui_message.tools import Native, tool_part, with_call, wit
 from foldline.dialects.values import ANTHROPIC, FILE_ID, UI_MESSAGE
 
 _MIMES = {"image": "image/*", "audio": "audio/*", "video": "video/*"}
-_COPIES = ("toolInvocations", "reasoning")  # AI SDK 4 kept them beside the same in `parts`
+_COPIES = ("toolInvocations", "reasoning")  # AI SDK 4 stored these as well as `parts`
 
 Change = tuple[Part, Part | None]  # a part, and what it becomes
 
 
 def native_of(part: Part) -> Native | None:
-    """The native part for a part, but for calls and results; None for what UI messages have no part for."""
+    """Return the native part for anything but a call or result; None if UI messages have no such part."""
     if isinstance(part, Text):
         return {"type": "text", "text": part.text} if part.text.strip() else None
     if isinstance(part, Thinking):
@@ -39,7 +39,7 @@ def native_of(part: Part) -> Native | None:
 
 
 def file_of(media: Media) -> Native | None:
-    """The file part of a medium; None for one that only its provider can find."""
+    """Return the file part for media; None for a file that only its provider can find."""
     mime = media.mime or _MIMES.get(media.kind, "application/octet-stream")
     if media.data is not None:
         url = f"data:{mime};base64,{media.data}"
@@ -52,7 +52,7 @@ def file_of(media: Media) -> Native | None:
 
 
 def output_of(content: Sequence[Part]) -> str:
-    """The output that a result's content makes: its texts, and a line for what is no text."""
+    """Return a result's content as output: its texts, and a line for each media part."""
     texts: list[str] = []
     for part in content:
         if isinstance(part, Text):
@@ -62,11 +62,11 @@ def output_of(content: Sequence[Part]) -> str:
     return "\n".join(text for text in texts if text)
 
 
-def edited(body: Native, edits: Mapping[int, Part | None], index: int | None = None) -> Native | None:
-    """A native message with some of its parts replaced (None: taken out); None when nothing is left.
+def edit_native(body: Native, edits: Mapping[int, Part | None], index: int | None = None) -> Native | None:
+    """Return a native message with some of its parts replaced (None: removed); None if nothing is left.
 
-    All other keys and parts stay as received. A call that is taken out takes its result along. Step marks
-    alone are nothing.
+    All other keys and parts stay as received. A removed call takes its result along. A message of step
+    marks alone counts as nothing.
     """
     found = slots(body, index)
     check_edits(edits, [part for part, _ in found], index)
@@ -93,7 +93,7 @@ def _says(body: Native) -> bool:
 
 
 def _drop_copies(new: Native) -> None:
-    """AI SDK 4 wrote the text and the calls of `parts` a second time: what was edited must not stay there."""
+    """Drop AI SDK 4's second copy of the text and the calls: what was edited must not survive there."""
     for key in _COPIES:
         new.pop(key, None)
     if isinstance(new.get("content"), str):
@@ -133,7 +133,7 @@ def _patched_tool(native: Native, call: tuple[ToolCall, ToolCall], more: Sequenc
 
 
 def _patched_result(native: Native, old: ToolResult, new: ToolResult) -> Native:
-    """Blocks of an output that stay are kept as received; an output of another form becomes text."""
+    """Replace a result: unchanged blocks stay as received, an output of another form becomes text."""
     failed = new.is_error and native.get("state") != "output-available"
     output = native.get("output")
     key = next((key for key in ("content", "value") if isinstance(output, dict) and key in output), None)
@@ -151,11 +151,11 @@ def _patched_result(native: Native, old: ToolResult, new: ToolResult) -> Native:
 
 
 def new_tool(call: ToolCall, result: ToolResult | None = None) -> Native:
-    """A new tool part, answered where there is a result."""
+    """Make a new tool part, answered if there is a result."""
     part = tool_part(call)
     return part if result is None else answer(part, result)
 
 
 def answer(native: Native, result: ToolResult) -> Native:
-    """A tool part with the result of its call."""
+    """Return a tool part with the result of its call."""
     return with_result(native, output_of(result.content), is_error=result.is_error)

@@ -1,4 +1,4 @@
-"""What a whole request must not hold, though each item in it is as received."""
+"""Drop what the API refuses in a complete request, though each item in it is as received."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from foldline.dialects.responses.items import Item, kind_of, role_of
 from foldline.dialects.values import Losses
 
 
-def sendable(items: Sequence[Item], losses: Losses) -> list[Item]:
-    """The items without what the API refuses in a request: each kind is counted in `losses`.
+def drop_refused(items: Sequence[Item], losses: Losses) -> list[Item]:
+    """Return the items without those that the API refuses in a request; `losses` counts each kind.
 
-    Left out are reasoning that nothing follows, outputs of programs that are folded, items given twice, and
-    a wish to compact that is not the last item.
+    Dropped are reasoning that nothing follows, outputs of folded programs, items given twice, and a
+    compaction trigger that is not the last item.
     """
     kept: list[Item] = []
     programs: set[str] = set()
@@ -32,7 +32,7 @@ def sendable(items: Sequence[Item], losses: Losses) -> list[Item]:
 
 
 def _once(item: Item, seen: set[str], losses: Losses) -> Item | None:
-    """An item given for the second time without its id; None where it is nothing but that."""
+    """Return a repeated item without its id; None if it is worth nothing without one."""
     item_id = item.get("id")
     if not isinstance(item_id, str) or kind_of(item) in {"item_reference", "local_shell_call_output"}:
         return item
@@ -46,7 +46,7 @@ def _once(item: Item, seen: set[str], losses: Losses) -> Item | None:
 
 
 def _called(item: Item, programs: set[str], losses: Losses) -> Item:
-    """An item without its caller, where that is a program that is folded."""
+    """Return an item without its caller, if that is a folded program."""
     value = item.get("caller")
     caller = cast("Item", value) if isinstance(value, dict) else {}
     if caller.get("type") != "program" or caller.get("caller_id") in programs:
@@ -56,7 +56,7 @@ def _called(item: Item, programs: set[str], losses: Losses) -> Item:
 
 
 def _followed(items: Sequence[Item], losses: Losses) -> list[Item]:
-    """The items without reasoning that led to nothing."""
+    """Return the items without reasoning that nothing follows."""
     kept: list[Item] = []
     follows = False
     for item in reversed(items):

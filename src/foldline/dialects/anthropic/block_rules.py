@@ -26,11 +26,11 @@ def check_block(say: Say, role: str, block: dict[str, Any]) -> None:
     allowed = kind in _USER if role == "user" else kind in _ASSISTANT or server_result
     if not allowed:
         if kind in ("thinking", "redacted_thinking"):
-            say("thinking-role", f"{kind} belongs into an assistant message")
+            say("thinking-role", f"{kind} belongs in an assistant message")
         elif kind == "tool_use":
-            say("call-role", "tool_use belongs into an assistant message")
+            say("call-role", "tool_use belongs in an assistant message")
         elif kind == "tool_result":
-            say("result-role", "tool_result belongs into a user message")
+            say("result-role", "tool_result belongs in a user message")
         else:
             say("block-type", f"a {role} message cannot have a block of type {kind!r}")
         return
@@ -40,7 +40,7 @@ def check_block(say: Say, role: str, block: dict[str, Any]) -> None:
 
 
 def check_system(say: Say, system: Any) -> None:
-    """Check a system prompt: absent, text, or a list of text blocks that say something."""
+    """Check a system prompt: absent, text, or a list of non-empty text blocks."""
     if system is None or isinstance(system, str):
         return
     if not isinstance(system, list):
@@ -48,7 +48,7 @@ def check_system(say: Say, system: Any) -> None:
         return
     for block in cast("list[Any]", system):
         if not isinstance(block, dict) or cast("dict[str, Any]", block).get("type") != "text":
-            say("system", "system must hold text blocks alone")
+            say("system", "system may hold only text blocks")
         else:
             _text(say, cast("dict[str, Any]", block))
 
@@ -58,7 +58,7 @@ def _text(say: Say, block: dict[str, Any]) -> None:
     if not isinstance(text, str):
         say("block-shape", "the text of a text block must be a string")
     elif not text.strip():
-        say("text-empty", "a text block must hold more than white space")
+        say("text-empty", "a text block must hold more than whitespace")
 
 
 def _thinking(say: Say, block: dict[str, Any]) -> None:
@@ -110,7 +110,7 @@ def _inner(say: Say, value: Any, in_error: bool) -> None:
         say("block-type", f"a tool_result cannot hold a block of type {kind!r}")
         return
     if in_error and kind != "text":
-        say("error-result-text", "a tool_result with is_error may hold text alone")
+        say("error-result-text", "a tool_result with is_error may hold only text")
     check = _CHECKS.get(str(kind))
     if check is not None:
         check(say, block)

@@ -1,16 +1,16 @@
-"""What a message of another dialect holds beside its parts, and a conversion leaves out."""
+"""The fields of native messages that a conversion to another dialect leaves out."""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
 from foldline.core.log.messages import Native
-from foldline.dialects.plain import parse
+from foldline.dialects.payload import parse
 from foldline.dialects.responses.items import CALLS, Item, kind_of
 from foldline.dialects.ui_message.losses import lost_of_ui
 from foldline.dialects.values import OPENAI_RESPONSES, UI_MESSAGE, Losses
 
-# carried by role, parts and pairing, or what a provider noted about its reply; all else is left out
+# carried by the role, the parts or the pairing, or a provider's notes about its reply; all else is lost
 _CARRIED = frozenset(
     {
         "role", "content", "tool_calls", "tool_call_id", "function_call", "refusal",
@@ -21,16 +21,16 @@ _CARRIED = frozenset(
 _ON_BLOCKS = ("cache_control", "citations")
 _OF_ITEMS = frozenset(
     {
-        "type", "id", "status", "role", "content", "call_id", "name", "arguments", "input", "output", "action",
-        "actions", "operation", "summary", "encrypted_content", "approval_request_id", "approve", "reason",
-        "tools", "execution", "max_output_length",
+        "type", "id", "status", "role", "content", "call_id", "name", "arguments", "input", "output",
+        "action", "actions", "operation", "summary", "encrypted_content", "approval_request_id", "approve",
+        "reason", "tools", "execution", "max_output_length",
     }
 )  # fmt: skip
 _ON_PARTS = ("annotations", "logprobs", "detail", "prompt_cache_breakpoint")
 
 
 def lost_fields(native: Native | None, losses: Losses, index: int | None = None) -> None:
-    """Count the fields of a native message that no part stands for: names, cache marks, an app's own keys."""
+    """Count the fields of a native message that no part carries: names, cache marks, an app's own keys."""
     if native is None:
         return
     body = parse(native.raw, index)
@@ -55,7 +55,7 @@ def lost_fields(native: Native | None, losses: Losses, index: int | None = None)
 
 
 def _lost_of_item(item: Any, losses: Losses) -> None:
-    """Count what of a Responses item no part stands for; items that are one opaque part are named by it."""
+    """Count what no part of a Responses item carries; an item that is one opaque part is named by it."""
     kind = kind_of(cast("Item", item)) if isinstance(item, dict) else None
     if kind in CALLS and kind != "function_call":
         losses.add(f"{kind} became a function call")
