@@ -64,7 +64,7 @@ corpus: $(READY)  ## the full runs over the recorded sessions (../shared/data or
 	@$(BIN)/python -m pytest -n $(JOBS) -q -m corpus tests/corpus tests/integration/test_survival.py
 
 bench: $(READY)  ## measure the budgets, as ratios in one run
-	@$(BIN)/python bench/run.py
+	@$(BIN)/python -m bench.run
 
 soak: $(READY)  ## the long runs
 	@$(BIN)/python -m pytest -n $(JOBS) -q -m soak tests

@@ -1,6 +1,6 @@
 """What does a durable append cost beside a raw write of the same bytes, and in a long session?
 
-    python bench/append.py [--full]
+    python -m bench.append [--full]
 
 Each figure is a ratio of medians within one run, in which both sides take turns. The raw side appends the
 payload bytes of the turn to a file and calls fdatasync. Budgets: DESIGN.md section 9.
@@ -17,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench.table import Row, lines, machine
+
 from foldline.core.log.codec import encode
 from foldline.core.log.entries import Checkpoint, Compacted, Entry, Receipt
 from foldline.core.log.log import chained, said
@@ -24,7 +26,6 @@ from foldline.core.log.messages import Message, Native, Text
 from foldline.stores import SqliteStore
 from foldline.stores.rows import pack
 from foldline.stores.tables import Tables
-from table import Row, lines, machine
 
 
 def turn(before: Entry | None, messages: int, size: int, tag: int) -> list[Entry]:

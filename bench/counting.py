@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bench.sessions import Talk
+from bench.table import Row, cpu
+
 from foldline.core.measure.tokens import OFFLINE, Characters, Counter
-from sessions import Talk
-from table import Row, cpu
 
 SIZE = 4_000_000  # bytes
 

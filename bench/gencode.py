@@ -7,6 +7,10 @@ trigger fires, with rules of the user's planted at its beginning.
 
 from __future__ import annotations
 
+from bench.planning import run
+from bench.sessions import Talk, entries_of
+from bench.table import Row, cpu
+
 from foldline.core.cut.prune import prune
 from foldline.core.decide.ask import Ask
 from foldline.core.decide.presets import preset
@@ -17,9 +21,6 @@ from foldline.core.log.entries import Compacted, Said
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
 from foldline.core.view import ViewState
-from planning import run
-from sessions import Talk, entries_of
-from table import Row, cpu
 
 WINDOW = Window(context=200_000, output=32_000)
 RULES = (

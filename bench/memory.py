@@ -8,9 +8,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bench.sessions import prompt, reply
+from bench.table import Row
+
 import foldline
-from sessions import prompt, reply
-from table import Row
 
 WINDOW = 50_000
 BATCH = 100
@@ -49,7 +50,9 @@ def child(messages: int) -> float:
 
 def held(messages: int) -> float:
     """Measure a session in a process of its own."""
-    done = subprocess.run([sys.executable, __file__, str(messages)], check=True, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.memory", str(messages)], check=True, capture_output=True
+    )
     return float(done.stdout)
 
 

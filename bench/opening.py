@@ -7,12 +7,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench.sessions import entries_of, prompt, reply
+from bench.table import Row
+
 import foldline
 from foldline.core.log.entries import Checkpoint, Compacted, Receipt
 from foldline.core.log.log import chained
 from foldline.stores.sqlite import SqliteStore
-from sessions import entries_of, prompt, reply
-from table import Row
 
 KEPT = 200  # messages behind the newest boundary
 BATCH = 1_000

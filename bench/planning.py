@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bench.sessions import Talk, entries_of
+from bench.table import Row, cpu
+
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.compact.job import floor_of, limits_of, material_of
 from foldline.core.compact.plan import Outcome, plan
@@ -16,13 +19,11 @@ from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
 from foldline.core.view import ViewState
 from foldline.summarizers.offline import OfflineSummarizer
-from sessions import Talk, entries_of
-from table import Row, cpu
 
 WINDOW = Window(context=200_000)
 MESSAGES = 10_000
 TOKENS = 200_000
-UNDISTURBED = 0.038  # seconds of the yardstick on the machine of docs/bench.md with nothing else running
+UNDISTURBED = 0.038  # seconds of the yardstick on the machine of docs/evidence.md with nothing else running
 
 
 def asked(policy: str = "foldline") -> Ask:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from bench.sessions import Talk
+from bench.table import Row, cpu
+
 from foldline.core.log.messages import Message
 from foldline.dialects import decode_all, get
-from sessions import Talk
-from table import Row, cpu
 
 MESSAGES = 2_000
 

@@ -1,6 +1,7 @@
-"""Measure the budgets: one module a question; its rows as soon as they are known, one table at the end. `make bench`, or `bench/run.py NAME...`.
+"""Measure the budgets: one module a question; its rows as soon as they are known, one table at the end. `make bench`, or `python -m bench.run NAME...`.
 
---full measures sessions of 200,000 messages where the quick run takes 20,000.
+--full measures sessions of 200,000 messages where the quick run takes 20,000; --save writes docs/results/bench.json
+and its table into docs/evidence.md.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ import sys
 import time
 from importlib import import_module
 
-from table import Row, lines, machine
+from bench.table import HEADER, Row, cells, lines, machine
+from tools.results import Table, save
 
 BENCHES = (
     "turn",
@@ -25,21 +27,28 @@ BENCHES = (
 )
 
 
-def main(names: list[str], *, full: bool) -> int:
+def main(names: list[str], *, full: bool, keep: bool = False) -> int:
     """Run the benches of these names (none: all), print the table; returns how many budgets were missed."""
     print(machine(), flush=True)
     rows: list[Row] = []
     for name in names or BENCHES:
         start = time.perf_counter()
-        found = import_module(name).main(full=full)
+        found = import_module(f"bench.{name}").main(full=full)
         print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
         print("\n".join(f"    {line}" for line in lines(found)[2:]), flush=True)
         rows += found
     print("\n".join(["", *lines(rows)]), flush=True)
+    if keep:
+        command = " ".join(["python -m bench.run", *names, *["--full"] * full, "--save"])
+        save("bench", command, [Table(HEADER, [*map(cells, rows)])])
     missed = sum(row.verdict == "MISSED" for row in rows)
     print(f"{missed} budgets missed" if missed else "all budgets met")
     return missed
 
 
 if __name__ == "__main__":
-    main([name for name in sys.argv[1:] if not name.startswith("-")], full="--full" in sys.argv)
+    main(
+        [name for name in sys.argv[1:] if not name.startswith("-")],
+        full="--full" in sys.argv,
+        keep="--save" in sys.argv,
+    )

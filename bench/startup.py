@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 
-from table import Row
+from bench.table import Row
 
 TIMES = 15
 

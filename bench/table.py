@@ -63,13 +63,18 @@ def figure(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.1f}" if abs(value) >= 10 else f"{value:,.2f}"
 
 
+def cells(row: Row) -> tuple[str, str, str, str]:
+    """Return what stands in a row of the table."""
+    return (row.what, f"{figure(row.value)} {row.unit}".strip(), row.budget, row.verdict)
+
+
 def lines(rows: Sequence[Row]) -> list[str]:
     """Return the rows as a Markdown table."""
-    cells = [HEADER, *((r.what, f"{figure(r.value)} {r.unit}".strip(), r.budget, r.verdict) for r in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(HEADER))]
+    shown = [HEADER, *map(cells, rows)]
+    widths = [max(len(row[column]) for row in shown) for column in range(len(HEADER))]
     written = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
-        for row in cells
+        for row in shown
     ]
     rule = "| " + " | ".join("-" * width for width in widths) + " |"
     return [written[0], rule, *written[1:]]

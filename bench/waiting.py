@@ -15,10 +15,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+from bench.sessions import prompt, reply
+from bench.table import Row
+
 import foldline
 from foldline.summarizers.offline import OfflineSummarizer
-from sessions import prompt, reply
-from table import Row
 
 SUMMARY = 20.0  # seconds
 WINDOW = 200_000  # tokens

@@ -226,7 +226,7 @@ def test_names_are_looked_up_among_the_users_own_first():
 
 class TestDocs:
     def example(self):
-        text = (DOCS / "policies.md").read_text(encoding="utf-8")
+        text = (DOCS / "presets.md").read_text(encoding="utf-8")
         return re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
 
     def test_every_example_loads(self, tmp_path):
@@ -249,7 +249,7 @@ class TestDocs:
         assert opus.keep == Keep(amount=Amount(tokens=50_000))
 
     def test_every_field_is_explained(self):
-        text = (DOCS / "policies.md").read_text(encoding="utf-8")
+        text = (DOCS / "presets.md").read_text(encoding="utf-8")
         for field in Policy.__struct_fields__:
             assert f"`{field}`" in text, field
 

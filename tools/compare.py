@@ -1,7 +1,7 @@
-"""Compare the ten systems over recorded sessions: the tables of docs/comparison.md.
+"""Compare the ten systems over recorded sessions: the first tables of docs/evidence.md.
 
-    python tools/compare.py SESSIONS --windows 200000 100000           the tables, into docs/comparison.md
-    python tools/compare.py SESSIONS --windows 100000 --every 10 --page -     every tenth session, printed
+    python -m tools.compare SESSIONS --save                         60,000, 100,000 and 200,000, into the page
+    python -m tools.compare SESSIONS --windows 100000 --every 10    every tenth session, printed
 
 SESSIONS is a folder of session files. Each is replayed under `none` and the ten systems, as by `foldline batch --replay`;
 results are kept in --store, and a run that was killed goes on there as long as the code that replays is the same.
@@ -12,15 +12,13 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
-import platform
 import sys
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from tools.results import Table, save, shown
 
 from foldline.cli.batch_work import ReplayFiles, replay_one
 from foldline.cli.commands.replay import NONE, TEN
@@ -30,7 +28,6 @@ from foldline.lab.report import MEASURES
 from foldline.lab.run import Wanted
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "comparison.md"
 REPLAYING = (
     "catalogue",
     "core",
@@ -39,7 +36,6 @@ REPLAYING = (
     "summarizers",
     "transcripts",
 )  # packages that a replay runs
-MARK = "<!-- {} of the tables: tools/compare.py -->"
 IDLE = ("none", "amp")  # never fold by themselves
 CUTS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -169,11 +165,11 @@ def mean(values: Iterable[float | None]) -> float | None:
     return sum(known) / len(known) if known else None
 
 
-# ---- the page
+# ---- the tables
 
 
-def table(found: Compared) -> list[str]:
-    """Return the table of one window in Markdown; the best of each column in bold."""
+def table(found: Compared) -> Table:
+    """Return the table of one window; the best of each column in bold."""
     titles = ("policy", "M tokens", "less", "USD", "USD net", "compactions", "prunes", "overflows", "invalid")
     best = (
         {name: max(v for row in found.rows if (v := row.scores.get(name)) is not None) for name in MEASURES}
@@ -186,30 +182,38 @@ def table(found: Compared) -> list[str]:
         for name in ("input_tokens", "price", "net", "overflows")
     }
     whole = found.rows[0].input_tokens
-    lines = [
-        f"| {' | '.join((*titles, *MEASURES, 'view'))} |",
-        f"| --- |{' ---: |' * (len(titles) - 1 + len(MEASURES) + 1)}",
-    ]
+    rows: list[tuple[str, ...]] = []
     for row in found.rows:
 
         def bold(text: str, name: str, row: Row = row) -> str:
             return f"**{text}**" if row in acting and getattr(row, name) == least[name] else text
 
-        cells = [
-            f"`{row.policy}`",
-            bold(f"{row.input_tokens / 1e6:,.1f}", "input_tokens"),
-            f"{100 * (1 - row.input_tokens / whole):.0f}%" if row is not found.rows[0] else "",
-            bold(f"{row.price:,.0f}", "price"),
-            bold(f"{row.net:,.0f}", "net"),
-            f"{row.compactions:,}",
-            f"{row.prunes:,}",
-            bold(f"{row.overflows:,}", "overflows"),
-            str(row.invalid_views),
-            *(share(row.scores.get(name), best.get(name)) for name in MEASURES),
-            f"{row.view_tokens:,.0f}" if row.view_tokens is not None else "",
-        ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+        rows.append(
+            (
+                f"`{row.policy}`",
+                bold(f"{row.input_tokens / 1e6:,.1f}", "input_tokens"),
+                f"{100 * (1 - row.input_tokens / whole):.0f}%" if row is not found.rows[0] else "",
+                bold(f"{row.price:,.0f}", "price"),
+                bold(f"{row.net:,.0f}", "net"),
+                f"{row.compactions:,}",
+                f"{row.prunes:,}",
+                bold(f"{row.overflows:,}", "overflows"),
+                str(row.invalid_views),
+                *(share(row.scores.get(name), best.get(name)) for name in MEASURES),
+                f"{row.view_tokens:,.0f}" if row.view_tokens is not None else "",
+            )
+        )
+    return Table((*titles, *MEASURES, "view"), rows, f"Window {found.window:,}", notes(found))
+
+
+def notes(found: Compared) -> tuple[str, ...]:
+    """Return what one window's table is over."""
+    return (
+        f"{found.sessions} sessions; {found.folded} are folded by at least one policy, the others fit.",
+        f"Retention and `view`: the mean over {found.cuts} cuts in {found.cut_sessions} sessions.",
+        *([f"Without a known price: {found.unpriced} sessions."] if found.unpriced else []),
+        *([f"Failed: {len(found.failed)}."] if found.failed else []),
+    )
 
 
 def share(value: float | None, best: float | None) -> str:
@@ -219,54 +223,16 @@ def share(value: float | None, best: float | None) -> str:
     return f"**{text}**" if value == best else text
 
 
-def section(found: Compared) -> list[str]:
-    """Return one window's heading, table and what it is over."""
-    return [
-        f"### Window {found.window:,}",
-        "",
-        *table(found),
-        "",
-        f"{found.sessions} sessions; {found.folded} are folded by at least one policy, the others fit.",
-        f"Retention and `view`: the mean over {found.cuts} cuts in {found.cut_sessions} sessions.",
-        *([f"Without a known price: {found.unpriced} sessions."] if found.unpriced else []),
-        *([f"Failed: {len(found.failed)}."] if found.failed else []),
-        "",
-    ]
-
-
-def machine() -> str:
-    """Return what this ran on: day, cores, processor, Python."""
-    names = [line.partition(":")[2].strip() for line in _cpuinfo() if line.startswith("model name")]
-    return (
-        f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores{f' of {names[0]}' if names else ''}, "
-        f"{platform.system()}, Python {platform.python_version()}"
-    )
-
-
-def _cpuinfo() -> list[str]:
-    path = Path("/proc/cpuinfo")
-    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-
-
-def write(page: Path, lines: list[str]) -> None:
-    """Put lines between the marks of a page."""
-    begin, end = MARK.format("begin"), MARK.format("end")
-    text = page.read_text(encoding="utf-8")
-    before, _, rest = text.partition(begin)
-    _, found, after = rest.partition(end)
-    if not found:
-        sys.exit(f"{page}: {begin} and {end} do not both stand in it")
-    page.write_text("\n".join([f"{before}{begin}", "", *lines, f"{end}{after}"]), encoding="utf-8")
-
-
 def main() -> None:
-    """Replay, add up, write."""
+    """Replay, add up, print or save."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("sessions", type=Path)
-    parser.add_argument("--page", default=str(PAGE), help="the page to write the tables into; -: print them")
-    parser.add_argument("--windows", type=int, nargs="+", default=[200_000, 100_000])
+    parser.add_argument(
+        "--save", action="store_true", help="write docs/results/comparison.json and docs/evidence.md"
+    )
+    parser.add_argument("--windows", type=int, nargs="+", default=[60_000, 100_000, 200_000])
     parser.add_argument("--every", type=int, default=1, help="take every Nth session only")
     parser.add_argument("--store", type=Path, default=ROOT / ".compare", help="where results are kept")
     parser.add_argument("--jobs", type=int)
@@ -274,14 +240,14 @@ def main() -> None:
     files = [str(path) for path in sorted(args.sessions.rglob("*.jsonl*"))][:: args.every]
     every = f" --every {args.every}" if args.every > 1 else ""
     windows = " ".join(map(str, args.windows))
-    lines = [f"`python tools/compare.py SESSIONS --windows {windows}{every}`, {machine()}.", ""]
-    for window in args.windows:
-        results = replayed(files, window, args.store, args.jobs)
-        lines += section(compared(results, window, args.store))
-    if args.page == "-":
-        print("\n".join(lines))
+    tables = [
+        table(compared(replayed(files, window, args.store, args.jobs), window, args.store))
+        for window in args.windows
+    ]
+    if args.save:
+        save("comparison", f"python -m tools.compare SESSIONS --windows {windows}{every} --save", tables)
     else:
-        write(Path(args.page), lines)
+        print(shown(tables))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """Fit the weights of the offline token counter and write them to src/foldline/core/measure/weights.py.
 
-    python tools/fit_tokens.py CORPUS [--report]
+    python -m tools.fit_tokens CORPUS              fit and write
+    python -m tools.fit_tokens CORPUS --report     the errors of the weights as they are; --save: into docs/evidence.md
 
 CORPUS has one folder for each kind of text (english, python, chinese, ...), with *.txt files in it. base64
-and hex are made here. Every fourth file is held out: the report's errors are on those. `--report` fits
-nothing and reports the weights as they are. Needs only the development dependencies; takes about two minutes.
+and hex are made here. Every fourth file is held out: the report's errors are on those.
+Needs only the development dependencies; takes about two minutes.
 
 The fit: weights between 0 and 1 that minimise the relative error of the count over chunks of 400 to 6,000
 characters, all kinds weighing the same, absolute errors (not squares) by reweighting, errors on the low side
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import toktok
+from tools.results import Table, save, shown
 
 from foldline.core.measure.byteclasses import LEFT_GROUPS, RIGHT_GROUPS
 from foldline.core.measure.tokens import OFFLINE, pair_codes, take_runs
@@ -198,14 +200,11 @@ def write(x: list[float]) -> None:
     TARGET.write_text("\n".join([*lines, "))", "# fmt: on", ""]), encoding="utf-8")
 
 
-def report(chunks: list[Chunk]) -> None:
-    """Print the errors on the held-out chunks, and those of characters / 4, as a Markdown table."""
-    kinds = sorted({chunk.kind for chunk in chunks if chunk.held})
-    print(
-        "| kind | chunks | median error | bias | > 20% low | > 20% high | chars/4: median error | > 20% low |"
-    )
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for kind in [*kinds, "all"]:
+def report(chunks: list[Chunk]) -> Table:
+    """Return the errors on the held-out chunks, and those of characters / 4."""
+    head = "kind | chunks | median error | bias | > 20% low | > 20% high | chars/4: median error | > 20% low"
+    rows: list[tuple[str, ...]] = []
+    for kind in [*sorted({chunk.kind for chunk in chunks if chunk.held}), "all"]:
         held = [c for c in chunks if c.held and kind in (c.kind, "all")]
         ours = [OFFLINE.count(c.text) / c.tokens - 1 for c in held]
         quarter = [len(c.text) / 4 / c.tokens - 1 for c in held]
@@ -214,7 +213,8 @@ def report(chunks: list[Chunk]) -> None:
             sum(e > 0.2 for e in ours) / len(held), statistics.median(map(abs, quarter)),
             sum(e < -0.2 for e in quarter) / len(held),
         ]  # fmt: skip
-        print(f"| {kind} | {len(held)} | " + " | ".join(f"{cell:.1%}" for cell in cells) + " |")
+        rows.append((kind, str(len(held)), *(f"{cell:.1%}" for cell in cells)))
+    return Table(tuple(head.split(" | ")), rows)
 
 
 def main() -> None:
@@ -222,10 +222,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("corpus", type=Path, help="a folder with one folder of *.txt files a kind")
     parser.add_argument("--report", action="store_true", help="report the weights as they are")
+    parser.add_argument("--save", action="store_true", help="write the report into docs/evidence.md")
     arguments = parser.parse_args()
     chunks = read_chunks(arguments.corpus)
-    if arguments.report:
-        report(chunks)
+    if arguments.save:
+        save("tokens", "python -m tools.fit_tokens CORPUS --save", [report(chunks)])
+    elif arguments.report:
+        print(shown([report(chunks)]))
     else:
         write(fit(chunks))
         print(f"wrote {TARGET}; run again with --report", file=sys.stderr)

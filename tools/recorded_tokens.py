@@ -1,20 +1,23 @@
-"""Hold the tokens that agents recorded against Foldline's own count, and print the page docs/recorded.md.
+"""Hold the tokens that agents recorded against Foldline's own count.
 
-    python tools/recorded_tokens.py ../shared/data > docs/recorded.md
+    python -m tools.recorded_tokens ../shared/data            printed
+    python -m tools.recorded_tokens ../shared/data --save     increments and compactions into docs/evidence.md
 
-Takes the folder of recorded sessions (`native/` and `sessions/` in it); reads only, writes to standard output.
+Takes the folder of recorded sessions (`native/` and `sessions/` in it). What an agent counts holds what its file lacks
+(system prompt, tools, reminders, encrypted thinking), so contexts cannot agree; increments can, since what stands in
+every request cancels out.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+import argparse
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import msgspec
+from tools.results import Table, save, shown
 
 from foldline.core.measure.tokens import MESSAGE_OVERHEAD, OFFLINE, json_text, message_tokens
 from foldline.transcripts import About, Folded, Heard, read
@@ -156,16 +159,12 @@ def _median_error(pairs: Iterable[Count | Step]) -> str:
     return f"{100 * median(found):.0f}%" if found else ""
 
 
-def table(head: str, rows: Iterable[str]) -> Iterator[str]:
-    """A Markdown table; all columns but the first are right-aligned."""
-    names = head.split(" | ")
-    yield f"| {head} |"
-    yield "|" + "|".join([" --- ", *[" ---: "] * (len(names) - 1)]) + "|"
-    yield from (f"| {row} |" for row in rows)
-    yield ""
+def table(title: str, head: str, rows: Iterable[str], *notes: str) -> Table:
+    """Return a table of rows that are written with ` | ` between their cells."""
+    return Table(tuple(head.split(" | ")), [tuple(row.split(" | ")) for row in rows], title, notes, left=2)
 
 
-def increments(sessions: Iterable[Session]) -> Iterator[str]:
+def increments(sessions: Iterable[Session]) -> Table:
     """What prompts grew by, against our estimate of what came in between."""
     head = "file | agent | increments | recorded | ours | error of the sum | median error of one | shrunk"
 
@@ -177,10 +176,14 @@ def increments(sessions: Iterable[Session]) -> Iterator[str]:
             f"{error(recorded, ours)} | {_median_error(session.steps)} | {shrunk}"
         )
 
-    yield from table(head, (row(session) for session in sessions if session.steps))
+    return table(
+        "Increments: from the prompt of one counted reply to the next",
+        head,
+        (row(session) for session in sessions if session.steps),
+    )
 
 
-def contexts(sessions: Iterable[Session]) -> Iterator[str]:
+def contexts(sessions: Iterable[Session]) -> Table:
     """The largest context of each file."""
     head = "file | agent | largest recorded context | ours then | error | of ours, system prompt and tools"
 
@@ -191,10 +194,12 @@ def contexts(sessions: Iterable[Session]) -> Iterator[str]:
             f"{error(top.recorded, top.ours)} | {session.fixed:,}"
         )
 
-    yield from table(head, (row(session) for session in sessions if session.contexts))
+    return table(
+        "Contexts: the largest of each file", head, (row(session) for session in sessions if session.contexts)
+    )
 
 
-def outputs(sessions: Iterable[Session]) -> Iterator[str]:
+def outputs(sessions: Iterable[Session]) -> Table:
     """What replies cost, against our estimate of them."""
     head = "file | agent | replies | recorded output | ours | error of the sum"
 
@@ -205,10 +210,10 @@ def outputs(sessions: Iterable[Session]) -> Iterator[str]:
             f"{error(recorded, ours)}"
         )
 
-    yield from table(head, (row(session) for session in sessions if session.outputs))
+    return table("Replies", head, (row(session) for session in sessions if session.outputs))
 
 
-def apart(sessions: Iterable[Session]) -> Iterator[str]:
+def apart(sessions: Iterable[Session]) -> Table:
     """System prompt and conversation, where an agent counted them by themselves."""
     head = "file | agent | recorded system prompt | ours | error | recorded conversation | ours | error"
 
@@ -219,12 +224,14 @@ def apart(sessions: Iterable[Session]) -> Iterator[str]:
             f"{error(said.recorded, said.ours)}"
         )
 
-    yield from table(
-        head, (row(s, s.system, s.conversation) for s in sessions if s.system and s.conversation)
+    return table(
+        "Parts, where an agent counted them by themselves",
+        head,
+        (row(s, s.system, s.conversation) for s in sessions if s.system and s.conversation),
     )
 
 
-def folds(sessions: Iterable[Session]) -> Iterator[str]:
+def folds(title: str, sessions: Iterable[Session]) -> Table:
     """The sizes that agents noted at their compactions, by agent."""
     by_agent: dict[str, list[Count]] = {}
     for session in sessions:
@@ -236,74 +243,28 @@ def folds(sessions: Iterable[Session]) -> Iterator[str]:
         ratio = median(count.ratio for count in counts)
         return f"{agent} | {len(counts)} | {recorded:,} | {ours:,} | {error(recorded, ours)} | {ratio:.2f}"
 
-    yield from table(head, (row(agent, counts) for agent, counts in sorted(by_agent.items()) if counts))
+    return table(title, head, (row(agent, counts) for agent, counts in sorted(by_agent.items()) if counts))
 
 
-PAGE = """# What agents recorded, and what Foldline counts
-
-Made by `python tools/recorded_tokens.py ../shared/data > docs/recorded.md` on {date}, offline, with the counter `foldline`
-(an estimate of o200k_base). {natives} native files and {plain} sessions in the plain form were read, {messages:,} messages.
-
-An agent's own count is that of its provider, by the provider's tokenizer, and holds what its file lacks: the system prompt
-and the definitions of tools (Codex files hold both, Copilot files the prompt), reminders added at sending, encrypted
-thinking. So contexts cannot agree. Increments can: what the prompt of one reply is larger than that of the reply before is
-what was said in between, and what stands in every request cancels out.
-
-## Increments: from the prompt of one counted reply to the next
-
-Recorded is the growth of the prompt (input, cached or not); ours is the estimate of the reply and of what followed it. An
-increment over a compaction (Claude Code's small ones, which take out old results, included) is left out; one below zero (`shrunk`: older thinking or results were taken out, or the provider
-counts what it has not cached otherwise) lowers the sum. The median is over increments of {least} tokens or more.
-
-Codex's, Gemini's and OpenCode's first session are GPT and Gemini models; Claude Code, pi and `opencode-2` are Claude models,
-whose tokenizer makes more tokens of the same text than the one that is estimated here. Foldline calibrates its count per
-model from such increments in a live session.
-
-"""
-
-REST = """## Contexts: the largest of each file
-
-"""
-
-APART = """Copilot counts its parts when a session ends:
-
-"""
-
-OUTPUT = """## Replies
-
-Recorded output counts hidden reasoning, which the files do not hold or hold encrypted; ours counts what they show. Claude
-Code notes the output while the reply still streams: its figures are far too small, and nothing can be learnt from them.
-
-"""
-
-FOLDS = """## Compactions
-
-The size that the agent noted when it compacted, and ours of what it saw then: the summary before, what was kept beside it,
-and what was said since. The plain form leaves thinking, images, system prompts and tools out.
-
-"""
-
-
-def main(root: Path) -> None:
-    """Print the page."""
-    native = [counted(path) for path in sorted((root / "native").iterdir())]
-    plain = [counted(path) for path in sorted((root / "sessions").glob("*/*.jsonl.gz"))]
-    told = sum(session.messages for session in [*native, *plain])
-    date = datetime.now(UTC).date().isoformat()
-    print(PAGE.format(date=date, natives=len(native), plain=len(plain), messages=told, least=LEAST), end="")
-    for part, lines in (
-        (REST, increments(native)),
-        (APART, contexts(native)),
-        (OUTPUT, apart(native)),
-        (FOLDS, outputs(native)),
-    ):
-        print("\n".join(lines))
-        print(part, end="")
-    print("Native files:\n")
-    print("\n".join(folds(native)))
-    print("Sessions in the plain form:\n")
-    print("\n".join(folds(plain)))
+def main() -> None:
+    """Count, then print or save."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("root", type=Path)
+    parser.add_argument(
+        "--save", action="store_true", help="write docs/results/recorded.json and docs/evidence.md"
+    )
+    args = parser.parse_args()
+    native = [counted(path) for path in sorted((args.root / "native").iterdir())]
+    plain = [counted(path) for path in sorted((args.root / "sessions").glob("*/*.jsonl.gz"))]
+    grown = increments(native)
+    at_folds = [folds("Compactions, native files", native), folds("Compactions, plain form", plain)]
+    if args.save:
+        save("recorded", "python -m tools.recorded_tokens ../shared/data --save", [grown, *at_folds])
+    else:
+        print(shown([grown, contexts(native), apart(native), outputs(native), *at_folds]))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

@@ -1,8 +1,11 @@
 """Fit the weights of salience, and score retention with weights made without the source that is scored.
 
-    python tools/score_retention.py fit SESSIONS                 weights from all sources, and one set without each
-    python tools/score_retention.py score SESSIONS METRIC        METRIC (a script) run on each source with its own set
-    python tools/score_retention.py folds SESSIONS               the first, second and fifth fold of growing sessions
+    python -m tools.score_retention fit SESSIONS                weights from all sources, and one set without each
+    python -m tools.score_retention score SESSIONS METRIC       METRIC (a script) run on each source with the stored weights
+    python -m tools.score_retention left-out SESSIONS METRIC    the same with weights made without the source
+    python -m tools.score_retention folds SESSIONS              the first, second and fifth fold of growing sessions
+
+With --save the tables of the last three go into docs/evidence.md.
 
 SESSIONS holds `SOURCE/*.jsonl.gz`, one message a line (role, text, calls, call_id). METRIC is called as
 `METRIC eval DIR --chat --compactor tools.score_retention:fold --out FILE`; only the rows it writes are read.
@@ -25,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tools.results import Table, save, shown
 
 import foldline
 from foldline.core.ledger.text import names
@@ -172,60 +176,64 @@ def fold(messages: list[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
     return foldline.compact(messages, target=budget, policy="foldline").messages
 
 
-def score(folder: Path, metric: Path) -> None:
-    """Run METRIC on each source with weights made without it, and print what it says, and its mean."""
-    sets = fitted(folder)
-    for name, weights in sets.items():
-        print(f"without {name}:" if name else "from all:", tuple(weights), flush=True)
-    sources = sorted(name for name in sets if name)
+def score(folder: Path, metric: Path, sets: dict[str, list[float]] | None = None) -> Table:
+    """Run METRIC on each source with the weights of its set (none: the stored ones); a row a source and budget."""
+    sources = sorted(path.name for path in folder.iterdir() if path.is_dir())
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        rows_of_each = pool.map(lambda name: scored(folder / name, metric, sets[name]), sources)
+        rows_of_each = pool.map(lambda name: scored(folder / name, metric, (sets or {}).get(name)), sources)
         found = dict(zip(sources, rows_of_each, strict=True))
+    rows: list[tuple[str, ...]] = []
     for budget in BUDGETS:
         means: list[list[float]] = []
-        for source, rows in found.items():
-            values = [row[budget] for row in rows]
+        share = f"{float(budget):.0%}"
+        for source, cases in found.items():
+            values = [row[budget] for row in cases]
             columns = [[one[j] for one in values if one[j] is not None] for j in range(len(MEASURES))]
             means.append([statistics.fmean(column) if column else math.nan for column in columns])
-            print(f"{source:32s} {budget:5s} {len(values):4d} cases  {_line(means[-1])}")
+            rows.append((f"{source} ({len(values)})", share, *map(_cell, means[-1])))
         columns = [[one[j] for one in means if not math.isnan(one[j])] for j in range(len(MEASURES))]
-        print(f"{'macro mean':32s} {budget:5s}             {_line([statistics.fmean(c) for c in columns])}")
+        rows.append(("**mean**", share, *(f"**{_cell(statistics.fmean(column))}**" for column in columns)))
+    title = "Weights made without the source" if sets else "Stored weights"
+    return Table(("source (cases)", "budget", *MEASURES), rows, title, left=2)
 
 
-def scored(folder: Path, metric: Path, weights: list[float]) -> list[dict[str, list[float | None]]]:
-    """Run METRIC on one source's sessions with these weights: a row a case, its measures by budget."""
+def scored(folder: Path, metric: Path, weights: list[float] | None) -> list[dict[str, list[float | None]]]:
+    """Run METRIC on one source's sessions with these weights (none: the stored): a row a case, its measures by budget."""
     with tempfile.TemporaryDirectory() as place:
         out, chosen = Path(place) / "rows.json", Path(place) / "weights.json"
-        chosen.write_text(json.dumps(weights), encoding="utf8")
         command = [sys.executable, str(metric), "eval", str(folder), "--chat", "--budgets", *BUDGETS]
         command += ["--compactor", "tools.score_retention:fold", "--out", str(out)]
-        given = {**os.environ, WEIGHTS_FILE: str(chosen)}
+        given = dict(os.environ)
+        if weights is not None:
+            chosen.write_text(json.dumps(weights), encoding="utf8")
+            given[WEIGHTS_FILE] = str(chosen)
         subprocess.run(command, check=True, env=given, stdout=subprocess.DEVNULL)
         rows = [row["r"] for row in json.loads(out.read_text(encoding="utf8")) if row["r"]]
     return [{budget: row[f"tools.score_retention:fold@{budget}"] for budget in BUDGETS} for row in rows]
 
 
-def _line(values: list[float]) -> str:
-    return "  ".join(f"{name} {value:.3f}" for name, value in zip(MEASURES, values, strict=True))
+def _cell(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.3f}".removeprefix("0")
 
 
-def folds(folder: Path, budget: float = 0.1) -> None:
-    """Fold growing sessions one, two and five times; print the share of needed far names that the view names."""
+def folds(folder: Path, budget: float = 0.1) -> Table:
+    """Fold growing sessions one, two and five times: the share of needed far names that the view names."""
     plans = {1: (0.75,), 2: (0.45, 0.75), 5: (0.25, 0.4, 0.5, 0.6, 0.75)}
-    means: dict[int, list[float]] = collections.defaultdict(list)
+    means: dict[int, list[float]] = {times: [] for times in plans}
+    rows: list[tuple[str, ...]] = []
     for source, segments in sessions(folder).items():
-        shares: dict[int, list[float]] = collections.defaultdict(list)
+        shares: dict[int, list[float]] = {times: [] for times in plans}
         for segment in segments:
             if sum(map(size, segment)) >= 20_000:
                 for times, share in grown(segment, plans, budget):
                     shares[times].append(share)
-        for times, found in shares.items():
-            means[times].append(statistics.fmean(found))
-        print(
-            f"{source:32s}",
-            {times: f"{statistics.fmean(found):.3f} ({len(found)})" for times, found in shares.items()},
-        )
-    print(f"{'macro mean':32s}", {times: f"{statistics.fmean(found):.3f}" for times, found in means.items()})
+        if shares[1]:
+            for times, found in shares.items():
+                means[times].append(statistics.fmean(found))
+            cells = (_cell(statistics.fmean(found)) for found in shares.values())
+            rows.append((f"{source} ({len(shares[1])})", *cells))
+    rows.append(("**mean**", *(f"**{_cell(statistics.fmean(found))}**" for found in means.values())))
+    return Table(("source", "first", "second", "fifth"), rows)
 
 
 def grown(
@@ -258,17 +266,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["fit", "score", "folds"])
+    parser.add_argument("what", choices=["fit", "score", "left-out", "folds"])
     parser.add_argument("sessions", type=Path)
     parser.add_argument("metric", type=Path, nargs="?")
+    parser.add_argument("--save", action="store_true", help="write the table into docs/evidence.md")
     given = parser.parse_args()
-    if given.what == "score":
-        score(given.sessions, given.metric)
-    elif given.what == "folds":
-        folds(given.sessions)
-    else:
+    if given.what == "fit":
         for without, weights in fitted(given.sessions).items():
             print(f"without {without}:" if without else "from all:", tuple(weights))
+        return
+    if given.what == "folds":
+        name, found = "retention-folds", folds(given.sessions)
+    elif given.what == "score":
+        name, found = "retention", score(given.sessions, given.metric)
+    else:
+        name, found = "retention-left-out", score(given.sessions, given.metric, fitted(given.sessions))
+    if given.save:
+        metric = " METRIC" if given.metric else ""
+        save(name, f"python -m tools.score_retention {given.what} SESSIONS{metric} --save", [found])
+    else:
+        print(shown([found]))
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ FROM_ENVIRONMENT = ("store", "policy", "window", "model")
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What can be set. `policies` are tables as `docs/policies.md` describes them, `models` the user's own limits and prices."""
+    """What can be set. `policies` are tables as `docs/presets.md` describes them, `models` the user's own limits and prices."""
 
     store: str | None = None
     policy: str = "foldline"

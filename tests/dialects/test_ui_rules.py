@@ -2,6 +2,7 @@
 
 import pytest
 from tests.dialects.ui_samples import STEP, UI, V4, done, failed, file, reasoning, say, tool, ui
+from tests.support.rule_sources import sourced
 
 from foldline.dialects import get
 
@@ -82,6 +83,10 @@ GOOD = [
 @pytest.mark.parametrize("messages", GOOD)
 def test_good_lists(messages):
     assert VERCEL.validate(messages) == []
+
+
+def test_the_list_of_rules_and_their_sources_is_whole():
+    assert set(sourced("ui-message")) == {*(rule for rule, _ in BAD), "list", "system"}
 
 
 def test_the_form_of_sdk_4_is_read_but_is_not_todays():

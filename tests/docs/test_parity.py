@@ -1,9 +1,10 @@
-"""docs/parity.md names tests that exist, and leaves out nothing that the surveys of other systems list."""
+"""tests/data/parity.toml names tests that exist, and leaves out nothing that the surveys of other systems list."""
 
 from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from tests.support import corpus
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "parity.md").read_text(encoding="utf-8")
+ROWS = tomllib.loads((ROOT / "tests" / "data" / "parity.toml").read_text(encoding="utf-8"))["row"]
 SURVEY, SEEDS = corpus.ROOT.parent / "RESEARCH.md", corpus.ROOT.parent / "seeds"
 # What stands between the names of tests in the survey.
 WORDS = frozenset(
@@ -19,23 +20,14 @@ WORDS = frozenset(
     "|pi regression files|Its feature doc lists cases not yet written|its doc only lists them"
     "|The deleted TS engine had no test files".split("|")
 )
-HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 needs_survey = pytest.mark.skipif(
     not SURVEY.exists(), reason="needs the surveys beside the recorded sessions"
 )
 
 
-def sections():
-    """The page by heading."""
-    _, *rest = HEADING.split(PAGE)
-    return dict(zip(rest[::2], rest[1::2], strict=True))
-
-
-def rows():
-    """The rows of all tables: what, and what tests it."""
-    lines = [line for line in PAGE.splitlines() if line.startswith("| ") and not line.startswith("| ---")]
-    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
-    return [(row[-2], row[-1]) for row in cells if row[-1] != "tested by"]
+def told(section):
+    """What the rows of a section tell, as one text of a line a row."""
+    return "\n".join(row["what"] for row in ROWS if row["section"] == section)
 
 
 @cache
@@ -57,31 +49,34 @@ def survey(start, end):
 
 
 def test_every_row_names_a_test_or_says_why_there_is_none():
-    found = rows()
-
-    assert len(found) > 200
+    assert len(ROWS) > 200
     assert [
-        what for what, by in found if "::test_" not in by and not by.startswith(("Not:", "Not yet:"))
+        row["what"] for row in ROWS if not row.get("tests") and not row.get("note", "").startswith("Not")
     ] == []
 
 
-def test_every_test_that_is_named_exists():
-    named = re.findall(r"`(tests/[\w/.]+\.py)::([\w:]+)`", PAGE)
+def test_every_row_has_the_fields_that_it_may_have():
+    known = {"section", "part", "number", "what", "tests", "note"}
+    assert [row["what"] for row in ROWS if not {"section", "what"} <= set(row) <= known] == []
 
-    assert len(named) == PAGE.count("::test_")
+
+def test_every_test_that_is_named_exists():
+    named = [name.split("::", 1) for row in ROWS for name in row.get("tests", ())]
+
+    assert len(named) > 400
     assert [f"{path}::{name}" for path, name in named if not (ROOT / path).exists()] == []
     assert [f"{path}::{name}" for path, name in named if name not in names_in(path)] == []
 
 
 @needs_survey
 def test_no_bug_class_is_left_out():
-    text, here = survey("## A2.", "## A3."), sections()["Bug classes"]
+    text, here = survey("## A2.", "## A3."), told("Bug classes")
     marks = set(re.findall(r"#\d+", text)) | set(re.findall(r"`(\w[^`]*)`", text))
     latent = [line for line in text.splitlines() if re.match(r"- (?:coop|klaude|gencode TS): ", line)]
 
     assert len(marks) > 60
     assert sorted(mark for mark in marks if not re.search(rf"{re.escape(mark)}(?!\d)", here)) == []
-    assert len(latent) == len(re.findall(r"^\| (?:coop|klaude|gencode TS): ", here, re.MULTILINE)) == 6
+    assert len(latent) == len(re.findall(r"^(?:coop|klaude|gencode TS): ", here, re.MULTILINE)) == 6
     assert "elision" in here
     assert "system-reminder leakage" in here
 
@@ -90,7 +85,7 @@ def test_no_bug_class_is_left_out():
 def test_no_provider_is_left_out():
     table = survey("## A3.", "## A4.")
     providers = re.findall(r"^\| ([^|`]+?)†?(?: \([^|]*\))? \| `", table, re.MULTILINE)
-    here = sections()["Overflows by provider"]
+    here = told("Overflows by provider")
 
     assert len(providers) > 20
     assert [name for name in providers if name not in here] == []
@@ -99,7 +94,7 @@ def test_no_provider_is_left_out():
 @needs_survey
 def test_no_pain_is_left_out():
     pains = re.findall(r"^(\d+)\. (.+?) - ", survey("## B-B.", "## B-C."), re.MULTILINE)
-    here = re.findall(r"^\| (\d+) \| (.+?) \| ", sections()["Thirty pains"], re.MULTILINE)
+    here = [(str(row["number"]), row["what"]) for row in ROWS if row["section"] == "Thirty pains"]
 
     assert len(pains) == 30
     assert here == pains
@@ -119,7 +114,7 @@ def test_no_test_of_the_others_is_left_out():
     text = expanded(survey("Appendix A. Upstream test names", "\n# B. ").partition("\n")[2])
     pieces = (piece.strip("`*. \n") for piece in re.split(r"[,;:()]|\. |\n\n", text))
     names = [name for name in pieces if name and not re.fullmatch(r"\d+( e2e)?", name)]
-    here = sections()["Tests of the others"]
+    here = told("Tests of the others")
     lost = [name for name in names if name.split("** ")[-1].strip("`") not in WORDS and name not in here]
 
     assert len(names) > 110
@@ -128,7 +123,7 @@ def test_no_test_of_the_others_is_left_out():
 
 @needs_survey
 def test_no_test_that_the_seeds_ask_for_is_left_out():
-    here = sections()["Tests that the seeds ask for"]
+    here = told("Tests that the seeds ask for")
     coop = re.findall(
         r"^(?:async )?fn (\w+)\(\) \{\n    //", (SEEDS / "coop.md").read_text(encoding="utf-8"), re.MULTILINE
     )

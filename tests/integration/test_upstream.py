@@ -1,4 +1,4 @@
-"""Bugs that other systems had, tried on a stored session: what docs/parity.md has no other test for."""
+"""Bugs that other systems had, tried on a stored session: what tests/data/parity.toml has no other test for."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""The tool that writes docs/comparison.md, on sessions of its own."""
+"""The tool that compares the ten systems, on sessions of its own."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from tests.cli.calling import work, write_lines
-from tools import compare
+from tools import compare, results
 
 from foldline.cli.commands.replay import TEN
-
-PAGE = f"before\n{compare.MARK.format('begin')}\nold\n{compare.MARK.format('end')}\nafter\n"
 
 
 @pytest.fixture
@@ -20,17 +20,15 @@ def sessions(tmp_path):
     return folder
 
 
-def test_the_tables_stand_between_the_marks_of_the_page(sessions, tmp_path, monkeypatch):
-    page = tmp_path / "page.md"
-    page.write_text(PAGE)
+def test_a_window_is_a_table_of_all_policies_and_its_replays_are_kept(
+    sessions, tmp_path, monkeypatch, capsys
+):
     store = tmp_path / "store"
-    args = [str(sessions), "--windows", "9000", "--page", str(page), "--store", str(store), "--jobs", "1"]
+    args = [str(sessions), "--windows", "9000", "--store", str(store), "--jobs", "1"]
     monkeypatch.setattr("sys.argv", ["compare.py", *args])
     compare.main()
-    text = page.read_text()
-    assert text.startswith("before\n")
-    assert text.endswith("\nafter\n")
-    assert "\nold\n" not in text
+    text = capsys.readouterr().out
+    assert "**Window 9,000**" in text
     rows = {line.split("`")[1]: line for line in text.splitlines() if line.startswith("| `")}
     assert list(rows) == ["none", *TEN]
     assert all(len(line.split("|")) == len(rows["none"].split("|")) for line in rows.values())
@@ -39,6 +37,18 @@ def test_the_tables_stand_between_the_marks_of_the_page(sessions, tmp_path, monk
     stamps = {path: path.stat().st_mtime_ns for path in (store / "9000").glob("*.json")}
     compare.main()
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
+
+
+def test_what_is_saved_names_the_command_that_makes_it_again(sessions, tmp_path, monkeypatch):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- table: comparison -->\n<!-- end -->\n")
+    monkeypatch.setattr(compare, "save", partial(results.save, folder=tmp_path, page=page))
+    args = [str(sessions), "--windows", "9000", "8000", "--store", str(tmp_path), "--jobs", "1", "--save"]
+    monkeypatch.setattr("sys.argv", ["compare.py", *args])
+    compare.main()
+    text = page.read_text()
+    assert "`python -m tools.compare SESSIONS --windows 9000 8000 --save`" in text
+    assert text.index("**Window 9,000**") < text.index("**Window 8,000**")
 
 
 def cut(folds, *, fits=True):

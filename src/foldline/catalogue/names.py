@@ -1,7 +1,7 @@
 """The many names of one model: how they are brought to one form.
 
 `anthropic:claude-sonnet-4-5`, `openrouter/anthropic/claude-sonnet-4.5`, `claude-sonnet-4-5-20250929` and
-`us.anthropic.claude-sonnet-4-5-20250929-v1:0` are the same model. The rules are in `docs/catalogue.md`.
+`us.anthropic.claude-sonnet-4-5-20250929-v1:0` are the same model. The rules are in `docs/models.md`.
 """
 
 from __future__ import annotations

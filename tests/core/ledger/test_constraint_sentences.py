@@ -1,4 +1,4 @@
-"""Precision and recall of the constraint rules on sentences labelled by hand (see docs/constraints.md).
+"""Precision and recall of the constraint rules on sentences labelled by hand (see docs/ledger.md).
 
 The recorded sentences are not stored: the labels name a message of a recorded session and the hash of the
 sentence. Half of all sentences, by the last digit of their hash, was held out while the rules were made.

@@ -1,4 +1,4 @@
-"""The rules by which a sentence of the user's is a standing constraint. Their list is in docs/constraints.md.
+"""The rules by which a sentence of the user's is a standing constraint. Their list is in docs/ledger.md.
 
 A sentence is one if a rule of any language finds it and no veto does. Quoted text and inline code are
 taken out first: they are mentioned, not said.

@@ -4,7 +4,7 @@
 command), in bodies that were written, in the user's words, the assistant's, and in results. `worth` turns
 that into a probability by a logistic formula. Its weights are one logistic regression over recorded sessions
 of five projects; `tools/score_retention.py` makes such weights, also without the project that is scored.
-`docs/retention.md` says how they were made and has the numbers of both.
+`docs/evidence.md` has the numbers of both.
 """
 
 from __future__ import annotations
