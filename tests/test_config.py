@@ -56,7 +56,7 @@ def test_tables_of_both_files_are_merged(home, here):
     policies = known.user_policies()
     assert set(policies) == {"a", "b"}
     assert policies["b"].quote_user_tokens == 20_000  # codex's, not pi's
-    assert known.catalogue().window_of("openai:mine").context == 64_000
+    assert known.catalogue().look_up("openai:mine").window.context == 64_000
 
 
 def test_a_home_that_is_also_here_is_read_once(home):
@@ -109,4 +109,4 @@ def test_the_settings_of_the_documentation_are_understood(home, here):
     known = read(home, here)
     assert (known.policy, known.window) == ("mine", 200_000)
     assert known.user_policies()["mine"].keep.amount.tokens == 30_000
-    assert known.catalogue().window_of("openai:my-finetune").context == 64_000
+    assert known.catalogue().look_up("openai:my-finetune").window.context == 64_000

@@ -18,7 +18,7 @@ from typing import Any
 
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.dialects import get
-from foldline.folding import apart
+from foldline.folding import tokens_apart
 
 TARGET = Path(__file__).parents[1] / "examples" / "coop-trace.jsonl"
 TOTAL = 4_250_000
@@ -266,7 +266,7 @@ class Writer:
     """Writes messages one after the other and knows how many tokens they make."""
 
     def __init__(self) -> None:
-        outside = apart(SYSTEM, TOOLS, OFFLINE)
+        outside = tokens_apart(SYSTEM, TOOLS, OFFLINE)
         self.messages: list[dict[str, Any]] = []
         self.size = outside.system + outside.tools
         self._calls = 0

@@ -8,15 +8,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from foldline.core.decide.ask import Ask
+from foldline.catalogue import ModelInfo
 from foldline.core.decide.presets import preset
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.measure.window import Window
-from foldline.core.view import ViewState
-from foldline.executor import run_sync
-from foldline.folding import apart, fit
+from foldline.folding import Wish, fold_now
 from foldline.loading import from_records
-from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import read
 
 ROOT = Path(__file__).parents[1]
@@ -30,17 +26,8 @@ EXAMPLES = {
 def page(name: str, target: int, what: str) -> str:
     """Return the page of one example; the date of the fold is left out, so that the page stays the same."""
     loaded = from_records(read(ROOT / "examples" / name), OFFLINE)
-    fold = ViewState(loaded.entries, counter=OFFLINE)
-    outside = apart(loaded.system, loaded.tools, OFFLINE)
-    ask = Ask(
-        policy=preset("foldline"),
-        window=Window(context=200_000),
-        reason="target",
-        target=target,
-        apart=outside,
-        now="2026-11-21T00:00:00Z",
-    )
-    done = run_sync(fit(loaded, fold, ask, counter=OFFLINE, summarizer=OfflineSummarizer(), started=0.0))
+    wish = Wish(preset("foldline"), ModelInfo(None), target=target, recall=True, now="2026-11-21T00:00:00Z")
+    done = fold_now(loaded, wish)
     receipt = done.receipt
     return (
         f"# {name}\n\nThe checkpoint that stands for what was folded of `examples/{name}`: {what}.\n\n"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from foldline import summarizers as summarizers
     from foldline import testing as testing
     from foldline import transcripts as transcripts
+    from foldline.compaction import acompact, compact
     from foldline.core.decide.policy import Policy
     from foldline.core.decide.presets import preset
     from foldline.core.log.entries import Receipt
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
         OverflowRemains,
         ProviderError,
     )
-    from foldline.folding import Done, acompact, compact
+    from foldline.folding import Done
     from foldline.session.opening import open_session as open  # noqa: A004 - the name that users write is foldline.open
     from foldline.session.session import Session
     from foldline.session.sync import SyncSession, open_sync
@@ -63,8 +64,8 @@ _HOMES = {
     "SyncSession": "session.sync",
     "Usage": "core.log.messages",
     "Window": "core.measure.window",
-    "acompact": "folding",
-    "compact": "folding",
+    "acompact": "compaction",
+    "compact": "compaction",
     "open": "session.opening",
     "open_sync": "session.sync",
     "preset": "core.decide.presets",

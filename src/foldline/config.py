@@ -22,10 +22,12 @@ from typing import Annotated, Any
 
 import msgspec
 
-from foldline.catalogue import Catalogue
+from foldline.catalogue import Catalogue, ModelInfo
 from foldline.core.decide.policy import Policy
+from foldline.core.measure.window import Window
 from foldline.errors import InputError
 from foldline.policies import load
+from foldline.policies import policy as find_policy
 
 FILE = Path(".foldline") / "settings.toml"
 FROM_ENVIRONMENT = ("store", "policy", "window", "model")
@@ -45,9 +47,24 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return the policies of the settings files."""
         return load({"policies": self.policies}) if self.policies else {}
 
+    def find_policy(self, given: str | Policy | None = None) -> Policy:
+        """Return a policy, or the one of that name (None: the one that is set); those of the settings go first."""
+        if isinstance(given, Policy):
+            return given
+        return find_policy(self.policy if given is None else given, self.user_policies())
+
     def catalogue(self) -> Catalogue:
         """Return the catalogue with the user's own models."""
         return Catalogue(overrides=self.models)
+
+    def model_info(
+        self, model: str | None = None, window: int | Window | None = None, *, recorded: str | None = None
+    ) -> ModelInfo:
+        """Return what is known of a model (None: the one that is set, else the one that a file `recorded`).
+
+        `window` stands above the window that is set, and that one above the model's.
+        """
+        return self.catalogue().look_up(model or self.model or recorded, window or self.window)
 
 
 def settings(

@@ -24,7 +24,7 @@ from foldline.transcripts import About, Folded, Heard, Record, Warned, load
 
 
 class Loaded(msgspec.Struct):
-    """Entries in path order, and where each message came from.
+    """Entries in path order, and where each message came from; `given` is the list that they were read from.
 
     `index` maps an entry id to its place in the input (0-based among the messages); `orphans` are results
     left out because nothing called for them: (index, call id). `repaired` says that the order changed.
@@ -46,6 +46,7 @@ class Loaded(msgspec.Struct):
     log: list[Entry] = []
     session: str | None = None
     about: dict[str, dict[str, Any]] = {}
+    given: Sequence[Any] | None = None
 
 
 class _Boundary(msgspec.Struct):
@@ -75,6 +76,7 @@ def from_messages(messages: Sequence[Any], counter: Counter, *, dialect: str | N
     else:
         loaded = _recognised(decoded, found, counter, name)
     _place(loaded, [place for place, _ in placed])
+    loaded.given = messages
     return loaded
 
 
@@ -316,21 +318,25 @@ def from_own(stream: BinaryIO, name: str) -> Loaded:
     log = list(
         load(stream, name=name, warn=lambda warned: warnings.append(_warning(warned)), about=header.update)
     )
-    entries = _path(log, header.get("leaf"))
+    loaded = from_entries(_path(log, header.get("leaf")))
+    session = header.get("session")
+    loaded.warnings, loaded.log = warnings, log
+    loaded.session = session if isinstance(session, str) and session else None
+    return loaded
+
+
+def from_entries(entries: Sequence[Entry]) -> Loaded:
+    """Take the entries of a path as they are stored; their notes say the model and the title."""
     spoken = [entry for entry in entries if isinstance(entry, Said)]
     native = next((e.message.native for e in reversed(spoken) if e.message.native is not None), None)
     notes = {entry.kind: entry.data for entry in entries if isinstance(entry, Noted)}
-    session = header.get("session")
     return Loaded(
-        entries=entries,
+        entries=list(entries),
         index={entry.id: index for index, entry in enumerate(spoken)},
         dialect=native.dialect if native is not None else "openai-chat",
         model=notes.get("model", {}).get("model"),
         title=notes.get("title", {}).get("title"),
         format="foldline",
-        warnings=warnings,
-        log=log,
-        session=session if isinstance(session, str) and session else None,
     )
 
 

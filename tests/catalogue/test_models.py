@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.catalogue import DEFAULT_WINDOW, Catalogue, Price, catalogue_date, cost, price_of, window_of
+from foldline.catalogue import DEFAULT_WINDOW, Catalogue, Price, catalogue_date, cost
 from foldline.catalogue.names import MAKERS, normal, take_apart
 from foldline.core.log.messages import Usage
 from foldline.core.measure.window import Window
@@ -47,7 +47,7 @@ def data():
 )  # fmt: skip
 def test_the_names_of_one_model(name, found, rule):
     model = Catalogue().look_up(name)
-    assert (model.name, model.found, model.known) == (found, rule, True)
+    assert (model.name, model.entry, model.found, model.known) == (name, found, rule, True)
 
 
 @pytest.mark.parametrize(
@@ -56,30 +56,32 @@ def test_the_names_of_one_model(name, found, rule):
 )
 def test_an_unknown_model_has_the_default_window_and_says_so(name):
     model = Catalogue().look_up(name)
-    assert model.window == DEFAULT_WINDOW == Window(context=128_000, output=8_192)
+    assert model.window == DEFAULT_WINDOW == Window(context=200_000, output=8_192)
     assert (model.known, model.found, model.price) == (False, "default", None)
 
 
 def test_a_shorter_name_is_never_taken_for_a_newer_version():
-    assert window_of("gpt-4-0613").context == 8_192
+    assert Catalogue().look_up("gpt-4-0613").window.context == 8_192
     assert not Catalogue().look_up("gpt-4.7-mega").known
 
 
 def test_limits_are_kept_apart():
-    assert window_of("openai:gpt-5.2") == Window(context=400_000, input=272_000, output=128_000)
-    assert window_of("openai:gpt-5.2").input_limit == 272_000
-    assert window_of("anthropic:claude-sonnet-4-5") == Window(context=200_000, output=64_000)
+    assert Catalogue().look_up("openai:gpt-5.2").window == Window(
+        context=400_000, input=272_000, output=128_000
+    )
+    assert Catalogue().look_up("openai:gpt-5.2").window.input_limit == 272_000
+    assert Catalogue().look_up("anthropic:claude-sonnet-4-5").window == Window(context=200_000, output=64_000)
 
 
 def test_prices_and_costs():
-    price = price_of("anthropic:claude-sonnet-4-5")
+    price = Catalogue().look_up("anthropic:claude-sonnet-4-5").price
     assert price == Price(input=3, output=15, cache_read=0.3, cache_write=3.75)
     assert cost(
         Usage(input=1_000_000, cache_read=1_000_000, cache_write=1_000_000, output=1_000_000), price
     ) == pytest.approx(22.05)
     assert cost(Usage(cache_read=10, cache_write=10), Price(input=1, output=2)) == pytest.approx(20 / 1e6)
     assert cost(Usage(), price) == 0
-    assert price_of("nonsense") is None
+    assert Catalogue().look_up("nonsense").price is None
 
 
 def test_overrides_stand_above_the_file():
@@ -96,8 +98,8 @@ def test_overrides_stand_above_the_file():
         "anthropic:claude-sonnet-4-5-20250929",
         "openrouter/anthropic/claude-sonnet-4.5",
     ):
-        assert catalogue.window_of(name) == Window(context=1_000_000, output=64_000)
-        assert catalogue.price_of(name) is not None
+        assert catalogue.look_up(name).window == Window(context=1_000_000, output=64_000)
+        assert catalogue.look_up(name).price is not None
     own = catalogue.look_up("openai-compatible:my-own@http://127.0.0.1:1/v1")
     assert (own.window, own.price, own.known, own.found) == (
         Window(32_768, None, 4_096),
@@ -105,9 +107,9 @@ def test_overrides_stand_above_the_file():
         True,
         "override",
     )
-    assert catalogue.window_of("openai:gpt-5.2") == Window(context=300_000, output=128_000)
-    assert catalogue.window_of("azure:gpt-5.2").context == 400_000
-    assert catalogue.window_of("gpt-4o").output == 16_384
+    assert catalogue.look_up("openai:gpt-5.2").window == Window(context=300_000, output=128_000)
+    assert catalogue.look_up("azure:gpt-5.2").window.context == 400_000
+    assert catalogue.look_up("gpt-4o").window.output == 16_384
     assert not Catalogue({"odd": {"output": 5}}).look_up("odd").known
 
 
@@ -153,3 +155,24 @@ def test_the_file_is_dated_small_and_names_its_sources():
 def test_importing_reads_no_file():
     code = "import foldline.catalogue.models as m, sys; sys.exit(m._data.cache_info().currsize or 'toktok' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_one_warning_of_an_assumed_window_says_where_to_set_it():
+    text = Catalogue().look_up("openai:unheard-of").warning
+    assert text is not None
+    assert "openai:unheard-of is not in the catalogue: a window of 200,000 tokens" in text
+    assert 'models."openai:unheard-of".context in settings.toml' in text
+    assert Catalogue().look_up("claude-sonnet-4-5").warning is None
+    assert Catalogue({"openai:unheard-of": {"context": 64_000}}).look_up("openai:unheard-of").warning is None
+    assert Catalogue().look_up(None).warning is None, "nobody named a model"
+
+
+@pytest.mark.parametrize("name", ["anthropic:claude-sonnet-4-5", "openai:gpt-5.2", "openai:unheard-of", None])
+def test_a_window_that_is_given_stands_above_what_is_known(name):
+    info = Catalogue().look_up(name, 50_000)
+    assert (info.known, info.found, info.warning) == (True, "given", None)
+    assert (info.window.context, info.window.input) == (50_000, None)
+    assert info.window.output == Catalogue().look_up(name).window.output
+    assert info.price == Catalogue().look_up(name).price
+    own = Window(context=9_000, input=8_000, output=700)
+    assert Catalogue().look_up(name, own).window == own

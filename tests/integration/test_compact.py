@@ -79,13 +79,15 @@ def test_a_list_that_comes_back_as_it_was_is_not_said_to_be_mended():
 
 
 def test_a_policy_that_is_none_is_refused():
-    with pytest.raises(foldline.FoldlineError, match="policy = None: give a Policy"):
-        foldline.compact(chat(2), policy=None)
+    with pytest.raises(foldline.FoldlineError, match="policy = 4: give a Policy"):
+        foldline.compact(chat(2), policy=4)
 
 
 def test_an_unknown_model_is_said_to_be_one_where_its_window_counts():
-    assert "no limits are known for gpt-9-super" in foldline.compact(chat(2), model="gpt-9-super").warnings[0]
-    assert foldline.compact(chat(2), 10_000, model="gpt-9-super").warnings == ()
+    name = "openai:gpt-9-super"
+    assert f"{name} is not in the catalogue" in foldline.compact(chat(2), model=name).warnings[0]
+    assert foldline.compact(chat(2), 10_000, model=name).warnings == ()
+    assert foldline.compact(chat(2), model=name, window=10_000).warnings == ()
 
 
 def test_a_list_names_nothing_to_recall():

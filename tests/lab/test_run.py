@@ -6,6 +6,7 @@ import pytest
 from tests.cli.calling import EXAMPLES, SESSION, talk, work, write_lines
 from tests.support.talk import assistant, call, calls, tool, user
 
+from foldline.catalogue import DEFAULT_WINDOW
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.log.entries import Said
@@ -14,7 +15,7 @@ from foldline.errors import FormatError, InputError
 from foldline.lab.many import replay_many, session_files
 from foldline.lab.pool import Failed
 from foldline.lab.report import as_json
-from foldline.lab.run import WINDOW, Wanted, replay_file
+from foldline.lab.run import Wanted, replay_file
 from foldline.lab.source import HELD_MOST, steps
 from foldline.transcripts import Heard, Warned
 
@@ -105,7 +106,7 @@ def test_prices_are_those_of_the_catalogue():
 
 def test_an_unknown_model_has_no_price_and_the_usual_window(session):
     report = replay_file(session, Wanted((NONE,)))
-    assert report.window == WINDOW
+    assert report.window == DEFAULT_WINDOW.context
     assert report.policies[0].totals["price"] is None
     named = replay_file(session, Wanted((NONE,), model="claude-opus-4-1"))
     assert named.policies[0].totals["price"] > 0

@@ -5,38 +5,16 @@ import pytest
 from foldline.catalogue import DEFAULT_WINDOW, Catalogue
 from foldline.core.measure.overflow import Overflow
 from foldline.core.measure.window import Window
-from foldline.providers import learn, limits
-
-
-def test_a_known_model_has_its_window_and_no_warning():
-    found = limits("anthropic:claude-sonnet-4-5")
-    assert found.model.known
-    assert found.model.window.context >= 200_000
-    assert found.warning is None
-
-
-@pytest.mark.parametrize(
-    "name", ["openai-compatible:mine@http://127.0.0.1:8080/v1", "openai:unheard-of", None]
-)
-def test_an_unknown_model_has_a_stated_default_and_a_warning(name):
-    found = limits(name)
-    assert found.model.window == DEFAULT_WINDOW
-    assert "128,000" in (found.warning or "")
-    assert "8,192" in (found.warning or "")
-    assert (name or "the model") in (found.warning or "")
-
-
-def test_the_users_own_figures_count():
-    found = limits("openai:mine", Catalogue({"openai:mine": {"context": 64_000}}))
-    assert (found.model.window.context, found.warning) == (64_000, None)
+from foldline.providers import learn, learned
 
 
 def test_a_learnt_window_stands_above_the_catalogue():
     for name in ("openai:unheard-of", "anthropic:claude-sonnet-4-5"):
-        found = limits(name, learnt={name: 8_192})
-        assert found.model.known
-        assert found.model.window == Window(context=8_192, output=4_096)
-        assert found.warning is None
+        before = Catalogue().look_up(name)
+        found = learned(before, 8_192)
+        assert (found.name, found.price) == (name, before.price)
+        assert (found.known, found.found, found.warning) == (True, "learned", None)
+        assert found.window == Window(context=8_192, output=4_096)
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -60,7 +38,7 @@ def test_without_a_limit_an_unknown_model_is_tried_with_less_and_never_without_e
         assert learnt.context < window.context
         steps.append(learnt.context)
         window, sent = learnt, learnt.context
-    assert steps[0] == 89_600
+    assert steps[0] == 140_000
     assert steps[-1] == 2_048
     assert len(steps) < 15
 

@@ -132,15 +132,15 @@ async def test_repeated_compactions_are_warned_of(store, policy):
 
 
 async def test_a_window_that_is_only_assumed_is_said(store, caplog):
-    session = session_on(store, warnings=("an assumed window",), known=False)
+    session = session_on(store, model="mine", known=False)
     heard = Heard(session)
     with caplog.at_level(logging.WARNING, "foldline"):
         async with session:
             await session.context()
-    assert [(event.kind, event.text) for event in heard.of("warning")] == [
-        ("unknown_window", "an assumed window")
-    ]
-    assert "an assumed window" in caplog.text
+    text = session.setup.info.warning
+    assert "mine is not in the catalogue: a window of 10,000 tokens" in text
+    assert [(event.kind, event.text) for event in heard.of("warning")] == [("unknown_window", text)]
+    assert text in caplog.text
 
 
 async def test_another_model_is_told_and_a_smaller_window_is_compacted_for(store):

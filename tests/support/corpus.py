@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 import foldline
+from foldline.catalogue import ModelInfo
 from foldline.core.checkpoint.checkpoint import Recognised, recognise
 from foldline.core.cut.pairing import unanswered_from
-from foldline.core.decide.ask import Ask
 from foldline.core.ledger.facts.collect import collect
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.codec import decode
@@ -25,10 +25,9 @@ from foldline.core.measure.window import Window
 from foldline.core.view import Item, Kept, ViewState, native_items
 from foldline.dialects import get
 from foldline.dialects.edits import replacements
-from foldline.folding import Done, apart, fit
+from foldline.folding import Done, Wish, fold_now, tokens_apart
 from foldline.loading import Loaded, from_messages, from_records
 from foldline.policies import policy as find_policy
-from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import Heard, read
 
 CHAT = "openai-chat"
@@ -84,32 +83,17 @@ def with_boundaries(path: Path) -> Loaded:
 
 def size_of(loaded: Loaded) -> int:
     """The tokens of the repaired list and a system prompt apart, by Foldline's own counter."""
-    return ViewState(loaded.entries, counter=OFFLINE).tokens + apart(loaded.system, None, OFFLINE).total
+    return (
+        ViewState(loaded.entries, counter=OFFLINE).tokens + tokens_apart(loaded.system, None, OFFLINE).total
+    )
 
 
 def fold(loaded: Loaded, policy: str, target: int) -> Done:
     """Fold entries that are loaded already, as `foldline.compact` does."""
-    ask = Ask(
-        policy=find_policy(policy),
-        window=Window(context=200_000),
-        reason="target",
-        target=target,
-        now=NOW,
-        apart=apart(loaded.system, None, OFFLINE),
-    )
-    coroutine = fit(
-        loaded,
-        ViewState(loaded.entries, counter=OFFLINE),
-        ask,
-        counter=OFFLINE,
-        summarizer=OfflineSummarizer(OFFLINE),
-        started=time.perf_counter(),
-    )
-    try:
-        coroutine.send(None)
-    except StopIteration as end:
-        return end.value
-    raise AssertionError("an offline fold waits for nothing")
+    apart = tokens_apart(loaded.system, None, OFFLINE)
+    info = ModelInfo(None, Window(context=200_000))
+    wish = Wish(find_policy(policy), info, target=target, apart=apart, recall=True, now=NOW)
+    return fold_now(loaded, wish)
 
 
 def remembered(collector: Callable[[Sequence[Said]], Ledger] = collect) -> Callable[[Sequence[Said]], Ledger]:
@@ -191,7 +175,7 @@ def check(loaded: Loaded, done: Done, target: int, payloads: Sequence[Any] | Non
     """Yield what is wrong with one fold: its size, its validity, its kept messages."""
     after = [*loaded.entries, *([done.boundary] if done.boundary is not None else [])]
     folded = ViewState(after, counter=OFFLINE)
-    size = folded.tokens + apart(loaded.system, None, OFFLINE).total
+    size = folded.tokens + tokens_apart(loaded.system, None, OFFLINE).total
     if not done.view_tokens == done.receipt.tokens_after == size <= target:
         yield f"{done.view_tokens} tokens in the result, {size} in the view, {target} asked for"
     yield from check_valid(folded)

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from foldline.catalogue import ModelInfo
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import preset
 from foldline.core.measure.window import Window
@@ -53,7 +54,8 @@ class Fails:
 
 def setup(policy: str | Policy = "foldline", window: Window = WINDOW, **more: Any) -> Setup:
     rules = policy if isinstance(policy, Policy) else preset(policy)
-    return Setup(policy=rules, rules=rules, window=window, **more)
+    info = ModelInfo(more.pop("model", None), window, known=more.pop("known", True))
+    return Setup(policy=rules, rules=rules, info=info, **more)
 
 
 def changed(name: str = "foldline", **fields: Any) -> Policy:

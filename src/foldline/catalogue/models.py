@@ -10,29 +10,14 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from foldline.catalogue.info import DEFAULT_WINDOW, ModelInfo
 from foldline.catalogue.names import MAKERS, SplitName, normal, take_apart
 from foldline.core.measure.price import Price
 from foldline.core.measure.window import Window
 from foldline.errors import PolicyError
 
-# What an unknown model is taken for: the smallest window among models in common use for agents.
-DEFAULT_WINDOW: Final = Window(context=128_000, output=8_192)
-
 # After a known name only this may follow, or it is another model: `gpt-5` is not `gpt-5-6`.
 _REST: Final = re.compile(r"[-:@](?!\d{1,3}(?:\D|$))")
-
-
-class Model(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the catalogue knows of a model. `known` False: `window` is the default, so warn.
-
-    `name` is the entry that was found (`provider:model`, or the override's key), `found` by which rule.
-    """
-
-    name: str
-    window: Window
-    price: Price | None = None
-    known: bool = True
-    found: Literal["override", "exact", "same name", "longest prefix", "default"] = "exact"
 
 
 class Override(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,13 +53,15 @@ def catalogue_date() -> str:
     return _data().date
 
 
-def _row(provider: str, name: str, found: Literal["exact", "same name", "longest prefix"]) -> Model:
+def _row(
+    asked: str, provider: str, name: str, found: Literal["exact", "same name", "longest prefix"]
+) -> ModelInfo:
     context, most_input, output, price, cache_read, cache_write, price_output = _data().models[provider][name]
     window = Window(context=context, input=most_input, output=output or DEFAULT_WINDOW.output)
     cost = None
     if price is not None and price_output is not None:
         cost = Price(input=price, output=price_output, cache_read=cache_read, cache_write=cache_write)
-    return Model(name=f"{provider}:{name}", window=window, price=cost, found=found)
+    return ModelInfo(asked, window, cost, entry=f"{provider}:{name}", found=found)
 
 
 def _providers(asked: SplitName) -> tuple[str, ...]:
@@ -86,23 +73,23 @@ def _longest_prefix(name: str, known: Mapping[str, Any]) -> str | None:
     return max(fits, key=len, default=None)
 
 
-def _look_up(name: str) -> Model | None:
+def _look_up(name: str) -> ModelInfo | None:
     readings = take_apart(name)
     for asked in readings:
         for provider in _providers(asked):
             if asked.model in _data().models.get(provider, ()):
-                return _row(provider, asked.model, "exact")
+                return _row(name, provider, asked.model, "exact")
     for asked in readings:
         for provider in _providers(asked):
             if (same := _normal_names(provider).get(normal(asked.model))) is not None:
-                return _row(provider, same, "same name")
+                return _row(name, provider, same, "same name")
     for asked in readings:
         prefixes = [
             (_longest_prefix(normal(asked.model), _normal_names(p)) or "", p) for p in _providers(asked)
         ]
         best, provider = max(prefixes, key=lambda pair: len(pair[0]))
         if best:
-            return _row(provider, _normal_names(provider)[best], "longest prefix")
+            return _row(name, provider, _normal_names(provider)[best], "longest prefix")
     return None
 
 
@@ -117,22 +104,17 @@ class Catalogue:
     def __init__(self, overrides: Mapping[str, Mapping[str, Any]] | None = None) -> None:
         self._overrides = {name: _override(name, given) for name, given in (overrides or {}).items()}
 
-    def look_up(self, model: str | None) -> Model:
-        """Return what is known of a model; for an unknown one (or None) the default window, `known` False."""
+    def look_up(self, model: str | None, window: int | Window | None = None) -> ModelInfo:
+        """Return what is known of a model; of an unknown one (or None) the default window, `known` False.
+
+        `window` stands above what is known: a `Window`, or a context in tokens.
+        """
         name = model or ""
-        base = (_look_up(name) if name else None) or Model(
-            name=name, window=DEFAULT_WINDOW, known=False, found="default"
-        )
+        info = (_look_up(name) if name else None) or ModelInfo(model or None, known=False, found="default")
         key = self._overridden(name)
-        return base if key is None else _overlay(base, key, self._overrides[key])
-
-    def window_of(self, model: str | None) -> Window:
-        """Return a model's limits in tokens; an unknown model's are `DEFAULT_WINDOW` (`look_up` says which)."""
-        return self.look_up(model).window
-
-    def price_of(self, model: str | None) -> Price | None:
-        """Return a model's price, or None where none is known."""
-        return self.look_up(model).price
+        if key is not None:
+            info = _overlay(info, key, self._overrides[key])
+        return info if window is None else info.within(window)
 
     def _overridden(self, name: str) -> str | None:
         if name in self._overrides:
@@ -160,24 +142,12 @@ def _override(name: str, given: Mapping[str, Any]) -> Override:
     return override
 
 
-def _overlay(base: Model, key: str, override: Override) -> Model:
+def _overlay(base: ModelInfo, key: str, override: Override) -> ModelInfo:
     window = base.window
     context = override.context or window.context
     # A known input limit says nothing about another context.
     kept = window.input if context == window.context else None
     window = Window(context=context, input=override.input or kept, output=override.output or window.output)
     known = base.known or override.context is not None
-    return Model(name=key, window=window, price=override.price or base.price, known=known, found="override")
-
-
-_STANDARD: Final = Catalogue()
-
-
-def window_of(model: str | None) -> Window:
-    """Return a model's limits in tokens, without user overrides; see `Catalogue.window_of`."""
-    return _STANDARD.window_of(model)
-
-
-def price_of(model: str | None) -> Price | None:
-    """Return a model's price, without user overrides; see `Catalogue.price_of`."""
-    return _STANDARD.price_of(model)
+    price = override.price or base.price
+    return ModelInfo(base.name, window, price, known=known, entry=key, found="override")

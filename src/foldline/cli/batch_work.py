@@ -12,24 +12,31 @@ from typing import Any, BinaryIO
 import msgspec
 
 from foldline.catalogue import Catalogue
-from foldline.cli.commands.compact import Wish, fold, write_messages
-from foldline.cli.common import known_window, load_session
+from foldline.cli.commands.compact import write_messages
+from foldline.cli.common import load_session
 from foldline.cli.output import write_whole
+from foldline.core.decide.policy import Policy
 from foldline.core.log.codec import encode
+from foldline.folding import Wish, fold_now
 from foldline.lab.batch import Found
 from foldline.lab.report import SessionReport, as_json
 from foldline.lab.run import Wanted, replay_file
 
 
 class FoldFiles(msgspec.Struct, frozen=True):
-    """How to fold the files of an archive; `version` is Foldline's, on which a result depends too."""
+    """How to fold the files of an archive; `version` is Foldline's, on which a result depends too.
 
-    wish: Wish
-    window: int | None
-    model: str | None
-    from_start: bool
-    models: dict[str, dict[str, Any]]
+    `window` and `model` None: those of each file. `models` are the user's own limits and prices.
+    """
+
+    policy: Policy
     version: str
+    target: int | None = None
+    window: int | None = None
+    model: str | None = None
+    dialect: str | None = None
+    from_start: bool = False
+    models: dict[str, dict[str, Any]] = {}
 
 
 class ReplayFiles(msgspec.Struct, frozen=True):
@@ -43,10 +50,8 @@ def fold_one(folding: FoldFiles, file: str, target: Path) -> Found:
     """Fold a file and write its messages as JSON lines."""
     started = time.perf_counter()
     loaded = load_session(file, from_start=folding.from_start)
-    limits, doubt = known_window(
-        Catalogue(overrides=folding.models), folding.model or loaded.model, folding.window
-    )
-    done = fold(loaded, limits, folding.wish, started)
+    info = Catalogue(folding.models).look_up(folding.model or loaded.model, folding.window)
+    done = fold_now(loaded, Wish(folding.policy, info, target=folding.target, dialect=folding.dialect))
     write_messages(done, loaded, target)
     receipt = done.receipt
     return {
@@ -56,7 +61,7 @@ def fold_one(folding: FoldFiles, file: str, target: Path) -> Found:
         "messages_after": receipt.messages_after,
         "folded": done.boundary is not None,
         "seconds": round(time.perf_counter() - started, 3),
-        "warnings": [*([] if folding.wish.target else doubt), *done.warnings],
+        "warnings": list(done.warnings),
     }
 
 

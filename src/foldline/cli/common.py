@@ -9,7 +9,6 @@ from typing import Any, BinaryIO, TypeVar
 import click
 import msgspec
 
-from foldline.catalogue import Catalogue
 from foldline.cli.memory import TO_FOLD, check_room
 from foldline.cli.output import progress, warn
 from foldline.config import settings
@@ -17,7 +16,6 @@ from foldline.core.decide.policy import Policy
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Window
 from foldline.errors import FormatError, InputError
-from foldline.folding import window_for
 from foldline.loading import Loaded, from_own, from_records
 from foldline.policies import load, policy
 from foldline.transcripts import Heard, Record, open_transcript, read
@@ -66,24 +64,13 @@ def find_policy(name: str | None, policy_file: Path | None) -> Policy:
 
 def find_window(model: str | None, window: int | None, recorded: str | None = None) -> Window:
     """Return the limits to work with: the flags', the settings', or those of the model that a file names."""
-    known = settings()
-    limits, doubt = known_window(known.catalogue(), model or known.model or recorded, window or known.window)
-    warn(doubt)
-    return limits
-
-
-def known_window(catalogue: Catalogue, model: str | None, window: int | None) -> tuple[Window, list[str]]:
-    """Return the limits of a window, or of a model, with a warning where they are only assumed."""
-    limits = window_for(model, window, catalogue)
-    if model and not catalogue.look_up(model).known and not window:
-        return limits, [
-            f"no limits are known for {model}: {limits.context:,} tokens are assumed; give --window"
-        ]
-    return limits, []
+    info = settings().model_info(model, window, recorded=recorded)
+    warn([info.warning] if info.warning else [])
+    return info.window
 
 
 def shown_name(file: str) -> str:
-    """Return how a session file is called in messages."""
+    """Return the name of a session file as messages show it."""
     return "standard input" if file == "-" else file
 
 

@@ -8,25 +8,24 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.compact.plan import plan
-from foldline.core.decide.ask import Ask
+from foldline.catalogue import ModelInfo
 from foldline.core.decide.policy import Policy
 from foldline.core.lab.entities import Entity, Reading
 from foldline.core.lab.replay import active
 from foldline.core.lab.retention import ScoredMessage, called, cut_at, demand, rendered, score, spoken
-from foldline.core.log.entries import Compacted, Pruned, Said
-from foldline.core.log.log import chained, said
+from foldline.core.log.entries import Compacted, Said
+from foldline.core.log.log import said
 from foldline.core.log.messages import Message
 from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.core.measure.window import Floor, Window
 from foldline.core.view import ViewState, native_items
 from foldline.dialects.edits import with_edits
 from foldline.errors import FloorExceeded, InputError
-from foldline.executor import execute, run_sync
+from foldline.folding import Wish, fold_now
 from foldline.lab.planted import REPLACED, RULES, first_words, second_words
 from foldline.lab.report import shares
 from foldline.lab.retained import common_names
-from foldline.summarizers.offline import OfflineSummarizer
+from foldline.loading import from_entries
 
 SHARE = 0.1  # of all that was said so far, that a fold leaves
 LEAST_TARGET = 2_000  # tokens: standing rules may take a tenth of it
@@ -104,8 +103,9 @@ def _rounds(
             past.append(spoken(entry.message))
             total += entry.tokens
         target = max(int(total * SHARE), LEAST_TARGET)
-        ask = Ask(policy, window, "target", target=target, apart=apart, number=number)
-        fold, problem = _folded(fold, ask, counter)
+        info = ModelInfo(None, window)
+        wish = Wish(policy, info, target=target, counter=counter, apart=apart, number=number, recall=True)
+        fold, problem = _folded(fold, wish)
         future = [spoken(entry.message) for later in grown.pieces[number:] for entry in later]
         text = _text(fold)
         row = {
@@ -121,19 +121,18 @@ def _rounds(
     return found
 
 
-def _folded(fold: ViewState, ask: Ask, counter: Counter) -> tuple[ViewState, str]:
-    """Return the fold after a compaction, and why there was none where there was none."""
-    try:
-        outcome = run_sync(execute(plan(fold, ask, counter), OfflineSummarizer(counter)))
-    except FloorExceeded as error:
-        return fold, str(error)
+def _folded(fold: ViewState, wish: Wish) -> tuple[ViewState, str]:
+    """Return the view after a compaction, and why there was none where there was none."""
     path = fold.entries()
-    if isinstance(outcome, Compacted):
-        boundary = chained(outcome, path[-1].id)
-        return ViewState([*active(path, boundary), boundary], counter=counter), ""
-    if isinstance(outcome, Pruned):
-        return ViewState([*path, chained(outcome, path[-1].id)], counter=counter), ""
-    return fold, outcome.why
+    try:
+        boundary = fold_now(from_entries(path), wish).boundary
+    except (FloorExceeded, InputError) as error:
+        return fold, str(error)
+    if boundary is None:
+        return fold, "fits"
+    if isinstance(boundary, Compacted):
+        path = active(path, boundary)
+    return ViewState([*path, boundary], counter=wish.counter), ""
 
 
 def _text(fold: ViewState) -> str:

@@ -21,7 +21,7 @@ from foldline.core.view import native_items
 from foldline.dialects import get
 from foldline.errors import FloorExceeded, InputError
 from foldline.executor import execute, run_sync
-from foldline.folding import apart, window_for
+from foldline.folding import tokens_apart
 from foldline.lab.report import PolicyReport, SessionReport, policy_report
 from foldline.lab.retained import Cuts, ScoredCut
 from foldline.lab.rounds import decay
@@ -30,7 +30,6 @@ from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import About, Folded, Heard, Warned, read
 
 HEARD = 50  # messages at most in which the model is looked for
-WINDOW = 200_000  # tokens of context, where neither the call nor the file nor its model names another
 EVERY = 200  # messages between two reports of progress
 
 
@@ -110,14 +109,13 @@ def _facts(file: str, wanted: Wanted, counter: Counter) -> Facts:
     catalogue = Catalogue(overrides=wanted.models)
     model = wanted.model or told.get("model")
     context = wanted.window or _whole(told.get("window"))
-    known = model is not None and catalogue.look_up(model).known
-    window = window_for(model if known else None, context or (None if known else WINDOW), catalogue)
+    info = catalogue.look_up(model, context)
     return Facts(
-        window=window,
-        price=catalogue.price_of(model),
+        window=info.window,
+        price=info.price,
         model=model,
         dialect=told.get("dialect", "openai-chat"),
-        apart=apart(told.get("system"), told.get("tools"), counter),
+        apart=tokens_apart(told.get("system"), told.get("tools"), counter),
         note=str(told.get("note") or ""),
     )
 

@@ -8,13 +8,12 @@ Importing reads no SDK: that happens at the first call.
 
 from foldline.providers.base import Call, Delta, Provider, ProviderError, Reply
 from foldline.providers.choose import get, missing
-from foldline.providers.learned import LearnedLimits, learn, limits
+from foldline.providers.learned import learn, learned
 from foldline.providers.retry import Patience, Retrying
 
 __all__ = [
     "Call",
     "Delta",
-    "LearnedLimits",
     "Patience",
     "Provider",
     "ProviderError",
@@ -22,6 +21,6 @@ __all__ = [
     "Retrying",
     "get",
     "learn",
-    "limits",
+    "learned",
     "missing",
 ]

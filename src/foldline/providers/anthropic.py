@@ -44,7 +44,7 @@ class Anthropic(SDKProvider):
     def _asked(self, call: Call) -> int:
         if call.max_tokens is not None:
             return call.max_tokens
-        window = self.limits.window
+        window = self.info.window
         return max(1, min(window.output, MOST_REPLY, share(window.context, REPLY_SHARE)))
 
     def _wanted(self, call: Call, *, stream: bool) -> Sequence[Option]:

@@ -6,8 +6,7 @@ from typing import Final
 
 import msgspec
 
-from foldline.catalogue import Catalogue
-from foldline.core.measure.window import Window
+from foldline.catalogue import Catalogue, ModelInfo
 from foldline.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from foldline.errors import InputError
 from foldline.providers.anthropic import Anthropic
@@ -81,15 +80,15 @@ def get(
     base_url: str | None = None,
     api_key: str | None = None,
     dialect: str | None = None,
-    window: Window | None = None,
-    catalogue: Catalogue | None = None,
+    info: ModelInfo | None = None,
 ) -> Provider:
     """Find a provider by its name. Nothing is imported, read or connected before the first call.
 
     `base_url` is another server for it; `api_key` stands for the variable that its key is read from else
     (OPENAI_API_KEY, ANTHROPIC_API_KEY; for servers named by URL OPENAI_COMPATIBLE_API_KEY and
     ANTHROPIC_COMPATIBLE_API_KEY, where they want one). `dialect` chooses Responses where both are spoken.
-    `window` is the model's, where the catalogue does not know it. `offline` is a provider that refuses every call.
+    `info` is what is known of the model (default: what the catalogue says). `offline` is a provider that refuses
+    every call.
     Raises InputError for a name or a dialect that is not understood.
     """
     if name == OFFLINE:
@@ -103,10 +102,7 @@ def get(
     if kind.compatible and not url:
         raise InputError(f"{name!r} needs the server's URL: NAME@http://host:port/v1, or base_url=")
     access = Access(base_url=url, variables=kind.variables, key=api_key, keyless=kind.compatible)
-    limits = (catalogue or Catalogue()).look_up(name)
-    if window is not None:
-        limits = msgspec.structs.replace(limits, window=window, known=True)
-    return _CLASSES[spoken](name, parts.model, access, limits)
+    return _CLASSES[spoken](name, parts.model, access, info or Catalogue().look_up(name))
 
 
 def missing(name: str, *, api_key: str | None = None) -> str | None:

@@ -1,13 +1,12 @@
-"""The window of a model: known, assumed for an unknown one, or learnt from an overflow."""
+"""What an overflow teaches of a model's window."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
-from foldline.catalogue import Catalogue, Model
+from foldline.catalogue import ModelInfo
 from foldline.core.measure.overflow import Overflow
 from foldline.core.measure.window import Window, share
 
@@ -16,35 +15,9 @@ NEXT_TRY: Final = 0.7
 LEAST: Final = 2_048  # tokens; no model in use has less
 
 
-class LearnedLimits(msgspec.Struct, frozen=True):
-    """What is known of a model's window, and a warning where that is an assumption."""
-
-    model: Model
-    warning: str | None = None
-
-
-def limits(
-    model: str | None, catalogue: Catalogue | None = None, learnt: Mapping[str, int] | None = None
-) -> LearnedLimits:
-    """Return a model's limits: learnt ones first (name -> context, in tokens), then the catalogue's.
-
-    An unknown model is taken for one of 128,000 tokens, and the warning says so.
-    """
-    found = (catalogue or Catalogue()).look_up(model)
-    context = (learnt or {}).get(model or "")
-    if context:
-        return LearnedLimits(
-            msgspec.structs.replace(found, window=narrowed(found.window, context), known=True)
-        )
-    if found.known:
-        return LearnedLimits(found)
-    window = found.window
-    return LearnedLimits(
-        found,
-        f"{model or 'the model'} is not in the catalogue: a window of {window.context:,} tokens and replies of "
-        f'{window.output:,} are assumed until an overflow says otherwise; set models."{model or "NAME"}".context '
-        "in settings.toml, or pass window=",
-    )
+def learned(info: ModelInfo, context: int) -> ModelInfo:
+    """Return a model with a context, in tokens, that an overflow taught."""
+    return msgspec.structs.replace(info, window=narrowed(info.window, context), known=True, found="learned")
 
 
 def learn(window: Window, overflow: Overflow, *, known: bool, sent: int | None = None) -> Window | None:

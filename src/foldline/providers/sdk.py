@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import msgspec
 
-from foldline.catalogue import Model
+from foldline.catalogue import ModelInfo
 from foldline.core.log.messages import Message, Text, Thinking
 from foldline.core.measure.overflow import overflow, silent
 from foldline.dialects import get as dialect_of
@@ -66,10 +66,10 @@ class SDKProvider(ABC):
     dialect: str
     package: ClassVar[str]  # the SDK's module, and the name of the extra that installs it
 
-    def __init__(self, name: str, model: str, access: Access, limits: Model) -> None:
+    def __init__(self, name: str, model: str, access: Access, info: ModelInfo) -> None:
         self.name = name
         self.model = model
-        self.limits = limits
+        self.info = info
         self._access = access
         self._options = Options()
         self._made: Any = None
@@ -182,8 +182,8 @@ class SDKProvider(ABC):
             raise from_body(body, self.name, self._scrub)
         message = dialect_of(self.dialect).decode_reply(body)
         reason = self._reason(body)
-        window = self.limits.window
-        over = silent(message.usage, message.stop, window) if self.limits.known else None
+        window = self.info.window
+        over = silent(message.usage, message.stop, window) if self.info.known else None
         bare = _is_bare(message)
         if bare and over is None:
             over = overflow(reason)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from foldline.catalogue import price_of
 from foldline.core.decide.price import Cache, Economy
 from foldline.core.measure.accounting import real_usage
 from foldline.core.measure.window import Window
@@ -61,7 +60,7 @@ def cache_of(fold: ViewState, dialect: str, now: float) -> Cache:
 
 def economy_of(setup: Setup, fold: ViewState, now: float) -> Economy | None:
     """Return the prices and the cache of a session, for the balance of a compaction; None without a price."""
-    price = price_of(setup.model)
+    price = setup.info.price
     return None if price is None else Economy(price, cache_of(fold, setup.dialect or "", now))
 
 

@@ -18,7 +18,7 @@ from foldline.session.cursor import Cursor
 from foldline.session.events import Event, Events, ModelChanged, WarningGiven, WindowLearnt
 from foldline.session.setup import Setup
 from foldline.session.triggers import Triggers, ask_of
-from foldline.session.windows import note_of, window_note, with_learnt, with_model, with_window
+from foldline.session.windows import note_of, window_note, with_info, with_learnt
 
 log = logging.getLogger("foldline")
 
@@ -59,7 +59,7 @@ class Knowing:
     def begin(self) -> None:
         """Take from the loaded log what it knows of the model, and say what is only assumed."""
         setup = self.setup
-        for text in setup.warnings:
+        if text := setup.info.warning:
             log.warning("session %s: %s", self._log.session, text)
             self._events.emit(WarningGiven(kind="unknown_window", text=text))
         self.triggers.use(with_learnt(setup, self._log.fold.entries()))
@@ -84,7 +84,8 @@ class Knowing:
 
     async def use_model(self, model: str | None, window: int | Window | None) -> None:
         """Go on with another model; the lock is held."""
-        self.triggers.use(with_learnt(with_model(self.setup, model, window), self._log.fold.entries()))
+        info = self.setup.catalogue.look_up(model, window)
+        self.triggers.use(with_learnt(with_info(self.setup, info), self._log.fold.entries()))
         self.calibrator = self.triggers.calibrator = Calibrator(model)
         self.triggers.happened("before_smaller_window")
         await self._log.write(Noted("", None, "model", {"model": model or ""}, at=time.time()))
@@ -109,10 +110,11 @@ class Knowing:
         setup = self.setup
         if found.asked:
             self.calibrator.refused(sent, found.asked)
-        window = learn(setup.window, found, known=setup.known, sent=sent)
-        if window is None or (setup.known and window.context > setup.window.context):
+        window = learn(setup.window, found, known=setup.info.known, sent=sent)
+        if window is None or (setup.info.known and window.context > setup.window.context):
             return  # a smaller window than the model's was asked for
-        self.triggers.use(with_window(setup, window))
+        learnt = msgspec.structs.replace(setup.info, window=window, known=True, found="learned")
+        self.triggers.use(with_info(setup, learnt))
         await self._log.write(msgspec.structs.replace(note_of(self.setup), at=time.time()))
         before = setup.window.context
         self._events.emit(WindowLearnt(model=setup.model or "", context=window.context, before=before))

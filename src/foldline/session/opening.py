@@ -1,27 +1,28 @@
-"""`foldline.open`: a session of a store, by URL and id."""
+"""`foldline.open`: a session of a store, by its id."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from foldline.arguments import check_session, check_shared
+from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Window
-from foldline.folding import apart, window_for
-from foldline.policies import policy as find_policy
+from foldline.folding import tokens_apart
 from foldline.session.session import Session, Setup
 from foldline.session.summarizer_choice import SummarizerChoice
-from foldline.session.windows import with_model
-from foldline.stores import open_store
+from foldline.session.windows import with_info
+from foldline.stores import Store, find_store
 from foldline.summarizers import Summarizer
 
 
 def open_session(
-    url: str | None = None,
+    store: str | Store | None = None,
     session: str = "default",
     *,
     model: str | None = None,
-    policy: str | Policy = "foldline",
+    policy: str | Policy | None = None,
     window: int | Window | None = None,
     dialect: str | None = None,
     system: Any = None,
@@ -32,28 +33,49 @@ def open_session(
 ) -> Session:
     """Open a session of a store, to be used with `async with`; it begins to exist at its first append.
 
-    `url` is a store URL (default: ~/.foldline/foldline.db); `model` gives the window and prices, without any
-    network: only a summary calls it; `window` overrides its context, in tokens. `dialect` fixes what `context` returns (default: the
-    newest message's). `system` and `tools` are what you send beside the messages: they count. Summaries are written
-    by `summarizer`; by default by `model`, or the one that `use_model` goes on with, where it names its provider
-    (`anthropic:...`) and the key is in the environment, else by code alone, and the receipts say why. A `subagent` is not compacted at thresholds, only behind an overflow.
+    `store` is a URL, or a `Store` of your own, which you close. `model` gives the window and prices, without any
+    network: only a summary calls it. `window` overrides its context, in tokens. Of these and `policy`, what is not
+    given is taken from the settings files, else from the defaults: ~/.foldline/foldline.db, no model, "foldline".
+    A model of the settings gives its window and prices; it is not asked for summaries.
+
+    `dialect` fixes what `context` returns (default: the newest message's). `system` and `tools` are what you send
+    beside the messages: they count, by `counter`. Summaries are written by `summarizer`; by default by `model`, or
+    the one that `use_model` goes on with, where it names its provider (`anthropic:...`) and the key is in the
+    environment, else by code alone, and the receipts say why. A `subagent` is compacted after an overflow only.
+    Raises InputError for an argument of the wrong type, PolicyError for an unknown policy.
     """
-    rules = policy if isinstance(policy, Policy) else find_policy(policy)
-    setup = Setup(
-        policy=rules,
-        window=window_for(model, window),
+    check_session(session)
+    check_shared(
+        model=model,
+        window=window,
         dialect=dialect,
         system=system,
         tools=tools,
-        apart=apart(system, tools, counter),
+        counter=counter,
+        summarizer=summarizer,
+    )
+    known = settings()
+    rules = known.find_policy(policy)
+    info = known.model_info(model, window)
+    setup = Setup(
+        policy=rules,
+        info=info,
+        dialect=dialect,
+        system=system,
+        tools=tools,
+        apart=tokens_apart(system, tools, counter),
         counter=counter,
         subagent=subagent,
         rules=rules,
+        catalogue=known.catalogue(),
     )
-    fitted = with_model(setup, model, window)
-    opened = Session(open_store(url), session, fitted, summarizer=summarizer, owns_store=True)
+    place = find_store(known.store if store is None else store)
+    opened = Session(
+        place, session, with_info(setup, info), summarizer=summarizer, owns_store=place is not store
+    )
     if summarizer is None:
         writers = SummarizerChoice()
-        writers.use_model(opened, model)
+        # a model of the settings gives its window and prices: a project's file must not choose who reads a session
+        writers.use_model(opened, info if model is not None else setup.catalogue.look_up(None))
         opened.written_by(writers)
     return opened

@@ -309,7 +309,7 @@ class Session(Methods):
             await self._compactor.use_model(model, window)
             self._shorter = self.max_tokens = None
             if self._writers is not None:
-                self._writers.use_model(self, model)
+                self._writers.use_model(self, self.setup.info)
 
     # ---- boundaries
 

@@ -6,31 +6,39 @@ from typing import Any
 
 import msgspec
 
+from foldline.catalogue import Catalogue, ModelInfo
 from foldline.core.decide.policy import Policy
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Floor, Window
 
 
 class Setup(msgspec.Struct, frozen=True):
-    """How a session is kept: its model's limits, its policy, and what is sent beside its messages.
+    """How a session is kept: its model, its policy, and what is sent beside its messages.
 
-    Of a `subagent` no threshold is looked at; an overflow is mended as in any session. `known` says that the
-    window is the model's, not an assumption; `warnings` are told when the session is first used. `rules` is the
-    policy as it was named, before it was fitted to the model.
+    No threshold folds a `subagent`; an overflow does, as in any session. `rules` is the policy as it was named,
+    before it was fitted to the model. `catalogue` knows the models that the session may change to.
     """
 
     policy: Policy
-    window: Window
-    model: str | None = None
+    info: ModelInfo
     dialect: str | None = None
     system: Any = None
     tools: Any = None
     apart: Floor = Floor()
     counter: Counter = OFFLINE
     subagent: bool = False
-    known: bool = True
     rules: Policy | None = None
-    warnings: tuple[str, ...] = ()
+    catalogue: Catalogue = Catalogue()
+
+    @property
+    def model(self) -> str | None:
+        """The model's name as it was given."""
+        return self.info.name
+
+    @property
+    def window(self) -> Window:
+        """The model's limits, in tokens."""
+        return self.info.window
 
 
 class Stats(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Protocol
 
+from foldline.catalogue import ModelInfo
 from foldline.session.economy import Asking, asking_in, window_in
 from foldline.summarizers import ModelSummarizer, Summarizer, summarizer_for
 
@@ -32,14 +33,17 @@ class SummarizerChoice:
     def __init__(self, chosen: Summarizer | None = None) -> None:
         self.chosen = chosen
 
-    def use_model(self, session: Writing, model: str | None) -> None:
+    def use_model(self, session: Writing, info: ModelInfo) -> None:
         """Have the summaries written by this model from now on."""
         if self.chosen is not None and session.summarizer is not self.chosen:
             return
         setup = session.setup
-        window = setup.window if setup.known else None
         written = summarizer_for(
-            model, setup.policy, counter=setup.counter, window=window, dialect=setup.dialect
+            info,
+            setup.policy,
+            catalogue=setup.catalogue,
+            counter=setup.counter,
+            dialect=setup.dialect,
         )
         self.chosen = session.summarizer = written
         if isinstance(written, ModelSummarizer):

@@ -83,7 +83,7 @@ class Triggers:
         self.happened(moment_of(messages[-1]))
         window = self.setup.window
         replies = (message for message in messages if message.role == "assistant")
-        if self.setup.known and any(silent(reply.usage, reply.stop, window) for reply in replies):
+        if self.setup.info.known and any(silent(reply.usage, reply.stop, window) for reply in replies):
             self.happened("overflow")
 
     def looked(self) -> None:

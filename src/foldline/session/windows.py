@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from foldline.catalogue import ModelInfo
 from foldline.core.decide.presets import resolve
 from foldline.core.log.entries import Entry, Noted
-from foldline.core.measure.window import Window
-from foldline.folding import window_for
-from foldline.providers.learned import limits, narrowed
+from foldline.providers.learned import learned
 from foldline.session.setup import Setup
 
 NOTE = "window"
@@ -35,20 +34,10 @@ def window_note(entries: Sequence[Entry], setup: Setup) -> list[Noted]:
     return [note_of(setup)] if learnt_window(entries, setup.model) == setup.window.context else []
 
 
-def with_window(setup: Setup, window: Window, *, known: bool = True) -> Setup:
-    """Return how a session is kept with another window: the policy is fitted to it anew."""
-    policy = resolve(setup.rules, setup.model, window) if setup.rules is not None else setup.policy
-    return msgspec.structs.replace(setup, window=window, policy=policy, known=known, warnings=())
-
-
-def with_model(setup: Setup, model: str | None, window: int | Window | None) -> Setup:
-    """Return how a session is kept with another model; `window` in tokens overrides what the catalogue says."""
-    changed = msgspec.structs.replace(setup, model=model)
-    found = limits(model) if model and window is None else None
-    known = found.model.known if found else window is not None
-    done = with_window(changed, window_for(model, window), known=known)
-    warnings = (found.warning,) if found and found.warning else ()
-    return msgspec.structs.replace(done, warnings=warnings)
+def with_info(setup: Setup, info: ModelInfo) -> Setup:
+    """Return how a session is kept with another model or window: the policy is fitted to it anew."""
+    policy = resolve(setup.rules, info.name, info.window) if setup.rules is not None else setup.policy
+    return msgspec.structs.replace(setup, info=info, policy=policy)
 
 
 def with_learnt(setup: Setup, entries: Sequence[Entry]) -> Setup:
@@ -56,4 +45,4 @@ def with_learnt(setup: Setup, entries: Sequence[Entry]) -> Setup:
     context = learnt_window(entries, setup.model)
     if context is None or context == setup.window.context:
         return setup
-    return with_window(setup, narrowed(setup.window, context))
+    return with_info(setup, learned(setup.info, context))

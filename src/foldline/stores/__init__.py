@@ -5,6 +5,15 @@ from __future__ import annotations
 from foldline.stores.base import Hit, SessionInfo, Store
 from foldline.stores.memory import MemoryStore
 from foldline.stores.sqlite import SqliteStore
-from foldline.stores.urls import open_store
+from foldline.stores.urls import find_store, open_store, register
 
-__all__ = ["Hit", "MemoryStore", "SessionInfo", "SqliteStore", "Store", "open_store"]
+__all__ = [
+    "Hit",
+    "MemoryStore",
+    "SessionInfo",
+    "SqliteStore",
+    "Store",
+    "find_store",
+    "open_store",
+    "register",
+]

@@ -60,15 +60,9 @@ class Candidate(msgspec.Struct, frozen=True):
         return max(1, share(min(window.input_limit, free), FILLED))
 
 
-def candidate(
-    provider: Provider,
-    *,
-    window: Window | None = None,
-    price: Price | None = None,
-    catalogue: Catalogue | None = None,
-) -> Candidate:
+def candidate(provider: Provider, *, window: Window | None = None, price: Price | None = None) -> Candidate:
     """Return a model as a candidate; window and price, where not given, are those of the catalogue."""
-    known = (catalogue or Catalogue()).look_up(provider.name)
+    known = Catalogue().look_up(provider.name)
     return Candidate(provider, window or known.window, price or known.price)
 
 

@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from foldline.catalogue import Catalogue
+from foldline.catalogue import Catalogue, ModelInfo
 from foldline.core.decide.policy import Policy
 from foldline.core.measure.tokens import OFFLINE, Counter
-from foldline.core.measure.window import Window
 from foldline.errors import InputError
 from foldline.providers import choose
 from foldline.providers.offline import OFFLINE as NO_MODEL
 from foldline.summarizers.base import Summarizer
-from foldline.summarizers.candidate import Candidate, candidate
-from foldline.summarizers.choose import Prefix
+from foldline.summarizers.candidate import Candidate
 from foldline.summarizers.model import ModelSummarizer
 from foldline.summarizers.offline import OfflineSummarizer
 
 
 def summarizer_for(
-    model: str | None,
+    info: ModelInfo,
     policy: Policy,
     *,
+    catalogue: Catalogue,
     counter: Counter = OFFLINE,
-    window: Window | None = None,
     dialect: str | None = None,
-    catalogue: Catalogue | None = None,
-    prefix: Callable[[], Prefix | None] | None = None,
 ) -> Summarizer:
     """Return who writes the summaries of a session with this model; nothing is imported or connected.
 
     `policy.summary_model` names a second model. Where neither can be asked (no provider in the name, no SDK, no
-    key), code alone writes, at once, and each receipt says why. `window` is the session's model's.
+    key), code alone writes, at once, and each receipt says why.
     """
-    own, why = _model(model, window, dialect, catalogue)
-    other, why_other = _model(policy.summary_model, None, None, catalogue)
+    own, why = _candidate(info, dialect)
+    other, why_other = _candidate(catalogue.look_up(policy.summary_model), None)
     first = own or other
     if first is None:
         reasons = [words for words in (why, why_other) if words]
@@ -47,22 +41,19 @@ def summarizer_for(
         counter=counter,
         window=first.window,
         price=first.price,
-        prefix=prefix if own is not None else None,
     )
 
 
-def _model(
-    name: str | None, window: Window | None, dialect: str | None, catalogue: Catalogue | None
-) -> tuple[Candidate | None, str]:
-    """A model that can be asked, or why there is none; "" where none was named."""
+def _candidate(info: ModelInfo, dialect: str | None) -> tuple[Candidate | None, str]:
+    """Return the model as one that can be asked, or say why it cannot be; "" where no model is named."""
+    name = info.name
     if not name or name == NO_MODEL:
         return None, ""
     try:
         if why := choose.missing(name):
             return None, f"{name}: {why}"
         speaks = choose.named(name).kind.dialects
-        spoken = dialect if dialect in speaks else None
-        provider = choose.get(name, dialect=spoken, window=window, catalogue=catalogue)
+        provider = choose.get(name, dialect=dialect if dialect in speaks else None, info=info)
     except InputError as error:
         return None, str(error)
-    return candidate(provider, window=window, catalogue=catalogue), ""
+    return Candidate(provider, info.window, info.price), ""

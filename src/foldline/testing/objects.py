@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, Final, Protocol, cast
 
-from foldline.catalogue import Model
+from foldline.catalogue import ModelInfo
 from foldline.core.log.codec import decode, encode
 from foldline.core.measure.window import Window
 from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
@@ -44,8 +44,8 @@ class AsProvider:
         self.dialect = dialect
         self.name = f"scripted:{model}"
         client = _Client(cast("Answering", self), dialect, self.name)
-        limits = Model(name=self.name, window=window)
-        self._provider: Provider = _LOCAL[dialect](self.name, model, limits, client)
+        info = ModelInfo(self.name, window)
+        self._provider: Provider = _LOCAL[dialect](self.name, model, info, client)
 
     async def complete(self, call: Call) -> Reply:
         """Ask for a whole reply; raises ProviderError as the real provider does."""
@@ -123,8 +123,8 @@ class _Events:
 class _Local(SDKProvider):
     """A provider whose client is given."""
 
-    def __init__(self, name: str, model: str, limits: Model, client: _Client) -> None:
-        super().__init__(name, model, _KEY, limits)
+    def __init__(self, name: str, model: str, info: ModelInfo, client: _Client) -> None:
+        super().__init__(name, model, _KEY, info)
         self._local = client
 
     async def _connected(self) -> Any:

@@ -11,7 +11,6 @@ import click
 import foldline
 from foldline.cli.batch_report import print_results, ticking
 from foldline.cli.batch_work import FoldFiles, ReplayFiles, fold_one, replay_one
-from foldline.cli.commands.compact import Wish
 from foldline.cli.commands.replay import policies_of, shares_of
 from foldline.cli.common import find_policy, json_option, policy_options
 from foldline.cli.output import fail
@@ -104,12 +103,14 @@ def command(
         wish = ReplayFiles(wanted, foldline.__version__)
     else:
         wish = FoldFiles(
-            Wish(find_policy(policy_name, policy_file), target=target, dialect=dialect),
+            find_policy(policy_name, policy_file),
+            foldline.__version__,
+            target=target,
             window=window or known.window,
             model=model or known.model,
+            dialect=dialect,
             from_start=from_start,
             models=known.models,
-            version=foldline.__version__,
         )
     found = tasks(files, folder, ".json" if replay else ".jsonl")
     results = _run(found, folder, wish, jobs=jobs, force=force)

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import BinaryIO
 
 import click
-import msgspec
 
-from foldline.cli.common import (
-    file_argument,
-    find_policy,
-    find_window,
-    json_option,
-    policy_options,
-    read_session,
-)
+from foldline.cli.common import file_argument, find_policy, json_option, policy_options, read_session
 from foldline.cli.output import err, escape, message_lines, out, print_json, progress, warn, write_whole
 from foldline.cli.report import print_done, print_preview
+from foldline.compaction import asked_summarizer
 from foldline.config import settings
-from foldline.core.decide.ask import Ask
-from foldline.core.decide.policy import Policy, usable_of
 from foldline.core.log.codec import pretty
-from foldline.core.measure.tokens import OFFLINE
-from foldline.core.measure.window import Window
-from foldline.core.view import ViewState
-from foldline.dialects import get, names
-from foldline.executor import run_sync
-from foldline.folding import Done, apart, as_dict, budget, closing, fit, now, unchanged
+from foldline.dialects import names
+from foldline.folding import Done, Wish, as_dict, fold_now
 from foldline.loading import Loaded
-from foldline.summarizers import ModelSummarizer, OfflineSummarizer, Summarizer, summarizer_for
-from foldline.waiting import run_waiting
 
 EPILOG = """
 \b
@@ -43,15 +27,6 @@ Examples:
 """
 
 _tokens = click.IntRange(min=1)
-
-
-class Wish(msgspec.Struct, frozen=True):
-    """How to fold a file: the policy, and what the flags say beside it (None: what the policy and the file say)."""
-
-    policy: Policy
-    target: int | None = None
-    instructions: str | None = None
-    dialect: str | None = None
 
 
 @click.command(epilog=EPILOG)
@@ -101,15 +76,15 @@ def command(
     agent that `foldline import` reads, or Foldline's own form; - is standard input. What it is, is found out from
     its content. A file with compactions of its own is folded from the newest of them on.
     """
-    started = time.perf_counter()
-    rules = find_policy(policy_name, policy_file)
+    known = settings()
     loaded = read_session(file, from_start=from_start)
-    limits = find_window(model, window, loaded.model)
-    wish = Wish(rules, target=target, instructions=instructions, dialect=dialect)
-    asked = None if offline else model  # a model of the settings or of the file gives its window alone
-    written = summarizer_for(asked, rules, window=limits, catalogue=settings().catalogue())
+    info = known.model_info(model, window, recorded=loaded.model)
+    wish = Wish(
+        find_policy(policy_name, policy_file), info, target=target, instructions=instructions, dialect=dialect
+    )
+    written = asked_summarizer(None if offline else model, info, wish.policy, known.catalogue())
     with progress("folding"):
-        done = fold(loaded, limits, wish, started, written)
+        done = fold_now(loaded, wish, written)
     warn(done.warnings[len(loaded.warnings) :])
     if output is not None and preview:
         _say_unwritten(output)
@@ -117,32 +92,7 @@ def command(
         write_messages(done, loaded, output)
     _tell(done, loaded, output, preview=preview, as_json=as_json)
     if target is None and done.boundary is None and not as_json:
-        _say_budget(rules, limits)
-
-
-def fold(
-    loaded: Loaded, limits: Window, wish: Wish, started: float, summarizer: Summarizer | None = None
-) -> Done:
-    """Fold what was loaded, without a model where no summariser is given; what fits and is valid comes back as it is."""
-    loaded = msgspec.structs.replace(loaded, dialect=wish.dialect or loaded.dialect)
-    ask = Ask(
-        policy=wish.policy,
-        window=limits,
-        reason="target",
-        target=budget(wish.target, wish.policy, limits),
-        instructions=wish.instructions,
-        apart=apart(loaded.system, loaded.tools, OFFLINE),
-        now=now(),
-        recall=False,
-    )
-    view = ViewState(loaded.entries, counter=OFFLINE)
-    if not loaded.repaired and ask.apart_tokens + view.tokens <= (ask.target or 0):
-        done = unchanged(loaded, view, ask, started)
-        if not get(done.dialect).validate(done.messages, done.system):
-            return done
-    written = summarizer or OfflineSummarizer()
-    work = fit(loaded, view, ask, counter=OFFLINE, summarizer=written, started=started)
-    return run_waiting(closing(work, written)) if isinstance(written, ModelSummarizer) else run_sync(work)
+        _say_budget(wish)
 
 
 def _tell(done: Done, loaded: Loaded, output: Path | None, *, preview: bool, as_json: bool) -> None:
@@ -164,11 +114,11 @@ def _tell(done: Done, loaded: Loaded, output: Path | None, *, preview: bool, as_
         err().print(f"[green]wrote[/] {count} to {escape(str(output))}")
 
 
-def _say_budget(rules: Policy, limits: Window) -> None:
+def _say_budget(wish: Wish) -> None:
     """Say what a file that was not folded fits into, where nobody named a budget."""
     err().print(
-        f"[dim]the budget is what {escape(rules.name)} uses of a window of {limits.context:,} tokens, "
-        f"{usable_of(rules, limits):,}: --target N asks for less[/]",
+        f"[dim]the budget is what {escape(wish.policy.name)} uses of a window of "
+        f"{wish.model.window.context:,} tokens, {wish.budget:,}: --target N asks for less[/]",
         soft_wrap=True,
     )
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import click
 from rich.console import Console
 
+from foldline.catalogue import ModelInfo
 from foldline.cli.common import find_policy, json_option, read_session
 from foldline.cli.output import escape, out, print_json, row, rule, share, table
 from foldline.cli.report import bar, print_figures, print_summary, print_view
-from foldline.core.decide.ask import Ask
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.triggers import decide, thresholds
 from foldline.core.log.entries import Receipt, Said
@@ -20,10 +19,8 @@ from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
 from foldline.core.view import ViewState
 from foldline.errors import InputError
-from foldline.executor import run_sync
-from foldline.folding import apart, as_dict, fit, now
+from foldline.folding import Wish, as_dict, fold_now
 from foldline.loading import Loaded
-from foldline.summarizers.offline import OfflineSummarizer
 
 EXAMPLE = Path("examples/session.jsonl")
 WINDOW = Window(context=32_000, output=4_000)
@@ -51,14 +48,7 @@ def command(file: Path, target: int, lines: int, as_json: bool) -> None:
         raise InputError(f"{file} is not here: run this from a checkout of Foldline, or give --file")
     loaded = read_session(str(file))
     rules = find_policy("foldline", None)
-    outside = apart(loaded.system, loaded.tools, OFFLINE)
-    fold = ViewState(loaded.entries, counter=OFFLINE)
-    ask = Ask(
-        policy=rules, window=WINDOW, reason="target", target=target, apart=outside, now=now(), recall=False
-    )
-    started = time.perf_counter()
-    worked = fit(loaded, fold, ask, counter=OFFLINE, summarizer=OfflineSummarizer(), started=started)
-    done = run_sync(worked)
+    done = fold_now(loaded, Wish(rules, ModelInfo(None, WINDOW), target=target))
     if as_json:
         print_json(as_dict(done))
         return

@@ -14,7 +14,6 @@ import msgspec
 from foldline import dialects
 from foldline.cli.common import (
     find_policy,
-    find_window,
     json_option,
     policy_options,
     read_session,
@@ -23,20 +22,15 @@ from foldline.cli.common import (
 )
 from foldline.cli.output import err, escape, print_json, progress, warn, write_whole
 from foldline.cli.store import known, with_store
-from foldline.core.compact.plan import plan
-from foldline.core.decide.ask import Ask, Nothing
+from foldline.config import settings
 from foldline.core.log.entries import Entry
-from foldline.core.log.log import chained
-from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import ViewState
 from foldline.errors import InputError, SessionNotFound
-from foldline.executor import execute, run_sync
+from foldline.executor import run_sync
 from foldline.exports import OWN, ExportWish, Told, about, export_entries, export_stored, formats
 from foldline.exports.base import RESULT_CAP, line
-from foldline.folding import apart, budget, now
-from foldline.loading import Loaded, with_notes
+from foldline.folding import Wish, fold_once
+from foldline.loading import Loaded, from_entries, with_notes
 from foldline.stores import Store
-from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import dump
 
 EPILOG = """
@@ -59,7 +53,7 @@ class _Asked(msgspec.Struct, frozen=True):
     source: str
     wish: ExportWish
     store_url: str | None
-    ask: Callable[[Loaded], Ask] | None
+    fold: Callable[[Loaded], Wish] | None
 
 
 @click.command(epilog=EPILOG)
@@ -118,20 +112,9 @@ def command(
         raise InputError("--target, --window and --policy say how to fold: add --view")
     rules = find_policy(policy_name, policy_file) if folds else None
 
-    def ask(loaded: Loaded) -> Ask:
+    def fold(loaded: Loaded) -> Wish:
         assert rules is not None
-        limits = find_window(None, window, loaded.model)
-        outside = apart(loaded.system, loaded.tools, OFFLINE)
-        tokens = budget(target, rules, limits)
-        return Ask(
-            policy=rules,
-            window=limits,
-            reason="target",
-            target=tokens,
-            apart=outside,
-            now=now(),
-            recall=False,
-        )
+        return Wish(rules, settings().model_info(None, window, recorded=loaded.model), target=target)
 
     wish = ExportWish(
         form=dialects.OPENAI_CHAT if form == OWN and view else form,
@@ -139,7 +122,7 @@ def command(
         cwd=str(Path(cwd).expanduser().resolve()) if cwd else None,
         cap=None if results == "whole" else RESULT_CAP,
     )
-    asked = _Asked(source, wish, store_url, ask if folds else None)
+    asked = _Asked(source, wish, store_url, fold if folds else None)
     write = _from_file(asked) if source == "-" or Path(source).is_file() else _from_store(asked)
     if as_json and output is None:
         print_json(_document(asked, write))
@@ -169,7 +152,7 @@ def _from_file(asked: _Asked) -> Write:
         model=loaded.model,
         cwd=asked.wish.cwd or (cwd if isinstance(cwd, str) and cwd else None),
     )
-    entries = _folded(loaded, asked) if asked.ask else loaded.entries
+    entries = run_sync(_folded(loaded, asked.fold)) if asked.fold else loaded.entries
     return lambda out: export_entries(entries, name, wish, out)
 
 
@@ -201,26 +184,19 @@ async def _stored(store: Store, name: str, asked: _Asked, out: Callable[[bytes],
             out(line(entry))
             count += 1
         return Told(name, count)
-    if asked.ask is None:
+    if asked.fold is None:
         return await export_stored(store, name, asked.wish, out)
-    loaded = Loaded(await store.active(name), {}, "")
-    return export_entries(await _refolded(loaded, asked), name, asked.wish, out)
+    loaded = from_entries(await store.active(name))
+    return export_entries(await _folded(loaded, asked.fold), name, asked.wish, out)
 
 
-def _folded(loaded: Loaded, asked: _Asked) -> list[Entry]:
-    return run_sync(_refolded(loaded, asked))
-
-
-async def _refolded(loaded: Loaded, asked: _Asked) -> list[Entry]:
+async def _folded(loaded: Loaded, fold: Callable[[Loaded], Wish]) -> list[Entry]:
     """Return the entries with a boundary that fits them into the budget; nothing is stored."""
-    assert asked.ask is not None
-    fold = ViewState(loaded.entries, counter=OFFLINE)
-    outcome = await execute(plan(fold, asked.ask(loaded), OFFLINE), OfflineSummarizer())
-    if not isinstance(outcome, Nothing):
-        return [*loaded.entries, chained(outcome, loaded.entries[-1].id)]
-    if outcome.why != "fits":
-        raise InputError(f"nothing could be folded ({outcome.why}) {outcome.detail}".strip())
-    return loaded.entries
+    wish = fold(loaded)
+    done = await fold_once(loaded, wish)
+    if wish.target is None and wish.model.warning:
+        warn([wish.model.warning])
+    return [*loaded.entries, *([done.boundary] if done.boundary is not None else [])]
 
 
 def _head(**header: Any) -> bytes:
