@@ -27,13 +27,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from tools.results import Table, save, shown
 
 import foldline
+from foldline.core.ledger.facts.calls import argument_texts
 from foldline.core.ledger.text import names
-from foldline.core.ledger.worth import excerpts, salience
-from foldline.core.ledger.worth.survey import argument_texts, survey
+from foldline.core.ledger.worth import salience
+from foldline.core.ledger.worth.survey import survey
 from foldline.core.log.entries import Said
 from foldline.dialects import get
 
@@ -127,7 +129,10 @@ def rows_of(segment: list[dict[str, Any]]) -> list[tuple[str, tuple[float, ...],
             continue
         met = survey(entries(segment[:at]))
         wanted = needed(set(met.names), entries(segment[at:]))
-        found.extend((key, salience.features(seen, met), key in wanted) for key, seen in met.names.items())
+        found.extend(
+            (key, msgspec.structs.astuple(salience.features(seen, met)), key in wanted)
+            for key, seen in met.names.items()
+        )
     return found
 
 
@@ -172,7 +177,7 @@ def fold(messages: list[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
     """Fold with the weights of the file that the environment names; for METRIC."""
     given = os.environ.get(WEIGHTS_FILE)
     if given:
-        excerpts.WEIGHTS = tuple(json.loads(Path(given).read_text(encoding="utf8")))
+        salience.WEIGHTS = salience.Features(*json.loads(Path(given).read_text(encoding="utf8")))
     return foldline.compact(messages, target=budget, policy="foldline").messages
 
 
@@ -273,7 +278,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.what == "fit":
         for without, weights in fitted(given.sessions).items():
-            print(f"without {without}:" if without else "from all:", tuple(weights))
+            print(f"without {without}:" if without else "from all:", salience.Features(*weights))
         return
     if given.what == "folds":
         name, found = "retention-folds", folds(given.sessions)

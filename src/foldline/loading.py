@@ -12,7 +12,7 @@ from foldline.core.checkpoint.checkpoint import Recognised, make_checkpoint, rec
 from foldline.core.checkpoint.origin_check import unmarked
 from foldline.core.cut.repair import Repaired, repair
 from foldline.core.decide.presets import preset
-from foldline.core.ledger.facts.collect import collect
+from foldline.core.ledger.collect import collect
 from foldline.core.ledger.page.parse import parse
 from foldline.core.log.entries import Checkpoint, Compacted, Entry, Noted, Receipt, Said
 from foldline.core.log.log import chained, said

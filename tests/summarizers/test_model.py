@@ -10,7 +10,7 @@ import foldline
 from foldline.core.checkpoint.request import FAILED
 from foldline.core.checkpoint.summary import request
 from foldline.core.decide.price import Cache
-from foldline.core.ledger.facts.collect import collect
+from foldline.core.ledger.collect import collect
 from foldline.core.measure.price import Price
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window

@@ -8,7 +8,7 @@ from tests.core.checkpoint.talk import assistant, call, entries, result, user
 
 from foldline.core.checkpoint.request import SummaryRequest
 from foldline.core.checkpoint.summary import Accepted, check
-from foldline.core.ledger.facts.collect import collect
+from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts.kinds import (
     ConstraintFact,
     ErrorFact,

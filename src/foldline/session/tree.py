@@ -16,9 +16,9 @@ from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.checkpoint.serialize import neutral
 from foldline.core.checkpoint.summary import request
 from foldline.core.decide.ask import Ask
-from foldline.core.ledger.facts.collect import collect
+from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts.kinds import Ledger
-from foldline.core.ledger.facts.merge import merge
+from foldline.core.ledger.merge import merge
 from foldline.core.log.entries import Compacted, Entry, Noted, Said
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter

@@ -5,7 +5,7 @@ from tests.core.checkpoint.talk import assistant, call, entries, result, user
 
 from foldline.core.checkpoint.ground import ground
 from foldline.core.checkpoint.origin_check import FORGED, INJECTED, Voices, unmarked
-from foldline.core.ledger.facts.collect import collect
+from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.messages import Message, Text
 

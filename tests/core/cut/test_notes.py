@@ -9,7 +9,7 @@ from tests.support.talk import assistant, call, entries, tool, user
 from foldline.core.cut.notes import UNANSWERED, error_in, is_cleared, is_note, with_held
 from foldline.core.cut.prune import placeholder
 from foldline.core.cut.shorten import marker, shorten
-from foldline.core.ledger.facts.collect import collect
+from foldline.core.ledger.collect import collect
 from foldline.core.log.messages import Text, ToolResult
 from foldline.core.measure.tokens import OFFLINE
 

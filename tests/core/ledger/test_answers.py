@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from foldline.core.ledger.bounds import bounded
+from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts import answers
-from foldline.core.ledger.facts.bounds import bounded
-from foldline.core.ledger.facts.collect import collect
-from foldline.core.ledger.facts.merge import merge
+from foldline.core.ledger.merge import merge
 from foldline.core.ledger.page.compose import compose
 from foldline.core.ledger.page.parse import parse
 from foldline.core.log.entries import Said

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from tests.support.talk import assistant, call, entries, result, results, tool, user
 
-from foldline.core.ledger.worth.blank_notes import held
+from foldline.core.ledger.worth.blank_notes import notes_for
 from foldline.core.log.messages import Text
 from foldline.core.measure.tokens import OFFLINE
 
@@ -32,7 +32,7 @@ def session():
 def lines(said, *at, budget=400):
     """What is said of the results at these indices, by index."""
     index = {entry.id: number for number, entry in enumerate(said)}
-    found = held(said, {(said[number].id, 0) for number in at}, budget, OFFLINE.count)
+    found = notes_for(said, {(said[number].id, 0) for number in at}, budget, OFFLINE.count)
     return {index[entry]: line for (entry, _), line in found.items()}
 
 
@@ -46,7 +46,7 @@ def test_the_names_of_a_result_are_said_with_their_words_on_one_line():
 def test_only_results_that_go_are_spoken_of():
     assert set(lines(session(), 2)) == {2}
     assert lines(session()) == {}
-    assert held([], set(), 100, OFFLINE.count) == {}
+    assert notes_for([], set(), 100, OFFLINE.count) == {}
 
 
 def test_the_budget_holds():
@@ -76,14 +76,14 @@ def test_of_several_results_in_a_message_each_gets_its_own():
         both,
         assistant("Rounding is in round_posting."),
     )
-    found = held(said, {(said[2].id, 0), (said[2].id, 1)}, 400, OFFLINE.count)
+    found = notes_for(said, {(said[2].id, 0), (said[2].id, 1)}, 400, OFFLINE.count)
     assert "accounts.py" in found[said[2].id, 0]
     assert "auditors" in found[said[2].id, 1]
-    alone = held(said, {(said[2].id, 1)}, 400, OFFLINE.count)
+    alone = notes_for(said, {(said[2].id, 1)}, 400, OFFLINE.count)
     assert set(alone) == {(said[2].id, 1)}
 
 
 def test_a_message_without_results_holds_nothing():
     said = session()
     assert isinstance(said[0].message.parts[0], Text)
-    assert held(said, {(said[0].id, 0)}, 400, OFFLINE.count) == {}
+    assert notes_for(said, {(said[0].id, 0)}, 400, OFFLINE.count) == {}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from foldline.core.ledger.facts.collect import collect
-from foldline.core.ledger.facts.merge import merge
+from foldline.core.ledger.collect import collect
+from foldline.core.ledger.merge import merge
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 

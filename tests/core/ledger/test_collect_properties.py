@@ -9,6 +9,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts import (
     commands,
     constraints,
@@ -19,12 +20,22 @@ from foldline.core.ledger.facts import (
     requests,
     tools,
 )
-from foldline.core.ledger.facts.collect import collect
-from foldline.core.ledger.facts.merge import cited, merge
+from foldline.core.ledger.facts.calls import uses
+from foldline.core.ledger.merge import cited, merge
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult
 
-KINDS = (requests, constraints, files, commands, errors, decisions, open_work, tools)
+OF_ENTRIES = (requests, constraints, decisions)
+OF_CALLS = (files, commands, errors, tools)
+KINDS = (*OF_ENTRIES, *OF_CALLS, open_work)
+
+
+def taken(kind: Any, entries: list[Said]) -> Any:
+    """The facts of one kind that the entries hold."""
+    if kind is open_work:
+        return kind.collect(entries, uses(entries))
+    return kind.collect(uses(entries) if kind in OF_CALLS else entries)
+
 
 WORDS = st.sampled_from(
     "Never touch src/a.py.|Actually use tabs.|Use spaces.|You may now push.|We decided to use SQLite instead of Redis.|"
@@ -101,9 +112,9 @@ ENTRIES = st.lists(MESSAGES, max_size=8).map(said)
 @given(ENTRIES)
 def test_collecting_and_merging_never_raise(entries: list[Said]) -> None:
     for kind in KINDS:
-        facts = kind.collect(entries)
+        facts = taken(kind, entries)
         assert kind.merge((), facts) == facts
-        kind.merge(facts, kind.collect(entries[2:]))
+        kind.merge(facts, taken(kind, entries[2:]))
         assert msgspec.to_builtins(facts) is not None
 
 
@@ -116,12 +127,12 @@ def test_facts_stand_in_the_entries_they_cite(entries: list[Said]) -> None:
         assert stands(constraint.text, entries, (constraint.entry,))
     for decision in decisions.collect(entries):
         assert stands(decision.text, entries, (decision.entry,))
-    for command in commands.collect(entries):
+    for command in commands.collect(uses(entries)):
         assert stands(command.command, entries, command.entries)
         assert stands(command.outcome, entries, command.entries)
-    for error in errors.collect(entries):
+    for error in errors.collect(uses(entries)):
         assert stands(error.text, entries, error.entries)
-    for file in files.collect(entries):
+    for file in files.collect(uses(entries)):
         assert all(stands(note, entries, file.entries) for note in file.notes)
         assert stands(file.path.rsplit("/", 1)[-1], entries, file.entries)
 
@@ -137,7 +148,7 @@ def test_requests_and_constraints_come_from_people_only(entries: list[Said]) -> 
 @given(ENTRIES, st.integers(0, 8))
 def test_merging_a_range_again_changes_nothing(entries: list[Said], cut: int) -> None:
     for kind in (requests, constraints, files, commands, errors, decisions):
-        old, new = kind.collect(entries[:cut]), kind.collect(entries[cut:])
+        old, new = taken(kind, entries[:cut]), taken(kind, entries[cut:])
         once = kind.merge(old, new)
         assert kind.merge(once, new) == once
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from foldline.core.ledger.facts import commands, errors
+from foldline.core.ledger.facts.calls import uses
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 
@@ -52,17 +53,17 @@ def run(*steps: tuple[Any, str] | tuple[Any, str, bool], name: str = "Bash", sta
 def test_whether_a_command_passed(
     result: str, is_error: bool, passed: bool | None, outcome: str | None
 ) -> None:
-    (fact,) = commands.collect(run(("make check", result, is_error)))
+    (fact,) = commands.collect(uses(run(("make check", result, is_error))))
     assert fact.passed is passed
     if outcome is not None:
         assert fact.outcome == outcome
 
 
 def test_a_tool_that_names_only_failing_codes_passes_in_silence() -> None:
-    facts = commands.collect(run(("make a", "Exit code 1\nboom", True), ("make b", "built it")))
+    facts = commands.collect(uses(run(("make a", "Exit code 1\nboom", True), ("make b", "built it"))))
     assert [fact.passed for fact in facts] == [False, True]
     facts = commands.collect(
-        run(("make a", "Exit code: 1\nboom"), ("make c", "Exit code: 0"), ("make b", "built it"))
+        uses(run(("make a", "Exit code: 1\nboom"), ("make c", "Exit code: 0"), ("make b", "built it")))
     )
     assert [fact.passed for fact in facts] == [False, True, None]
 
@@ -113,26 +114,26 @@ def test_notable(command: str, notable: bool) -> None:
 
 def test_repeats_are_counted_and_the_newest_outcome_wins() -> None:
     entries = run(("cd /p && pytest -q", "1 failed"), ("ls", "x"), ("pytest -q 2>&1 | tail -3", "5 passed"))
-    (fact,) = commands.collect(entries)
+    (fact,) = commands.collect(uses(entries))
     assert (fact.passed, fact.outcome, fact.uses, fact.entries) == (
         True,
         "5 passed",
         2,
         ("a0", "r0", "a2", "r2"),
     )
-    merged = commands.merge(commands.collect(entries[:2]), commands.collect(entries[2:]))
+    merged = commands.merge(commands.collect(uses(entries[:2])), commands.collect(uses(entries[2:])))
     assert merged == (fact,)
     assert commands.merge(merged, (fact,)) == merged
 
 
 def test_a_search_without_a_match_is_no_failure() -> None:
-    assert errors.collect(run(("make x; grep foo bar", "Exit code 1", True))) == ()
+    assert errors.collect(uses(run(("make x; grep foo bar", "Exit code 1", True)))) == ()
 
 
 def test_a_refused_call_is_neither_run_nor_an_error() -> None:
     entries = run(("rm -rf /", "The user doesn't want to proceed with this tool use.", True))
-    assert commands.collect(entries) == ()
-    assert errors.collect(entries) == ()
+    assert commands.collect(uses(entries)) == ()
+    assert errors.collect(uses(entries)) == ()
 
 
 FAILED = "Exit code 1\nE       KeyError: 'user'\n1 failed"
@@ -155,7 +156,7 @@ FAILED = "Exit code 1\nE       KeyError: 'user'\n1 failed"
 def test_an_error_is_fixed_when_the_same_thing_passes_later(
     first: str, later: tuple[str, str], fixed: bool
 ) -> None:
-    facts = errors.collect(run((first, FAILED), later))
+    facts = errors.collect(uses(run((first, FAILED), later)))
     assert facts[0].fixed is fixed
     assert facts[0].text == "E       KeyError: 'user'"
 
@@ -163,22 +164,24 @@ def test_an_error_is_fixed_when_the_same_thing_passes_later(
 def test_one_error_with_other_numbers_is_one_error() -> None:
     one = "Exit code 1\nMemoryError: at 0x7f3a in /tmp/abc/x.py after 3 ms"
     two = "Exit code 1\nMemoryError: at 0x99ff in /tmp/zzz/x.py after 14 ms"
-    (fact,) = errors.collect(run(("make", one), ("make", two)))
+    (fact,) = errors.collect(uses(run(("make", one), ("make", two))))
     assert (fact.uses, fact.text, fact.source) == (2, two.split("\n")[1], "make")
 
 
 def test_an_edit_that_failed_is_fixed_when_the_file_is_edited() -> None:
     edit = {"file_path": "a.py", "old_string": "x", "new_string": "y"}
     miss = "<tool_use_error>String to replace not found in file.</tool_use_error>"
-    (fact,) = errors.collect(run((edit, miss, True), (edit, "done"), name="Edit"))
+    (fact,) = errors.collect(uses(run((edit, miss, True), (edit, "done"), name="Edit")))
     assert (fact.text, fact.source, fact.fixed) == ("String to replace not found in file.", "Edit a.py", True)
-    (fact,) = errors.collect(run((edit, miss, True), name="Edit"))
+    (fact,) = errors.collect(uses(run((edit, miss, True), name="Edit")))
     assert not fact.fixed
 
 
 def test_errors_of_two_ranges() -> None:
-    old = errors.collect(run(("make", "Exit code 1\nerror: boom"), ("npm test", "Exit code 1\nerror: bang")))
-    new = errors.collect(run(("npm test", "Exit code 1\nerror: bang"), start=5))
+    old = errors.collect(
+        uses(run(("make", "Exit code 1\nerror: boom"), ("npm test", "Exit code 1\nerror: bang")))
+    )
+    new = errors.collect(uses(run(("npm test", "Exit code 1\nerror: bang"), start=5)))
     merged = errors.merge(old, new, passed=["make 2>&1"])
     assert [(fact.text, fact.fixed, fact.uses) for fact in merged] == [
         ("error: boom", True, 1),
@@ -196,17 +199,20 @@ def test_commands_that_only_set_the_scene() -> None:
 
 def test_a_command_without_an_answer_is_not_run_yet() -> None:
     entries = run(("make", "done"))[:1]
-    assert commands.collect(entries) == ()
-    assert errors.collect(entries) == ()
-    assert commands.judge(commands.uses(entries)[0]) == (None, "")
+    assert commands.collect(uses(entries)) == ()
+    assert errors.collect(uses(entries)) == ()
+    assert commands.judge(uses(entries)[0]) == (None, "")
 
 
 def test_a_failed_call_without_words_is_no_error() -> None:
-    assert errors.collect(run(("make", "", True))) == ()
-    assert errors.collect(run(({"query": "x"}, "Error: no index", True), name="Search"))[0].source == "Search"
+    assert errors.collect(uses(run(("make", "", True)))) == ()
+    assert (
+        errors.collect(uses(run(({"query": "x"}, "Error: no index", True), name="Search")))[0].source
+        == "Search"
+    )
 
 
 def test_a_count_of_problems_is_neither_success_nor_failure() -> None:
-    [fact] = commands.collect(run(("python check.py", "a.py:19 no hint\n3 problems", False)))
+    [fact] = commands.collect(uses(run(("python check.py", "a.py:19 no hint\n3 problems", False))))
     assert (fact.passed, fact.outcome) == (None, "3 problems")
     assert commands.is_verdict(fact.outcome)

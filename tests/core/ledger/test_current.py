@@ -1,4 +1,4 @@
-from foldline.core.ledger.facts.current import current, within
+from foldline.core.ledger.current import current, within
 from foldline.core.ledger.facts.kinds import (
     CommandFact,
     ConstraintFact,

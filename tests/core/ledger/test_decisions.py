@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from foldline.core.ledger.facts import decisions, tools
+from foldline.core.ledger.facts.calls import uses
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 
@@ -80,12 +81,12 @@ def test_tools_are_counted_with_three_notable_uses() -> None:
         *call(6, "Search", {"query": "where is it", "limit": 3}),
         *call(7, "Ping", {}),
     ]
-    facts = tools.collect(entries)
+    facts = tools.collect(uses(entries))
     assert [(fact.name, fact.uses) for fact in facts] == [("Bash", 5), ("Search", 1), ("Ping", 1)]
     assert facts[0].notable == ("make test", "git commit -m x", "make lint")
     assert facts[1].notable == ("where is it",)
     assert facts[2].notable == ()
-    merged = tools.merge(tools.collect(entries[:4]), tools.collect(entries[4:]))
+    merged = tools.merge(tools.collect(uses(entries[:4])), tools.collect(uses(entries[4:])))
     assert [(fact.name, fact.uses) for fact in merged] == [("Bash", 5), ("Search", 1), ("Ping", 1)]
     assert merged[0].notable[-1] == "make lint"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts.calls import uses
-from foldline.core.ledger.facts.collect import collect
-from foldline.core.ledger.facts.edits import FileEdit, edits
+from foldline.core.ledger.facts.edits import FileEdit, edits, replaced_values
 from foldline.core.ledger.worth import stale
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
@@ -115,9 +115,9 @@ def test_values_that_edits_replaced():
     def made(old, new, whole=False):
         return FileEdit("a.py", old, new, "e", whole)
 
-    assert stale.replaced_values([made("port 8081", "port 9091")]) == {"8081"}
-    assert stale.replaced_values([made("port 8081", "port 9091"), made("port 9091", "port 8081")]) == {"9091"}
-    assert stale.replaced_values([made("port 8081", "port 9091"), made("", "port 8081", True)]) == frozenset()
+    assert replaced_values([made("port 8081", "port 9091")]) == {"8081"}
+    assert replaced_values([made("port 8081", "port 9091"), made("port 9091", "port 8081")]) == {"9091"}
+    assert replaced_values([made("port 8081", "port 9091"), made("", "port 8081", True)]) == frozenset()
 
 
 def test_a_checkpoint_quotes_the_newer_line_and_cites_the_edit():

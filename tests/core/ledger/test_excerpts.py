@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from tests.core.ledger.session_samples import SESSION, answer, assistant, rough_count, said, sessions, user
 
 from foldline.core.ledger.facts.kinds import Excerpt
-from foldline.core.ledger.worth import excerpts
+from foldline.core.ledger.worth import excerpts, selection
 from foldline.core.ledger.worth.passages import Reader
 from foldline.core.log.messages import ToolCall
 
 
 def test_a_definition_is_carried_with_its_comment() -> None:
-    texts = [excerpt.text for excerpt in excerpts.choose(SESSION) if excerpt.kind == "outline"]
+    texts = [excerpt.text for excerpt in excerpts.collect(SESSION) if excerpt.kind == "outline"]
     assert "`keep_row`: Decide whether a row has a currency" in texts
 
 
@@ -22,13 +22,15 @@ def test_passages_keep_to_what_was_said() -> None:
 
 
 def test_hits_belong_to_the_file_they_were_found_in() -> None:
-    hits = [excerpt for excerpt in excerpts.choose(SESSION) if "nightly import" in excerpt.text]
+    hits = [excerpt for excerpt in excerpts.collect(SESSION) if "nightly import" in excerpt.text]
     assert [excerpt.topic for excerpt in hits] == ["src/ledger/nightly_job.py"]
 
 
 def test_a_sentence_tells_more_than_a_bare_line() -> None:
-    assert excerpts.telling("said", "`keep_row` treats an empty currency as broken.") > excerpts.telling(
-        "line", "keep_row(x)"
+    assert (
+        selection.clarity("said", plain=4)
+        > selection.clarity("line", plain=4)
+        > selection.clarity("line", plain=0)
     )
 
 
@@ -38,7 +40,7 @@ def test_picking_prefers_new_names_to_repeats() -> None:
         Excerpt("the importer writes `alpha_one` rows", kind="said", names={"alpha_one": 0.5}),
         Excerpt("the nightly cleanup drops `beta_two`", kind="said", names={"beta_two": 0.4}),
     ]
-    assert excerpts.pick(pool, 28, rough_count) in ([0, 2], [1, 2])
+    assert selection.pick(pool, 28, rough_count) in ([0, 2], [1, 2])
 
 
 def test_picking_holds_to_six_quoted_lines_a_topic() -> None:
@@ -46,7 +48,7 @@ def test_picking_holds_to_six_quoted_lines_a_topic() -> None:
         Excerpt(f"value of name_{n}_x", topic="a.py", kind="line", names={f"name_{n}_x": 0.5})
         for n in range(20)
     ]
-    assert len(excerpts.pick(pool, 10_000, rough_count)) == excerpts.MOST_QUOTES
+    assert len(selection.pick(pool, 10_000, rough_count)) == selection.MOST_QUOTES
 
 
 def test_merging_fades_the_old_and_joins_what_both_know() -> None:
@@ -64,13 +66,13 @@ def test_long_and_many_lines_are_read_to_a_bound() -> None:
         assistant("Reading.", ToolCall("a", "read", {"path": "a/b.py"})),
         answer("a", "some_thing " * 100_000 + "\n" + "\n".join(f"x_{n}_y = {n}" for n in range(30_000))),
     )
-    assert 0 < len(excerpts.choose(huge)) <= excerpts.MOST
+    assert 0 < len(excerpts.collect(huge)) <= excerpts.MOST
 
 
 @settings(max_examples=60, deadline=None)
 @given(sessions())
 def test_any_session_gives_bounded_excerpts(session) -> None:
-    for excerpt in excerpts.choose(session):
+    for excerpt in excerpts.collect(session):
         assert "\n" not in excerpt.text
         assert len(excerpt.text) <= 400
 
@@ -85,7 +87,7 @@ def test_one_topic_has_a_bound_of_items() -> None:
         )
         for n in range(40)
     ]
-    assert len(excerpts.pick(pool, 10_000, rough_count)) == excerpts.MOST_ITEMS
+    assert len(selection.pick(pool, 10_000, rough_count)) == selection.MOST_ITEMS
 
 
 def test_what_kept_messages_name_counts_less() -> None:

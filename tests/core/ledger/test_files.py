@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from foldline.core.ledger.facts import files
+from foldline.core.ledger.facts.calls import uses
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 
@@ -21,7 +22,7 @@ def ran(*calls: tuple[str, Any], result: str = "ok", is_error: bool = False) -> 
 
 
 def touched(*calls: tuple[str, Any], **how: Any) -> dict[str, str]:
-    return {fact.path: fact.status for fact in files.collect(ran(*calls, **how))}
+    return {fact.path: fact.status for fact in files.collect(uses(ran(*calls, **how)))}
 
 
 PATCH = """*** Begin Patch
@@ -113,7 +114,7 @@ def test_a_call_that_failed_did_nothing(result: str, is_error: bool) -> None:
 
 
 def test_a_call_without_a_result_did_nothing_yet() -> None:
-    assert files.collect(ran(("Write", {"file_path": "a.py", "content": "x"}))[:1]) == ()
+    assert files.collect(uses(ran(("Write", {"file_path": "a.py", "content": "x"}))[:1])) == ()
 
 
 @pytest.mark.parametrize(
@@ -136,8 +137,8 @@ def test_the_status_that_counts(steps: list[str], status: str) -> None:
     }
     assert touched(*(calls[step] for step in steps)) == {"a.py": status}
     first, second = (
-        files.collect(ran(calls[steps[0]])),
-        files.collect(ran(*(calls[step] for step in steps[1:]))),
+        files.collect(uses(ran(calls[steps[0]]))),
+        files.collect(uses(ran(*(calls[step] for step in steps[1:])))),
     )
     assert [(fact.path, fact.status) for fact in files.merge(first, second)][-1:] == [("a.py", status)]
 
@@ -145,7 +146,7 @@ def test_the_status_that_counts(steps: list[str], status: str) -> None:
 def test_a_relative_path_joins_the_one_absolute_path_that_ends_in_it() -> None:
     calls = [("Read", {"file_path": "/p/src/a.py"}), ("Bash", {"command": "cat src/a.py && cat other/b.py"})]
     assert touched(*calls) == {"/p/src/a.py": "read", "other/b.py": "read"}
-    facts = {fact.path: fact for fact in files.collect(ran(*calls))}
+    facts = {fact.path: fact for fact in files.collect(uses(ran(*calls)))}
     assert facts["/p/src/a.py"].uses == 2
     assert facts["/p/src/a.py"].entries == ("a0", "a1")
 
@@ -162,13 +163,13 @@ def test_notes_say_why_or_what_changed() -> None:
         "",
     )
     silent = Said("b", None, Message("assistant", (edit,)), "")
-    assert files.collect([told, done])[0].notes == ("I will fix that in `parse`.",)
-    assert files.collect([silent, done])[0].notes == ("def parse(text):",)
+    assert files.collect(uses([told, done]))[0].notes == ("I will fix that in `parse`.",)
+    assert files.collect(uses([silent, done]))[0].notes == ("def parse(text):",)
 
 
 def test_words_said_in_the_message_before_are_cited() -> None:
     words = Said("w", None, Message("assistant", (Text("Let me look at the config."),)), "")
-    fact = files.collect([words, *ran(("read", {"path": "c.toml"}))])[0]
+    fact = files.collect(uses([words, *ran(("read", {"path": "c.toml"}))]))[0]
     assert fact.notes == ("Let me look at the config.",)
     assert fact.entries == ("w", "a0")
 
@@ -178,7 +179,7 @@ def test_at_most_three_notes_the_newest_last() -> None:
     for i in range(5):
         entries.append(Said(f"w{i}", None, Message("assistant", (Text(f"Reason number {i} for this."),)), ""))
         entries.extend(ran(("read", {"path": "c.toml"})))
-    assert files.collect(entries)[0].notes == tuple(f"Reason number {i} for this." for i in (2, 3, 4))
+    assert files.collect(uses(entries))[0].notes == tuple(f"Reason number {i} for this." for i in (2, 3, 4))
 
 
 def test_a_folder_is_no_file() -> None:
@@ -195,10 +196,10 @@ def test_patches_with_stray_headers() -> None:
 
 
 def test_what_a_patch_adds_is_its_note() -> None:
-    fact = files.collect(ran(("apply_patch", PATCH)))[1]
+    fact = files.collect(uses(ran(("apply_patch", PATCH))))[1]
     assert (fact.path, fact.notes) == ("src/app.py", ("a = 2",))
 
 
 def test_merging_the_same_file_again_changes_nothing() -> None:
-    facts = files.collect(ran(("Read", {"file_path": "/p/a.py"}), ("Read", {"file_path": "/p/b.py"})))
+    facts = files.collect(uses(ran(("Read", {"file_path": "/p/a.py"}), ("Read", {"file_path": "/p/b.py"}))))
     assert files.merge(facts, facts) == facts

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from foldline.core.ledger.facts import open_work
+from foldline.core.ledger.facts.calls import uses
 from foldline.core.ledger.facts.kinds import OpenFact
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
@@ -21,6 +22,10 @@ def call(id_: str, name: str, arguments: Any, result: str | None = "ok") -> list
 
 def says(role: Any, text: str, id_: str = "t") -> Said:
     return Said(id_, None, Message(role, (Text(text),)), "")
+
+
+def collected(entries: list[Said]) -> tuple[OpenFact, ...]:
+    return open_work.collect(entries, uses(entries))
 
 
 def rows(facts: tuple[OpenFact, ...]) -> list[tuple[str, str, str]]:
@@ -45,7 +50,7 @@ def rows(facts: tuple[OpenFact, ...]) -> list[tuple[str, str, str]]:
     ],
 )  # fmt: skip
 def test_lists(name: str, arguments: Any, expected: list[tuple[str, str, str]]) -> None:
-    assert rows(open_work.collect(call("1", name, arguments))) == expected
+    assert rows(collected(call("1", name, arguments))) == expected
 
 
 def test_the_last_state_of_a_list_wins() -> None:
@@ -57,10 +62,10 @@ def test_the_last_state_of_a_list_wins() -> None:
         ),
         *call("2", "TodoWrite", {"todos": [{"content": "A", "status": "completed"}]}),
     ]
-    facts = open_work.collect(entries)
+    facts = collected(entries)
     assert rows(facts) == [("A", "todo", "completed")]
     assert [open_work.is_done(fact) for fact in facts] == [True]
-    assert open_work.merge(open_work.collect(entries[:2]), open_work.collect(entries[2:])) == facts
+    assert open_work.merge(collected(entries[:2]), collected(entries[2:])) == facts
 
 
 def test_tasks_by_number_within_and_across_ranges() -> None:
@@ -80,11 +85,11 @@ def test_tasks_by_number_within_and_across_ranges() -> None:
         *call("3", "TaskUpdate", {"taskId": "1", "status": "in_progress"}),
     ]
     second = call("4", "TaskUpdate", {"taskId": "1", "status": "completed"})
-    assert rows(open_work.collect(first)) == [
+    assert rows(collected(first)) == [
         ("#1 Write it", "todo", "in_progress"),
         ("#2 Test it", "todo", "pending"),
     ]
-    merged = open_work.merge(open_work.collect(first), open_work.collect(second))
+    merged = open_work.merge(collected(first), collected(second))
     assert rows(merged) == [("#1 Write it", "todo", "completed"), ("#2 Test it", "todo", "pending")]
 
 
@@ -102,7 +107,7 @@ def test_the_newest_checklist_of_the_assistant() -> None:
         says("assistant", "Plan:\n- [x] one\n- [ ] two\n1. [ ] three"),
         says("user", "- [ ] mine"),
     ]
-    assert rows(open_work.collect(entries))[:3] == [
+    assert rows(collected(entries))[:3] == [
         ("one", "todo", "completed"),
         ("two", "todo", "pending"),
         ("three", "todo", "pending"),
@@ -115,7 +120,7 @@ def test_calls_never_answered_but_made_again() -> None:
         *call("2", "Read", {"file_path": "a.py"}, None),
         *call("3", "Read", {"file_path": "a.py"}),
     ]
-    assert rows(open_work.collect(entries)) == [("Bash: make", "call", "unanswered")]
+    assert rows(collected(entries)) == [("Bash: make", "call", "unanswered")]
 
 
 def test_what_comes_next_and_a_request_nobody_answered() -> None:
@@ -124,17 +129,17 @@ def test_what_comes_next_and_a_request_nobody_answered() -> None:
         says("assistant", "The parser works. Next I'll write the tests. Fine."),
         says("user", "Also fix the docs.", "u2"),
     ]
-    assert rows(open_work.collect(entries)) == [
+    assert rows(collected(entries)) == [
         ("Next I'll write the tests.", "next", ""),
         ("Also fix the docs.", "next", "asked"),
     ]
     answered = [*entries, says("assistant", "Done.")]
-    assert rows(open_work.collect(answered)) == []
+    assert rows(collected(answered)) == []
 
 
 def test_next_steps_give_way_to_those_of_a_newer_range() -> None:
-    old = open_work.collect([says("user", "Go."), says("assistant", "Next I'll write the tests.")])
-    new = open_work.collect([says("user", "Go on."), says("assistant", "Next I'll write the docs.", "z")])
+    old = collected([says("user", "Go."), says("assistant", "Next I'll write the tests.")])
+    new = collected([says("user", "Go on."), says("assistant", "Next I'll write the docs.", "z")])
     assert rows(open_work.merge(old, new)) == [("Next I'll write the docs.", "next", "")]
     assert open_work.merge(old, ()) == old
 
@@ -146,17 +151,17 @@ def test_tasks_that_cannot_be_told_apart_are_left_out() -> None:
         *call("3", "TaskUpdate", {"taskId": "x" * 40, "status": "completed"}),
         *call("4", "TaskList", {}),
     ]
-    assert open_work.collect(entries) == ()
+    assert collected(entries) == ()
 
 
 def test_a_checklist_replaces_the_todos_of_an_older_range() -> None:
-    old = open_work.collect(
+    old = collected(
         [
             *call("1", "TodoWrite", {"todos": [{"content": "A", "status": "pending"}]}),
             *call("2", "Bash", {"command": "make"}, None),
         ]
     )
-    new = open_work.collect([says("assistant", "- [ ] B")])
+    new = collected([says("assistant", "- [ ] B")])
     assert rows(open_work.merge(old, new)) == [("Bash: make", "call", "unanswered"), ("B", "todo", "pending")]
 
 
@@ -166,5 +171,5 @@ def test_a_turn_in_one_message_answers_the_request_before_it():
     asked = says("user", "Fix the docs.", "u")
     ended = Said("a", None, Message("assistant", (*work, Text("The docs are fixed."))), "")
     going_on = Said("a", None, Message("assistant", (Text("I will look."), *work)), "")
-    assert rows(open_work.collect([asked, ended])) == []
-    assert ("Fix the docs.", "next", "asked") in rows(open_work.collect([asked, going_on]))
+    assert rows(collected([asked, ended])) == []
+    assert ("Fix the docs.", "next", "asked") in rows(collected([asked, going_on]))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.ledger.session_samples import SESSION, rough_count, sessions
 
-from foldline.core.ledger.facts.collect import collect
+from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
 from foldline.core.ledger.page.compose import compose
 from foldline.core.ledger.page.parse import parse

@@ -51,7 +51,7 @@ def after(*turns):
 
 
 def texts(entries):
-    return [fact.text for fact in reports.from_uses(uses(entries), entries)]
+    return [fact.text for fact in reports.collect(entries, uses(entries))]
 
 
 def test_the_newest_state_wins():
@@ -61,7 +61,7 @@ def test_the_newest_state_wins():
     )
     assert texts(entries) == ["The export is finished.", "29 tests pass."]
     first, second = entries[:3], entries[3:]
-    merged = reports.merge(reports.from_uses(uses(first), first), reports.from_uses(uses(second), second))
+    merged = reports.merge(reports.collect(first, uses(first)), reports.collect(second, uses(second)))
     assert [fact.text for fact in merged] == ["The export is finished.", "29 tests pass."]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from tests.core.ledger.session_samples import SESSION, answer, assistant, said, sessions, user
 
+from foldline.core.ledger.facts.calls import argument_texts
 from foldline.core.ledger.worth import salience, survey
 from foldline.core.log.messages import ToolCall
 
@@ -39,14 +40,10 @@ def test_bodies_are_told_from_what_addresses() -> None:
         "flag": True,
         "items": ["b", {"content": "c"}],
     }
-    assert list(survey.argument_texts(given_arguments)) == [
+    assert list(argument_texts(given_arguments)) == [
         (False, "a.py"), (True, "x"), (False, "5"), (False, "b"), (True, "c"),
     ]  # fmt: skip
-    assert list(survey.argument_texts("y" * 500)) == [(True, "y" * 500)]
-
-
-def test_there_is_a_weight_for_every_feature() -> None:
-    assert len(salience.WEIGHTS) == len(salience.FEATURES)
+    assert list(argument_texts("y" * 500)) == [(True, "y" * 500)]
 
 
 @settings(max_examples=60, deadline=None)
@@ -55,4 +52,3 @@ def test_worth_is_a_probability(session) -> None:
     met = survey.survey(session)
     for seen in met.names.values():
         assert 0.0 <= salience.worth(seen, met) <= 1.0
-        assert len(salience.features(seen, met)) == len(salience.FEATURES)

@@ -21,11 +21,11 @@ from foldline.core.compact.plan import CONSTRAINT_SHARE, PASSES, Steps
 from foldline.core.compact.trim import constraint_figures
 from foldline.core.cut.choice import CHECKPOINT_LEAST, tokens_of
 from foldline.core.decide.ask import Ask, Nothing
-from foldline.core.ledger.facts.bounds import bounded
-from foldline.core.ledger.facts.collect import collect
-from foldline.core.ledger.facts.current import current, within
+from foldline.core.ledger.bounds import bounded
+from foldline.core.ledger.collect import collect
+from foldline.core.ledger.current import current, within
 from foldline.core.ledger.facts.kinds import Ledger
-from foldline.core.ledger.facts.merge import merge
+from foldline.core.ledger.merge import merge
 from foldline.core.log.entries import Checkpoint, Compacted, Entry, Noted, Receipt, Said
 from foldline.core.log.log import chained, said
 from foldline.core.measure.tokens import Counter

@@ -57,11 +57,11 @@ from foldline.core.cut.choice import (
 )
 from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.policy import Policy
-from foldline.core.ledger.facts.bounds import bounded
-from foldline.core.ledger.facts.collect import collect
-from foldline.core.ledger.facts.current import current, within
+from foldline.core.ledger.bounds import bounded
+from foldline.core.ledger.collect import collect
+from foldline.core.ledger.current import current, within
 from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
-from foldline.core.ledger.facts.merge import merge
+from foldline.core.ledger.merge import merge
 from foldline.core.log.entries import Compacted, Live, Pruned, Receipt, Said
 from foldline.core.measure.tokens import Counter
 from foldline.core.view import ViewState

@@ -18,7 +18,7 @@ from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.triggers import thresholds
 from foldline.core.ledger.facts.constraints import collect
 from foldline.core.ledger.facts.kinds import ConstraintFact
-from foldline.core.ledger.worth.blank_notes import held
+from foldline.core.ledger.worth.blank_notes import notes_for
 from foldline.core.log.entries import Edit, Pruned, Said
 from foldline.core.log.messages import Text, ToolResult
 from foldline.core.measure.tokens import Counter, part_tokens
@@ -94,7 +94,7 @@ def noted(job: Job, edits: Edits) -> Edits:
     blanked = {(e.entry, e.part) for found in edits.values() for e in found if e.kind == "blanked"}
     if budget < NOTES_LEAST or not blanked:
         return edits
-    lines = held(job.fold.kept, blanked, budget, counter.count)
+    lines = notes_for(job.fold.kept, blanked, budget, counter.count)
     done: Edits = {}
     for found in edits.values():
         add(done, [_with_note(edit, lines.get((edit.entry, edit.part)), counter) for edit in found])

@@ -188,3 +188,27 @@ def strings(value: Any, depth: int = 4) -> Iterator[str]:
     elif depth and isinstance(value, list):
         for inner in value:  # pyright: ignore[reportUnknownVariableType]
             yield from strings(inner, depth - 1)
+
+
+# Arguments that hold what is written rather than what is addressed. A body also shows by its size.
+_BODY = re.compile(
+    r"(?i)^(?:old|new|content|contents|text|body|patch|input|prompt|todos?|plan|edits?|message|code|"
+    r"explanation|description|instructions?|reasoning|thought|questions?|answers?|title|subject|summary)"
+    r"(?:$|_|[A-Z])"
+)
+BODY_SIZE = 400  # characters from which an argument is a body, whatever it is called
+
+
+def argument_texts(value: Any, *, body: bool = False) -> Iterator[tuple[bool, str]]:
+    """Yield (is a body, text) for every value in a call's arguments; keys say what is a body."""
+    if isinstance(value, dict):
+        for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
+            inner = body or _BODY.match(str(key)) is not None  # pyright: ignore[reportUnknownArgumentType]
+            yield from argument_texts(item, body=inner)
+    elif isinstance(value, list):
+        for item in value:  # pyright: ignore[reportUnknownVariableType]
+            yield from argument_texts(item, body=body)
+    elif isinstance(value, str):
+        yield body or "<<" in value or len(value) > BODY_SIZE, value
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield body, str(value)

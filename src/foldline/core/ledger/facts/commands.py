@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.ledger.facts.calls import Use, arguments, ends, exit_code, holds, plain, rejected, uses
+from foldline.core.ledger.facts.calls import Use, arguments, ends, exit_code, holds, plain, rejected
 from foldline.core.ledger.facts.kinds import CommandFact
 from foldline.core.ledger.text import shell
 from foldline.core.ledger.text.sentences import clip, cut, uncoloured, word_set
-from foldline.core.log.entries import Said
 from foldline.core.log.messages import ToolCall
 
+CARRIED = 60  # commands from fold to fold: the newest
 OUTCOME = 160
 LINE = 240
 """Characters beyond which a line of output is data and tells nothing."""
@@ -231,7 +231,7 @@ def judged(calls: Sequence[Use]) -> list[Judged]:
     ]
 
 
-def from_uses(calls: Sequence[Use], outcomes: Sequence[Judged] | None = None) -> tuple[CommandFact, ...]:
+def collect(calls: Sequence[Use], outcomes: Sequence[Judged] | None = None) -> tuple[CommandFact, ...]:
     """Take the commands that do more than look around, in the order of their last run.
 
     `outcomes` is what `judged` says of the calls, where that is known already.
@@ -296,11 +296,6 @@ def cited(old: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(id_ for id_ in (*old, *new) if id_))[-CITED:]
 
 
-def collect(entries: Sequence[Said]) -> tuple[CommandFact, ...]:
-    """Take the commands from the calls in the entries."""
-    return from_uses(uses(entries))
-
-
 def merge(old: Sequence[CommandFact], new: Sequence[CommandFact]) -> tuple[CommandFact, ...]:
     """Merge the commands of two ranges: repeats counted, the newest outcome wins."""
     found = {normal(fact.command): fact for fact in old}
@@ -315,3 +310,8 @@ def merge(old: Sequence[CommandFact], new: Sequence[CommandFact]) -> tuple[Comma
             entries=cited(known.entries if known else (), fact.entries),
         )
     return tuple(found.values())
+
+
+def bound(facts: Sequence[CommandFact]) -> tuple[CommandFact, ...]:
+    """Return the commands that are carried on to the next fold."""
+    return tuple(facts[-CARRIED:])

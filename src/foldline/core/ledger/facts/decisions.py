@@ -9,10 +9,11 @@ from collections.abc import Set as AbstractSet
 
 from foldline.core.ledger.facts import requests
 from foldline.core.ledger.facts.kinds import DecisionFact, RequestFact
+from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import sentences, word_set
-from foldline.core.ledger.worth.stale import names_any
 from foldline.core.log.entries import Said
 
+CARRIED = 60  # choices from fold to fold: the newest
 LONGEST = 400
 _SCANNED = 30_000
 """Characters of one message in which decisions are looked for."""
@@ -94,7 +95,7 @@ def collect(entries: Sequence[Said], replaced: AbstractSet[str] = frozenset()) -
 
     One that names a value which edits `replaced` is left out.
     """
-    return settled([fact for fact in made(entries) if not names_any(fact.text, replaced)])
+    return settled(made(entries), replaced)
 
 
 def made(entries: Sequence[Said]) -> tuple[DecisionFact, ...]:
@@ -132,9 +133,14 @@ def by_user(request: RequestFact) -> Iterator[DecisionFact]:
             yield DecisionFact(said, request.entry, user=True)
 
 
-def settled(facts: Sequence[DecisionFact]) -> tuple[DecisionFact, ...]:
-    """Drop each choice that a later one repeats or reverses: most of its content words come again."""
-    found = _Settling(facts)
+def settled(
+    facts: Sequence[DecisionFact], replaced: AbstractSet[str] = frozenset()
+) -> tuple[DecisionFact, ...]:
+    """Drop each choice that a later one repeats or reverses: most of its content words come again.
+
+    One that names a value which edits `replaced` is dropped before.
+    """
+    found = _Settling([fact for fact in facts if not names.mentions(fact.text, replaced)])
     return tuple(fact for index, fact in enumerate(found.facts) if index not in found.dropped)
 
 
@@ -185,3 +191,8 @@ class _Settling:
 def merge(old: Sequence[DecisionFact], new: Sequence[DecisionFact]) -> tuple[DecisionFact, ...]:
     """Merge the choices of two ranges, `new` following `old`."""
     return settled((*old, *new))
+
+
+def bound(facts: Sequence[DecisionFact]) -> tuple[DecisionFact, ...]:
+    """Return the choices that are carried on to the next fold."""
+    return tuple(facts[-CARRIED:])

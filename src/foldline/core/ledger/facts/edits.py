@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from foldline.core.ledger.text import names, shell
 
 LONGEST = 100_000  # characters of one text that are read
 
+_VALUES = ("number", "id", "url")
 _FILE = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+)|\+\+\+ (?:b/)?([^\t\n]+)|--- (?:a/)?([^\t\n]+)")
 _SUBSTITUTION = re.compile(r"(?:^|[;\s])s([/#|,@!])((?:\\.|(?!\1).)+)\1((?:\\.|(?!\1).)*)\1")
 _SPECIAL = re.compile(r"(?<!\\)[*\[\]^$]|\\[(){}+?|<>bwsd1-9]")
@@ -131,3 +132,26 @@ def _pair(args: Mapping[str, Any]) -> tuple[str, str]:
     old = next((value for key in OLD if isinstance(value := args.get(key), str)), "")
     new = next((value for key in (*NEW, "new") if isinstance(value := args.get(key), str)), "")
     return old, new
+
+
+def replaced_values(edits: Sequence[FileEdit]) -> frozenset[str]:
+    """Return ids, URLs and numbers that edits took out and none put back."""
+    gone: set[str] = set()
+    for edit in edits:
+        before, now = _values(edit.old), _values(edit.new)
+        gone = (gone | (before - now)) - now
+    return frozenset(gone)
+
+
+def introduced_values(edits: Sequence[FileEdit]) -> frozenset[str]:
+    """Return ids, URLs and numbers that took another's place in an edit."""
+    found: set[str] = set()
+    for edit in edits:
+        if not edit.whole:
+            before, now = _values(edit.old), _values(edit.new)
+            found |= now - before if before - now else set()
+    return frozenset(found)
+
+
+def _values(text: str) -> set[str]:
+    return {name.text for name in names.find(text) if name.kind in _VALUES}

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from foldline.core.ledger.facts.calls import Use, ends, rejected, uses
+from foldline.core.ledger.facts.calls import Use, ends, rejected
 from foldline.core.ledger.facts.commands import Judged, cited, command_in, is_notable, judged, normal, telling
+from foldline.core.ledger.facts.edits import FileEdit
 from foldline.core.ledger.facts.files import touches
 from foldline.core.ledger.facts.kinds import ErrorFact
 from foldline.core.ledger.text import shell
 from foldline.core.ledger.text.sentences import clip, uncoloured
-from foldline.core.log.entries import Said
 
 SOURCE = 160
+CARRIED = 60  # errors from fold to fold: the newest
 
 _NO_ERROR = re.compile(
     r"File has not been read yet|exceeds maximum allowed tokens|^\(?no output\)?$",
@@ -26,6 +27,11 @@ _VARIES = re.compile(
     re.IGNORECASE,
 )
 _TAGS = re.compile(r"</?(?:tool_use_error|error)>")
+_ABOUT = re.compile(
+    r"(?i)\b(?:no module named|cannot find (?:module|name|package)|cannot import name|name|undefined:|unresolved import) "
+    r"['\"`]?([A-Za-z_@][\w./@-]{2,60})"
+)
+"""What a missing name is called: an error that goes with the name."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -98,25 +104,18 @@ class _Passed:
         return any(at > index and wider <= narrow for at, wider in reversed(self.runs.get(name, [])[-20:]))
 
 
-def from_uses(calls: Sequence[Use], outcomes: Sequence[Judged] | None = None) -> tuple[ErrorFact, ...]:
+def collect(
+    calls: Sequence[Use],
+    outcomes: Sequence[Judged] | None = None,
+    edits: Sequence[FileEdit] = (),
+    order: Mapping[str, int] | None = None,
+) -> tuple[ErrorFact, ...]:
     """Take the errors from failed calls, in the order of their last occurrence.
 
-    `outcomes` is what `commands.judged` says of the calls, where that is known already.
+    `outcomes` is what `commands.judged` says of the calls, where that is known already. An error that one of
+    the `edits` has outlived counts as fixed; `order` maps the ids of entries to their place.
     """
-    passed = _Passed()
-    failures: list[tuple[int, Use, Failure]] = []
-    for index, (use, (outcome, _)) in enumerate(zip(calls, outcomes or judged(calls), strict=True)):
-        if use.result is None or rejected(use.result):
-            continue
-        command = command_in(use)
-        if outcome is False:
-            failure = _failure(use)
-            if failure:
-                failures.append((index, use, failure))
-        elif failures and (outcome or not command or not is_notable(command)):
-            passed.add(use, index)
-        elif failures and command:
-            passed.keys[normal(command)] = index
+    passed, failures = _passed_and_failed(calls, outcomes or judged(calls))
     found: dict[str, ErrorFact] = {}
     for index, use, failure in failures:
         key = key_of(failure.text)
@@ -128,12 +127,43 @@ def from_uses(calls: Sequence[Use], outcomes: Sequence[Judged] | None = None) ->
             uses=old.uses + 1 if old else 1,
             entries=cited(old.entries if old else (), failure.entries),
         )
-    return tuple(found.values())
+    return tuple(
+        msgspec.structs.replace(fact, fixed=True) if _outlived(fact, edits, order or {}) else fact
+        for fact in found.values()
+    )
 
 
-def collect(entries: Sequence[Said]) -> tuple[ErrorFact, ...]:
-    """Take the errors from the calls in the entries."""
-    return from_uses(uses(entries))
+def _passed_and_failed(
+    calls: Sequence[Use], outcomes: Sequence[Judged]
+) -> tuple[_Passed, list[tuple[int, Use, Failure]]]:
+    """Sort the calls by what became of them; each failed one comes with its index."""
+    passed = _Passed()
+    failures: list[tuple[int, Use, Failure]] = []
+    for index, (use, (outcome, _)) in enumerate(zip(calls, outcomes, strict=True)):
+        if use.result is None or rejected(use.result):
+            continue
+        command = command_in(use)
+        if outcome is False:
+            failure = _failure(use)
+            if failure:
+                failures.append((index, use, failure))
+        elif failures and (outcome or not command or not is_notable(command)):
+            passed.add(use, index)
+        elif failures and command:
+            passed.keys[normal(command)] = index
+    return passed, failures
+
+
+def _outlived(error: ErrorFact, edits: Sequence[FileEdit], place: Mapping[str, int]) -> bool:
+    """Whether an error is about a name that later edits took out, and that none put back."""
+    match = _ABOUT.search(error.text)
+    at = max((place.get(entry, -1) for entry in error.entries), default=-1)
+    if match is None or at < 0:
+        return False
+    word = re.compile(rf"(?<!\w){re.escape(match.group(1))}(?!\w)")
+    later = [edit for edit in edits if place.get(edit.entry, -1) > at]
+    taken = any(word.search(edit.old) and not word.search(edit.new) for edit in later)
+    return taken and not any(word.search(edit.new) for edit in later)
 
 
 def merge(
@@ -158,3 +188,8 @@ def merge(
             entries=cited(known.entries if known else (), fact.entries),
         )
     return tuple(found.values())
+
+
+def bound(facts: Sequence[ErrorFact]) -> tuple[ErrorFact, ...]:
+    """Return the errors that are carried on to the next fold."""
+    return tuple(facts[-CARRIED:])

@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.ledger.facts.calls import Use, arguments, by_plain_key, plain, rejected, strings, uses
+from foldline.core.ledger.facts.calls import Use, arguments, by_plain_key, plain, rejected, strings
 from foldline.core.ledger.facts.commands import command_in, folder_of
 from foldline.core.ledger.facts.kinds import FileFact
 from foldline.core.ledger.facts.patches import is_patch, patched
 from foldline.core.ledger.text import shell
 from foldline.core.ledger.text.sentences import clip, word_set
-from foldline.core.log.entries import Said
 
+CARRIED = 300  # files from fold to fold: the newest
 NOTES = 3
 NOTE = 120
 CITED = 12
@@ -238,7 +238,7 @@ def _joined(old: FileFact | None, new: FileFact) -> FileFact:
     )
 
 
-def from_uses(calls: Iterable[Use]) -> tuple[FileFact, ...]:
+def collect(calls: Iterable[Use]) -> tuple[FileFact, ...]:
     """Take the files from calls that worked, in the order of their last use."""
     files: dict[str, FileFact] = {}
     said_in: dict[str, tuple[str, ...]] = {}
@@ -292,11 +292,6 @@ def unified(facts: Iterable[FileFact]) -> tuple[FileFact, ...]:
     return tuple(found.values())
 
 
-def collect(entries: Sequence[Said]) -> tuple[FileFact, ...]:
-    """Take the files from the calls in the entries."""
-    return from_uses(uses(entries))
-
-
 def merge(old: Sequence[FileFact], new: Sequence[FileFact]) -> tuple[FileFact, ...]:
     """Merge the files of two ranges, `new` following `old`."""
     files = {fact.path: fact for fact in old}
@@ -307,3 +302,8 @@ def merge(old: Sequence[FileFact], new: Sequence[FileFact]) -> tuple[FileFact, .
             files.pop(fact.path, None)
             files[fact.path] = joined
     return unified(files.values())
+
+
+def bound(facts: Sequence[FileFact]) -> tuple[FileFact, ...]:
+    """Return the files that are carried on to the next fold."""
+    return tuple(facts[-CARRIED:])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from foldline.core.ledger.facts.calls import Use, arguments, by_plain_key, plain, strings, uses
+from foldline.core.ledger.facts.calls import Use, arguments, by_plain_key, plain, strings
 from foldline.core.ledger.facts.commands import command_in
 from foldline.core.ledger.facts.files import touches
 from foldline.core.ledger.facts.kinds import OpenFact
@@ -15,6 +15,7 @@ from foldline.core.ledger.text.sentences import clip, sentences
 from foldline.core.log.entries import Said
 from foldline.core.log.steps import finishes
 
+CARRIED = 80  # items from fold to fold: the newest
 TEXT = 300
 REQUEST = 500  # characters of a request that waits
 THEN = 160  # characters of what the user said after a call that was never answered
@@ -193,16 +194,16 @@ def _answered(entries: Sequence[Said], request: Said) -> bool:
     return False
 
 
-def from_uses(calls: Sequence[Use], entries: Sequence[Said]) -> tuple[OpenFact, ...]:
+def collect(entries: Sequence[Said], calls: Sequence[Use]) -> tuple[OpenFact, ...]:
     """Take the open work from the calls and messages; done items of a list stay, with their state."""
     return tuple(
         dict.fromkeys((*lists(calls), *_checklist(entries), *_unanswered(calls, entries), *_next(entries)))
     )
 
 
-def collect(entries: Sequence[Said]) -> tuple[OpenFact, ...]:
-    """Take the open work from the entries."""
-    return from_uses(uses(entries), entries)
+def stopped(facts: Sequence[OpenFact]) -> frozenset[str]:
+    """Return the entries of the calls that were never answered because the user said something instead."""
+    return frozenset(fact.entry for fact in facts if fact.kind == "call" and fact.then)
 
 
 def merge(old: Sequence[OpenFact], new: Sequence[OpenFact]) -> tuple[OpenFact, ...]:
@@ -223,3 +224,8 @@ def merge(old: Sequence[OpenFact], new: Sequence[OpenFact]) -> tuple[OpenFact, .
     rest = [fact for fact in new if fact.kind != "todo" or not _number(fact.text)]
     merged = (*kept, *numbered.values(), *rest)
     return tuple(dict.fromkeys(merged))
+
+
+def bound(facts: Sequence[OpenFact]) -> tuple[OpenFact, ...]:
+    """Return the open work that are carried on to the next fold."""
+    return tuple(facts[-CARRIED:])

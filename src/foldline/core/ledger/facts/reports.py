@@ -8,10 +8,11 @@ from collections.abc import Set as AbstractSet
 
 from foldline.core.ledger.facts.calls import Use, arguments, strings
 from foldline.core.ledger.facts.kinds import ReportFact
+from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import clip, sentences, word_set
-from foldline.core.ledger.worth.stale import names_any
 from foldline.core.log.entries import Said
 
+CARRIED = 60  # reports from fold to fold: the newest
 LONGEST = 300
 MOST = 200  # reports of one range, the newest
 SAME = 0.6  # share of common words, numbers left out, from which a later report says the state anew
@@ -68,19 +69,19 @@ def is_report(sentence: str) -> bool:
     return not _NOT_A_REPORT.search(lowered) and bool(_REPORT.search(lowered))
 
 
-def from_uses(
-    calls: Sequence[Use], entries: Sequence[Said], replaced: AbstractSet[str] = frozenset()
+def collect(
+    entries: Sequence[Said], calls: Sequence[Use], replaced: AbstractSet[str] = frozenset()
 ) -> tuple[ReportFact, ...]:
     """Take the reports from what the assistant said after results, the newest state of each thing.
 
     One that names a value which edits `replaced` is left out.
     """
-    gone = frozenset(taken_back(calls, entries))
+    gone = frozenset(taken_back(entries, calls))
     found = (fact for fact in _said(entries) if fact not in gone)
-    return newest([fact for fact in found if not names_any(fact.text, replaced)])[-MOST:]
+    return newest([fact for fact in found if not names.mentions(fact.text, replaced)])[-MOST:]
 
 
-def taken_back(calls: Sequence[Use], entries: Sequence[Said]) -> Iterator[ReportFact]:
+def taken_back(entries: Sequence[Said], calls: Sequence[Use]) -> Iterator[ReportFact]:
     """Yield the reports of states that a later call took back."""
     undone = list(_undone(calls))
     place = {entry.id: number for number, entry in enumerate(entries)}
@@ -173,3 +174,8 @@ def newest(facts: Sequence[ReportFact]) -> tuple[ReportFact, ...]:
 def merge(old: Sequence[ReportFact], new: Sequence[ReportFact]) -> tuple[ReportFact, ...]:
     """Merge the reports of two ranges, the newest state of each thing."""
     return newest(tuple(dict.fromkeys((*old, *new))))[-MOST:]
+
+
+def bound(facts: Sequence[ReportFact]) -> tuple[ReportFact, ...]:
+    """Return the reports that are carried on to the next fold."""
+    return tuple(facts[-CARRIED:])

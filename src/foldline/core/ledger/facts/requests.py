@@ -10,6 +10,7 @@ from foldline.core.ledger.text.origin import prompts
 from foldline.core.ledger.text.sentences import clip, sentences
 from foldline.core.log.entries import Said
 
+CARRIED = 20  # requests from fold to fold: the newest, beside the first
 REST = 60  # characters of a request below which it is told where the rest of it stands
 QUESTION = 240  # characters of the assistant's question that an answer is kept with
 
@@ -101,3 +102,9 @@ def gist(text: str, limit: int, elsewhere: Iterable[str] = ()) -> str:
 def merge(old: Sequence[RequestFact], new: Sequence[RequestFact]) -> tuple[RequestFact, ...]:
     """Merge the requests of two ranges, one for each entry; those read back from a checkpoint cite none."""
     return tuple({fact.entry or fact.text: fact for fact in (*old, *new)}.values())
+
+
+def bound(facts: Sequence[RequestFact]) -> tuple[RequestFact, ...]:
+    """Return the requests that are carried on to the next fold: the first that asks for something, and the newest."""
+    first = substantial(facts)[:1]
+    return (*first, *[fact for fact in facts if fact not in first][-CARRIED:])

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from foldline.core.ledger.facts.calls import Use, arguments, strings, uses
+from foldline.core.ledger.facts.calls import Use, arguments, strings
 from foldline.core.ledger.facts.commands import command_in, is_notable
 from foldline.core.ledger.facts.files import touches
 from foldline.core.ledger.facts.kinds import ToolFact
 from foldline.core.ledger.text.sentences import clip
-from foldline.core.log.entries import Said
 
 NOTABLE = 3
 SHOWN = 100
@@ -37,18 +36,13 @@ def _ranked(found: Iterable[tuple[int, str]]) -> tuple[str, ...]:
     return tuple(sorted(chosen, key=lambda text: best[text][1]))
 
 
-def from_uses(calls: Iterable[Use]) -> tuple[ToolFact, ...]:
+def collect(calls: Iterable[Use]) -> tuple[ToolFact, ...]:
     """Count the calls by tool, in the order of first use."""
     found: dict[str, list[tuple[int, str]]] = {}
     for use in calls:
         rank, text = shown(use)
         found.setdefault(use.call.name, []).append((rank - 4 if use.passed is False else rank, text))
     return tuple(ToolFact(name, len(ranks), _ranked(ranks)) for name, ranks in found.items())
-
-
-def collect(entries: Sequence[Said]) -> tuple[ToolFact, ...]:
-    """Count the calls in the entries by tool."""
-    return from_uses(uses(entries))
 
 
 def merge(old: Sequence[ToolFact], new: Sequence[ToolFact]) -> tuple[ToolFact, ...]:

@@ -8,13 +8,12 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from foldline.core.ledger.facts.calls import Use, uses
+from foldline.core.ledger.facts.calls import Use, argument_texts
 from foldline.core.ledger.facts.kinds import FileFact, ValueFact
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import clip, word_set
-from foldline.core.ledger.worth.survey import argument_texts
-from foldline.core.log.entries import Said
 
+CARRIED = 80  # values from fold to fold: the newest
 WORDS = 120
 CITED = 8
 MOST = 200  # values of one range, the newest
@@ -72,7 +71,7 @@ def _of(use: Use) -> Iterator[ValueFact]:
                     yield ValueFact(name.text, name.kind, clip(reason, WORDS), what, 1, (use.entry,))
 
 
-def from_uses(
+def collect(
     calls: Sequence[Use], base: str = "", replaced: AbstractSet[str] = frozenset()
 ) -> tuple[ValueFact, ...]:
     """Take the values from calls, but for those that edits replaced; `base` is the directory of the paths."""
@@ -84,11 +83,6 @@ def from_uses(
 def _says(fact: ValueFact) -> bool:
     """Whether a value says what it is: a bare number does not, unless the words beside it name it."""
     return bool(fact.name) or fact.kind != "number" or fact.value in fact.words
-
-
-def collect(entries: Sequence[Said], base: str = "") -> tuple[ValueFact, ...]:
-    """Take the values from the calls in the entries."""
-    return from_uses(uses(entries), base)
 
 
 def _base(old: Sequence[ValueFact], new: Sequence[ValueFact]) -> ValueFact | None:
@@ -128,3 +122,8 @@ def merge(old: Sequence[ValueFact], new: Sequence[ValueFact]) -> tuple[ValueFact
     facts = list(found.values())
     settled = [fact for fact in facts if fact.name == BASE]
     return (*settled, *[fact for fact in facts if fact.name != BASE][-MOST:])
+
+
+def bound(facts: Sequence[ValueFact]) -> tuple[ValueFact, ...]:
+    """Return the values that are carried on to the next fold."""
+    return tuple(facts[-CARRIED:])

@@ -12,15 +12,16 @@ from functools import lru_cache
 
 import msgspec
 
+from foldline.core.ledger.bounds import bounded
 from foldline.core.ledger.facts import answers
-from foldline.core.ledger.facts.bounds import bounded
 from foldline.core.ledger.facts.kinds import Excerpt, FileFact, Ledger, OpenFact, ValueFact
 from foldline.core.ledger.facts.open_work import is_done
 from foldline.core.ledger.facts.values import BASE
 from foldline.core.ledger.page import layout, opening
 from foldline.core.ledger.text import names
+from foldline.core.ledger.text.paths import by_folder, relative
 from foldline.core.ledger.text.sentences import clip
-from foldline.core.ledger.worth import excerpts as choosing
+from foldline.core.ledger.worth.selection import pick
 
 Count = Callable[[str], int]
 
@@ -272,14 +273,14 @@ def _file_lists(files: Sequence[FileFact], base: str, count: Count, most: int) -
     lines: list[str] = []
     for tag, wanted in (("modified-files", ("modified", "created", "deleted")), ("read-files", ("read",))):
         paths = [
-            layout.marked(layout.relative(fact.path, base), fact.status)
+            layout.marked(relative(fact.path, base), fact.status)
             for fact in reversed(files)
             if fact.status in wanted
         ]
         size = len(paths)
-        while size and count("\n".join(layout.paths_by_folder(paths[:size]))) > most:
+        while size and count("\n".join(by_folder(paths[:size]))) > most:
             size = size * 4 // 5
-        block = layout.paths_by_folder(paths[:size])
+        block = by_folder(paths[:size])
         if size < len(paths):
             block.append(f"({len(paths) - size} more)")
         most -= count("\n".join(block))
@@ -304,7 +305,7 @@ def _pick(sheet: _Sheet, ledger: Ledger, focus: str | None, tail: Sequence[str])
         if excerpt.kind not in ("latest", answers.KIND)
         and not (excerpt.kind in ("asked", "said") and opening.says_already(excerpt.text, written))
     ]
-    indices = choosing.pick(pool, sheet.left, sheet.count, covered=covered, boost=wanted)
+    indices = pick(pool, sheet.left, sheet.count, covered=covered, boost=wanted)
     return [pool[index] for index in indices]
 
 
@@ -366,7 +367,7 @@ def _write(sheet: _Sheet, picked: Sequence[Excerpt], files: Sequence[FileFact], 
         if rest and topic:
             fact = known.get(names.path_key(topic))
             done = fact is not None and fact.status in ("modified", "created", "deleted")
-            path = layout.relative(fact.path, base) if fact else topic
+            path = relative(fact.path, base) if fact else topic
             (sheet.parts["### Done"] if done else critical).extend(layout.about_file(path, rest, fact))
         else:
             critical.extend("- " + layout.item(excerpt) for excerpt in rest)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from foldline.core.ledger.facts.kinds import Excerpt, FileFact
 from foldline.core.ledger.text import names
+from foldline.core.ledger.text.paths import by_folder, of_folder
 from foldline.core.ledger.text.sentences import clip
 from foldline.core.ledger.text.words import words
 
@@ -74,20 +75,7 @@ def listings(group: Sequence[Excerpt], topic: str) -> list[str]:
     """Write paths that a search or a listing showed, with what it looked for."""
     paths = dict.fromkeys(excerpt.text for excerpt in group)
     head = f"seen ({clip(topic, 90)}): " if topic else "seen in a listing: "
-    return ["- " + head + line for line in joined([f"`{line}`" for line in paths_by_folder(paths)])]
-
-
-def paths_by_folder(paths: Iterable[str]) -> list[str]:
-    """Write many paths shortly, one line for each folder: `folder/: a.py, b.py`."""
-    folders: dict[str, list[str]] = {}
-    for path in paths:
-        folder, _, name = path.rpartition("/")
-        folders.setdefault(folder, []).append(name)
-    return [
-        f"{folder}/: {', '.join(found)}" if len(found) > 1 else f"{folder}/{found[0]}"
-        for folder, found in folders.items()
-        if folder
-    ] + folders.get("", [])
+    return ["- " + head + line for line in joined([f"`{line}`" for line in by_folder(paths)])]
 
 
 def marked(path: str, status: str) -> str:
@@ -102,19 +90,8 @@ def paths_of(line: str) -> list[str]:
 
 def marked_paths(line: str) -> list[tuple[str, str]]:
     """Read a line of `paths_by_folder` back: each path, and what it is marked as ("": nothing)."""
-    folder, several, rest = line.partition("/: ")
-    paths = [f"{folder}/{name}" for name in rest.split(", ")] if several else [line]
-    found = [(path, _MARK.search(path)) for path in paths]
+    found = [(path, _MARK.search(path)) for path in of_folder(line)]
     return [(path[: mark.start()], mark[1]) if mark else (path, "") for path, mark in found]
-
-
-def relative(path: str, base: str) -> str:
-    """Spell a path from the working directory `base` (with its last slash) on, where it lies below."""
-    return (
-        path[len(base) :]
-        if base and path.startswith(base) and len(path) > len(base)
-        else path.removeprefix("./")
-    )
 
 
 def files_by_key(files: Iterable[FileFact]) -> Mapping[str, FileFact]:

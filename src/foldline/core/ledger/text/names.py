@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
 import msgspec
@@ -107,6 +108,11 @@ def unnumbered(line: str) -> str:
 def keys(texts: Iterable[str]) -> set[str]:
     """Return the keys of all names in the texts."""
     return {name.key for text in texts for name in find(text)}
+
+
+def mentions(text: str, written: AbstractSet[str]) -> bool:
+    """Whether a text holds one of these names, as written."""
+    return bool(written) and any(name.text in written for name in find(text))
 
 
 @lru_cache(maxsize=8_192)

@@ -1,7 +1,7 @@
-"""What blanked results held: the few lines of each that a reader will most likely need, for their placeholders.
+"""The note that stands in place of a blanked result: the few lines of it that will most likely be needed.
 
-A prune writes no checkpoint. What only the blanked results named would be gone from the view, although it is what
-later work goes on from: the paths of a listing, the hits of a search, the definitions of a file.
+A prune writes no checkpoint. What only the blanked results named would be gone from the view, although later
+work goes on from it: the paths of a listing, the hits of a search, the definitions of a file.
 """
 
 from __future__ import annotations
@@ -14,25 +14,26 @@ import msgspec
 from foldline.core.ledger.facts.calls import uses
 from foldline.core.ledger.facts.edits import edits
 from foldline.core.ledger.facts.kinds import Excerpt
-from foldline.core.ledger.page import layout
-from foldline.core.ledger.worth import excerpts as choosing
+from foldline.core.ledger.text import paths
+from foldline.core.ledger.worth import excerpts
+from foldline.core.ledger.worth.selection import pick
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Text, ToolCall, ToolResult
 
 OF_RESULTS = frozenset(("hit", "line", "listing", "outline"))  # kinds of excerpts that results alone have
 ITEM = " | "
-PASSES = 4  # times that a line is written again because all came out too long
+ATTEMPTS = 4  # times that the lines are written, shorter each time they came out too long
 
 Place = tuple[str, int]  # (entry id, index of the part)
 
 
-def held(
+def notes_for(
     entries: Sequence[Said], blanked: AbstractSet[Place], budget: int, count: Callable[[str], int]
 ) -> dict[Place, str]:
-    """Return one line for blanked results that held something worth carrying, within `budget` tokens in all.
+    """Return one line for each blanked result with something worth carrying, within `budget` tokens in all.
 
-    `entries` are those of the view, in order, `blanked` the results that are about to be blanked. What messages that
-    stay name themselves counts less.
+    `entries` are those of the view, in order, `blanked` the results that are about to be blanked. What messages
+    that stay name themselves counts less.
     """
     by_entry: dict[str, list[Place]] = {}
     for place in sorted(blanked):
@@ -40,13 +41,13 @@ def held(
     shown = _shown(entries, blanked)
     pool = [
         _discounted(excerpt, shown)
-        for excerpt in choosing.choose(entries, made=edits(uses(entries)))
+        for excerpt in excerpts.collect(entries, edits=edits(uses(entries)))
         if excerpt.entry in by_entry and excerpt.kind in OF_RESULTS
     ]
     found: dict[Place, str] = {}
     room = budget
-    for _ in range(PASSES):
-        picked = [pool[index] for index in choosing.pick(pool, room, count)]
+    for _ in range(ATTEMPTS):
+        picked = [pool[index] for index in pick(pool, room, count)]
         found = _lines(entries, by_entry, picked)
         over = sum(count(line) for line in found.values()) - budget
         if over <= 0:
@@ -96,18 +97,18 @@ def _shown(entries: Sequence[Said], blanked: AbstractSet[Place]) -> str:
 
 def _discounted(excerpt: Excerpt, shown: str) -> Excerpt:
     worths = {
-        key: value * choosing.SHOWN if key.lower() in shown else value for key, value in excerpt.names.items()
+        key: value * excerpts.SHOWN if key.lower() in shown else value for key, value in excerpt.names.items()
     }
     return msgspec.structs.replace(excerpt, names=worths)
 
 
 def _line(group: Sequence[Excerpt]) -> str:
     """Write what one result held on one line: what concerns one topic together, in its order."""
-    paths = dict.fromkeys(excerpt.text for excerpt in group if excerpt.kind == "listing")
+    listed = dict.fromkeys(excerpt.text for excerpt in group if excerpt.kind == "listing")
     topics: dict[str, list[str]] = {}
     for excerpt in group:
         if excerpt.kind != "listing":
             topic = excerpt.topic if excerpt.kind == "hit" else ""
             topics.setdefault(topic, []).append(" ".join(excerpt.text.split()))
     lines = [f"{topic}: {ITEM.join(texts)}" if topic else ITEM.join(texts) for topic, texts in topics.items()]
-    return ITEM.join([*layout.paths_by_folder(paths), *lines])
+    return ITEM.join([*paths.by_folder(listed), *lines])

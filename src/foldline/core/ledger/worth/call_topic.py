@@ -7,10 +7,9 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.ledger.facts.calls import strings
+from foldline.core.ledger.facts.calls import argument_texts, strings
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import clip
-from foldline.core.ledger.worth.survey import argument_texts
 from foldline.core.log.messages import ToolCall
 
 LONGEST_REASON = 240  # characters of a reason that a call states itself

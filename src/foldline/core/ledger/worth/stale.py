@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 import msgspec
 
-from foldline.core.ledger.facts.edits import FileEdit
-from foldline.core.ledger.facts.kinds import ErrorFact
+from foldline.core.ledger.facts.edits import FileEdit, introduced_values, replaced_values
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import clip
 from foldline.core.ledger.worth.passages import TopicPassage
@@ -21,13 +19,7 @@ LONGEST = 110  # characters of a line that takes an older one's place
 SHORTEST = 8  # characters of a line that can be told from others by its text alone
 ALIKE = 0.5  # share of common words from which a new line is the old one reworded
 _PLACED = re.compile(r"([^\s:]{3,200}):\d{1,6}[:-]\s*(\S.*)$")
-_ABOUT = re.compile(
-    r"(?i)\b(?:no module named|cannot find (?:module|name|package)|cannot import name|name|undefined:|unresolved import) "
-    r"['\"`]?([A-Za-z_@][\w./@-]{2,60})"
-)
-"""What a missing name is called: an error that goes with the name."""
 MOST_EDITS = 200  # of one file, the newest, that a quoted line is held against
-_VALUES = ("number", "id", "url")
 
 
 class Edits:
@@ -87,7 +79,7 @@ class Edits:
 
     def _outdated(self, text: str) -> bool:
         """Whether words name a value that edits replaced, and none that took a place."""
-        return names_any(text, self._replaced) and not names_any(text, self._introduced)
+        return names.mentions(text, self._replaced) and not names.mentions(text, self._introduced)
 
     def _after(self, passage: TopicPassage) -> TopicPassage | None:
         core = passage.text.strip("…").strip()
@@ -186,43 +178,3 @@ def _defines(line: str) -> bool:
             r"\b(?:func|def|class|interface|type|struct|enum|trait|fn|function|const|let|var|val)\s", line
         )
     )
-
-
-def introduced_values(edits: Sequence[FileEdit]) -> frozenset[str]:
-    """Return ids, URLs and numbers that took another's place in an edit."""
-    found: set[str] = set()
-    for edit in edits:
-        if not edit.whole:
-            before, now = _values(edit.old), _values(edit.new)
-            found |= now - before if before - now else set()
-    return frozenset(found)
-
-
-def _values(text: str) -> set[str]:
-    return {name.text for name in names.find(text) if name.kind in _VALUES}
-
-
-def replaced_values(edits: Sequence[FileEdit]) -> frozenset[str]:
-    """Return ids, URLs and numbers that edits took out and none put back."""
-    gone: set[str] = set()
-    for edit in edits:
-        before, now = _values(edit.old), _values(edit.new)
-        gone = (gone | (before - now)) - now
-    return frozenset(gone)
-
-
-def names_any(text: str, values: AbstractSet[str]) -> bool:
-    """Whether a text names one of the values."""
-    return bool(values) and any(name.text in values for name in names.find(text))
-
-
-def outlived(error: ErrorFact, edits: Sequence[FileEdit], place: Mapping[str, int]) -> bool:
-    """Whether an error is about a name that later edits took out, and that none put back."""
-    match = _ABOUT.search(error.text)
-    at = max((place.get(entry, -1) for entry in error.entries), default=-1)
-    if match is None or at < 0:
-        return False
-    word = re.compile(rf"(?<!\w){re.escape(match.group(1))}(?!\w)")
-    later = [edit for edit in edits if place.get(edit.entry, -1) > at]
-    taken = any(word.search(edit.old) and not word.search(edit.new) for edit in later)
-    return taken and not any(word.search(edit.new) for edit in later)

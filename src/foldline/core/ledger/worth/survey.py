@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable
 
 from foldline.core.cut.notes import is_note
+from foldline.core.ledger.facts.calls import argument_texts
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.names import Name
 from foldline.core.ledger.text.origin import spans
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, ToolCall
 
-# Arguments that hold what is written rather than what is addressed. A body also shows by its size.
-_BODY = re.compile(
-    r"(?i)^(?:old|new|content|contents|text|body|patch|input|prompt|todos?|plan|edits?|message|code|"
-    r"explanation|description|instructions?|reasoning|thought|questions?|answers?|title|subject|summary)"
-    r"(?:$|_|[A-Z])"
-)
-BODY_SIZE = 400  # characters from which an argument is a body, whatever it is called
 DEFINES = re.compile(
     r"^\s*(?:(?:export|default|public|private|protected|static|async|abstract|final|pub|unsafe|override|inline)"
     r"(?:\(\w+\))?\s+)*(?:func|def|class|interface|type|struct|enum|trait|impl|fn|function|const|let|var|val|"
@@ -200,21 +193,6 @@ def survey(entries: Iterable[Said]) -> NameSurvey:
     found = NameSurvey()
     found.read(entries)
     return found
-
-
-def argument_texts(value: Any, *, body: bool = False) -> Iterator[tuple[bool, str]]:
-    """Yield (is a body, text) for every value in a call's arguments; keys say what is a body."""
-    if isinstance(value, dict):
-        for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
-            inner = body or _BODY.match(str(key)) is not None  # pyright: ignore[reportUnknownArgumentType]
-            yield from argument_texts(item, body=inner)
-    elif isinstance(value, list):
-        for item in value:  # pyright: ignore[reportUnknownVariableType]
-            yield from argument_texts(item, body=body)
-    elif isinstance(value, str):
-        yield body or "<<" in value or len(value) > BODY_SIZE, value
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield body, str(value)
 
 
 def root(found: NameSurvey) -> str:

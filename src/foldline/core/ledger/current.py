@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from foldline.core.ledger.facts.kinds import CommandFact, ErrorFact, FileFact, Ledger, ValueFact
-from foldline.core.ledger.facts.merge import merge
+from foldline.core.ledger.merge import merge
 from foldline.core.ledger.worth import excerpts
 
 Cited = TypeVar("Cited", FileFact, CommandFact, ErrorFact, ValueFact)

@@ -1,0 +1,80 @@
+"""Entries into a ledger: each kind of fact takes what is its own, from one pairing of calls with results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from foldline.core.cut.recalled import without_recall
+from foldline.core.ledger.facts import (
+    answers,
+    commands,
+    constraints,
+    decisions,
+    edits,
+    errors,
+    files,
+    open_work,
+    reports,
+    requests,
+    tools,
+    values,
+)
+from foldline.core.ledger.facts.calls import Use, uses
+from foldline.core.ledger.facts.kinds import DecisionFact, ErrorFact, Ledger
+from foldline.core.ledger.worth import excerpts
+from foldline.core.ledger.worth.survey import root, survey
+from foldline.core.log.entries import Said
+
+
+def collect(entries: Sequence[Said]) -> Ledger:
+    """Take all facts from the entries, oldest first in each list. Never raises on odd input."""
+    entries = without_recall(entries)
+    calls = uses(entries)
+    changes = edits.edits(calls)
+    replaced = edits.replaced_values(changes)
+    outcomes = commands.judged(calls)
+    met = survey(entries)
+
+    asked = requests.collect(entries)
+    touched = files.collect(calls)
+    choices = decisions.made(entries)
+    wrong = errors.collect(calls, outcomes, changes, {entry.id: at for at, entry in enumerate(entries)})
+    waiting = open_work.collect(entries, calls)
+    stopped = open_work.stopped(waiting)
+    base = values.base_of(root(met), touched)
+    gone = _no_longer_so(entries, calls, choices, wrong)
+    return Ledger(
+        requests=asked,
+        constraints=constraints.collect(entries),
+        files=touched,
+        commands=commands.collect(calls, outcomes),
+        errors=wrong,
+        decisions=decisions.settled(choices, replaced),
+        values=values.collect(
+            [use for use in calls if use.result is not None or use.entry not in stopped], base, replaced
+        ),
+        open=waiting,
+        tools=tools.collect(calls),
+        reports=reports.collect(entries, calls, replaced),
+        excerpts=(
+            *answers.collect(entries, gone),
+            *excerpts.collect(entries, met, edits=changes, base=base, gone=gone, stopped=stopped),
+        ),
+        turns=len(asked),
+        messages=len(entries),
+    )
+
+
+def _no_longer_so(
+    entries: Sequence[Said],
+    calls: Sequence[Use],
+    choices: Sequence[DecisionFact],
+    wrong: Sequence[ErrorFact],
+) -> frozenset[str]:
+    """Return how the sentences begin that hold no more: choices and reports taken back, errors that were fixed."""
+    texts = (
+        *(fact.text for fact in decisions.turned(choices) if fact.user),
+        *(fact.text for fact in reports.taken_back(entries, calls)),
+        *(fact.text for fact in wrong if fact.fixed),
+    )
+    return frozenset(map(excerpts.opening_of, texts))
