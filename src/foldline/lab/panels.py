@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from foldline.core.lab.replay import APART
+from foldline.core.lab.tally import APART
 from foldline.core.measure.composition import Composition, Share
 from foldline.lab.report import PolicyReport, SessionReport
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.lab.replay import Replay, ReplayedTurn
+from foldline.core.lab.replay import Replay
 from foldline.core.lab.retention import Scores, mean
+from foldline.core.lab.tally import ReplayedTurn
 from foldline.core.log.messages import Usage
 from foldline.core.measure.price import Price, cost
 from foldline.lab.retained import ScoredCut

@@ -138,15 +138,15 @@ def test_a_boundary_ends_the_cache_where_the_view_changes():
     assert first.cache_read < first.input_tokens
 
 
-def test_turn_start_alone_overflows_in_a_long_turn_and_is_mended_once():
+def test_turn_start_alone_overflows_in_a_long_turn_and_is_mended_again_after_a_reply():
     long_turn = turn(1, steps=50)
     coop = msgspec.structs.replace(
         preset("coop"), reserve=Amount(tokens=5_000), keep=Keep(Amount(tokens=3_000))
     )
     replay = run([*turn(0), *long_turn], coop, context=20_000)
     reasons = [mark.reason for t in replay.turns for mark in t.boundaries]
-    assert reasons == ["overflow"]
-    assert replay.sums.overflows > 1  # the first is mended, later ones of the same turn are not
+    assert reasons == ["overflow", "overflow"]
+    assert replay.sums.overflows == 2  # each is folded away: replies came between them
     both = run([*turn(0), *long_turn], preset("klaude"), context=20_000)
     assert {mark.reason for t in both.turns for mark in t.boundaries} == {"threshold"}
     assert both.sums.overflows == 0

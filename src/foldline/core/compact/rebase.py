@@ -18,7 +18,7 @@ from foldline.core.compact.job import balance_notes, made_receipt
 from foldline.core.compact.trim import edited_parts, least_gain, no_gain, stripped
 from foldline.core.cut.choice import Edits, add, open_loop, signed
 from foldline.core.cut.legal import legal_cuts
-from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.ask import GIVEN, Ask, Nothing
 from foldline.core.decide.price import is_balance
 from foldline.core.decide.triggers import thresholds
 from foldline.core.log.entries import Checkpoint, Compacted, Entry, Lifted, Pruned, Receipt, Said
@@ -26,7 +26,6 @@ from foldline.core.measure.tokens import Counter
 from foldline.core.view import ViewState
 
 VOID = Nothing("void", "the path is no longer the one that the draft was made for")
-GIVEN = frozenset({"manual", "agent", "target"})  # reasons of which somebody says that it is to be done
 
 
 class Draft(msgspec.Struct, frozen=True):

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Policy, usable_of
 from foldline.core.decide.price import Economy
-from foldline.core.log.entries import Live
+from foldline.core.log.entries import Live, Reason
 from foldline.core.measure.window import Floor, Window
 
-Reason = Literal["manual", "threshold", "overflow", "model_switch", "agent", "target"]
+AUTOMATIC: Final[frozenset[Reason]] = frozenset({"threshold", "model_switch"})  # nobody asked for it
+GIVEN: Final[frozenset[Reason]] = frozenset(
+    {"manual", "agent", "target"}
+)  # somebody said that it is to be done
+
+Why = Literal[
+    "fits",  # in its target, as it is
+    "nothing_new",  # was said since the last boundary
+    "nothing_to_fold",
+    "no_gain",  # or too little
+    "disabled",  # by the policy
+    "signed_thinking",  # of an open tool loop, bound to what stands before it
+    "void",  # a draft, of a path that is no more
+    "too_large",  # what a draft would leave
+]
 
 
 class Ask(msgspec.Struct, frozen=True):
@@ -46,7 +60,7 @@ class Ask(msgspec.Struct, frozen=True):
     @property
     def automatic(self) -> bool:
         """Whether nobody asked for it: then it has to gain `min_gain`."""
-        return self.reason in ("threshold", "model_switch")
+        return self.reason in AUTOMATIC
 
     @property
     def apart_tokens(self) -> int:
@@ -55,7 +69,7 @@ class Ask(msgspec.Struct, frozen=True):
 
 
 class Nothing(msgspec.Struct, frozen=True):
-    """No boundary was made; `why` is fits, nothing_new, nothing_to_fold, no_gain, disabled or signed_thinking."""
+    """No boundary was made, and why."""
 
-    why: str
+    why: Why
     detail: str = ""

@@ -7,15 +7,23 @@ Its state is nowhere but in the log: a failure is a `Noted` entry of kind `strik
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
-from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Said
+from foldline.core.decide.ask import Why
+from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Reason, Said
 
 STRIKES = 3  # failures in a row that open the breaker
 NEW_MESSAGES = 20  # messages after the last failure that close it again
 NO_STRIKE = frozenset({"no_op", "cancelled"})  # nothing to fold, or the user stopped it: nobody failed
+COOLDOWN = 60.0  # seconds without a try after an error; doubled with each failure in a row
+LONGEST = 600.0  # seconds
+
+Failure = Why | Literal["error", "floor"]  # how a compaction ended that made no boundary
+NO_FAILURE: frozenset[Failure] = frozenset(
+    {"fits", "nothing_new", "nothing_to_fold", "disabled", "signed_thinking", "void"}
+)
 
 
 class BreakerState(msgspec.Struct, frozen=True):
@@ -87,6 +95,21 @@ def _noted(state: BreakerState, entry: Noted) -> BreakerState:
         messages_left=NEW_MESSAGES if strikes >= STRIKES else 0,
         until=state.until,
     )
+
+
+def failure_notes(reason: Reason, why: Failure, before: BreakerState, now: float) -> tuple[Noted, ...]:
+    """Return what a failed compaction leaves in the log: a strike, and behind an error a cool-down.
+
+    `before` is the breaker's state at the failure, `now` Unix time. A compaction that had nothing to do has not
+    failed: it leaves nothing.
+    """
+    if why in NO_FAILURE:
+        return ()
+    notes = [Noted("", None, "strike", strike_data(reason, why), at=now)]
+    if why == "error":
+        until = now + min(COOLDOWN * 2**before.strikes, LONGEST)
+        notes.append(Noted("", None, "cooldown", cooldown_data(until, why), at=now))
+    return tuple(notes)
 
 
 def strike_data(reason: str, why: str) -> dict[str, Any]:

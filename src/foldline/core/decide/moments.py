@@ -10,12 +10,15 @@ GROWTH = 20  # a fruitless compaction is tried again when the view has grown by 
 
 
 def moment_of(message: Message) -> Moment | None:
-    """Return the moment that a message brings about once its batch is complete."""
+    """Return the moment that a message brings about once its batch is complete.
+
+    What a program says in the user's name begins no turn.
+    """
     if message.role == "assistant":
         return "after_tools" if ends_in_results(message) else "after_reply"
     if message.results:
         return "after_tools"
-    return "turn_start" if message.role == "user" else None
+    return "turn_start" if message.role == "user" and not message.injected else None
 
 
 def worth_a_try(tokens: int, fruitless: int | None, usable: int) -> bool:

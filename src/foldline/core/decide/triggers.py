@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from foldline.core.decide.breaker import BreakerState
@@ -10,17 +12,26 @@ from foldline.core.decide.presets import resolve
 from foldline.core.measure.window import Floor, Window
 
 AFTER_APPEND = frozenset({"turn_start", "after_reply", "after_tools"})  # moments that an append brings about
+Unasked = Literal["threshold", "overflow", "model_switch"]  # reasons of a compaction that nobody asked for
+StayWhy = Literal[
+    "disabled",  # by the policy
+    "moment",  # not one of the policy's
+    "subagent",  # looks at no threshold
+    "few_messages",
+    "nothing_new",  # since the last boundary
+    "below",  # every trigger
+    "breaker",  # open
+    "never",  # the policy has no trigger
+    "mended",  # the overflow was folded away already, and no reply has come since
+]
 LEAST_OUTPUT = 1_024  # tokens under which an answer is not worth asking for
 
 
 class Stay(msgspec.Struct, frozen=True, tag="stay"):
-    """Nothing is to be done; `why` says for what reason, `threshold` is the trigger that was not exceeded.
+    """Nothing is to be done; `threshold` is the trigger that was not exceeded."""
 
-    `why` is disabled, moment, subagent, few_messages, nothing_new, below, breaker or never.
-    """
-
-    why: str
-    moment: str
+    why: StayWhy
+    moment: Moment
     size: int
     usable: int
     threshold: int | None = None
@@ -29,18 +40,18 @@ class Stay(msgspec.Struct, frozen=True, tag="stay"):
 class StartDraft(msgspec.Struct, frozen=True, tag="draft"):
     """A summary is to be made in the background: `size` exceeds the soft trigger, not the hard one."""
 
-    moment: str
+    moment: Moment
     size: int
     usable: int
     threshold: int
-    reason: str = "threshold"
+    reason: Unasked = "threshold"
 
 
 class Compact(msgspec.Struct, frozen=True, tag="compact"):
-    """A boundary is to be made now. `reason` is threshold, overflow or model_switch, as in the receipt."""
+    """A boundary is to be made now; `reason` is that of its receipt."""
 
-    reason: str
-    moment: str
+    reason: Unasked
+    moment: Moment
     size: int
     usable: int
     threshold: int | None = None
@@ -49,8 +60,8 @@ class Compact(msgspec.Struct, frozen=True, tag="compact"):
 class Refuse(msgspec.Struct, frozen=True, tag="refuse"):
     """A boundary is needed and none can help: what cannot be removed is larger than usable."""
 
-    reason: str
-    moment: str
+    reason: Unasked
+    moment: Moment
     size: int
     usable: int
     floor: int
@@ -121,10 +132,10 @@ class _Seen(msgspec.Struct, frozen=True):
     new_messages: int | None
     floor: Floor | int | None
 
-    def stay(self, why: str, threshold: int | None = None) -> Stay:
+    def stay(self, why: StayWhy, threshold: int | None = None) -> Stay:
         return Stay(why, self.moment, self.size, self.limits.usable, threshold)
 
-    def needed(self, reason: str, threshold: int | None = None) -> Compact | Refuse:
+    def needed(self, reason: Unasked, threshold: int | None = None) -> Compact | Refuse:
         """Compact, or refuse where even the smallest view would not fit."""
         usable, floor = self.limits.usable, self.floor
         total = floor.total if isinstance(floor, Floor) else floor
@@ -141,7 +152,7 @@ def _on_overflow(seen: _Seen, policy: Policy, brake: BreakerState) -> Decision:
     return seen.stay("breaker") if brake.open_on_overflow else seen.needed("overflow")
 
 
-def _ignored(seen: _Seen, policy: Policy, by_subagent: bool) -> str | None:
+def _ignored(seen: _Seen, policy: Policy, by_subagent: bool) -> StayWhy | None:
     """Why the triggers are not looked at, whatever the size."""
     if not policy.enabled or not (policy.enable_pruning or policy.enable_compaction):
         return "disabled"
@@ -163,7 +174,7 @@ def _at_threshold(seen: _Seen, policy: Policy, brake: BreakerState) -> Decision:
     switching = seen.moment == "before_smaller_window"
     if seen.new_messages == 0 and not switching:
         return seen.stay("nothing_new", exceeded)
-    reason = "model_switch" if switching else "threshold"
+    reason: Unasked = "model_switch" if switching else "threshold"
     needed = seen.needed(reason, exceeded)
     if isinstance(needed, Refuse):
         return needed

@@ -1,12 +1,14 @@
 """A recorded session under a policy: what each model call would have sent, and where it would have been folded.
 
 A `Replay` is fed the recorded messages one after the other, holds what its view needs and nothing more, and
-never does anything itself. Whoever runs it asks before each message what is `due`, makes that compaction with
-the plan every session uses, and tells what came of it:
+never does anything itself. When something is due it learns from `Watch`, as a live session does. Whoever runs it asks
+before each message what is `due`, makes that boundary with the plan every session uses, and tells what came of it:
 
     while (ask := replay.due(entry.message)) is not None:
         replay.settle(outcome_of(plan(replay.fold, ask, counter)))
     replay.say(entry)
+
+A draft is made when it is due, and waits; it is committed onto the path as it is then, as a live session commits it.
 
 Usage that was recorded holds for the contexts of the recording alone. Each reply gets the usage that this
 policy's context would have had, so that triggers see what they would have seen.
@@ -15,81 +17,43 @@ policy's context would have had, so that triggers see what they would have seen.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
 from foldline.core.compact.plan import Outcome
-from foldline.core.decide.ask import Ask, Nothing, Reason
-from foldline.core.decide.estimate import trigger_size
-from foldline.core.decide.moments import moment_of, worth_a_try
-from foldline.core.decide.policy import Moment, Policy
+from foldline.core.compact.rebase import Draft, drafted, holds, rebased
+from foldline.core.compact.sight import Sizer, ViewSight, asked, standing
+from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.moments import worth_a_try
+from foldline.core.decide.overflow import share_left
+from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import resolve
-from foldline.core.decide.triggers import Compact, Decision, decide
+from foldline.core.decide.triggers import Compact, Refuse, StartDraft
+from foldline.core.decide.watch import CommitDraft, Wait, Watch, WatchLimits
 from foldline.core.lab.sizes import Scale
-from foldline.core.log.entries import Compacted, Pruned, Said
+from foldline.core.lab.tally import ReplayedTurn, Sums, Tally, common_tokens, filled
+from foldline.core.log.entries import Compacted, Pruned, Reason, Said
 from foldline.core.log.log import chained
 from foldline.core.log.messages import Message, Usage
+from foldline.core.measure.overflow import Overflow
 from foldline.core.measure.tokens import Counter
 from foldline.core.measure.window import Floor, Window
-from foldline.core.view import Item, Kept, ViewState, item_tokens, sized
+from foldline.core.view import ViewState
 
 
-class BoundaryMark(msgspec.Struct, frozen=True):
-    """A boundary: before which call of the turn (from 1), of what kind, why, and the view's tokens around it."""
+class _Making(msgspec.Struct, frozen=True):
+    """A boundary that somebody makes: what was asked, because of what, and before which request (from 1)."""
 
-    call: int
-    kind: str
-    reason: str
-    tokens_before: int
-    tokens_after: int
-
-
-APART = "system and tools"  # what `fills` calls what is sent beside the messages, as usage told it
-
-
-class ReplayedTurn(msgspec.Struct):
-    """What one turn's model calls sent. Tokens are those of the model: estimates, calibrated.
-
-    `baseline` is the context of the first call, `peak` the largest. `input_tokens` is the sum over the calls;
-    with prompt caching, `cache_read` of it was sent before and the rest is written to the cache. `overflows`
-    are requests larger than the window. `fills` says what the first call's context was made of, in our count.
-    """
-
-    turn: int
-    calls: int = 0
-    baseline: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read: int = 0
-    peak: int = 0
-    overflows: int = 0
-    boundaries: list[BoundaryMark] = []
-    fills: dict[str, int] = {}
-
-
-class Sums(msgspec.Struct):
-    """What a replay came to.
-
-    `compactions` and `prunes` count boundaries, `fruitless` tries that gained too little, `refused` those that
-    nothing could help. `summaries` is what a model would have read and written for the compactions.
-    """
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read: int = 0
-    compactions: int = 0
-    prunes: int = 0
-    overflows: int = 0
-    fruitless: int = 0
-    refused: int = 0
-    peak: int = 0
-    summaries: Usage = Usage()
-    seconds: float = 0.0
+    ask: Ask
+    cause: Literal["trigger", "overflow", "draft"]
+    request: int
+    draft: Draft | None = None  # once it is made
+    failed: Nothing | None = None
 
 
 class Replay:
-    """One recorded session under one policy."""
+    """One recorded session under one policy; a draft is ready `draft_calls` requests after it was begun."""
 
     def __init__(
         self,
@@ -101,134 +65,195 @@ class Replay:
         model: str | None = None,
         now: str = "",
         fills: bool = False,
+        draft_calls: int = 1,
     ) -> None:
         self.policy = resolve(policy, model, window)
         self.window = window
         self.fold = ViewState(counter=counter)
-        self.turns: list[ReplayedTurn] = []
-        self.sums = Sums()
         self.scale = Scale(apart=apart or Floor())
         self._counter = counter
         self._now = now
         self._fills = fills
-        self._number = 0  # compactions so far
-        self._moments: list[Moment] = []  # not looked at yet
-        self._fruitless: int | None = None
-        self._mended = False  # an overflow was answered since the user spoke
-        self._asked: Ask | None = None
+        self._draft_calls = draft_calls
+        self._watch = Watch(WatchLimits(self.policy, window, model))
+        self._sizer = Sizer(self.policy, counter)
+        self._tally = Tally()
+        self._making: _Making | None = None  # asked of whoever runs the replay
+        self._drafting: _Making | None = None  # made, and not ready yet
+        self._draft: Draft | None = None
+        self._answered = False  # the next request was too large, and that was seen to
+        self._refused_at: int | None = None
         self._replying = False  # the newest message is a reply
-        self._cached = 0  # tokens of the newest request that the next one begins with
-        self._shown: Sequence[Item] = ()  # the newest request, as far as a boundary has to compare it
-        self._marks: list[BoundaryMark] = []
         self._lost: int | None = None  # tokens of a context that nothing will ever make fit
-        self._idle = _never_acts(self.policy)
+
+    @property
+    def turns(self) -> list[ReplayedTurn]:
+        """What each turn's requests sent."""
+        return self._tally.turns
+
+    @property
+    def sums(self) -> Sums:
+        """What the replay came to."""
+        return self._tally.sums
 
     # ---- before a message
 
     def due(self, following: Message) -> Ask | None:
-        """Return the compaction that is due before the next message, if one is; ask again until None is.
+        """Return the boundary that is to be made before the next message, if one is; ask again until None is.
 
         Nothing is but before a reply: then the context is made that the reply answers.
         """
-        if following.role != "assistant" or self._replying or self._lost is not None:
+        if following.role != "assistant" or self._replying or self._lost is not None or self._answered:
             return None
-        if (ask := self._threshold()) is None:
-            ask = self._overflow()
-        self._asked = ask
-        return ask
+        self._making = self._at_trigger() or self._at_overflow()
+        return self._making.ask if self._making is not None else None
 
-    def _threshold(self) -> Ask | None:
-        moments, self._moments = self._moments, []
-        if any(isinstance(self._decide(moment), Compact) for moment in moments):
-            ask = self._ask("threshold")
-            if worth_a_try(self.fold.tokens, self._fruitless, ask.usable):
-                return ask
-        return None
+    def _at_trigger(self) -> _Making | None:
+        while True:
+            if self._draft is not None and not holds(self._draft, self.fold):
+                self._drop_draft()
+            found = self._watch.due(self._sight())
+            if isinstance(found, CommitDraft):
+                if self._commit_draft(self._ask(found.reason)):
+                    self._watch.looked()
+                    return None
+            elif isinstance(found, Wait):
+                self._end_draft()
+            elif isinstance(found, StartDraft):
+                self._watch.draft_begun()
+                return self._make(self._ask("threshold"), "draft")
+            elif isinstance(found, Compact):
+                return self._make(self._ask(found.reason), "trigger")
+            else:
+                self._count_refusal(found)
+                return None
 
-    def _overflow(self) -> Ask | None:
-        if self._mended or self._size() <= self.window.input_limit:
+    def _at_overflow(self) -> _Making | None:
+        """See to a request that is larger than the window, as is done when a provider refuses it."""
+        size = self._size()
+        if size <= self.window.input_limit:
             return None
-        if not isinstance(self._decide("overflow"), Compact):
-            if self._idle:
-                self._lost = self._size()
+        self._answered = True
+        found = self._watch.on_overflow(self._sight())
+        if not isinstance(found, Compact):
+            if _never_acts(self.policy):
+                self._lost = size
                 self.fold = ViewState(counter=self._counter)
             return None
-        self._count_overflow()
-        self._mended = True
-        return self._ask("overflow")
+        self._tally.overflow()
+        self._end_draft()
+        own = self.scale.apart_tokens + self.fold.tokens
+        ask = self._ask("overflow", share_left(Overflow(asked=size), own, self._ask("overflow").usable))
+        draft = self._draft
+        fits = draft is not None and draft.boundary.receipt.tokens_after <= ask.usable
+        if fits and self._commit_draft(ask):
+            return None
+        self._drop_draft()
+        return self._make(ask, "overflow")
 
-    def _decide(self, moment: Moment) -> Decision:
-        fold = self.fold
-        size = trigger_size(
+    def _make(self, ask: Ask, cause: Literal["trigger", "overflow", "draft"]) -> _Making:
+        return _Making(ask, cause, self.sums.calls + 1)
+
+    def _sight(self) -> ViewSight:
+        ask = asked(self.fold, self.policy, self.window, "threshold", apart=self.scale.apart, now="")
+        return ViewSight(self.fold, ask, self._sizer, self._counter, ratio=self.scale.ratio, now=0.0)
+
+    def _ask(self, reason: Reason, share: float = 1.0) -> Ask:
+        ask = asked(
+            self.fold,
             self.policy,
-            fold.kept,
-            self._counter,
-            fresh_from=fold.usage_from,
-            overhead=self.scale.apart_tokens,
-            made=fold.made,
-            saved=sum(edit.saved for edits in fold.edits.values() for edit in edits),
-            ratio=self.scale.ratio,
-        )
-        return decide(
-            size,
             self.window,
-            self.policy,
-            moment,
-            messages=fold.messages,
-            new_messages=len(fold.kept) - fold.fresh_from,
-        )
-
-    def _ask(self, reason: Reason) -> Ask:
-        return Ask(
-            policy=self.policy,
-            window=self.window,
-            reason=reason,
+            reason,
             apart=self.scale.apart,
             now=self._now,
-            number=self._number + 1,
+            ratio=self.scale.ratio,
+            share=share,
         )
+        return msgspec.structs.replace(ask, standing=standing(self.fold))
 
-    # ---- what came of a compaction
+    def _count_refusal(self, found: Refuse | None) -> None:
+        """Count what a live session raises, once for as long as the view stays as large as it is."""
+        if found is not None and worth_a_try(self.fold.tokens, self._refused_at, found.usable):
+            self._refused_at = self.fold.tokens
+            self.sums.refused += 1
+
+    # ---- what came of a boundary
 
     def settle(self, outcome: Outcome | None, seconds: float = 0.0) -> None:
-        """Take what came of the compaction that was due; None where it was refused (the floor is too high).
+        """Take what came of the boundary that was due; None where it was refused (the floor is too high).
 
         `seconds` is the time it took.
         """
+        making, self._making = self._making, None
+        assert making is not None, "nothing was due"
         self.sums.seconds += seconds
-        if isinstance(outcome, Compacted | Pruned):
-            self._take(outcome)
-            self._fruitless = None
-        else:
-            self.sums.refused += outcome is None
-            self.sums.fruitless += isinstance(outcome, Nothing)
-            self._fruitless = self.fold.tokens
+        if isinstance(outcome, Compacted):
+            self._tally.summary(outcome)
+        made = drafted(self.fold, outcome) if isinstance(outcome, Compacted | Pruned) else None
+        failed = outcome if isinstance(outcome, Nothing) else None
+        making = msgspec.structs.replace(making, draft=made, failed=failed)
+        if making.cause == "draft":
+            self._drafting = making
+            self._see_to_draft()
+            return
+        if made is not None:
+            failed = self._commit(made, making.ask)
+        if made is None or failed is not None:
+            self._fail(making.ask, failed)
+        if making.cause == "trigger":
+            self._watch.looked()
 
-    def _take(self, outcome: Compacted | Pruned) -> None:
-        before, ask = self.fold.items(), self._asked
-        path = self.fold.entries()
-        boundary = chained(outcome, path[-1].id if path else None)
-        if isinstance(boundary, Compacted):
-            self._number = boundary.checkpoint.number
-            self.sums.compactions += 1
-            self.fold = ViewState([*active(path, boundary), boundary], counter=self._counter)
-            self._add_summary(boundary)
-        else:
-            self.sums.prunes += 1
-            self.fold = ViewState([*path, boundary], counter=self._counter)
-        same = self.scale.apart_tokens + _common(before, self.fold.items())
-        self._cached = min(self._cached, self.scale.of(same))
-        kind = "compacted" if isinstance(boundary, Compacted) else "pruned"
-        receipt, calls = boundary.receipt, self._next_call()
-        reason = ask.reason if ask is not None else receipt.reason
-        self._marks.append(BoundaryMark(calls, kind, reason, receipt.tokens_before, receipt.tokens_after))
+    def _fail(self, ask: Ask, failed: Nothing | None, *, draft: bool = False) -> None:
+        """Tell the machine that no boundary came of it, and keep the notes that it leaves."""
+        self.sums.refused += failed is None
+        self.sums.fruitless += failed is not None
+        why = failed.why if failed is not None else "floor"
+        for note in self._watch.ended(ask.reason, why, self._sight(), 0.0, drafted=draft):
+            self.fold.push(chained(note, self.fold.entries()[-1].id))
 
-    def _add_summary(self, boundary: Compacted) -> None:
-        """Add what a model would have read and written: what left the view, and the checkpoint."""
-        receipt, written = boundary.receipt, boundary.checkpoint.tokens
-        read = max(0, receipt.tokens_before - receipt.tokens_after + written)
-        known = self.sums.summaries
-        self.sums.summaries = Usage(input=known.input + read, output=known.output + written)
+    def _see_to_draft(self) -> None:
+        """End the draft that is being made, if it took as long as it takes."""
+        making = self._drafting
+        if making is not None and self.sums.calls >= making.request + self._draft_calls - 1:
+            self._end_draft()
+
+    def _end_draft(self) -> None:
+        making, self._drafting = self._drafting, None
+        if making is None:
+            return
+        self._draft = making.draft
+        if making.draft is not None:
+            self._watch.draft_made()
+        else:
+            self._fail(making.ask, making.failed, draft=True)
+
+    def _drop_draft(self) -> None:
+        self._draft = None
+        self._watch.draft_dropped()
+
+    def _commit_draft(self, ask: Ask) -> bool:
+        """Commit the draft that is ready; False where it will not do. It waits for the end of a signed tool loop."""
+        draft = self._draft
+        assert draft is not None
+        failed = self._commit(draft, ask)
+        if failed is not None and failed.why == "signed_thinking":
+            return True
+        self._drop_draft()
+        return failed is None
+
+    def _commit(self, draft: Draft, ask: Ask) -> Nothing | None:
+        """Put a boundary onto the path as it is now; returns why it was not."""
+        before, path = self.fold.items(), self.fold.entries()
+        found = rebased(draft, self.fold, ask, self._counter)
+        if isinstance(found, Nothing):
+            return found
+        boundary = chained(found.boundary, path[-1].id if path else None)
+        self.fold = found.after
+        self.fold.named(boundary)
+        same = self.scale.apart_tokens + common_tokens(before, self.fold.items())
+        self._tally.boundary(boundary, ask.reason, self.scale.of(same))
+        self._watch.folded()
+        return None
 
     # ---- a message
 
@@ -239,46 +264,42 @@ class Replay:
             self._reply(entry)
             return
         if message.is_prompt:
-            self._mended = False
+            self._tally.turn()
         self._replying = False
-        self._remember(message)
-        self._push(msgspec.structs.replace(entry, message=_without_usage(message)))
+        self._push(entry, None)
 
     def _reply(self, entry: Said) -> None:
-        message = entry.message
-        output = message.usage.output if message.usage is not None else 0
-        output = output or self.scale.of(entry.tokens)
+        message, tokens = entry.message, self.scale.of(entry.tokens)
         usage = None
         if not self._replying:
-            size = self._size()
-            self._count(size)
-            usage = Usage(input=size, output=self.scale.of(entry.tokens))
+            usage = Usage(input=self._size(), output=tokens)
+            self._request(usage.input)
         self._replying = True
-        self.sums.output_tokens += output
-        self.turns[-1].output_tokens += output
-        self._remember(message)
-        self._push(msgspec.structs.replace(entry, message=msgspec.structs.replace(message, usage=usage)))
+        self._tally.reply((message.usage.output if message.usage is not None else 0) or tokens)
+        self._push(entry, usage)
 
-    def _remember(self, message: Message) -> None:
-        moment = None if message.injected else moment_of(message)
-        if moment is not None and moment not in self._moments:
-            self._moments.append(moment)
-        if message.is_prompt and (not self.turns or self.turns[-1].calls):
-            self.turns.append(ReplayedTurn(len(self.turns) + 1))
+    def _request(self, size: int) -> None:
+        turn = self._tally.request(size, self.window)
+        if self._fills and turn.calls == 1 and self._lost is None:
+            turn.fills = filled(self.fold.items(), self.scale.apart_tokens)
+        self._answered = False
+        self._see_to_draft()
 
-    def _push(self, entry: Said) -> None:
-        if self._lost is None:
-            self.fold.push(entry)
-        else:
+    def _push(self, entry: Said, usage: Usage | None) -> None:
+        if self._lost is not None:
             self._lost += self.scale.of(entry.tokens)
+            return
+        message = msgspec.structs.replace(entry.message, usage=usage)
+        self.fold.push(msgspec.structs.replace(entry, message=message))
+        self._watch.said([message])
 
-    # ---- counting
+    # ---- sizes
 
     def _size(self) -> int:
         """Return the tokens of the next request."""
         if self._lost is not None:
             return self._lost
-        return self.fold.context_size(self.scale.apart_tokens, self.scale.ratio).tokens
+        return self.scale.of(self.scale.apart_tokens + self.fold.tokens)
 
     @property
     def fits(self) -> bool:
@@ -289,40 +310,6 @@ class Replay:
     def size(self) -> int:
         """The tokens of the view as it stands."""
         return self._size()
-
-    def _next_call(self) -> int:
-        return self.turns[-1].calls + 1 if self.turns else 1
-
-    def _count(self, size: int) -> None:
-        if not self.turns:
-            self.turns.append(ReplayedTurn(1))
-        if size > self.window.input_limit:
-            self._count_overflow()
-        turn, sums = self.turns[-1], self.sums
-        cached, self._cached = min(self._cached, size), size
-        turn.baseline = turn.baseline or size
-        turn.calls += 1
-        sums.calls += 1
-        for counted in (turn, sums):
-            counted.input_tokens += size
-            counted.cache_read += cached
-            counted.peak = max(counted.peak, size)
-        turn.boundaries += self._marks
-        self._marks = []
-        if self._fills and turn.calls == 1 and self._lost is None:
-            turn.fills = self._filled()
-
-    def _filled(self) -> dict[str, int]:
-        found = {APART: self.scale.apart_tokens} if self.scale.apart_tokens else {}
-        for kind, tokens in sized(self.fold.items()):
-            found[kind] = found.get(kind, 0) + tokens
-        return found
-
-    def _count_overflow(self) -> None:
-        if not self.turns:
-            self.turns.append(ReplayedTurn(1))
-        self.turns[-1].overflows += 1
-        self.sums.overflows += 1
 
 
 def _never_acts(policy: Policy) -> bool:
@@ -337,21 +324,3 @@ def active(path: Sequence[object], boundary: Compacted) -> list[Said]:
     first = next((i for i, entry in enumerate(said) if entry.id == boundary.first_kept), len(said))
     older = {*boundary.leading, *boundary.quoted}
     return [entry for index, entry in enumerate(said) if index >= first or entry.id in older]
-
-
-def _common(before: Sequence[Item], after: Sequence[Item]) -> int:
-    """Return the tokens of the items that two views begin with alike."""
-    tokens = 0
-    for old, new in zip(before, after, strict=False):
-        if isinstance(old, Kept) and isinstance(new, Kept):
-            same = old.entry.id == new.entry.id and old.edits == new.edits
-        else:
-            same = old == new
-        if not same:
-            break
-        tokens += item_tokens(old)
-    return tokens
-
-
-def _without_usage(message: Message) -> Message:
-    return msgspec.structs.replace(message, usage=None) if message.usage is not None else message

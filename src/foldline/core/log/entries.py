@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -37,15 +37,17 @@ class Live(msgspec.Struct, frozen=True):
     text: str
 
 
+Reason = Literal["manual", "threshold", "overflow", "model_switch", "agent", "target"]
+
+
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a boundary did. Token figures are Foldline's own count, system prompt and tools included.
 
-    `reason` is manual, threshold, overflow, model_switch, agent or target; `created_at` is ISO 8601 UTC;
-    `by_category` maps a category to [tokens before, tokens after]. `origin` is what another agent's file
-    says of a boundary that the agent made, in the file's words.
+    `reason` is `imported` for a boundary that another agent made: `origin` is what its file says of it, in the
+    file's words. `created_at` is ISO 8601 UTC; `by_category` maps a category to [tokens before, tokens after].
     """
 
-    reason: str
+    reason: Reason | Literal["imported"]
     created_at: str = ""
     first_kept: str | int | None = None
     tokens_before: int = 0

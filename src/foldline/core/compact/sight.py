@@ -1,0 +1,148 @@
+"""What the state machine of `decide.watch` sees of a view, and what is then asked of a compaction of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from foldline.core.compact.job import floor_of
+from foldline.core.decide.ask import Ask
+from foldline.core.decide.breaker import BreakerState, breaker_state
+from foldline.core.decide.continuation import Continuation, continuation
+from foldline.core.decide.estimate import Estimates, message_estimate, trigger_size
+from foldline.core.decide.overflow import mended_already
+from foldline.core.decide.policy import Policy
+from foldline.core.decide.price import Economy
+from foldline.core.log.entries import Edit, Reason, Said
+from foldline.core.log.messages import Message
+from foldline.core.measure.tokens import Counter
+from foldline.core.measure.window import Floor, Window
+from foldline.core.view import ViewState
+
+
+class Sizer:
+    """The size of a growing view, as the triggers of a policy compare it; each message is estimated once."""
+
+    def __init__(self, policy: Policy, counter: Counter) -> None:
+        self._policy = policy
+        self._counter = counter
+        self._estimates = Estimates(policy.estimator, counter)
+
+    def size(self, fold: ViewState, apart: int, ratio: float) -> int:
+        """Return the size in tokens; `apart` is a system prompt and tools given apart, `ratio` the calibration."""
+        policy = self._policy
+        if policy.estimator == "foldline" and policy.trigger_on == "context":
+            return fold.context_size(apart, ratio).tokens
+        if fold.anchor is None or policy.trigger_on == "estimate":
+            size = fold.made + self._estimates.total(fold.kept) - self._saved(fold)
+            return size + (apart if policy.trigger_on != "estimate" else 0)
+        return trigger_size(policy, fold.kept[fold.anchor :], self._counter)
+
+    def _saved(self, fold: ViewState) -> int:
+        """Return by how much the edits of kept messages make the estimate smaller."""
+        edited = [entry for entry in fold.kept if entry.id in fold.edits] if fold.edits else []
+        return sum(self._weigh(entry.message) - self._weigh(_edited(entry, fold.edits)) for entry in edited)
+
+    def _weigh(self, message: Message) -> int:
+        return message_estimate(message, self._policy.estimator, self._counter)
+
+
+def _edited(entry: Said, edits: dict[str, tuple[Edit, ...]]) -> Message:
+    new = {edit.part: edit.replacement for edit in edits[entry.id]}
+    parts = (new.get(index, part) for index, part in enumerate(entry.message.parts))
+    return msgspec.structs.replace(entry.message, parts=tuple(part for part in parts if part is not None))
+
+
+class ViewSight:
+    """A view at a moment, as `Watch` wants to see it.
+
+    `ask` is what would be asked of a compaction at a threshold, `now` Unix time; `size` is what the policy's triggers
+    compare, in tokens.
+    """
+
+    def __init__(
+        self, fold: ViewState, ask: Ask, sizer: Sizer, counter: Counter, *, ratio: float, now: float
+    ) -> None:
+        self.size = sizer.size(fold, ask.apart_tokens, ratio)
+        self._fold = fold
+        self._ask = ask
+        self._counter = counter
+        self._now = now
+
+    @property
+    def tokens(self) -> int:
+        """The view by Foldline's own count."""
+        return self._fold.tokens
+
+    @property
+    def messages(self) -> int:
+        """The number of messages in the view."""
+        return self._fold.messages
+
+    @property
+    def new_messages(self) -> int:
+        """The number of messages said since the newest boundary."""
+        return len(self._fold.kept) - self._fold.fresh_from
+
+    def floor(self) -> Floor:
+        """Return what no compaction can remove."""
+        return floor_of(self._fold, self._ask, self._counter)
+
+    def breaker(self) -> BreakerState:
+        """Return the breaker's state at the end of the path."""
+        return breaker_state(self._fold.entries(), self._now)
+
+    def mended(self) -> bool:
+        """Whether an overflow was folded away already, and no reply has come since."""
+        return mended_already(self._fold.entries())
+
+
+def asked(
+    fold: ViewState,
+    policy: Policy,
+    window: Window,
+    reason: Reason,
+    *,
+    apart: Floor,
+    now: str,
+    ratio: float = 1.0,
+    share: float = 1.0,
+    economy: Economy | None = None,
+) -> Ask:
+    """Return what is asked of a compaction of a view.
+
+    `ratio` is the model's tokens to one of ours, `share` the part of the window to work with after an overflow: where
+    the provider counts more than we do, a compaction works with less.
+    """
+    if reason in ("threshold", "model_switch"):
+        share = min(share, 1 / ratio)
+    return Ask(
+        policy=policy,
+        window=window if share >= 1 else part_of(window, share),
+        reason=reason,
+        apart=apart,
+        now=now,
+        number=number_of(fold),
+        economy=economy,
+    )
+
+
+def part_of(window: Window, share: float) -> Window:
+    """Return a window that holds a part of what this one does, in tokens; replies stay as long as they are."""
+    whole = window.input_limit
+    return msgspec.structs.replace(window, context=max(1, int(whole * share)), input=None)
+
+
+def number_of(fold: ViewState) -> int:
+    """Return the number of the next compaction of a path, from 1."""
+    return fold.boundary.checkpoint.number + 1 if fold.boundary is not None else 1
+
+
+def standing(fold: ViewState) -> Continuation:
+    """Return where the session stands, by code: from the newest messages, or what the checkpoint recorded."""
+    messages: Sequence[Message] = [entry.message for entry in fold.kept]
+    speaks = any(message.role == "assistant" or message.is_prompt for message in messages)
+    if not speaks and fold.boundary is not None and fold.boundary.checkpoint.standing:
+        return msgspec.convert(fold.boundary.checkpoint.standing, Continuation)
+    return continuation(messages)

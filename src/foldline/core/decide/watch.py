@@ -1,0 +1,232 @@
+"""When a session is compacted: one state machine, driven by the live session and by the replay of a recorded one.
+
+A `Watch` is told what happened (a message, a boundary, how a draft or a compaction ended, another model), and
+answers what is `due` before the next request. It does nothing itself, keeps no message and knows no clock: what it
+looks at is a `Sight` of the view as it is, and what has to survive a restart stands in the log.
+
+    due = watch.due(sight)
+    CommitDraft   put the draft that is ready onto the path: `folded`, or `draft_dropped` and ask again
+    StartDraft    make a boundary beside the session: `draft_begun`, then `draft_made` or `ended`
+    Compact       make a boundary now: `folded` or `ended`, then `looked`
+    Wait          the draft that is being made is needed: ask again when it is there
+    Refuse        nothing can help
+    None          go on
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+import msgspec
+
+from foldline.core.decide.ask import AUTOMATIC, GIVEN
+from foldline.core.decide.breaker import BreakerState, Failure, failure_notes
+from foldline.core.decide.moments import moment_of, worth_a_try
+from foldline.core.decide.policy import Moment, Policy
+from foldline.core.decide.triggers import Compact, Decision, Refuse, StartDraft, Stay, Unasked, decide
+from foldline.core.log.entries import Noted, Reason
+from foldline.core.log.messages import Message
+from foldline.core.measure.overflow import silent
+from foldline.core.measure.window import Floor, Window
+
+URGENT: frozenset[Moment] = frozenset({"overflow", "before_smaller_window"})  # say more than a threshold does
+
+
+class WatchLimits(msgspec.Struct, frozen=True):
+    """What a session is kept to; `known` says that the window is the model's, not an assumption."""
+
+    policy: Policy
+    window: Window
+    model: str | None = None
+    subagent: bool = False
+    known: bool = True
+
+
+class Sight(Protocol):
+    """What the machine sees of a view, sizes in tokens; what takes time to find out is a method.
+
+    `size` is what the policy's triggers compare, `tokens` the view by our own count, `new_messages` those said
+    since the newest boundary.
+    """
+
+    @property
+    def size(self) -> int: ...  # noqa: D102
+    @property
+    def tokens(self) -> int: ...  # noqa: D102
+    @property
+    def messages(self) -> int: ...  # noqa: D102
+    @property
+    def new_messages(self) -> int: ...  # noqa: D102
+
+    def floor(self) -> Floor:
+        """Return what no compaction can remove."""
+        ...
+
+    def breaker(self) -> BreakerState:
+        """Return the breaker's state at the end of the path."""
+        ...
+
+    def mended(self) -> bool:
+        """Whether an overflow was folded away already, and no reply has come since."""
+        ...
+
+
+class CommitDraft(msgspec.Struct, frozen=True):
+    """The draft that is ready is to be committed, for this reason."""
+
+    reason: Unasked
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """The view does not fit: the draft that is being made has to be waited for."""
+
+
+Due = StartDraft | CommitDraft | Compact | Wait | Refuse
+
+
+class Watch:
+    """The moments not looked at yet, the draft, and the size at which a compaction gained too little."""
+
+    def __init__(self, limits: WatchLimits) -> None:
+        self.limits = limits
+        self.draft: Literal["none", "making", "ready"] = "none"
+        self._moments: list[Moment] = ["before_smaller_window"]  # the window may not be the one of last time
+        self._fruitless: int | None = None
+
+    # ---- what happened
+
+    def use(self, limits: WatchLimits, *, switched: bool = False) -> None:
+        """Go on with other limits; `switched`: of another model, whose window may be smaller."""
+        self.limits = limits
+        if switched:
+            self.happened("before_smaller_window")
+
+    def happened(self, moment: Moment) -> None:
+        """Remember a moment until it is looked at; one that says more than a threshold comes first."""
+        if moment not in self._moments:
+            self._moments.insert(0 if moment in URGENT else len(self._moments), moment)
+
+    def said(self, messages: Sequence[Message]) -> None:
+        """Take what was said at once: its last message makes the moment, and a reply may be an overflow in disguise."""
+        if moment := moment_of(messages[-1]):
+            self.happened(moment)
+        window = self.limits.window
+        replies = (message for message in messages if message.role == "assistant")
+        if self.limits.known and any(silent(reply.usage, reply.stop, window) for reply in replies):
+            self.happened("overflow")
+
+    def looked(self) -> None:
+        """Forget the moments: what they asked for was done, or failed."""
+        self._moments.clear()
+
+    def folded(self) -> None:
+        """A boundary came onto the path, was lifted or put back, or the leaf moved: a new try may gain."""
+        self._fruitless = None
+
+    def undone(self, *, fits: bool) -> None:
+        """The newest boundary was lifted by hand: that stands until something is said, if the view `fits`."""
+        self.looked()
+        if not fits:
+            self.happened("before_smaller_window")
+
+    def draft_begun(self) -> None:
+        """A draft is being made."""
+        self.draft = "making"
+
+    def draft_made(self) -> None:
+        """The draft is ready."""
+        self.draft = "ready"
+
+    def draft_dropped(self) -> None:
+        """There is no draft any more: committed, cancelled, or void."""
+        self.draft = "none"
+
+    def ended(
+        self, reason: Reason, why: Failure, sight: Sight, now: float, *, drafted: bool = False
+    ) -> tuple[Noted, ...]:
+        """Take that a compaction made no boundary, and why; return the notes to append for it.
+
+        `error` and `floor` were raised; `now` is Unix time. A trigger is not heeded again before the view has grown.
+        """
+        if drafted:
+            self.draft_dropped()
+        if drafted or (reason in AUTOMATIC and why not in ("error", "floor")):
+            self._fruitless = sight.tokens
+        return () if reason in GIVEN else failure_notes(reason, why, sight.breaker(), now)
+
+    # ---- what is due
+
+    def due(self, sight: Sight, *, cold: bool = False) -> Due | None:
+        """Return what is to be done before the next request.
+
+        Where the provider's cache is `cold`, a draft is committed above the soft trigger: there is nothing to lose,
+        and a shorter request costs less. The floor and the breaker were asked when the draft was begun.
+        """
+        if self.draft == "ready":
+            found = self._gravest(sight, drafting=not cold, careful=False)
+            if isinstance(found, Compact | StartDraft):
+                return CommitDraft(found.reason)
+        found = self._gravest(sight, drafting=self.draft != "none", careful=True)
+        if isinstance(found, Refuse):
+            return found
+        if isinstance(found, Compact) and (found.reason == "overflow" or self._worth_it(found, sight)):
+            if self.draft != "making":
+                return found
+            fits = found.reason == "threshold" and found.size <= found.usable
+            return None if fits else Wait()  # it is looked at again when the draft is there
+        self.looked()
+        return found if isinstance(found, StartDraft) and self._worth_it(found, sight) else None
+
+    def on_overflow(self, sight: Sight) -> Compact | Refuse | Stay:
+        """Return what is to be done about a request that the provider refused: it is folded away once.
+
+        Again only where the user has spoken, or the model has replied, since.
+        """
+        if sight.mended():
+            return Stay("mended", "overflow", sight.size, 0)
+        found = self._decide(sight, "overflow", careful=True)
+        assert not isinstance(found, StartDraft)
+        return found
+
+    def worth_a_try(self, tokens: int, usable: int) -> bool:
+        """Whether a view of so many tokens has grown since a compaction gained too little."""
+        return worth_a_try(tokens, self._fruitless, usable)
+
+    def _worth_it(self, found: Compact | StartDraft, sight: Sight) -> bool:
+        return self.worth_a_try(sight.tokens, found.usable)
+
+    def _gravest(
+        self, sight: Sight, *, drafting: bool, careful: bool
+    ) -> StartDraft | Compact | Refuse | None:
+        """Look at the triggers, for every moment since the last look; the gravest answer counts.
+
+        While `drafting`, whether another draft is wanted is not asked; where not `careful`, neither are the floor and
+        the breaker, which take longer.
+        """
+        draft: StartDraft | None = None
+        for moment in self._moments:
+            found = self._decide(sight, moment)
+            wanted = isinstance(found, Compact) or (
+                isinstance(found, StartDraft) and not drafting and draft is None
+            )
+            if wanted and careful:
+                found = self._decide(sight, moment, careful=True)
+            if wanted and isinstance(found, Compact | Refuse):
+                return found
+            draft = found if wanted and isinstance(found, StartDraft) else draft
+        return draft
+
+    def _decide(self, sight: Sight, moment: Moment, *, careful: bool = False) -> Decision:
+        return decide(
+            sight.size,
+            self.limits.window,
+            self.limits.policy,
+            moment,
+            messages=sight.messages,
+            floor=sight.floor() if careful else None,
+            breaker=sight.breaker() if careful else None,
+            model=self.limits.model,
+            by_subagent=self.limits.subagent,
+            new_messages=sight.new_messages,
+        )
