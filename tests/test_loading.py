@@ -11,7 +11,7 @@ from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import Kept, ViewState
 from foldline.dialects import get
 from foldline.loading import as_recorded, from_messages, from_records
-from foldline.transcripts import About, Folded, Heard
+from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord
 
 SUMMARY = """## Goal
 Move the billing job to the new queue.
@@ -25,17 +25,17 @@ Move the billing job to the new queue.
 """
 
 
-def heard(key: str, payload: dict) -> Heard:
-    return Heard(get("openai-chat").decode(payload), key=key)
+def heard(key: str, payload: dict) -> MessageRecord:
+    return MessageRecord(get("openai-chat").decode(payload), key=key)
 
 
 def records() -> list:
     return [
-        About("format", {"format": "jsonl", "dialect": "openai-chat"}),
+        FactRecord("format", {"format": "jsonl", "dialect": "openai-chat"}),
         heard("a", {"role": "user", "content": "Never touch the staging database. Move the billing job."}),
         heard("b", {"role": "assistant", "content": "I looked at the job."}),
         heard("c", {"role": "user", "content": "go on"}),
-        Folded(SUMMARY, first_kept="c", tokens_before=9_000),
+        CompactionRecord(SUMMARY, first_kept="c", tokens_before=9_000),
         heard("d", {"role": "assistant", "content": "Going on."}),
     ]
 

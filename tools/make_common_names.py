@@ -13,7 +13,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from foldline.core.lab.retention import called
-from foldline.transcripts import Heard, read
+from foldline.transcripts import MessageRecord, read
 
 LEAST = 3  # projects
 TARGET = Path(__file__).parents[1] / "src" / "foldline" / "lab" / "common_names.txt"
@@ -27,7 +27,7 @@ def common(folder: Path) -> list[str]:
     users: defaultdict[str, set[str]] = defaultdict(set)
     for path in sorted(folder.glob("*/*.jsonl.gz")):
         for record in read(path):
-            if isinstance(record, Heard):
+            if isinstance(record, MessageRecord):
                 for entity in called(record.message.calls):
                     users[entity.key].add(path.parent.name)
     return sorted(

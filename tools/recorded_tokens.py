@@ -20,7 +20,7 @@ import msgspec
 from tools.results import Table, save, shown
 
 from foldline.core.measure.tokens import MESSAGE_OVERHEAD, OFFLINE, json_text, message_tokens
-from foldline.transcripts import About, Folded, Heard, read
+from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, read
 
 LEAST = 50  # tokens of an increment from which on its relative error says something
 
@@ -75,11 +75,11 @@ class Counter:
 
     def take(self, record: object) -> None:
         """Count the next record."""
-        if isinstance(record, Heard):
+        if isinstance(record, MessageRecord):
             self._heard(record)
-        elif isinstance(record, Folded):
+        elif isinstance(record, CompactionRecord):
             self._folded(record)
-        elif isinstance(record, About):
+        elif isinstance(record, FactRecord):
             self._about(record.kind, record.data)
 
     @property
@@ -106,7 +106,7 @@ class Counter:
             self.found.system = Count(data["systemTokens"], self._system)
             self.found.conversation = Count(data["conversationTokens"], self.size - self._system)
 
-    def _heard(self, record: Heard) -> None:
+    def _heard(self, record: MessageRecord) -> None:
         message = record.message
         self.found.messages += 1
         tokens = message_tokens(message, OFFLINE)
@@ -130,7 +130,7 @@ class Counter:
             return
         self.found.steps.append(Step(prompt - self._prompt, self._since))
 
-    def _folded(self, record: Folded) -> None:
+    def _folded(self, record: CompactionRecord) -> None:
         """What stays is the summary, what the agent quoted beside it, and all from its first kept message on."""
         if record.tokens_before:
             self.found.folds.append(Count(record.tokens_before, self.size + self.found.fixed))

@@ -20,7 +20,7 @@ from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.dialects import decode_placed, detect, elements
 from foldline.dialects.anthropic.write import OPENING
-from foldline.transcripts import About, Folded, Heard, Record, Warned, load
+from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord, load
 
 
 class Loaded(msgspec.Struct):
@@ -135,15 +135,15 @@ def from_records(records: Iterable[Record], counter: Counter, *, from_start: boo
     about: dict[str, dict[str, Any]] = {}
     warnings: list[str] = []
     for record in records:
-        if isinstance(record, Heard):
+        if isinstance(record, MessageRecord):
             if record.key is not None:
                 keys.setdefault(record.key, len(messages))
             messages.append(record.message)
             times.append(record.at)
-        elif isinstance(record, Folded):
+        elif isinstance(record, CompactionRecord):
             if not from_start:
                 boundaries.append(_theirs(record, len(messages), keys, counter))
-        elif isinstance(record, About):
+        elif isinstance(record, FactRecord):
             about[record.kind] = {**about.get(record.kind, {}), **record.data}
         else:
             warnings.append(_warning(record))
@@ -167,11 +167,11 @@ def from_records(records: Iterable[Record], counter: Counter, *, from_start: boo
     return loaded
 
 
-def _warning(record: Warned) -> str:
+def _warning(record: WarningRecord) -> str:
     return f"line {record.line}: {record.text}" if record.line else record.text
 
 
-def _theirs(record: Folded, at: int, keys: dict[str, int], counter: Counter) -> _Boundary:
+def _theirs(record: CompactionRecord, at: int, keys: dict[str, int], counter: Counter) -> _Boundary:
     first = keys.get(record.first_kept) if record.first_kept is not None else None
     quoted = tuple(keys[key] for key in record.quoted if key in keys)
     ours = _through_another_tool(record.summary, counter)
@@ -293,7 +293,7 @@ def as_recorded(records: Iterable[Record], counter: Counter) -> list[Said]:
     """Return the messages of a transcript in the order of the file, nothing repaired."""
     entries: list[Said] = []
     for record in records:
-        if isinstance(record, Heard):
+        if isinstance(record, MessageRecord):
             tokens = message_tokens(record.message, counter)
             before = entries[-1] if entries else None
             entries.append(

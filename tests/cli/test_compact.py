@@ -181,7 +181,7 @@ def test_standard_input(foldline, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(raw)))
     assert foldline("compact", "-", "--target", 500, "--json").json["receipt"]["messages_before"] == 3
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
-    assert "standard input: is empty" in foldline("compact", "-", "--target", 500).err
+    assert "standard input: the file is empty" in foldline("compact", "-", "--target", 500).err
 
 
 @pytest.mark.parametrize(

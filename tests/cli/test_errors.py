@@ -31,8 +31,8 @@ def commands(file):
         (b"", "is empty"),
         (bytes(range(256)) * 20, "binary"),
         (b"\x1f\x8b" + b"\xff" * 50, "broken gzip"),
-        (b"just notes\n", "no session file"),
-        (b'{"role": "user", "content": 7}\n', "nothing in it can be read"),
+        (b"just notes\n", "not a session file"),
+        (b'{"role": "user", "content": 7}\n', "nothing in this file can be read"),
         (b'[{"role": "user", "content": "a"},\n {"role" "user"}]', "session.jsonl:2: not JSON"),
         (b'[{"role": "user", "content": "a"}, {"role": "user", "content": 7}]', "message 1"),
         (b"[" * 100_000 + b"]" * 100_000, "nested"),
@@ -54,7 +54,7 @@ def test_what_is_no_session_is_named_by_every_command(foldline, tmp_path, raw, t
 
 def test_files_that_cannot_be_read(foldline, tmp_path):
     for name, text in (
-        (tmp_path, "is a directory"),
+        (tmp_path, "this is a directory"),
         (tmp_path / "missing", "no such file"),
         ("/proc/self/mem", "cannot be"),
     ):
@@ -96,7 +96,7 @@ def test_circles_duplicates_and_wrong_types_are_warnings(foldline, tmp_path):
     assert done.code == 0
     texts = json.dumps(done.json["messages"])
     assert all(f'"{text}"' in texts for text in ("one", "two", "itself", "last"))
-    assert "line 4: id b stands on line 3 too" in done.err
+    assert "line 4: id b is already on line 3" in done.err
     assert "line 6" in done.err
 
 

@@ -16,7 +16,7 @@ from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import ViewState, native_items
 from foldline.dialects import get
 from foldline.loading import from_records
-from foldline.transcripts import About, Folded, Heard, Warned, read
+from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, WarningRecord, read
 
 FORMATS = {
     "claude-code": "claude-code", "codex": "codex", "copilot": "copilot-cli", "gemini": "gemini-cli",
@@ -108,11 +108,13 @@ def test_every_native_file_is_read_without_loss(path):
     agent = path.stem.rpartition("-")[0]
     found = list(read(path))
     raw = values(path)
-    heard = [record for record in found if isinstance(record, Heard)]
-    assert next(record.data["format"] for record in found if isinstance(record, About)) == FORMATS[agent]
-    assert [record for record in found if isinstance(record, Warned)] == []
-    assert sum(isinstance(record, Folded) for record in found) == compactions(agent, raw)
-    beside = next((r.data["messages"] for r in found if isinstance(r, About) and r.kind == "branches"), 0)
+    heard = [record for record in found if isinstance(record, MessageRecord)]
+    assert next(record.data["format"] for record in found if isinstance(record, FactRecord)) == FORMATS[agent]
+    assert [record for record in found if isinstance(record, WarningRecord)] == []
+    assert sum(isinstance(record, CompactionRecord) for record in found) == compactions(agent, raw)
+    beside = next(
+        (r.data["messages"] for r in found if isinstance(r, FactRecord) and r.kind == "branches"), 0
+    )
     calls = sum(len(record.message.calls) for record in heard)
     results = sum(len(record.message.results) for record in heard)
     if not beside:
@@ -125,7 +127,7 @@ def test_every_native_file_loads_and_its_view_is_valid(path):
     found = list(read(path))
     loaded = from_records(found, OFFLINE)
     boundaries = [entry for entry in loaded.entries if isinstance(entry, Compacted)]
-    folds = [record for record in found if isinstance(record, Folded)]
+    folds = [record for record in found if isinstance(record, CompactionRecord)]
     assert [entry.checkpoint.summary for entry in boundaries] == [record.summary for record in folds]
     assert [entry.receipt.tokens_before for entry in boundaries] == [record.tokens_before for record in folds]
     fold = ViewState(loaded.entries, counter=OFFLINE)
@@ -160,12 +162,12 @@ def test_every_plain_session_loads_and_every_compaction_is_a_boundary():
     for path in PLAIN:
         found = list(read(path))
         raw = values(path)
-        folds = [record for record in found if isinstance(record, Folded)]
-        assert [record for record in found if isinstance(record, Warned)] == [], path.name
+        folds = [record for record in found if isinstance(record, CompactionRecord)]
+        assert [record for record in found if isinstance(record, WarningRecord)] == [], path.name
         assert len(folds) == sum(row.get("role") == "summary" for row in raw), path.name
         sizes = [row.get("pre_tokens") for row in raw if row.get("role") == "boundary"]
         assert [record.tokens_before for record in folds] == sizes, path.name
-        heard = sum(isinstance(record, Heard) for record in found)
+        heard = sum(isinstance(record, MessageRecord) for record in found)
         assert heard == sum(row.get("role") in ("system", "user", "assistant", "tool") for row in raw), (
             path.name
         )

@@ -13,7 +13,7 @@ from foldline.core.log.entries import Compacted, Said
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import ViewState
 from foldline.loading import from_records
-from foldline.transcripts import Folded, Heard, read
+from foldline.transcripts import CompactionRecord, MessageRecord, read
 
 NAMES = ("claude-code-1", "claude-code-2", "claude-code-3", "pi-1", "pi-2")
 SHARES = (0.1, 0.5)
@@ -36,8 +36,8 @@ def records(native, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_message_is_loaded_and_every_compaction_is_a_boundary(native, name):
     found = records(native, name)
-    heard = [record for record in found if isinstance(record, Heard)]
-    folded = [record for record in found if isinstance(record, Folded)]
+    heard = [record for record in found if isinstance(record, MessageRecord)]
+    folded = [record for record in found if isinstance(record, CompactionRecord)]
     loaded = from_records(found, OFFLINE)
     boundaries = [entry for entry in loaded.entries if isinstance(entry, Compacted)]
     left_out = {index for index, _ in loaded.orphans}

@@ -6,11 +6,11 @@ from tools.recorded_tokens import Counter, error
 
 from foldline.core.log.messages import Message, Text, Usage
 from foldline.core.measure.tokens import OFFLINE, message_tokens
-from foldline.transcripts import About, Folded, Heard
+from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord
 
 
 def heard(role, text, key, usage=None):
-    return Heard(Message(role, (Text(text),), usage=usage), key=key)
+    return MessageRecord(Message(role, (Text(text),), usage=usage), key=key)
 
 
 def counted(*records):
@@ -32,7 +32,12 @@ NEXT = heard("assistant", "Done.", "a2", Usage(20, 150, 0, 2))
 
 def test_an_increment_is_the_reply_before_and_what_followed_it():
     found = counted(
-        About("format", {"format": "pi"}), About("system", {"system": "Be brief."}), ASK, REPLY, MORE, NEXT
+        FactRecord("format", {"format": "pi"}),
+        FactRecord("system", {"system": "Be brief."}),
+        ASK,
+        REPLY,
+        MORE,
+        NEXT,
     ).found
     assert [(step.recorded, step.ours) for step in found.steps] == [(20, tokens(REPLY, MORE))]
     assert (found.contexts[0].recorded, found.contexts[0].ours) == (
@@ -44,7 +49,7 @@ def test_an_increment_is_the_reply_before_and_what_followed_it():
 
 
 def test_after_a_compaction_only_what_was_kept_counts():
-    fold = Folded("So far.", first_kept="u2", tokens_before=170, quoted=("u1",))
+    fold = CompactionRecord("So far.", first_kept="u2", tokens_before=170, quoted=("u1",))
     counter = counted(ASK, REPLY, MORE, fold)
     assert [(count.recorded, count.ours) for count in counter.found.folds] == [
         (170, tokens(ASK, REPLY, MORE))

@@ -17,7 +17,7 @@ from foldline.lab.pool import Failed
 from foldline.lab.report import as_json
 from foldline.lab.run import Wanted, replay_file
 from foldline.lab.source import HELD_MOST, steps
-from foldline.transcripts import Heard, Warned
+from foldline.transcripts import MessageRecord, WarningRecord
 
 NONE = Policy(name="none", enabled=False)
 COOP = EXAMPLES / "coop-trace.jsonl"
@@ -41,7 +41,7 @@ def trace():
 
 
 def heard(*messages):
-    return [Heard(message, line=line) for line, message in enumerate(messages, 1)]
+    return [MessageRecord(message, line=line) for line, message in enumerate(messages, 1)]
 
 
 def roles(found):
@@ -60,7 +60,7 @@ def test_a_late_result_goes_to_its_call():
 def test_a_result_that_nothing_called_for_is_told_with_its_line():
     found = list(steps(heard(user(), tool("c9"), assistant("done")), OFFLINE))
     assert roles(found) == ["user", "assistant"]
-    assert [step.line for step in found if isinstance(step, Warned)] == [2]
+    assert [step.line for step in found if isinstance(step, WarningRecord)] == [2]
 
 
 def test_a_call_without_an_end_holds_back_only_so_many():

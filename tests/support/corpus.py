@@ -28,7 +28,7 @@ from foldline.dialects.edits import replacements
 from foldline.folding import Done, Wish, fold_now, tokens_apart
 from foldline.loading import Loaded, from_messages, from_records
 from foldline.policies import policy as find_policy
-from foldline.transcripts import Heard, read
+from foldline.transcripts import MessageRecord, read
 
 CHAT = "openai-chat"
 DIALECTS = ("openai-chat", "anthropic")
@@ -71,7 +71,9 @@ def agent(path: Path) -> str:
 def chat(path: Path) -> list[dict[str, Any]]:
     """A recorded session as Chat Completions messages, all that was said."""
     with gzip.open(path, "rb") as stream:
-        heard = [record.message for record in read(stream, name=path.name) if isinstance(record, Heard)]
+        heard = [
+            record.message for record in read(stream, name=path.name) if isinstance(record, MessageRecord)
+        ]
     return [decode(message.native.raw) for message in heard if message.native is not None]
 
 

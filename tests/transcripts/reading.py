@@ -6,7 +6,7 @@ import io
 import json
 from typing import Any
 
-from foldline.transcripts import About, Folded, Heard, Record, Warned, read
+from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord, read
 
 
 def lines(*rows: Any) -> bytes:
@@ -22,20 +22,20 @@ def records(raw: bytes) -> list[Record]:
     return list(read(io.BytesIO(raw), name="session"))
 
 
-def heard(found: list[Record]) -> list[Heard]:
-    return [record for record in found if isinstance(record, Heard)]
+def heard(found: list[Record]) -> list[MessageRecord]:
+    return [record for record in found if isinstance(record, MessageRecord)]
 
 
-def warned(found: list[Record]) -> list[Warned]:
-    return [record for record in found if isinstance(record, Warned)]
+def warned(found: list[Record]) -> list[WarningRecord]:
+    return [record for record in found if isinstance(record, WarningRecord)]
 
 
-def folded(found: list[Record]) -> list[Folded]:
-    return [record for record in found if isinstance(record, Folded)]
+def folded(found: list[Record]) -> list[CompactionRecord]:
+    return [record for record in found if isinstance(record, CompactionRecord)]
 
 
 def about(found: list[Record], kind: str) -> list[dict[str, Any]]:
-    return [record.data for record in found if isinstance(record, About) and record.kind == kind]
+    return [record.data for record in found if isinstance(record, FactRecord) and record.kind == kind]
 
 
 def said(found: list[Record]) -> list[str]:

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from tests.transcripts.reading import heard, lines, records, said, warned
 
 from foldline.errors import FormatError
-from foldline.transcripts import Warned, read, sniff
-from foldline.transcripts import base as limits
-from foldline.transcripts import lines as reading
+from foldline.transcripts import WarningRecord, read, sniff
+from foldline.transcripts import records as limits
+from foldline.transcripts.shared import lines as reading
 
 USER = {"role": "user", "content": "hello"}
 ANSWER = {"role": "assistant", "content": "hi"}
@@ -97,17 +97,17 @@ def test_in_a_json_list_a_wrong_message_is_an_error_with_its_index():
         (b"", "is empty"),
         (b" \n\t\n", "is empty"),
         (b"\xef\xbb\xbf", "is empty"),
-        (b"\0" * 100, "nothing but NUL"),
+        (b"\0" * 100, "only NUL"),
         (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "PNG"),
         (b"SQLite format 3\0" + b"\0" * 100, "SQLite"),
         (b"\x7fELF\x02\x01", "a program"),
         (bytes(range(256)) * 10, "binary"),
         ("hello".encode("utf-16"), "UTF-16"),
-        (b"just some notes\nof mine\n", "no session file"),
-        (b'{"a": 1}\n{"b": 2}\n', "no messages"),
+        (b"just some notes\nof mine\n", "not a session file"),
+        (b'{"a": 1}\n{"b": 2}\n', "without messages"),
         (b"[1, 2", "not JSON"),
         (b'{"messages": [', "not JSON"),
-        (b'{"messages": 3}', "no messages"),
+        (b'{"messages": 3}', "without messages"),
         (b'{\n "messages": {}\n}', "list of messages"),
         (b'{"projectHash": "x", "messages": []}', "Gemini"),
     ],
@@ -131,7 +131,7 @@ def test_several_conversations_in_one_file_are_refused():
 
 
 def test_nothing_readable_is_an_error_with_the_first_line():
-    with pytest.raises(FormatError, match="nothing in it can be read") as caught:
+    with pytest.raises(FormatError, match="nothing in this file can be read") as caught:
         records(lines({"role": "user", "content": 7}, {"role": "user", "content": 8}))
     assert caught.value.line == 1
 
@@ -190,7 +190,7 @@ def test_a_line_over_the_limit_is_passed_over_with_its_size(monkeypatch):
     raw = lines(USER, {"role": "user", "content": "y" * 5000}, ANSWER)
     found = list(reading.lines(io.BytesIO(raw), limit=1000))
     assert [item.number for item in found if isinstance(item, reading.Line)] == [1, 3]
-    warning = next(item for item in found if isinstance(item, Warned))
+    warning = next(item for item in found if isinstance(item, WarningRecord))
     assert warning.line == 2
     assert "5,0" in warning.text
 
@@ -233,7 +233,7 @@ def test_gzip_is_seen_through_also_cut_off_and_broken(tmp_path: Path):
     path.write_bytes(half[:-8])  # the data end at a line's end, the archive's own end is missing
     found = list(read(path))
     assert len(heard(found)) == 2
-    assert [(w.line, "cut off" in w.text) for w in found if isinstance(w, Warned)] == [(2, True)]
+    assert [(w.line, "cut off" in w.text) for w in found if isinstance(w, WarningRecord)] == [(2, True)]
     path.write_bytes(packed[:20] + b"\xff" * 200 + packed[220:])
     with pytest.raises(FormatError, match="gzip"):
         list(read(path))
@@ -241,8 +241,8 @@ def test_gzip_is_seen_through_also_cut_off_and_broken(tmp_path: Path):
 
 def test_standard_input_is_read(tmp_path: Path):
     code = (
-        "from foldline.transcripts import read, Heard\n"
-        "print([r.message.text for r in read('-') if isinstance(r, Heard)])"
+        "from foldline.transcripts import read, MessageRecord\n"
+        "print([r.message.text for r in read('-') if isinstance(r, MessageRecord)])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], input=lines(USER, ANSWER), capture_output=True, check=True

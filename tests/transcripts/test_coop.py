@@ -11,7 +11,7 @@ from tests.transcripts.reading import about, folded, heard, lines, records, said
 
 from foldline import dialects
 from foldline.core.log.messages import Usage
-from foldline.transcripts import Folded, Heard, read
+from foldline.transcripts import CompactionRecord, MessageRecord, read
 
 SESSION = SYNTHETIC / "coop" / "coop_dm_signal_alice-uuid.jsonl"
 STATE = SYNTHETIC / "coop" / "coop_dm_signal_alice-uuid_compaction.json"
@@ -33,8 +33,8 @@ def beside(folder: Path, state: object, name: str = "s") -> Path:
 
 def places(found) -> list[str | None]:
     """Keys in order; a compaction as > and its first kept message."""
-    told = [record for record in found if isinstance(record, Heard | Folded)]
-    return [one.key if isinstance(one, Heard) else f">{one.first_kept}" for one in told]
+    told = [record for record in found if isinstance(record, MessageRecord | CompactionRecord)]
+    return [one.key if isinstance(one, MessageRecord) else f">{one.first_kept}" for one in told]
 
 
 def test_a_session_and_its_compaction():

@@ -159,5 +159,5 @@ def test_a_fence_that_is_never_closed_is_named():
 
 @pytest.mark.parametrize("text", ["# Readme\n\n## Users\n\n## User\n\nA user has a name.\n", "hello\n"])
 def test_other_texts_are_no_chats(text):
-    with pytest.raises(FormatError, match="no session file"):
+    with pytest.raises(FormatError, match="not a session file"):
         chat(text)

@@ -12,7 +12,7 @@ from foldline.core.log.messages import Usage
 from foldline.core.measure.tokens import OFFLINE
 from foldline.errors import FormatError
 from foldline.loading import from_records
-from foldline.transcripts import Folded, Heard, read
+from foldline.transcripts import CompactionRecord, MessageRecord, read
 
 CONVERSATION = SYNTHETIC / "moldable.json"
 
@@ -38,8 +38,8 @@ def conversation(*messages, indent=2, **more):
 
 
 def places(found) -> list[str | None]:
-    told = [record for record in found if isinstance(record, Heard | Folded)]
-    return [one.key if isinstance(one, Heard) else f">{one.first_kept}" for one in told]
+    told = [record for record in found if isinstance(record, MessageRecord | CompactionRecord)]
+    return [one.key if isinstance(one, MessageRecord) else f">{one.first_kept}" for one in told]
 
 
 def test_a_conversation_and_its_compaction():

@@ -158,10 +158,10 @@ def test_bad_parents_lose_nothing_and_are_named():
     assert said(found) == ["user: a", "user: b", "user: c", "user: d"]
     told = {warning.line: warning.text for warning in warned(found)}
     assert set(told) == {2, 3, 4, 5}
-    assert "stands later, on line 4" in told[2]
+    assert "comes later, on line 4" in told[2]
     assert "the line itself" in told[3]
-    assert "gone is in no line" in told[4]
-    assert "line 4 too" in told[5]
+    assert "gone is not in the file" in told[4]
+    assert "already on line 4" in told[5]
 
 
 def test_thoughts_images_and_what_the_user_ran():

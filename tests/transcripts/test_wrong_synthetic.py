@@ -14,7 +14,7 @@ from tests.transcripts.reading import heard, lines, records, warned
 from tests.transcripts.test_wrong_values import WRONG, as_document, as_lines, places, replaced
 
 from foldline.errors import FormatError
-from foldline.transcripts import Warned, read, sniff
+from foldline.transcripts import WarningRecord, read, sniff
 from foldline.transcripts.aider import read_aider
 from foldline.transcripts.markdown.transcript import read_markdown
 
@@ -122,7 +122,7 @@ def test_every_text_is_read_to_its_end(told):
 def test_no_line_of_a_speaker_is_lost(told):
     text = "## User\n" + "\n".join(told) + "\n## Assistant\n" + "\n".join(told) + "\n"
     found = records(text.encode())
-    assert not [one for one in found if isinstance(one, Warned)]
+    assert not [one for one in found if isinstance(one, WarningRecord)]
     said = "\n".join(record.message.text for record in heard(found))
     for line in ("a", "b", "c", "# d", "1. e", "*f*"):
         written = f"> {line}" if line == "c" else line

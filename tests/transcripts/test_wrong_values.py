@@ -18,7 +18,7 @@ from tests.transcripts import test_pi as pi
 from tests.transcripts.reading import lines
 
 from foldline.errors import FormatError
-from foldline.transcripts import Heard, read
+from foldline.transcripts import MessageRecord, read
 
 WRONG = (None, 3, "wrong", [3], {"wrong": [1]})
 
@@ -160,6 +160,6 @@ def test_a_value_of_a_wrong_type_never_stops_the_reader(whole, write, newest):
                 raise AssertionError(f"{type(error).__name__}: {error} with {new!r} at {at}") from error
             tried += 1
             if len(at) > 1 and at[: len(newest)] != newest:
-                said = [record.message.text for record in found if isinstance(record, Heard)]
+                said = [record.message.text for record in found if isinstance(record, MessageRecord)]
                 assert said[-1:] == ["last"], (at, new, said)
     assert tried > 200

@@ -18,7 +18,7 @@ from foldline.core.measure.window import Window
 from foldline.errors import FormatError, InputError
 from foldline.loading import Loaded, from_own, from_records
 from foldline.policies import load, policy
-from foldline.transcripts import Heard, Record, open_transcript, read
+from foldline.transcripts import MessageRecord, Record, open_transcript, read
 
 HEADER = 64 * 1024  # bytes that the header line of our own form may have
 
@@ -124,7 +124,7 @@ def counted(records: Iterator[Record], tick: Callable[[int], None]) -> Iterator[
     """Pass records on, telling every 500 messages how many there were."""
     heard = 0
     for record in records:
-        heard += isinstance(record, Heard)
+        heard += isinstance(record, MessageRecord)
         if heard % 500 == 0:
             tick(heard)
         yield record

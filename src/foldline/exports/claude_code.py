@@ -13,7 +13,7 @@ from foldline.core.log.messages import Message, Usage
 from foldline.dialects.anthropic.write import OPENING
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso, line, part_key, uuid_of
 from foldline.exports.blocks import Block, Blocks
-from foldline.transcripts.injected import is_injected
+from foldline.transcripts.shared.injected import is_injected
 
 VERSION = "2.1.39"  # of Claude Code, whose form this is
 _STOPS = {"end": "end_turn", "tools": "tool_use", "length": "max_tokens"}

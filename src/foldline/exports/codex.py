@@ -17,7 +17,7 @@ from foldline.dialects.values import OPENAI_RESPONSES
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso, line
 from foldline.exports.providers import provider_of
 from foldline.transcripts.codex.items import SEALED
-from foldline.transcripts.injected import is_injected
+from foldline.transcripts.shared.injected import is_injected
 
 VERSION = "0.119.0"  # of Codex, whose form this is
 _KEPT_WORDS = re.compile(r"\n\n\[(?:User|Assistant), kept by Codex\]: ")

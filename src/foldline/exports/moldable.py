@@ -13,8 +13,8 @@ from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message
 from foldline.dialects import UI_MESSAGE, get
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso
-from foldline.transcripts.moldable import wrapped
-from foldline.transcripts.values import count_or_none, mapping, moment, text_or
+from foldline.transcripts.moldable import wrap_summary
+from foldline.transcripts.shared.values import count_or_none, mapping, moment, text_or
 
 
 class MoldableWriter(ExportWriter):
@@ -101,7 +101,7 @@ def _summary(step: FoldStep, version: int) -> dict[str, Any]:
     """The message that stands for what was summarised: Moldable's own as it was, ours with all that it carries."""
     if own := mapping(step.origin.get("summary_message")):
         return own
-    text = wrapped(step.summary) if step.imported else step.text
+    text = wrap_summary(step.summary) if step.imported else step.text
     return {
         "id": f"compaction-summary-v{version}",
         "role": "user",

@@ -28,7 +28,7 @@ from foldline.dialects.payload import parse
 from foldline.dialects.values import OPENAI_CHAT
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep
 from foldline.exports.providers import provider_of
-from foldline.transcripts.values import items, mapping
+from foldline.transcripts.shared.values import items, mapping
 
 VERSION = "1.4.3"  # of OpenCode, whose form this is
 AGENT = "build"  # OpenCode's usual agent

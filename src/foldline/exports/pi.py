@@ -25,7 +25,7 @@ from foldline.dialects.losses import lost_fields
 from foldline.dialects.media import IMAGE_TYPES, placeholder
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso, line, part_key
 from foldline.exports.providers import provider_of
-from foldline.transcripts.injected import is_injected
+from foldline.transcripts.shared.injected import is_injected
 
 VERSION = 3
 _STOPS = {"end": "stop", "tools": "toolUse", "length": "length", "aborted": "aborted", "error": "error"}

@@ -27,7 +27,7 @@ from foldline.lab.retained import Cuts, ScoredCut
 from foldline.lab.rounds import decay
 from foldline.lab.source import Step, steps
 from foldline.summarizers.offline import OfflineSummarizer
-from foldline.transcripts import About, Folded, Heard, Warned, read
+from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, WarningRecord, read
 
 HEARD = 50  # messages at most in which the model is looked for
 EVERY = 200  # messages between two reports of progress
@@ -101,9 +101,9 @@ def _facts(file: str, wanted: Wanted, counter: Counter) -> Facts:
     told: dict[str, Any] = {}
     heard = 0
     for record in read(file):
-        if isinstance(record, About):
+        if isinstance(record, FactRecord):
             told = {**record.data, **told} if heard else {**told, **record.data}
-        heard += isinstance(record, Heard)
+        heard += isinstance(record, MessageRecord)
         if heard > HEARD or (heard and "model" in told):
             break
     catalogue = Catalogue(overrides=wanted.models)
@@ -144,9 +144,9 @@ class Running:
         """Take the next thing that the file holds."""
         if isinstance(step, Said):
             self._say(step)
-        elif isinstance(step, Folded) or (isinstance(step, About) and step.kind == "boundary"):
+        elif isinstance(step, CompactionRecord) or (isinstance(step, FactRecord) and step.kind == "boundary"):
             self._learner.folded()
-        elif isinstance(step, Warned):
+        elif isinstance(step, WarningRecord):
             self.warnings.append(f"line {step.line}: {step.text}" if step.line else step.text)
 
     def _say(self, entry: Said) -> None:

@@ -9,11 +9,11 @@ from foldline.core.log.entries import Said
 from foldline.core.log.log import said
 from foldline.core.log.messages import Message
 from foldline.core.measure.tokens import Counter, message_tokens
-from foldline.transcripts import About, Folded, Heard, Record, Warned
+from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
 
 HELD_MOST = 256  # messages that are held back for the result of a call
 
-Step = Said | Folded | About | Warned
+Step = Said | CompactionRecord | FactRecord | WarningRecord
 
 
 def steps(records: Iterable[Record], counter: Counter) -> Iterator[Step]:
@@ -23,10 +23,10 @@ def steps(records: Iterable[Record], counter: Counter) -> Iterator[Step]:
     one that comes later is an orphan, left out with a warning.
     """
     chain = _Chain(counter)
-    held: list[Heard] = []
+    held: list[MessageRecord] = []
     waiting: set[str] = set()
     for record in records:
-        if not isinstance(record, Heard):
+        if not isinstance(record, MessageRecord):
             yield record
             continue
         held.append(record)
@@ -46,11 +46,11 @@ class _Chain:
         self._parent: str | None = None
         self._key = ""
 
-    def ordered(self, held: list[Heard]) -> Iterator[Step]:
+    def ordered(self, held: list[MessageRecord]) -> Iterator[Step]:
         """Yield the entries of some messages with every result behind its call."""
         repaired = repair([one.message for one in held])
         for index, call in repaired.orphans:
-            yield Warned(held[index].line, f"a result that no call asked for: {call} (left out)")
+            yield WarningRecord(held[index].line, f"a result that no call asked for: {call} (left out)")
         for index, message in repaired.messages:
             yield self._say(message, held[index].at)
 

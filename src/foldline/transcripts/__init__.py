@@ -1,18 +1,18 @@
-"""Session files of other agents, message lists and Foldline's own form, read as one stream of records."""
+"""Read session files of other agents, message lists and Foldline's own format as one stream of records."""
 
-from foldline.transcripts.base import About, Folded, Heard, Record, Warned
-from foldline.transcripts.own import dump, load
+from foldline.transcripts.foldline_log import dump, load
 from foldline.transcripts.reader import read
+from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
+from foldline.transcripts.shared.source import open_transcript
 from foldline.transcripts.sniff import FORMATS, sniff
-from foldline.transcripts.source import open_transcript
 
 __all__ = [
     "FORMATS",
-    "About",
-    "Folded",
-    "Heard",
+    "CompactionRecord",
+    "FactRecord",
+    "MessageRecord",
     "Record",
-    "Warned",
+    "WarningRecord",
     "dump",
     "load",
     "open_transcript",

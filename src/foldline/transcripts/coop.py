@@ -1,4 +1,4 @@
-"""coop's session files: a message a line, and the newest compaction in a file beside them."""
+"""coop's session files: one message per line, and the newest compaction in a sidecar file."""
 
 from __future__ import annotations
 
@@ -7,50 +7,62 @@ from typing import Any, BinaryIO
 
 from foldline.core.log.messages import Usage
 from foldline.errors import DialectError
-from foldline.transcripts import blocks
-from foldline.transcripts.base import About, Folded, Heard, Record, Warned
-from foldline.transcripts.beside import beside
-from foldline.transcripts.injected import is_injected
-from foldline.transcripts.lines import Row, rows
-from foldline.transcripts.source import path_of
-from foldline.transcripts.values import count_or_none, items, mapping, moment, text_or
+from foldline.transcripts.records import (
+    CompactionRecord,
+    FactRecord,
+    MessageRecord,
+    Record,
+    WarningRecord,
+    not_a_message,
+)
+from foldline.transcripts.shared import blocks
+from foldline.transcripts.shared.injected import is_injected
+from foldline.transcripts.shared.lines import Row, read_rows
+from foldline.transcripts.shared.sidecar import read_sidecar
+from foldline.transcripts.shared.source import path_of
+from foldline.transcripts.shared.values import count_or_none, items, mapping, moment, text_or
 
-_FOLD = ("summary", "first_kept_message_id", "messages_at_compaction")  # what `Folded` has fields for
+_FOLD = (
+    "summary",
+    "first_kept_message_id",
+    "messages_at_compaction",
+)  # what `CompactionRecord` has fields for
 
 
 def read_coop(stream: BinaryIO, _name: str) -> Iterator[Record]:
-    """Read a coop session; messages become `anthropic` payloads, a `Heard.key` is the message's id.
+    """Read a coop session; messages become `anthropic` payloads, a `MessageRecord.key` is the message's id.
 
-    The compaction in SESSION_compaction.json stands where its time says: before the first newer message.
+    The compaction in SESSION_compaction.json is placed by its time: before the first newer message.
     """
-    yield About("format", {"format": "coop", "dialect": "anthropic"})
-    state: dict[str, Any] | Warned = {}
+    yield FactRecord("format", {"format": "coop", "dialect": "anthropic"})
+    state: dict[str, Any] | WarningRecord = {}
     if (path := path_of(stream)) is not None:
         stem = path.name.removesuffix(".gz").removesuffix(".jsonl")
-        yield About("session", {"id": stem})
-        state = beside(path.with_name(f"{stem}_compaction.json"))
-    if isinstance(state, Warned):
+        yield FactRecord("session", {"id": stem})
+        state = read_sidecar(path.with_name(f"{stem}_compaction.json"))
+    if isinstance(state, WarningRecord):
         yield state
         state = {}
     elif state and not isinstance(state.get("summary"), str):
-        yield Warned(0, f"the compaction beside {path} has no summary (left out)")
+        yield WarningRecord(0, f"the compaction next to {path} has no summary (left out)")
         state = {}
-    fold, model = _Fold(state), ""
-    for item in rows(stream):
-        record = item if isinstance(item, Warned) else _heard(item)
-        if isinstance(record, Heard):
+    fold, model = _CoopCompaction(state), ""
+    for item in read_rows(stream):
+        record = item if isinstance(item, WarningRecord) else _heard(item)
+        if isinstance(record, MessageRecord):
             yield from fold.before(record)
             if record.message.model and record.message.model != model:
                 model = record.message.model
-                yield About("model", {"model": model}, record.line)
+                yield FactRecord("model", {"model": model}, record.line)
         yield record
     yield from fold.rest()
 
 
-class _Fold:
-    """The compaction that waits for its place among the messages. What it kept is named by id, or counted.
+class _CoopCompaction:
+    """The compaction, waiting for its place among the messages. What it kept is given by id or by count.
 
-    coop itself never begins with results: their calls were folded, so the message after them is the first kept.
+    coop never begins a view with results, since their calls were folded: the message after them is the first
+    kept.
     """
 
     def __init__(self, state: dict[str, Any]) -> None:
@@ -63,7 +75,7 @@ class _Fold:
         self._kept: str | None = None
         self._line = 0
 
-    def before(self, heard: Heard) -> Iterator[Folded]:
+    def before(self, heard: MessageRecord) -> Iterator[CompactionRecord]:
         """Yield the compaction if it stands before this message."""
         if not self._state:
             return
@@ -84,18 +96,18 @@ class _Fold:
         if not self._state:
             return
         if not self._begun and self._id:
-            yield Warned(
-                0, f"its compaction's first kept message {self._id} is not here; read as keeping nothing"
+            yield WarningRecord(
+                0, f"the first kept message {self._id} of its compaction is missing; read as keeping nothing"
             )
         yield self._folded()
 
-    def _folded(self) -> Folded:
+    def _folded(self) -> CompactionRecord:
         state = self._state
         before = state.get("tokens_before", state.get("tokens_at_compaction"))
         more = {key: value for key, value in state.items() if key not in _FOLD}
         number = count_or_none(state.get("compaction_count")) or None
         self._state = {}
-        return Folded(
+        return CompactionRecord(
             state["summary"],
             self._kept,
             count_or_none(before),
@@ -106,15 +118,15 @@ class _Fold:
         )
 
 
-def _heard(row: Row) -> Heard | Warned:
-    """A message."""
+def _heard(row: Row) -> MessageRecord | WarningRecord:
+    """Read a line as a message."""
     value, line = row.value, row.number
     try:
         content = [block for block in map(_block, map(mapping, items(value.get("content")))) if block]
     except DialectError as error:
-        return blocks.unread(error, line)
+        return not_a_message(error, line)
     if not content:
-        return Warned(line, "a message that says nothing (left out)")
+        return WarningRecord(line, "an empty message (left out)")
     role, about = value.get("role"), mapping(value.get("metadata"))
     words = "\n".join(text_or(block.get("text"), "\0") for block in content)
     known: dict[str, Any] = {"injected": is_injected(words)} if role == "user" else _known(about, content)
@@ -123,7 +135,7 @@ def _heard(row: Row) -> Heard | Warned:
 
 
 def _block(block: dict[str, Any]) -> dict[str, Any] | None:
-    """A block of coop's as one of Anthropic's."""
+    """Write one of coop's blocks as one of Anthropic's."""
     kind = block.get("type")
     if kind == "text":
         return blocks.text(text_or(block.get("text")))
@@ -139,7 +151,7 @@ def _block(block: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _known(about: dict[str, Any], content: list[dict[str, Any]]) -> dict[str, Any]:
-    """What a reply's metadata say of it: coop counts as Anthropic does, cached input apart."""
+    """Read a reply's metadata; coop counts like Anthropic, with cached input separate."""
     keys = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
     numbers = [count_or_none(about.get(key)) for key in keys]
     calls = any(block["type"] == "tool_use" for block in content)

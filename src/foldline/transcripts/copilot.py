@@ -1,4 +1,4 @@
-"""GitHub Copilot CLI's event files: one event a line, messages and their bookkeeping."""
+"""GitHub Copilot CLI's event files: one event per line, messages and bookkeeping."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from foldline.transcripts import chat
-from foldline.transcripts.base import About, Folded, Heard, Record, Warned
-from foldline.transcripts.injected import is_injected
-from foldline.transcripts.lines import Row, rows
-from foldline.transcripts.values import count_or_none, items, mapping, moment, text_or
+from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
+from foldline.transcripts.shared import chat
+from foldline.transcripts.shared.injected import is_injected
+from foldline.transcripts.shared.lines import Row, read_rows, scan_rows
+from foldline.transcripts.shared.values import count_or_none, items, mapping, moment, text_or
 
 _SAID = (
     "system.message",
@@ -27,34 +27,30 @@ _SESSION = ("sessionId", "version", "copilotVersion", "startTime", "cwd", "gitRo
 
 
 def read_copilot(stream: BinaryIO, _name: str) -> Iterator[Record]:
-    """Read a Copilot CLI session; messages are `openai-chat` payloads, sub-agents' left out.
+    """Read a Copilot CLI session; messages are `openai-chat` payloads, sub-agents are left out.
 
-    A `Heard.key` is the event's id. What was taken back (`session.snapshot_rewind`) is left out and counted.
+    A `MessageRecord.key` is the event's id. Messages rewound (`session.snapshot_rewind`) are only counted.
     """
-    start = stream.tell()
-    index = _Index()
-    for item in rows(stream):
-        if isinstance(item, Row):
-            index.add(item)
-    stream.seek(start)
-    yield About("format", {"format": "copilot-cli", "dialect": "openai-chat"})
-    teller = _Teller()
-    for item in rows(stream):
-        if isinstance(item, Warned):
+    index = _CopilotRewinds()
+    scan_rows(stream, index.add)
+    yield FactRecord("format", {"format": "copilot-cli", "dialect": "openai-chat"})
+    reader = _CopilotReader()
+    for item in read_rows(stream):
+        if isinstance(item, WarningRecord):
             yield item
         elif item.number in index.rewound:
             continue
         elif _sub_agent(item.value):
-            teller.sidechain += item.value.get("type") in _SAID
+            reader.sidechain += item.value.get("type") in _SAID
         else:
-            yield from teller.take(item)
-    yield from teller.end()
+            yield from reader.take(item)
+    yield from reader.end()
     if index.rewound:
-        yield About("branches", {"branches": index.rewinds, "messages": index.messages_rewound})
+        yield FactRecord("branches", {"branches": index.rewinds, "messages": index.messages_rewound})
 
 
-class _Index:
-    """Which lines were taken back; keeps an id and a line for each event."""
+class _CopilotRewinds:
+    """Which lines were rewound; keeps an id and a line number for each event."""
 
     def __init__(self) -> None:
         self.rewound: set[int] = set()
@@ -64,7 +60,7 @@ class _Index:
         self._said: set[int] = set()
 
     def add(self, row: Row) -> None:
-        """Note an event; a rewind takes back all from the event that it names."""
+        """Note an event; a rewind drops everything from the event that it names."""
         kind = row.value.get("type")
         self._lines[text_or(row.value.get("id"))] = row.number
         if kind in _SAID:
@@ -79,13 +75,13 @@ class _Index:
 
 
 def _sub_agent(value: dict[str, Any]) -> bool:
-    """Whether an event belongs to an agent that a tool call started."""
+    """Return whether an event belongs to an agent that a tool call started."""
     data = mapping(value.get("data"))
     return bool(value.get("agentId") or data.get("agentId") or data.get("parentToolCallId"))
 
 
-class _Teller:
-    """Turns events into records; holds back the images of a tool batch until its last result."""
+class _CopilotReader:
+    """Turn events into records; hold back the images of a tool batch until its last result."""
 
     def __init__(self) -> None:
         self.sidechain = 0
@@ -93,18 +89,18 @@ class _Teller:
         self._system = ""
         self._pictures: list[Record] = []
         self._left: Counter[str] = Counter()
-        self._folding = False  # a compaction works in the background
+        self._folding = False  # a compaction is running in the background
         self._kept: str | None = None  # the first message said meanwhile
 
     def take(self, row: Row) -> Iterator[Record]:
-        """Take the next event; yield what it says."""
+        """Take the next event; yield its records."""
         kind = text_or(row.value.get("type"))
         data = mapping(row.value.get("data"))
         if kind in _SAID:
             if kind != "tool.execution_complete":
                 yield from self._end_batch()
             for record in self._told(row, kind, data):
-                if isinstance(record, Heard) and self._folding:
+                if isinstance(record, MessageRecord) and self._folding:
                     self._kept = self._kept or record.key
                 yield record
         elif kind in _BOOKKEEPING:
@@ -118,16 +114,16 @@ class _Teller:
         """Yield what was held back, and count what was left out."""
         yield from self._end_batch()
         if self.sidechain:
-            yield About("sidechains", {"messages": self.sidechain})
+            yield FactRecord("sidechains", {"messages": self.sidechain})
         if self._left:
-            yield About("left_out", dict(self._left))
+            yield FactRecord("left_out", dict(self._left))
 
     def _end_batch(self) -> Iterator[Record]:
         pictures, self._pictures = self._pictures, []
         yield from pictures
 
     def _told(self, row: Row, kind: str, data: dict[str, Any]) -> Iterator[Record]:
-        """A message, and what stands around it."""
+        """Yield a message and what Copilot put around it."""
         if kind == "assistant.message":
             yield from self._reply(row, data)
         elif kind == "tool.execution_complete":
@@ -144,7 +140,7 @@ class _Teller:
             yield _message(row, {"role": role, "content": data.get("content")})
 
     def _prompt(self, row: Row, data: dict[str, Any]) -> Iterator[Record]:
-        """What the user typed; what Copilot put around it follows as a message that no user wrote."""
+        """Yield what the user typed; what Copilot put around it follows as an injected message."""
         typed, sent = data.get("content"), text_or(data.get("transformedContent"))
         content: Any = typed
         pictures: list[dict[str, Any]] = []
@@ -154,7 +150,7 @@ class _Teller:
                 name = text_or(attachment.get("displayName"))
                 pictures.append(chat.media(mime, f"data:{mime};base64,{packed}", name))
             else:
-                yield About("attachment", attachment, row.number)
+                yield FactRecord("attachment", attachment, row.number)
         if pictures:
             text = [{"type": "text", "text": typed}] if typed else []
             content = [*text, *pictures]
@@ -171,18 +167,20 @@ class _Teller:
         model = text_or(data.get("model"))
         if model and model != self._model:
             self._model = model
-            yield About("model", {"model": model}, row.number)
+            yield FactRecord("model", {"model": model}, row.number)
         calls = [
             chat.call(text_or(one.get("toolCallId")), text_or(one.get("name")), one.get("arguments"))
             for one in map(mapping, items(data.get("toolRequests")))
         ]
         output = count_or_none(data.get("outputTokens"))
         if output is not None:
-            yield About("usage", {"output": output, "key": row.value.get("id")}, row.number)
-        details = [chat.sealed(data[key]) for key in ("reasoningOpaque", "encryptedContent") if data.get(key)]
+            yield FactRecord("usage", {"output": output, "key": row.value.get("id")}, row.number)
+        details = [
+            chat.sealed_thought(data[key]) for key in ("reasoningOpaque", "encryptedContent") if data.get(key)
+        ]
         payload = chat.reply(text_or(data.get("content")), text_or(data.get("reasoningText")), calls, details)
-        if chat.says_nothing(payload):
-            yield About("empty", data, row.number)  # a reply without text, thoughts or calls
+        if chat.is_empty(payload):
+            yield FactRecord("empty", data, row.number)  # a reply without text, thoughts or calls
             return
         yield _message(row, payload, model=self._model or None, stop="tools" if calls else "end")
 
@@ -203,43 +201,43 @@ class _Teller:
             self._pictures.append(chat.heard(payload, row.number, injected=True))
 
     def _beside(self, row: Row, kind: str, data: dict[str, Any]) -> Iterator[Record]:
-        """An event that is no message."""
+        """Yield the facts of an event that is not a message."""
         if kind in ("session.start", "session.resume"):
             told = {**mapping(data.get("context")), **data}
-            yield About("session", {key: told[key] for key in _SESSION if key in told}, row.number)
+            yield FactRecord("session", {key: told[key] for key in _SESSION if key in told}, row.number)
             yield from self._switched(row, text_or(data.get("selectedModel")))
         elif kind == "session.model_change":
             yield from self._switched(row, text_or(data.get("newModel")))
         elif kind == "session.title_changed" and text_or(data.get("title")):
-            yield About("title", {"title": data["title"]}, row.number)
+            yield FactRecord("title", {"title": data["title"]}, row.number)
         elif kind == "session.compaction_complete":
             yield from self._folded(row, data)
         elif kind == "session.shutdown":
-            yield About("usage", data, row.number)
+            yield FactRecord("usage", data, row.number)
         else:
-            yield About(kind or "unknown", data, row.number)
+            yield FactRecord(kind or "unknown", data, row.number)
 
     def _switched(self, row: Row, model: str) -> Iterator[Record]:
         if model and model != self._model:
             self._model = model
-            yield About("model", {"model": model}, row.number)
+            yield FactRecord("model", {"model": model}, row.number)
 
     def _folded(self, row: Row, data: dict[str, Any]) -> Iterator[Record]:
-        """A compaction; it keeps what was said while it worked in the background."""
+        """Yield a compaction; it keeps what was said while it ran in the background."""
         kept, self._kept, self._folding = self._kept, None, False
         summary = text_or(data.get("summaryContent"))
         if data.get("success") is False:
-            yield About("compaction_failed", data, row.number)
+            yield FactRecord("compaction_failed", data, row.number)
         elif not summary.strip():
-            yield About("boundary", data, row.number)
+            yield FactRecord("boundary", data, row.number)
         else:
             tokens = count_or_none(data.get("preCompactionTokens"))
             at = moment(row.value.get("timestamp"))
-            yield Folded(summary, kept, tokens, at=at, line=row.number)
+            yield CompactionRecord(summary, kept, tokens, at=at, line=row.number)
 
 
-def _message(row: Row, payload: dict[str, Any], **known: Any) -> Heard | Warned:
-    """The message of an event, with its envelope."""
+def _message(row: Row, payload: dict[str, Any], **known: Any) -> MessageRecord | WarningRecord:
+    """Make the message of an event, with its id, parent and time."""
     return chat.heard(
         payload,
         row.number,

@@ -1,4 +1,4 @@
-"""GenCode's session files: one JSON document with metadata, messages and the summaries of its compactions."""
+"""GenCode's session files: one JSON document with metadata, messages and compaction summaries."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from foldline.errors import DialectError, FormatError
-from foldline.transcripts import blocks
-from foldline.transcripts.base import About, Folded, Heard, Record, Warned
-from foldline.transcripts.injected import is_injected
-from foldline.transcripts.lines import whole
-from foldline.transcripts.values import items, mapping, moment, text_or
+from foldline.errors import DialectError
+from foldline.transcripts.records import (
+    CompactionRecord,
+    FactRecord,
+    MessageRecord,
+    Record,
+    WarningRecord,
+    not_a_message,
+)
+from foldline.transcripts.shared import blocks
+from foldline.transcripts.shared.injected import is_injected
+from foldline.transcripts.shared.lines import read_messages_document
+from foldline.transcripts.shared.values import items, mapping, moment, text_or
 
 _SUMMARISED = re.compile(r"\[Earlier conversation - \d+ messages summarized\]\s*")
 _KNOWN = ("title", "model")
@@ -20,16 +27,11 @@ _KNOWN = ("title", "model")
 def read_gencode(stream: BinaryIO, name: str) -> Iterator[Record]:
     """Read a GenCode session; messages become `anthropic` payloads, `line` is a message's place.
 
-    A compaction removes what it folded from the file: its `Folded` stands where its summary does, before what
-    it kept. Summaries add up in GenCode, so each holds those before it.
+    A compaction removes what it folded from the file: its `CompactionRecord` stands where its summary does,
+    before what it kept. Summaries add up in GenCode, so each includes those before it.
     """
-    value, note = whole(stream, name)
-    if note:
-        yield Warned(1, note)
-    session = mapping(value)
-    if not isinstance(session.get("messages"), list):
-        raise FormatError('needs a list of messages under "messages"', where=name)
-    yield About("format", {"format": "gencode", "dialect": "anthropic"})
+    session = yield from read_messages_document(stream, name)
+    yield FactRecord("format", {"format": "gencode", "dialect": "anthropic"})
     yield from _about(session)
     messages = [mapping(message) for message in items(session["messages"])]
     yield from _system(session, messages)
@@ -44,20 +46,20 @@ def read_gencode(stream: BinaryIO, name: str) -> Iterator[Record]:
             yield from _records(message, line)
 
 
-def _about(session: dict[str, Any]) -> Iterator[About]:
-    """What the metadata say; the counts of completions are sums over a run, no sizes of a context."""
+def _about(session: dict[str, Any]) -> Iterator[FactRecord]:
+    """Yield what the metadata say; their completion counts are sums over a run, not context sizes."""
     metadata = mapping(session.get("metadata"))
     told = {key: value for key, value in metadata.items() if key not in _KNOWN and value is not None}
     if session.get("fullMessageCount"):
         told["fullMessageCount"] = session["fullMessageCount"]
-    yield About("session", told, 1)
+    yield FactRecord("session", told, 1)
     for kind in _KNOWN:
         if text_or(metadata.get(kind)):
-            yield About(kind, {kind: metadata[kind]}, 1)
+            yield FactRecord(kind, {kind: metadata[kind]}, 1)
 
 
-def _system(session: dict[str, Any], messages: list[dict[str, Any]]) -> Iterator[About]:
-    """The system prompt: apart, or the system messages before all others."""
+def _system(session: dict[str, Any], messages: list[dict[str, Any]]) -> Iterator[FactRecord]:
+    """Yield the system prompt: the separate one, and the system messages before all others."""
     found = [text_or(session.get("systemPrompt"))]
     for message in messages:
         if message.get("role") != "system":
@@ -66,7 +68,7 @@ def _system(session: dict[str, Any], messages: list[dict[str, Any]]) -> Iterator
             found.append(text_or(message.get("content")))
     text = "\n\n".join(dict.fromkeys(one for one in found if one))
     if text:
-        yield About("system", {"system": text}, 1)
+        yield FactRecord("system", {"system": text}, 1)
 
 
 def _is_summary(message: dict[str, Any]) -> bool:
@@ -74,7 +76,7 @@ def _is_summary(message: dict[str, Any]) -> bool:
 
 
 class _Folds:
-    """The compactions: system messages that hold a summary, and what `summaries` says of each."""
+    """The compactions: system messages that hold a summary, and what `summaries` says about each."""
 
     def __init__(self, session: dict[str, Any], messages: list[dict[str, Any]]) -> None:
         self._told = [mapping(one) for one in items(session.get("summaries"))]
@@ -82,26 +84,26 @@ class _Folds:
         self._so_far: list[str] = []
 
     def is_summary(self, message: dict[str, Any]) -> bool:
-        """Whether a message is the summary of a compaction."""
+        """Return whether a message is the summary of a compaction."""
         return _is_summary(message)
 
-    def missing(self) -> Iterator[Folded]:
-        """Yield the compactions whose summary stands in no message."""
+    def missing(self) -> Iterator[CompactionRecord]:
+        """Yield the compactions whose summary is in no message."""
         for one in self._told:
             content = text_or(one.get("content"))
             if content and not any(content in shown for shown in self._shown):
                 yield self._folded(content, one, 1)
 
-    def take(self, message: dict[str, Any], line: int) -> Folded:
+    def take(self, message: dict[str, Any], line: int) -> CompactionRecord:
         """Return the compaction whose summary a message holds."""
         text = _SUMMARISED.sub("", text_or(message.get("content")), count=1)
         known = (one for one in self._told if text_or(one.get("content")) and one["content"] in text)
         return self._folded(text, next(known, dict[str, Any]()), line)
 
-    def _folded(self, text: str, told: dict[str, Any], line: int) -> Folded:
+    def _folded(self, text: str, told: dict[str, Any], line: int) -> CompactionRecord:
         self._so_far.append(text)
         more = {key: value for key, value in told.items() if key != "content"}
-        return Folded(
+        return CompactionRecord(
             "\n\n".join(self._so_far),
             at=moment(told.get("generatedAt")),
             line=line,
@@ -111,26 +113,26 @@ class _Folds:
 
 
 def _records(message: dict[str, Any], line: int) -> Iterator[Record]:
-    """A message, after what is known of its results that were pruned."""
+    """Yield a message, after the facts about its pruned results."""
     role, content = message.get("role"), message.get("content")
     if not role or not isinstance(content, str | list):
-        yield Warned(line, "a message without a role, or without content (left out)")
+        yield WarningRecord(line, "a message without a role, or without content (left out)")
         return
     parts = [mapping(block) for block in items(content)]  # pyright: ignore[reportUnknownArgumentType]
     for part in parts:
         if part.get("pruned") is True:
-            yield About("pruned", {"call": part.get("toolUseId"), "at": part.get("prunedAt")}, line)
+            yield FactRecord("pruned", {"call": part.get("toolUseId"), "at": part.get("prunedAt")}, line)
     yield _heard(role, content if isinstance(content, str) else parts, line)
 
 
-def _heard(role: Any, content: str | list[dict[str, Any]], line: int) -> Heard | Warned:
+def _heard(role: Any, content: str | list[dict[str, Any]], line: int) -> MessageRecord | WarningRecord:
     injected = role == "system"
     try:
         written = content if isinstance(content, str) else [b for b in map(_block, content) if b]
     except DialectError as error:
-        return blocks.unread(error, line)
+        return not_a_message(error, line)
     if not written:
-        return Warned(line, "a message that says nothing (left out)")
+        return WarningRecord(line, "an empty message (left out)")
     payload = {"role": "user" if injected else role, "content": written}
     words = (
         content if isinstance(content, str) else "\n".join(text_or(one.get("text"), "\0") for one in content)
@@ -140,7 +142,7 @@ def _heard(role: Any, content: str | list[dict[str, Any]], line: int) -> Heard |
 
 
 def _block(block: dict[str, Any]) -> dict[str, Any] | None:
-    """A block of GenCode's as one of Anthropic's: only results are spelt differently."""
+    """Write one of GenCode's blocks as one of Anthropic's: only results differ."""
     kind = block.get("type")
     if kind == "text":
         return blocks.text(text_or(block.get("text")))

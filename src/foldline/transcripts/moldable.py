@@ -1,4 +1,4 @@
-"""Moldable's conversations: one JSON document with UI messages, and the state of its newest compaction."""
+"""Moldable's conversations: one JSON document with UI messages and the state of the newest compaction."""
 
 from __future__ import annotations
 
@@ -8,11 +8,18 @@ from typing import Any, BinaryIO
 import msgspec
 
 from foldline import dialects
-from foldline.errors import DialectError, FormatError
-from foldline.transcripts.base import About, Folded, Heard, Record, Warned
-from foldline.transcripts.injected import is_injected
-from foldline.transcripts.lines import whole
-from foldline.transcripts.values import count_or_none, items, mapping, moment, text_or
+from foldline.errors import DialectError
+from foldline.transcripts.records import (
+    CompactionRecord,
+    FactRecord,
+    MessageRecord,
+    Record,
+    WarningRecord,
+    not_a_message,
+)
+from foldline.transcripts.shared.injected import is_injected
+from foldline.transcripts.shared.lines import read_messages_document
+from foldline.transcripts.shared.values import count_or_none, items, mapping, moment, text_or
 
 PREFIX = "[Conversation Context - Compacted]\n\nThe following is a summary of the earlier conversation:"
 SUFFIX = "---\nThe conversation continues below:"
@@ -23,53 +30,48 @@ _SESSION = ("id", "createdAt", "updatedAt", "messageCount")
 
 
 def read_moldable(stream: BinaryIO, name: str) -> Iterator[Record]:
-    """Read a Moldable conversation; its UI messages stay as they are, `Heard.key` is a message's place from 0.
+    """Read a Moldable conversation; its UI messages stay as they are, `MessageRecord.key` is a 0-based index.
 
-    The display history is complete; the newest compaction stands where its time says, at the end where the
-    messages tell no times. What Moldable records of it stays with the boundary: version, compacted_at,
+    The display history is complete; the newest compaction is placed by its time, or at the end if messages
+    have no times. What Moldable records about it stays with the boundary: version, compacted_at,
     summarized_range and api_start_index.
     """
-    value, note = whole(stream, name)
-    if note:
-        yield Warned(1, note)
-    conversation = mapping(value)
-    if not isinstance(conversation.get("messages"), list):
-        raise FormatError('needs a list of messages under "messages"', where=name)
-    yield About("format", {"format": "moldable", "dialect": _DIALECT})
-    yield About("session", {key: conversation[key] for key in _SESSION if conversation.get(key)}, 1)
+    conversation = yield from read_messages_document(stream, name)
+    yield FactRecord("format", {"format": "moldable", "dialect": _DIALECT})
+    yield FactRecord("session", {key: conversation[key] for key in _SESSION if conversation.get(key)}, 1)
     if text_or(conversation.get("title")):
-        yield About("title", {"title": conversation["title"]}, 1)
+        yield FactRecord("title", {"title": conversation["title"]}, 1)
     yield from _messages(conversation)
 
 
 def _messages(conversation: dict[str, Any]) -> Iterator[Record]:
     messages = items(conversation["messages"])
     fold = _folded(conversation, len(messages))
-    if isinstance(fold, Warned):
+    if isinstance(fold, WarningRecord):
         yield fold
         fold = None
     first = int(fold.first_kept) if fold is not None and fold.first_kept is not None else 0
     model = ""
     for place, payload in enumerate(messages):
         record = _heard(payload, place)
-        if isinstance(record, Heard):
+        if isinstance(record, MessageRecord):
             if fold is not None and place >= first and _newer(record, fold):
                 yield fold
                 fold = None
             if record.message.model and record.message.model != model:
                 model = record.message.model
-                yield About("model", {"model": model}, record.line)
+                yield FactRecord("model", {"model": model}, record.line)
         yield record
     if fold is not None:
         yield fold
 
 
-def _newer(heard: Heard, fold: Folded) -> bool:
+def _newer(heard: MessageRecord, fold: CompactionRecord) -> bool:
     return heard.at is not None and fold.at is not None and heard.at > fold.at
 
 
-def _folded(conversation: dict[str, Any], count: int) -> Folded | Warned | None:
-    """The newest compaction (None: there was none)."""
+def _folded(conversation: dict[str, Any], count: int) -> CompactionRecord | WarningRecord | None:
+    """Read the newest compaction (None: there is none)."""
     state = mapping(conversation.get("compaction"))
     if not state:
         return None
@@ -81,7 +83,7 @@ def _folded(conversation: dict[str, Any], count: int) -> Folded | Warned | None:
     )
     if not summary or start is None:
         missing = "a summary" if not summary else "apiStartIndex"
-        return Warned(1, f"its compaction has no {missing} (left out)")
+        return WarningRecord(1, f"the compaction has no {missing} (left out)")
     span = mapping(state.get("summarizedRange"))
     version = count_or_none(state.get("version"))
     data = {
@@ -98,21 +100,21 @@ def _folded(conversation: dict[str, Any], count: int) -> Folded | Warned | None:
     }
     kept = str(start) if start < count else None
     at = moment(state.get("compactedAt"))
-    return Folded(unwrapped(summary), kept, at=at, line=1, number=version or None, data=data)
+    return CompactionRecord(unwrap_summary(summary), kept, at=at, line=1, number=version or None, data=data)
 
 
-def unwrapped(summary: str) -> str:
-    """Return a summary without what Moldable writes around it."""
+def unwrap_summary(summary: str) -> str:
+    """Return a summary without the text that Moldable puts around it."""
     return summary.strip().removeprefix(PREFIX).removesuffix(SUFFIX).strip()
 
 
-def wrapped(summary: str) -> str:
-    """Return a summary as Moldable sends it."""
+def wrap_summary(summary: str) -> str:
+    """Return a summary with the text that Moldable puts around it."""
     return f"{PREFIX}\n\n{summary}\n\n{SUFFIX}"
 
 
-def _heard(payload: Any, place: int) -> Heard | Warned:
-    """A UI message, with the time and the usage that its metadata tell."""
+def _heard(payload: Any, place: int) -> MessageRecord | WarningRecord:
+    """Read a UI message, with the time and the usage from its metadata."""
     dialect = dialects.get(_DIALECT)
     try:
         message = (
@@ -121,10 +123,9 @@ def _heard(payload: Any, place: int) -> Heard | Warned:
             else dialect.decode(payload)
         )
     except (DialectError, RecursionError) as error:
-        reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
-        return Warned(place + 1, f"not a message: {reason} (left out)")
+        return not_a_message(error, place + 1)
     if message.role == "user" and is_injected(message.text):
         message = msgspec.structs.replace(message, injected=True)
     metadata = mapping(mapping(payload).get("metadata"))
     at = moment(metadata.get("createdAt", mapping(payload).get("createdAt")))
-    return Heard(message, at=at, key=str(place), line=place + 1)
+    return MessageRecord(message, at=at, key=str(place), line=place + 1)

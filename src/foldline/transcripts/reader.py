@@ -1,4 +1,4 @@
-"""Read any transcript: find its format, hand it to its reader, and refuse what holds nothing readable."""
+"""Read any transcript: detect its format, call its reader, and refuse a file with nothing readable."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import BinaryIO
 
 from foldline.errors import FormatError
 from foldline.transcripts.aider import read_aider
-from foldline.transcripts.base import MAX_LINE, Record, Warned
 from foldline.transcripts.claude_code.transcript import read_claude_code
 from foldline.transcripts.codex.transcript import read_codex
 from foldline.transcripts.coop import read_coop
 from foldline.transcripts.copilot import read_copilot
+from foldline.transcripts.foldline_log import read_own
 from foldline.transcripts.gemini.transcript import read_gemini
 from foldline.transcripts.gencode import read_gencode
 from foldline.transcripts.klaude.transcript import read_klaude
 from foldline.transcripts.markdown.transcript import read_markdown
-from foldline.transcripts.messages import read_json, read_jsonl
+from foldline.transcripts.message_lists import read_json, read_jsonl
 from foldline.transcripts.moldable import read_moldable
 from foldline.transcripts.opencode.transcript import read_opencode
-from foldline.transcripts.own import read_own
 from foldline.transcripts.pi.transcript import read_pi
 from foldline.transcripts.plain import read_plain
+from foldline.transcripts.records import MAX_LINE, Record, WarningRecord
+from foldline.transcripts.shared.source import is_cut_off, make_rewindable, open_transcript
 from foldline.transcripts.sniff import sniff
-from foldline.transcripts.source import cut_off, open_transcript, rewindable
 
 _HEAD = 64 * 1024
 _HEAD_LINES = 4
@@ -53,16 +53,16 @@ _READERS: dict[str, Callable[[BinaryIO, str], Iterator[Record]]] = {
 def read(source: str | Path | BinaryIO, *, name: str = "") -> Iterator[Record]:
     """Read a session file as records, in the order in which things were said, in O(entry) memory.
 
-    `source` is a path, "-" for standard input, or an open binary stream (left open); `name` stands in errors.
-    The first record is `About("format")`. Opening and finding the format happen at the call, reading as the
-    records are taken. Raises FormatError (file and line) where nothing can be read; what can be read around
-    is a `Warned` record.
+    `source` is a path, "-" for standard input, or an open binary stream (left open); errors show `name`.
+    The first record is `FactRecord("format")`. The file is opened and its format detected at once; it is read
+    as records are taken. Raises FormatError (file and line) if nothing can be read; a line that can be
+    skipped becomes a `WarningRecord`.
     """
     if isinstance(source, str | Path):
         stream, mine = open_transcript(source), True
         name = name or ("standard input" if str(source) == "-" else str(source))
     else:
-        stream, mine = rewindable(source, name), False
+        stream, mine = make_rewindable(source, name), False
     try:
         start = stream.tell()
         kind = sniff(_head(stream, name), name)
@@ -75,30 +75,32 @@ def read(source: str | Path | BinaryIO, *, name: str = "") -> Iterator[Record]:
 
 
 def _records(stream: BinaryIO, kind: str, name: str, *, close: bool) -> Iterator[Record]:
-    """Yield the records of one reader; a stream of nothing but warnings is an error."""
-    first: Warned | None = None
+    """Yield the records of one reader; a file that gives only warnings is an error."""
+    first: WarningRecord | None = None
     readable, last = False, 0
     try:
         for record in _READERS[kind](stream, name):
-            if isinstance(record, Warned):
+            if isinstance(record, WarningRecord):
                 first = first or record
             elif record.line:
                 readable = True
             last = max(last, record.line)
             yield record
-        if cut_off(stream):
-            yield Warned(max(last, 1), "the gzip file is cut off behind this line: what followed is lost")
+        if is_cut_off(stream):
+            yield WarningRecord(max(last, 1), "the gzip file is cut off after this line; the rest is lost")
     except OSError as error:
         raise FormatError(f"cannot be read: {error.strerror or error}", where=name) from error
     finally:
         if close:
             stream.close()
     if first and not readable:
-        raise FormatError(f"nothing in it can be read; first: {first.text}", where=name, line=first.line)
+        raise FormatError(
+            f"nothing in this file can be read; first problem: {first.text}", where=name, line=first.line
+        )
 
 
 def _head(stream: BinaryIO, name: str) -> bytes:
-    """Read enough to know the format by: 64 KiB, and a few whole lines where lines are long."""
+    """Read enough to detect the format: 64 KiB, or a few whole lines if lines are long."""
     try:
         head = stream.read(_HEAD)
         pieces, size, breaks = [head], len(head), head.count(b"\n")

@@ -1,4 +1,4 @@
-"""Find out by content which format a session file has."""
+"""Detect the format of a session file from its content."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import re
 from typing import Any
 
 from foldline.errors import FormatError
-from foldline.transcripts import shapes
-from foldline.transcripts.lines import Unreadable, parse
-from foldline.transcripts.values import text_or
+from foldline.transcripts import agent_shapes as shapes
+from foldline.transcripts.shared.lines import Unreadable, parse
+from foldline.transcripts.shared.values import text_or
 
 FORMATS = (
-    "json", "jsonl", "foldline", "plain", "pi", "claude-code", "codex", "copilot-cli", "gemini-cli", "opencode",
-    "klaude-code", "coop", "gencode", "moldable", "aider", "markdown",
+    "json", "jsonl", "foldline", "plain", "pi", "claude-code", "codex", "copilot-cli", "gemini-cli",
+    "opencode", "klaude-code", "coop", "gencode", "moldable", "aider", "markdown",
 )  # fmt: skip
-"""The formats that `read` knows: a JSON list or object of messages, JSON lines of messages, Foldline's own, ..."""
+"""The formats that `read` knows: JSON lists and objects, JSON lines, Foldline's own, and those of agents."""
 
 _MAGIC = {
     b"SQLite format 3\0": "an SQLite database; name it with --store",
@@ -30,8 +30,9 @@ _MAGIC = {
     b"\xfe\xff": "UTF-16 text; save it as UTF-8",
 }
 _CLAUDE_TYPES = {
-    "user", "assistant", "system", "summary", "progress", "attachment", "file-history-snapshot", "queue-operation",
-    "ai-title", "custom-title", "last-prompt", "agent-name", "mode", "permission-mode", "tag", "pr-link",
+    "user", "assistant", "system", "summary", "progress", "attachment", "file-history-snapshot",
+    "queue-operation", "ai-title", "custom-title", "last-prompt", "agent-name", "mode", "permission-mode",
+    "tag", "pr-link",
 }  # fmt: skip
 _PLAIN_ROLES = {"system", "user", "assistant", "tool", "summary", "boundary"}
 _CODEX = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
@@ -43,16 +44,16 @@ _BEFORE_MESSAGES = {
 
 
 def sniff(head: bytes, name: str = "") -> str:
-    """Name the format of a session file from its first bytes (unpacked; whole lines where there are any).
+    """Name the format of a session file from its first bytes (unpacked; whole lines if possible).
 
-    Returns one of `FORMATS`. Raises FormatError for an empty file, binary data and what is no session.
+    Returns one of `FORMATS`. Raises FormatError for an empty file, binary data or anything else.
     """
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     for magic, what in _MAGIC.items():
         if head.startswith(magic):
-            raise FormatError(f"is {what}, not a session file", where=name)
+            raise FormatError(f"not a session file, but {what}", where=name)
     if not text.strip(b"\0 \t\r\n"):
-        raise FormatError("is empty" if not text else "holds nothing but NUL bytes", where=name)
+        raise FormatError("the file is empty" if not text else "the file holds only NUL bytes", where=name)
     if text[:1] == b"[":
         return "json"
     listing = text.split(b"\n")
@@ -62,21 +63,23 @@ def sniff(head: bytes, name: str = "") -> str:
     if document := _kind_of_document(text):
         return document
     if _binary(text):
-        raise FormatError("is binary data, not a session file", where=name)
+        raise FormatError("not a session file, but binary data", where=name)
     if chat := shapes.of_text(text):
         return chat
     raise FormatError(
-        "is no session file: no JSON message, list or known transcript line at its start", where=name, line=1
+        "not a session file: it does not start with a JSON message, a list or a known transcript line",
+        where=name,
+        line=1,
     )
 
 
 def _spread(first: bytes) -> bool:
-    """Whether the first line opens a JSON object that is written over several lines."""
+    """Return whether the first line opens a JSON object of several lines."""
     return first.startswith(b"{") and first.endswith((b"{", b"[", b","))
 
 
 def _kind_of_document(text: bytes) -> str:
-    """The format of a JSON object that is written over several lines, by what stands before its messages."""
+    """Return the format of a multi-line JSON object, from what stands before its messages."""
     before = text.partition(b'"messages"')[0]
     for kind, mark in _BEFORE_MESSAGES.items():
         if text[:1] == b"{" and mark.search(before):
@@ -86,11 +89,11 @@ def _kind_of_document(text: bytes) -> str:
 
 
 def _decide(kinds: list[str], name: str) -> str:
-    """The first line that names its format decides; a line that only could be one waits for a surer one."""
+    """Return the format that the first clear line names; an ambiguous line waits for a clearer one."""
     sure = [kind for kind in kinds if kind != "unknown"]
     if not sure:
         raise FormatError(
-            "is JSON lines, but no messages: a line needs role and content, or the shape of a known transcript",
+            "JSON lines without messages: a message needs role and content, or a known transcript's form",
             where=name,
             line=1,
         )
@@ -99,7 +102,7 @@ def _decide(kinds: list[str], name: str) -> str:
 
 
 def _kind_of_line(line: bytes) -> str:
-    """What format a line speaks for: a format, meta, header, unknown, or "" (not readable)."""
+    """Return what a line looks like: a format, meta, header, unknown, or "" (not readable)."""
     body = line.strip()
     if not body.startswith(b"{"):
         return ""
@@ -111,7 +114,7 @@ def _kind_of_line(line: bytes) -> str:
 
 
 def _kind_of(value: dict[str, Any]) -> str:
-    """The format of one JSON object."""
+    """Return the format of one JSON object."""
     kind, role = text_or(value.get("type")), text_or(value.get("role"))
     if value.get("format") == "foldline":
         return "foldline"
@@ -139,7 +142,7 @@ def _kind_of(value: dict[str, Any]) -> str:
 
 
 def _codex(value: dict[str, Any], kind: str) -> bool:
-    """Whether a line is Codex's: wrapped, or the header of the older files, which name no type."""
+    """Return whether a line is Codex's: wrapped, or the header of an older file, which has no type."""
     if kind in _CODEX and isinstance(value.get("payload"), dict):
         return True
     old = {"id", "timestamp"} <= value.keys() and ("instructions" in value or "git" in value)
@@ -147,21 +150,21 @@ def _codex(value: dict[str, Any], kind: str) -> bool:
 
 
 def _claude(value: dict[str, Any], kind: str) -> bool:
-    """Whether a line is Claude Code's."""
+    """Return whether a line is Claude Code's."""
     return kind in _CLAUDE_TYPES and bool(
         {"uuid", "parentUuid", "sessionId", "leafUuid", "messageId", "snapshot"} & value.keys()
     )
 
 
 def _pi(value: dict[str, Any], kind: str) -> bool:
-    """Whether a line is pi's: a file whose header was lost still reads."""
+    """Return whether a line is pi's, even in a file that lost its header."""
     return (kind == "message" and isinstance(value.get("message"), dict)) or (
         kind == "compaction" and "summary" in value
     )
 
 
 def _binary(text: bytes) -> bool:
-    """Whether the bytes are no text: NULs, or one control character in fifty."""
+    """Return whether the bytes are not text: NULs, or one control character in fifty."""
     sample = text[:4096]
     strange = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in sample)
     return b"\0" in sample or strange * 50 > len(sample)

@@ -43,7 +43,7 @@ class AnthropicDialect:
     name = ANTHROPIC
 
     def decode(self, payload: Any, *, index: int | None = None) -> Message:
-        """Read a native message (dict, JSON bytes or SDK object), kept as received beside its parts.
+        """Read a native message (dict, JSON bytes or SDK object); it is kept as received beside its parts.
 
         Raises DialectError (with `index`) if it is not a Messages API message.
         """

@@ -39,7 +39,7 @@ class OpenAIChatDialect:
     name = OPENAI_CHAT
 
     def decode(self, payload: Any, *, index: int | None = None) -> Message:
-        """Read a native message (dict, JSON bytes or SDK object), kept as received beside its parts.
+        """Read a native message (dict, JSON bytes or SDK object); it is kept as received beside its parts.
 
         Raises DialectError (with `index`) if it is not a Chat Completions message.
         """

@@ -36,7 +36,7 @@ class OpenAIResponsesDialect:
     def decode(self, payload: Any, *, index: int | None = None) -> Message:
         """Read an item (dict, JSON bytes or SDK object), or the list of items that are one reply.
 
-        Kept as received beside its parts. Raises DialectError (with `index`) for anything else, and for a
+        It is kept as received beside its parts. Raises DialectError (with `index`) for anything else, and for a
         list that holds more than one reply.
         """
         if not is_list(payload):

@@ -37,7 +37,7 @@ class UIMessageDialect:
     name = UI_MESSAGE
 
     def decode(self, payload: Any, *, index: int | None = None) -> Message:
-        """Read a UI message (dict or JSON bytes), kept as received beside its parts.
+        """Read a UI message (dict or JSON bytes); it is kept as received beside its parts.
 
         A tool part gives a call and its result, in the message's order. Messages of AI
         SDK 4 are read too. Raises DialectError (with `index`) if it is not a UI message.

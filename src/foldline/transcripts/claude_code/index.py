@@ -1,21 +1,21 @@
-"""What of a Claude Code file must be known before it is read: the newest path and the size of each reply."""
+"""The first pass over a Claude Code file: the newest path, and how many lines each reply has."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Any, NamedTuple
 
-from foldline.transcripts.base import Warned
 from foldline.transcripts.claude_code.messages import message_id, result_ids
-from foldline.transcripts.lines import Row
-from foldline.transcripts.tree import Node, Tree
-from foldline.transcripts.values import items, mapping, text_or
+from foldline.transcripts.records import WarningRecord
+from foldline.transcripts.shared.lines import Row
+from foldline.transcripts.shared.tree import Node, Tree
+from foldline.transcripts.shared.values import items, mapping, text_or
 
 TREE_TYPES = ("user", "assistant", "system", "attachment", "progress")
 
 
 class _Side(NamedTuple):
-    """A node's part in a tool batch: the reply it is a line of, or the calls it answers and the line that made them."""
+    """A node's place in a tool batch: its reply, or the calls it answers and the line that made them."""
 
     reply: str
     answers: tuple[str, ...]
@@ -23,7 +23,7 @@ class _Side(NamedTuple):
 
 
 class _Chain:
-    """One tree of the file: the main conversation, or all sub-agents'."""
+    """One tree of the file: the main conversation, or that of all sub-agents."""
 
     def __init__(self) -> None:
         self.tree = Tree()
@@ -45,7 +45,7 @@ class _Chain:
             self.sides.append(_Side(message_id(value) if kind == "assistant" else "", answers, caller))
 
     def newest_path(self) -> list[bool]:
-        """Mark the path to the newest message, what hangs on it, and the rest of its tool batches."""
+        """Mark the path to the newest message, what follows it, and the rest of its tool batches."""
         self.tree.finish()
         nodes = self.tree.nodes
         leaf = max((place for place, node in enumerate(nodes) if node.said), default=len(nodes) - 1)
@@ -56,9 +56,10 @@ class _Chain:
         return on
 
     def _complete_batches(self, on: list[bool]) -> None:
-        """Calls of one reply stand on lines of their own, and their results hang each on its call's line.
+        """Mark the other calls and results of each tool batch on the path.
 
-        A path through such a batch passes by the other calls and results; they belong to it.
+        Each call of a reply has its own line, and each result follows its call's line, so a path through the
+        batch misses the others.
         """
         nodes = self.tree.nodes
         replies = {side.reply for side, marked in zip(self.sides, on, strict=True) if marked and side.reply}
@@ -79,18 +80,18 @@ class _Chain:
 
 
 class Index:
-    """The main conversation of a file (or its sub-agents', where it holds nothing else)."""
+    """The main conversation of a file (or that of its sub-agents, if it holds nothing else)."""
 
     def __init__(self) -> None:
         self._main, self._sub = _Chain(), _Chain()
-        self.keys: dict[int, str] = {}  # line -> key, of the lines that are read
+        self.keys: dict[int, str] = {}  # line -> key, for the lines that are read
         self.reply_lines: Counter[str] = Counter()
         self.branches: dict[str, Any] = {}
-        self.sidechain_messages = 0  # of sub-agents, on lines of their own or shown as progress
+        self.sidechain_messages = 0  # of sub-agents, on their own lines or shown as progress
 
     @property
-    def warnings(self) -> list[Warned]:
-        """What was wrong with the keys of the conversation that is read."""
+    def warnings(self) -> list[WarningRecord]:
+        """Return what was wrong with the keys of the conversation."""
         return self._chosen.tree.warnings
 
     @property
@@ -99,7 +100,7 @@ class Index:
         return self._main if main or not self._sub.tree.nodes else self._sub
 
     def add(self, row: Row) -> None:
-        """Note a line of the tree; others are of no interest here."""
+        """Note a line of the tree; other lines are ignored."""
         if row.value.get("type") not in TREE_TYPES:
             return
         if row.value.get("type") == "progress" and mapping(row.value.get("data")).get("message"):
@@ -108,7 +109,7 @@ class Index:
         (self._sub if sidechain else self._main).add(row)
 
     def finish(self) -> None:
-        """Resolve the path, when every line is known."""
+        """Resolve the path, once every line is known."""
         chain = self._chosen
         on = chain.newest_path()
         for node, side, marked in zip(chain.tree.nodes, chain.sides, on, strict=True):
@@ -121,7 +122,7 @@ class Index:
             self.sidechain_messages += sum(node.said for node in self._sub.tree.nodes)
 
     def has(self, key: Any) -> bool:
-        """Whether the path holds a line with that key."""
+        """Return whether the path holds a line with that key."""
         return isinstance(key, str) and key in self._chosen.tree and key in self._path_keys
 
     @property
@@ -130,7 +131,7 @@ class Index:
 
 
 def preserved_head(value: dict[str, Any]) -> Any:
-    """The key of the first message that a compaction kept, where its boundary line names one."""
+    """Return the key of the first message that a compaction kept, if its boundary line names one."""
     metadata = mapping(value.get("compactMetadata"))
     listed = items(mapping(metadata.get("preservedMessages")).get("uuids"))
     return mapping(metadata.get("preservedSegment")).get("headUuid") or next(iter(listed), None)

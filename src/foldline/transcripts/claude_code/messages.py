@@ -1,4 +1,4 @@
-"""Claude Code's lines, written as `anthropic` payloads: several lines of one reply become one message."""
+"""Claude Code's lines as `anthropic` payloads: several lines of one reply become one message."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from foldline.core.log.messages import Usage
 from foldline.errors import DialectError
-from foldline.transcripts.values import count_or_none, items, mapping, text_or
+from foldline.transcripts.shared.values import count_or_none, items, mapping, text_or
 
 _STOPS = {
     "end_turn": "end",
@@ -21,12 +21,12 @@ _STORED = re.compile(r"<persisted-output>\s*[^\n]*?saved to: ([^\n]+)")
 
 
 def message_id(value: dict[str, Any]) -> str:
-    """The id that all lines of one reply share ("": none)."""
+    """Return the id that all lines of one reply share ("": none)."""
     return text_or(mapping(value.get("message")).get("id"))
 
 
 def result_ids(value: dict[str, Any]) -> list[str]:
-    """The ids of the calls that a user line answers."""
+    """Return the ids of the calls that a user line answers."""
     blocks = items(mapping(value.get("message")).get("content"))
     return [
         text_or(mapping(block).get("tool_use_id"))
@@ -35,8 +35,8 @@ def result_ids(value: dict[str, Any]) -> list[str]:
     ]
 
 
-def stored_beside(value: dict[str, Any]) -> list[tuple[str, str]]:
-    """The results of which a user line shows only the beginning: call id, and the file that holds all of it."""
+def stored_results(value: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the results stored outside a user line, which shows their beginning: call id and file."""
     found: list[tuple[str, str]] = []
     for block in map(mapping, items(mapping(value.get("message")).get("content"))):
         inner = block.get("content")
@@ -49,15 +49,15 @@ def stored_beside(value: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def call_ids(values: list[dict[str, Any]]) -> set[str]:
-    """The ids of the calls in the lines of a reply."""
+    """Return the ids of the calls in the lines of a reply."""
     blocks = [
         mapping(block) for value in values for block in items(mapping(value.get("message")).get("content"))
     ]
     return {text_or(block.get("id")) for block in blocks if block.get("type") == "tool_use"}
 
 
-def merged(values: list[dict[str, Any]], role: str) -> dict[str, Any]:
-    """One payload from the lines of one message, in order. Blank texts, which the API refuses, are left out.
+def merge_lines(values: list[dict[str, Any]], role: str) -> dict[str, Any]:
+    """Merge the lines of one message, in order, into one payload; blank texts, which the API refuses, go.
 
     Raises DialectError for content that is neither text nor a list.
     """
@@ -71,7 +71,7 @@ def merged(values: list[dict[str, Any]], role: str) -> dict[str, Any]:
         elif isinstance(content, list):
             blocks.extend(items(content))
         else:
-            raise DialectError("its content is neither text nor a list of blocks")
+            raise DialectError("the content is neither text nor a list of blocks")
     told = [block for block in blocks if not _blank(mapping(block))]
     return {"role": role, "content": told or blocks}
 
@@ -81,7 +81,7 @@ def _blank(block: dict[str, Any]) -> bool:
 
 
 def usage(value: dict[str, Any]) -> Usage | None:
-    """What the API counted for the reply; None for a message that no model wrote."""
+    """Return the API's usage of a reply; None for a message that no model wrote."""
     message = mapping(value.get("message"))
     counted = mapping(message.get("usage"))
     if not counted or message.get("model") == "<synthetic>":
@@ -92,13 +92,13 @@ def usage(value: dict[str, Any]) -> Usage | None:
 
 
 def model(value: dict[str, Any]) -> str | None:
-    """The model that wrote the reply; None where Claude Code wrote it itself."""
+    """Return the model that wrote the reply; None if Claude Code wrote it itself."""
     name = text_or(mapping(value.get("message")).get("model"))
     return name if name and name != "<synthetic>" else None
 
 
 def stop(values: list[dict[str, Any]]) -> str | None:
-    """Why the model stopped: the last reason recorded, error for an API error shown as a message."""
+    """Return why the model stopped: the last recorded reason, or error for an API error in a message."""
     if any(value.get("isApiErrorMessage") is True for value in values):
         return "error"
     reasons = [text_or(mapping(value.get("message")).get("stop_reason")) for value in values]
@@ -106,16 +106,17 @@ def stop(values: list[dict[str, Any]]) -> str | None:
     return known[-1] if known else "tools" if call_ids(values) else None
 
 
-def attached(attachment: dict[str, Any]) -> tuple[str | list[Any], bool] | None:
-    """What an attachment line told the model: content, and whether the user wrote it; None: nothing said.
+def attached_content(attachment: dict[str, Any]) -> tuple[str | list[Any], bool] | None:
+    """Return what an attachment told the model, and whether the user wrote it; None if it told nothing.
 
-    A queued command is what the user typed while the agent worked; files ride in the user's name.
+    A queued command is what the user typed while the agent worked; files are injected.
     """
     kind = attachment.get("type")
     if kind == "queued_command":
         prompt = attachment.get("prompt")
         typed = attachment.get("commandMode", "prompt") == "prompt"
-        return (prompt, typed) if isinstance(prompt, str | list) and prompt else None  # pyright: ignore[reportUnknownVariableType]
+        content = prompt if isinstance(prompt, str) else items(prompt)
+        return (content, typed) if content else None
     if kind == "file":
         shown = mapping(mapping(attachment.get("content")).get("file"))
         return _file(text_or(attachment.get("filename")), text_or(shown.get("content")))

@@ -1,4 +1,4 @@
-"""Codex's items, written as `openai-responses` payloads, and what a compaction of Codex's kept of them."""
+"""Codex's items as `openai-responses` payloads, and what Codex's compactions kept of them."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ import msgspec
 
 from foldline import dialects
 from foldline.core.log.codec import encode
-from foldline.core.log.messages import Message, ToolResult, Usage
+from foldline.core.log.messages import Message, Usage
 from foldline.dialects.responses.items import role_of
 from foldline.errors import DialectError
-from foldline.transcripts.base import Heard, Warned
-from foldline.transcripts.injected import is_injected
-from foldline.transcripts.lines import Row
-from foldline.transcripts.values import count_or_none, items, mapping, moment, text_or
+from foldline.transcripts.records import MessageRecord, WarningRecord, reason_of
+from foldline.transcripts.shared.chat import mark_failed
+from foldline.transcripts.shared.injected import is_injected
+from foldline.transcripts.shared.lines import Row
+from foldline.transcripts.shared.values import count_or_none, items, mapping, moment, text_or
 
 USERS_KEPT = 20_000
-"""Tokens of user messages, the newest first, that a compaction without a list of its own keeps (codex-rs, compact.rs)."""
+"""Tokens of the newest user messages that a compaction without its own list keeps (codex-rs, compact.rs)."""
 
 BYTES_A_TOKEN = 4  # Codex's own estimate
 
 SEALED = (
-    "Codex compacted the conversation here. The summary is encrypted: it stands behind this as it came, and only OpenAI's "
-    "servers can read it."
+    "Codex compacted the conversation here. The summary is encrypted: it follows this as it came, and only "
+    "OpenAI's servers can read it."
 )
 _COMPACTIONS = ("compaction", "compaction_summary", "context_compaction")
 _SERVERS = (
@@ -39,12 +40,12 @@ _NOT_SENT = ("ghost_snapshot", "other")
 
 
 def item_of(value: dict[str, Any]) -> dict[str, Any]:
-    """The item on a line: its payload, or the whole line in files from before there was a wrapper."""
+    """Return the item on a line: its payload, or the whole line in older files without a wrapper."""
     return mapping(value.get("payload")) if "payload" in value else value
 
 
 def is_said(item: dict[str, Any]) -> bool:
-    """Whether an item is part of what the API takes back: not without what it knows the item by."""
+    """Return whether the API accepts an item back; some need an id or their encrypted content for that."""
     kind = text_or(item.get("type"))
     if kind == "reasoning":
         return bool(item.get("id") or item.get("encrypted_content"))
@@ -52,59 +53,53 @@ def is_said(item: dict[str, Any]) -> bool:
 
 
 def says_something(item: dict[str, Any]) -> bool:
-    """Whether an item that is not sent says more than that it was there."""
+    """Return whether an item that is not sent has any content."""
     return item.get("type") != "reasoning" or bool(item.get("summary") or item.get("content"))
 
 
 def is_models(item: dict[str, Any]) -> bool:
-    """Whether an item is the model's: several in a row are one reply."""
+    """Return whether an item is the model's; consecutive ones are one reply."""
     try:
         return role_of(item) == "assistant"
     except DialectError:
         return False
 
 
-def told(rows: Sequence[Row], **known: Any) -> Iterator[Heard | Warned]:
-    """The message that the items on these lines are: one item, or the items of one reply.
+def message_records(rows: Sequence[Row], **known: Any) -> Iterator[MessageRecord | WarningRecord]:
+    """Yield the message on these lines: one item, or the items of one reply.
 
-    Items that are none of the dialect are warnings, each with its line; the others remain a message.
+    Each item that the dialect does not know becomes a warning with its line; the others stay a message.
     """
     message = _decoded(rows)
     if isinstance(message, str) and len(rows) > 1:
         bad = {row.number: why for row in rows if isinstance(why := _decoded([row]), str)}
-        yield from (Warned(line, f"not a message: {why} (left out)") for line, why in bad.items())
+        yield from (WarningRecord(line, f"not a message: {why} (left out)") for line, why in bad.items())
         rows = [row for row in rows if row.number not in bad]
         message = _decoded(rows) if rows else None
     if isinstance(message, str):
-        yield Warned(rows[0].number, f"not a message: {message} (left out)")
+        yield WarningRecord(rows[0].number, f"not a message: {message} (left out)")
     elif message is not None:
         yield _heard(rows, message, known)
 
 
 def _decoded(rows: Sequence[Row]) -> Message | str:
-    """The message, or why it is none."""
+    """Return the message, or why there is none."""
     payloads = [_sendable(item_of(row.value)) for row in rows]
     try:
         return dialects.get("openai-responses").decode(payloads if len(payloads) > 1 else payloads[0])
-    except DialectError as error:
-        return str(error)
-    except RecursionError:
-        return "nested too deep"
+    except (DialectError, RecursionError) as error:
+        return reason_of(error)
 
 
-def _heard(rows: Sequence[Row], message: Message, known: dict[str, Any]) -> Heard:
+def _heard(rows: Sequence[Row], message: Message, known: dict[str, Any]) -> MessageRecord:
     if message.role == "user" and is_injected(message.text):
         known = {**known, "injected": True}
     if message.role == "assistant":
         known = {**known, "stop": "tools" if message.calls else "end"}
     if any(_failed(item_of(row.value)) for row in rows):
-        parts = [
-            msgspec.structs.replace(part, is_error=True) if isinstance(part, ToolResult) else part
-            for part in message.parts
-        ]
-        known = {**known, "parts": tuple(parts)}
+        message = mark_failed(message)
     first = rows[0].number
-    return Heard(
+    return MessageRecord(
         msgspec.structs.replace(message, **known),
         at=moment(rows[-1].value.get("timestamp")),
         key=str(first),
@@ -113,37 +108,37 @@ def _heard(rows: Sequence[Row], message: Message, known: dict[str, Any]) -> Hear
 
 
 def _sendable(item: dict[str, Any]) -> dict[str, Any]:
-    """An item as the API takes it: without nulls that Codex writes, an output of the old form as its text."""
-    told = {key: value for key, value in item.items() if value is not None and key != "timestamp"}
-    output = told.get("output")
+    """Return an item in the form of a request: without Codex's nulls, an output of the old form as text."""
+    sent = {key: value for key, value in item.items() if value is not None and key != "timestamp"}
+    output = sent.get("output")
     if isinstance(output, dict):
-        told["output"] = text_or(mapping(told["output"]).get("content"))
-    return told
+        sent["output"] = text_or(mapping(sent["output"]).get("content"))
+    return sent
 
 
 def _failed(item: dict[str, Any]) -> bool:
-    """Whether a tool failed: the old form says so beside the text, patches in JSON of their own."""
+    """Return whether a tool failed: the old form has a flag beside the text, patches say so in their JSON."""
     output = item.get("output")
     if isinstance(output, dict):
         return mapping(item["output"]).get("success") is False
     if item.get("type") != "custom_tool_call_output" or not text_or(output).startswith("{"):
         return False
     try:
-        told = mapping(msgspec.json.decode(text_or(output)))
+        sent = mapping(msgspec.json.decode(text_or(output)))
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
-    return bool(mapping(told.get("metadata")).get("exit_code"))
+    return bool(mapping(sent.get("metadata")).get("exit_code"))
 
 
 def usage(tokens: dict[str, Any]) -> Usage | None:
-    """OpenAI's input holds the cached part, its output the reasoning. None where nothing was counted."""
+    """Read a usage; input includes cached tokens, output reasoning. None if nothing was counted."""
     keys = ("input_tokens", "cached_input_tokens", "output_tokens")
     given, cached, output = (count_or_none(tokens.get(key)) or 0 for key in keys)
     return Usage(max(given - cached, 0), cached, 0, output) if given or output else None
 
 
 def texts(item: dict[str, Any]) -> str:
-    """The text of a message item."""
+    """Return the text of a message item."""
     content = item.get("content")
     if isinstance(content, str):
         return content
@@ -151,24 +146,24 @@ def texts(item: dict[str, Any]) -> str:
 
 
 class Prompts:
-    """The user's messages by what they say, so that a compaction's list can be matched with them."""
+    """The user's messages by their text, so that a compaction's list can be matched with them."""
 
     def __init__(self) -> None:
         self._by_text: dict[bytes, list[str]] = {}
-        self._own: list[tuple[str, int]] = []  # key and estimated tokens of what the user wrote
+        self._own: list[tuple[str, int]] = []  # key and estimated tokens of the user's own messages
 
     def add(self, item: dict[str, Any], key: str, *, injected: bool) -> None:
-        """Note a message of the user's side."""
+        """Note a message with role user."""
         self._by_text.setdefault(_digest(item), []).append(key)
         if not injected:
             self._own.append((key, len(texts(item).encode("utf-8", "surrogatepass")) // BYTES_A_TOKEN))
 
     def find(self, item: dict[str, Any], taken: set[str]) -> str | None:
-        """The key of the newest message that says the same and is not taken yet."""
+        """Return the key of the newest message with the same text that is not taken yet."""
         return next((key for key in reversed(self._by_text.get(_digest(item), [])) if key not in taken), None)
 
     def newest(self) -> list[str]:
-        """The keys of the newest messages that a compaction without a list keeps, in order."""
+        """Return the keys of the newest messages that a compaction without a list keeps, in order."""
         kept: list[str] = []
         left = USERS_KEPT
         for key, tokens in reversed(self._own):
@@ -184,7 +179,7 @@ def _digest(item: dict[str, Any]) -> bytes:
 
 
 class KeptItems(msgspec.Struct):
-    """What a compaction left: the summary, the keys of messages kept word for word, and its sealed items."""
+    """What a compaction left: the summary, the keys of messages kept word for word, and encrypted items."""
 
     summary: str
     quoted: list[str] = []
@@ -192,8 +187,8 @@ class KeptItems(msgspec.Struct):
     others: int = 0  # items that are neither
 
 
-def kept(payload: dict[str, Any], prompts: Prompts) -> KeptItems:
-    """Sort what a `compacted` line holds. Words that stand nowhere else in the file become part of the summary."""
+def kept_items(payload: dict[str, Any], prompts: Prompts) -> KeptItems:
+    """Sort what a `compacted` line holds; text found nowhere else in the file joins the summary."""
     message = text_or(payload.get("message")).strip()
     listed = payload.get("replacement_history")
     if not isinstance(listed, list):
@@ -217,7 +212,7 @@ def kept(payload: dict[str, Any], prompts: Prompts) -> KeptItems:
 
 
 def _words(item: dict[str, Any], role: str, summary: str) -> Iterator[str]:
-    """A message that Codex kept and the log has not as such; the summary itself is not said twice."""
+    """Yield a message that Codex kept but the log does not hold; the summary itself is not repeated."""
     text = texts(item).strip()
     if text and not (summary and summary in text):
         yield f"[{role.capitalize()}, kept by Codex]: {text}"

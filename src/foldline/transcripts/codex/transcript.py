@@ -1,4 +1,4 @@
-"""Codex's rollouts: items of the Responses API, one a line, with events and context between."""
+"""Codex's rollouts: items of the Responses API, one per line, with events and context between them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from foldline.transcripts.base import About, Folded, Heard, Record, Warned
 from foldline.transcripts.codex import items as written
-from foldline.transcripts.injected import is_injected
-from foldline.transcripts.lines import Row, rows
-from foldline.transcripts.values import count_or_none, mapping, moment, text_or
+from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
+from foldline.transcripts.shared.injected import is_injected
+from foldline.transcripts.shared.lines import Row, read_rows, scan_rows
+from foldline.transcripts.shared.values import count_or_none, mapping, moment, text_or
 
 _SESSION = (
-    "id", "timestamp", "cwd", "originator", "cli_version", "source", "model_provider", "git", "forked_from_id",
+    "id", "timestamp", "cwd", "originator", "cli_version", "source", "model_provider", "git",
+    "forked_from_id",
 )  # fmt: skip
 _TOLD = {
     "error": "error", "stream_error": "error", "warning": "warning", "turn_aborted": "turn_aborted",
@@ -24,30 +25,26 @@ _TOLD = {
 
 
 def read_codex(stream: BinaryIO, _name: str) -> Iterator[Record]:
-    """Read a Codex rollout; messages are `openai-responses` payloads, a reply with all its items.
+    """Read a Codex rollout; messages are `openai-responses` payloads, all items of a reply are one message.
 
-    A `Heard.key` is the number of the message's first line. Turns that were rolled back are left out and counted.
+    A `MessageRecord.key` is the number of the message's first line. Turns rolled back are only counted.
     """
-    start = stream.tell()
-    index = _Index()
-    for item in rows(stream):
-        if isinstance(item, Row):
-            index.add(item)
-    stream.seek(start)
-    yield About("format", {"format": "codex", "dialect": "openai-responses"})
-    teller = _Teller()
-    for item in rows(stream):
-        if isinstance(item, Warned):
+    index = _CodexRollbacks()
+    scan_rows(stream, index.add)
+    yield FactRecord("format", {"format": "codex", "dialect": "openai-responses"})
+    reader = _CodexReader()
+    for item in read_rows(stream):
+        if isinstance(item, WarningRecord):
             yield item
         elif not index.gone(item.number):
-            yield from teller.take(item)
-    yield from teller.end()
+            yield from reader.take(item)
+    yield from reader.end()
     if index.ranges:
-        yield About("branches", {"branches": len(index.ranges), "messages": index.lost})
+        yield FactRecord("branches", {"branches": len(index.ranges), "messages": index.lost})
 
 
-class _Index:
-    """Which turns were rolled back; keeps a line number for each prompt and each item."""
+class _CodexRollbacks:
+    """Which turns were rolled back; keeps a line number for each prompt and item."""
 
     def __init__(self) -> None:
         self.ranges: list[range] = []
@@ -56,7 +53,7 @@ class _Index:
         self._said: list[int] = []
 
     def add(self, row: Row) -> None:
-        """Note a line: a prompt begins a turn, a roll-back takes the newest ones away."""
+        """Note a line: a prompt begins a turn, a rollback removes the newest turns."""
         item = written.item_of(row.value)
         event = item.get("type") if row.value.get("type") == "event_msg" else None
         if event == "thread_rolled_back":
@@ -73,24 +70,24 @@ class _Index:
                 self._turns.append(row.number)
 
     def gone(self, line: int) -> bool:
-        """Whether a line was rolled back."""
+        """Return whether a line was rolled back."""
         return any(line in lines for lines in self.ranges)
 
 
-class _Teller:
-    """Turns lines into records; holds back the items of one reply."""
+class _CodexReader:
+    """Turn lines into records; hold back the items of one reply."""
 
     def __init__(self) -> None:
         self._reply: list[Row] = []
         self._prompts = written.Prompts()
-        self._known: dict[str, Any] = {}  # what was told of the session last
-        self._total: Any = None  # tokens that the session has used
-        self._size: int | None = None  # of the context, at the newest reply
+        self._known: dict[str, Any] = {}  # the session's facts as last reported
+        self._total: Any = None  # tokens that the session has used so far
+        self._size: int | None = None  # context tokens at the newest reply
         self._left: Counter[str] = Counter()
         self._headers = 0
 
     def take(self, row: Row) -> Iterator[Record]:
-        """Take the next line; yield what is complete by it."""
+        """Take the next line; yield what it completes."""
         kind = text_or(row.value.get("type"))
         payload = mapping(row.value.get("payload"))
         if kind == "session_meta":
@@ -108,36 +105,36 @@ class _Teller:
         elif "timestamp" in row.value and "id" in row.value:
             yield from self._session(row, row.value)
         else:
-            yield About(kind or "unknown", payload or row.value, row.number)
+            yield FactRecord(kind or "unknown", payload or row.value, row.number)
 
     def end(self) -> Iterator[Record]:
         """Yield what was held back, and count what was left out."""
         yield from self._end_reply()
         if self._left:
-            yield About("left_out", dict(self._left))
+            yield FactRecord("left_out", dict(self._left))
 
     # ---- the session
 
     def _session(self, row: Row, payload: dict[str, Any]) -> Iterator[Record]:
-        """The header; a second one is that of the session from which this one was forked."""
+        """Yield the header; a second one belongs to the session from which this one was forked."""
         self._headers += 1
         told = {key: payload[key] for key in _SESSION if payload.get(key)}
         if self._headers > 1:
-            yield About("forked_from", told, row.number)
+            yield FactRecord("forked_from", told, row.number)
             return
-        yield About("session", told, row.number)
+        yield FactRecord("session", told, row.number)
         base = payload.get("base_instructions")
         system = text_or(mapping(base).get("text")) or text_or(base)
         if system:
-            yield About("system", {"system": system}, row.number)
+            yield FactRecord("system", {"system": system}, row.number)
         elif text_or(payload.get("instructions")):
-            yield About("instructions", {"instructions": payload["instructions"]}, row.number)
+            yield FactRecord("instructions", {"instructions": payload["instructions"]}, row.number)
         if payload.get("dynamic_tools"):
-            yield About("tools", {"tools": payload["dynamic_tools"]}, row.number)
+            yield FactRecord("tools", {"tools": payload["dynamic_tools"]}, row.number)
         self._known["cwd"] = payload.get("cwd")
 
     def _context(self, row: Row, payload: dict[str, Any]) -> Iterator[Record]:
-        """What holds for the next turn, where it changed."""
+        """Yield the settings of the next turn that changed."""
         for kind, value in (
             ("model", payload.get("model")),
             ("cwd", payload.get("cwd")),
@@ -148,7 +145,7 @@ class _Teller:
     def _changed(self, row: Row, kind: str, value: Any) -> Iterator[Record]:
         if value and self._known.get(kind) != value:
             self._known[kind] = value
-            yield About(kind, {kind: value}, row.number)
+            yield FactRecord(kind, {kind: value}, row.number)
 
     # ---- messages
 
@@ -158,13 +155,13 @@ class _Teller:
         if not written.is_said(item) and not written.says_something(item):
             self._left[f"{kind} without words"] += 1
         elif not written.is_said(item):
-            yield About(kind, item, row.number)
+            yield FactRecord(kind, item, row.number)
         elif written.is_models(item):
             self._reply.append(row)
         else:
             yield from self._end_reply()
-            for record in written.told([row]):
-                if isinstance(record, Heard) and record.message.role == "user":
+            for record in written.message_records([row]):
+                if isinstance(record, MessageRecord) and record.message.role == "user":
                     self._prompts.add(item, record.key or "", injected=record.message.injected)
                 yield record
 
@@ -172,7 +169,9 @@ class _Teller:
         """Tell the reply held back, with the tokens counted for it."""
         if self._reply:
             reply, self._reply = self._reply, []
-            yield from written.told(reply, usage=written.usage(tokens or {}), model=self._known.get("model"))
+            yield from written.message_records(
+                reply, usage=written.usage(tokens or {}), model=self._known.get("model")
+            )
 
     # ---- events
 
@@ -183,9 +182,9 @@ class _Teller:
         if kind == "token_count":
             yield from self._counted(row, payload)
         elif kind == "thread_name_updated" and text_or(payload.get("thread_name")):
-            yield About("title", {"title": payload["thread_name"]}, row.number)
+            yield FactRecord("title", {"title": payload["thread_name"]}, row.number)
         elif kind in _TOLD:
-            yield About(_TOLD[kind], payload, row.number)
+            yield FactRecord(_TOLD[kind], payload, row.number)
         else:
             self._left[kind or "event_msg"] += 1  # what the terminal showed: the items say the same
 
@@ -199,19 +198,19 @@ class _Teller:
             self._total = total
             yield from self._end_reply(tokens)
         elif tokens and written.usage(tokens) is None:
-            yield About("usage", tokens, row.number)
+            yield FactRecord("usage", tokens, row.number)
         else:
             self._left["token_count again"] += 1
 
     def _folded(self, row: Row, payload: dict[str, Any]) -> Iterator[Record]:
-        """A compaction: its summary, the user's messages that it kept, and the part that is encrypted."""
+        """Yield a compaction: its summary, the user messages it kept, and its encrypted part."""
         yield from self._end_reply()
-        kept = written.kept(payload, self._prompts)
+        kept = written.kept_items(payload, self._prompts)
         if not kept.summary:
-            yield About("boundary", {**payload, "tokens_before": self._size}, row.number)
+            yield FactRecord("boundary", {**payload, "tokens_before": self._size}, row.number)
         else:
             at = moment(row.value.get("timestamp"))
-            yield Folded(
+            yield CompactionRecord(
                 kept.summary,
                 tokens_before=self._size,
                 at=at,
@@ -220,6 +219,8 @@ class _Teller:
                 quoted=tuple(kept.quoted),
             )
         for place, item in enumerate(kept.sealed):
-            for record in written.told([Row(row.number, {**row.value, "payload": item})]):
+            for record in written.message_records([Row(row.number, {**row.value, "payload": item})]):
                 key = f"{row.number}.{place}"
-                yield msgspec.structs.replace(record, key=key) if isinstance(record, Heard) else record
+                yield (
+                    msgspec.structs.replace(record, key=key) if isinstance(record, MessageRecord) else record
+                )

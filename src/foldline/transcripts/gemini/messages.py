@@ -1,4 +1,4 @@
-"""Gemini CLI's message records, written as `openai-chat` payloads: calls and results stand in one record."""
+"""Gemini CLI's message records as `openai-chat` payloads; calls and results share one record."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import msgspec
 
 from foldline.core.log.codec import encode
 from foldline.core.log.messages import Usage
-from foldline.transcripts import chat
-from foldline.transcripts.base import About, Heard, Record, Warned
-from foldline.transcripts.injected import is_injected
-from foldline.transcripts.values import count_or_none, items, mapping, moment, text_or
+from foldline.transcripts.records import FactRecord, MessageRecord, Record, WarningRecord
+from foldline.transcripts.shared import chat
+from foldline.transcripts.shared.injected import is_injected
+from foldline.transcripts.shared.values import count_or_none, items, mapping, moment, text_or
 
 _SETUP = ("This is the Gemini CLI. We are setting up the context", "<session_context>")
 _FILES = "--- Content from referenced files ---"
@@ -20,7 +20,7 @@ _SHOWN = ("info", "error", "warning")
 
 
 class GeminiContent(msgspec.Struct):
-    """Content in pieces: text, thoughts, calls, results by call id, and images or files."""
+    """Content by kind: text, thoughts, calls, results by call id, and images or files."""
 
     text: list[str] = []
     thoughts: list[str] = []
@@ -31,13 +31,13 @@ class GeminiContent(msgspec.Struct):
 
 
 def parts(content: Any) -> list[dict[str, Any]]:
-    """The parts of a message's content, which is text, a part or a list of both."""
-    listed: list[Any] = content if isinstance(content, list) else [content]  # pyright: ignore[reportUnknownVariableType]
+    """Return the parts of a message's content, which is text, a part or a list of both."""
+    listed = items(content) if isinstance(content, list) else [content]
     return [{"text": one} if isinstance(one, str) else mapping(one) for one in listed]
 
 
-def written(content: Any) -> GeminiContent:
-    """Sort the parts of a content by what they are."""
+def sort_parts(content: Any) -> GeminiContent:
+    """Sort the parts of a content by kind."""
     found = GeminiContent()
     for part in parts(content):
         packed = mapping(part.get("inlineData"))
@@ -48,7 +48,7 @@ def written(content: Any) -> GeminiContent:
             found.calls.append(_call(made))
         elif isinstance(part.get("functionResponse"), dict):
             found.results.append(_result(mapping(part["functionResponse"])))
-            found.media.extend(written(items(part["functionResponse"].get("parts"))).media)
+            found.media.extend(sort_parts(items(part["functionResponse"].get("parts"))).media)
         elif text_or(packed.get("data")):
             mime = text_or(packed.get("mimeType"))
             found.media.append(chat.media(mime, f"data:{mime};base64,{packed['data']}"))
@@ -63,7 +63,7 @@ def _call(made: dict[str, Any]) -> dict[str, Any]:
 
 
 def _result(response: dict[str, Any]) -> tuple[str, str, bool]:
-    """Call id, text and whether it failed; `output` and `error` are what Gemini CLI wraps a result in."""
+    """Return call id, text and whether the call failed; Gemini CLI wraps a result in `output` or `error`."""
     body = response.get("response")
     told = mapping(body)
     error = told.get("error")
@@ -73,27 +73,27 @@ def _result(response: dict[str, Any]) -> tuple[str, str, bool]:
 
 
 def records(value: dict[str, Any], line: int, told: set[str]) -> Iterator[Record]:
-    """A message record as records; `told` are the ids of calls whose results were told already, and is added to."""
+    """Yield the records of a message; `told` holds the call ids whose results were yielded, and grows."""
     kind = text_or(value.get("type"))
     if kind == "gemini":
         yield from _reply(value, line, told)
     elif kind == "user":
         yield from _user(value, line, told)
     elif kind in _SHOWN:
-        yield About(kind, {"content": value.get("content"), "at": moment(value.get("timestamp"))}, line)
+        yield FactRecord(kind, {"content": value.get("content"), "at": moment(value.get("timestamp"))}, line)
     else:
-        yield Warned(line, f"no type of message that Gemini CLI writes: {kind[:40]!r} (left out)")
+        yield WarningRecord(line, f"Gemini CLI writes no message of type {kind[:40]!r} (left out)")
 
 
 def _user(value: dict[str, Any], line: int, told: set[str]) -> Iterator[Record]:
-    found = written(value.get("content"))
+    found = sort_parts(value.get("content"))
     at, key = moment(value.get("timestamp")), text_or(value.get("id")) or None
     fresh = [result for result in found.results if result[0] not in told]
     yield from _answers(fresh, line, at, told)
     yield from _strange(found.unknown, line)
     if found.results and not found.text and not (fresh and found.media):
         if not fresh:
-            yield About("repeated", {"results": [result[0] for result in found.results]}, line)
+            yield FactRecord("repeated", {"results": [result[0] for result in found.results]}, line)
         return
     own, read = _own(found.text)
     words = "\n".join(own)
@@ -107,21 +107,21 @@ def _user(value: dict[str, Any], line: int, told: set[str]) -> Iterator[Record]:
 
 
 def _own(texts: list[str]) -> tuple[list[str], list[str]]:
-    """The user's own texts, and those of the files that the user named, which Gemini CLI puts behind them."""
+    """Split texts into the user's own and those of referenced files, which Gemini CLI puts after them."""
     end = next((i for i, text in enumerate(texts) if text.lstrip().startswith(_FILES)), len(texts))
     return texts[:end], texts[end:]
 
 
 def _content(texts: list[str], media: list[dict[str, Any]]) -> Any:
-    """One text as it is, several parts as a list."""
+    """Return a single text as it is, several parts as a list."""
     if len(texts) <= 1 and not media:
         return "".join(texts)
     return [*({"type": "text", "text": text} for text in texts), *media]
 
 
 def _reply(value: dict[str, Any], line: int, told: set[str]) -> Iterator[Record]:
-    """What the model said, then the results of its calls, then what they showed."""
-    found = written(value.get("content"))
+    """Yield what the model said, then the results of its calls, then the images in them."""
+    found = sort_parts(value.get("content"))
     recorded = [mapping(call) for call in items(value.get("toolCalls"))]
     known = {text_or(call.get("id")) for call in recorded}
     calls = [call for call in found.calls if call["id"] not in known] + [_call(call) for call in recorded]
@@ -129,8 +129,10 @@ def _reply(value: dict[str, Any], line: int, told: set[str]) -> Iterator[Record]
     at, key = moment(value.get("timestamp")), text_or(value.get("id")) or None
     yield from _strange(found.unknown, line)
     payload = chat.reply("".join(found.text), "\n\n".join(thoughts), calls)
-    if chat.says_nothing(payload):
-        yield About("empty", {key: value[key] for key in ("id", "model", "tokens") if key in value}, line)
+    if chat.is_empty(payload):
+        yield FactRecord(
+            "empty", {key: value[key] for key in ("id", "model", "tokens") if key in value}, line
+        )
         return
     yield chat.heard(
         payload,
@@ -143,7 +145,7 @@ def _reply(value: dict[str, Any], line: int, told: set[str]) -> Iterator[Record]
     )
     pictures: list[dict[str, Any]] = []
     for call in recorded:
-        answered = written(call.get("result"))
+        answered = sort_parts(call.get("result"))
         results = answered.results or (
             [(text_or(call.get("id")), "\n".join(answered.text), False)] if answered.text else []
         )
@@ -158,7 +160,7 @@ def _reply(value: dict[str, Any], line: int, told: set[str]) -> Iterator[Record]
 
 def _answers(
     results: Iterable[tuple[str, str, bool]], line: int, at: float | None, told: set[str]
-) -> Iterator[Heard | Warned]:
+) -> Iterator[MessageRecord | WarningRecord]:
     for call, text, failed in results:
         told.add(call)
         yield chat.heard(chat.answer(call, text), line, at=at, key=call, failed=failed)
@@ -166,17 +168,17 @@ def _answers(
 
 def _strange(unknown: list[dict[str, Any]], line: int) -> Iterator[Record]:
     for part in unknown:
-        yield About("part", part, line)
+        yield FactRecord("part", part, line)
 
 
 def _thought(thought: dict[str, Any]) -> str:
-    """A thought as Gemini shows it: its subject in bold, then what was thought."""
+    """Return a thought as Gemini shows it: its subject in bold, then its text."""
     subject, description = text_or(thought.get("subject")), text_or(thought.get("description"))
     return f"**{subject}**\n{description}".strip() if subject else description
 
 
 def usage(tokens: dict[str, Any]) -> Usage | None:
-    """Gemini's `input` holds the cached part, `output` leaves thoughts out; the results of its own tools are input."""
+    """Read a usage; `input` includes cached tokens, `output` no thoughts; Gemini's own tools add input."""
     if not tokens:
         return None
     keys = ("input", "cached", "tool", "output", "thoughts")

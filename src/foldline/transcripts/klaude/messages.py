@@ -1,4 +1,4 @@
-"""klaude-code's history items, written as `openai-chat` payloads with what it recorded beside them."""
+"""klaude-code's history items as `openai-chat` payloads, with what it recorded about them."""
 
 from __future__ import annotations
 
@@ -6,26 +6,28 @@ from collections.abc import Iterator
 from typing import Any
 
 from foldline.core.log.messages import Usage
-from foldline.transcripts import chat
-from foldline.transcripts.base import About, Heard, Record, Warned
-from foldline.transcripts.injected import is_injected
-from foldline.transcripts.values import count_or_none, items, mapping, moment, text_or
+from foldline.transcripts.records import FactRecord, MessageRecord, Record, WarningRecord
+from foldline.transcripts.shared import chat
+from foldline.transcripts.shared.injected import is_injected
+from foldline.transcripts.shared.values import count_or_none, items, mapping, moment, text_or
 
 _STOPS = {"stop": "end", "tool_use": "tools", "length": "length", "aborted": "aborted", "error": "error"}
 
 
 def parts(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """The parts of an item."""
+    """Return the parts of an item."""
     return [mapping(part) for part in items(data.get("parts"))]
 
 
 def text_of(data: dict[str, Any], kind: str = "text") -> str:
-    """The text parts of an item as klaude-code joins them."""
+    """Return the text parts of an item, joined as klaude-code joins them."""
     return "".join(text_or(part.get("text")) for part in parts(data) if part.get("type") == kind)
 
 
-def user(data: dict[str, Any], line: int, key: str, *, injected: bool = False) -> Heard | Warned:
-    """What the user said, or what klaude-code said in the user's name."""
+def user(
+    data: dict[str, Any], line: int, key: str, *, injected: bool = False
+) -> MessageRecord | WarningRecord:
+    """Read a user message, or one that klaude-code wrote in the user's name."""
     text, shown = text_of(data), pictures(data)
     listed = [*([{"type": "text", "text": text}] if text else []), *shown]
     injected = injected or data.get("source") == "bash_mode" or is_injected(text)
@@ -33,21 +35,21 @@ def user(data: dict[str, Any], line: int, key: str, *, injected: bool = False) -
     return chat.heard(payload, line, at=moment(data.get("created_at")), key=key, injected=injected)
 
 
-def note(text: str, data: dict[str, Any], line: int, key: str) -> Heard | Warned:
-    """What klaude-code tells the model of an event."""
+def note(text: str, data: dict[str, Any], line: int, key: str) -> MessageRecord | WarningRecord:
+    """Make the message by which klaude-code tells the model about an event."""
     return chat.heard(
         {"role": "user", "content": text}, line, at=moment(data.get("created_at")), key=key, injected=True
     )
 
 
-def system(data: dict[str, Any], line: int, key: str) -> Heard | Warned:
-    """A system message."""
+def system(data: dict[str, Any], line: int, key: str) -> MessageRecord | WarningRecord:
+    """Read a system message."""
     payload = {"role": "system", "content": text_of(data)}
     return chat.heard(payload, line, at=moment(data.get("created_at")), key=key)
 
 
 def reply(data: dict[str, Any], line: int, key: str) -> Iterator[Record]:
-    """What the model said, thought and called; images that it made are told of behind it."""
+    """Read what the model said, thought and called; images that it made follow as facts."""
     calls = [
         chat.call(
             text_or(part.get("call_id")), text_or(part.get("tool_name")), text_or(part.get("arguments_json"))
@@ -56,13 +58,13 @@ def reply(data: dict[str, Any], line: int, key: str) -> Iterator[Record]:
         if part.get("type") == "tool_call"
     ]
     sealed = [
-        chat.sealed(part.get("signature"), **{k: part[k] for k in ("id", "format") if part.get(k)})
+        chat.sealed_thought(part.get("signature"), **{k: part[k] for k in ("id", "format") if part.get(k)})
         for part in parts(data)
         if part.get("type") == "thinking_signature" and part.get("signature")
     ]
     payload = chat.reply(text_of(data), text_of(data, "thinking_text"), calls, sealed)
-    if chat.says_nothing(payload):
-        yield About("empty", {k: data[k] for k in ("response_id", "stop_reason") if data.get(k)}, line)
+    if chat.is_empty(payload):
+        yield FactRecord("empty", {k: data[k] for k in ("response_id", "stop_reason") if data.get(k)}, line)
         return
     counted = mapping(data.get("usage"))
     yield chat.heard(
@@ -75,11 +77,11 @@ def reply(data: dict[str, Any], line: int, key: str) -> Iterator[Record]:
         stop=_STOPS.get(text_or(data.get("stop_reason"))),
     )
     for part in pictures(data):
-        yield About("part", part, line)
+        yield FactRecord("part", part, line)
 
 
-def result(data: dict[str, Any], line: int, key: str) -> Heard | Warned:
-    """What a tool answered."""
+def result(data: dict[str, Any], line: int, key: str) -> MessageRecord | WarningRecord:
+    """Read a tool result."""
     return chat.heard(
         chat.answer(text_or(data.get("call_id")), text_or(data.get("output_text"))),
         line,
@@ -90,7 +92,7 @@ def result(data: dict[str, Any], line: int, key: str) -> Heard | Warned:
 
 
 def pictures(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """The images of an item; one that klaude-code left in a file of its own is named, not loaded."""
+    """Return the images of an item; one that klaude-code stored in a separate file is named, not loaded."""
     found: list[dict[str, Any]] = []
     for part in parts(data):
         if part.get("type") == "image_url" and text_or(part.get("url")):
@@ -101,7 +103,7 @@ def pictures(data: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def usage(counted: dict[str, Any]) -> Usage | None:
-    """klaude-code's `input_tokens` hold what was read from and written to the cache, `output_tokens` the reasoning."""
+    """Read a usage; `input_tokens` include cached tokens read and written, `output_tokens` reasoning."""
     if not counted:
         return None
     keys = ("input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens")

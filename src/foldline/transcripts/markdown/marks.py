@@ -1,11 +1,11 @@
-"""Whose words begin on a line of Markdown: headings and bold labels that name a role."""
+"""Speaker marks in Markdown: headings and bold labels that name a role."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-from foldline.transcripts.values import moment
+from foldline.transcripts.shared.values import moment
 
 _ROLES = {
     "user": r"user|human|you|me",
@@ -28,7 +28,7 @@ _BEFORE = re.compile(r"([\d,]+) tokens before")
 
 
 class SpeakerMark(NamedTuple):
-    """Whose words follow: the role, the heading's level (0: a label), words on the line itself, and what it says of them."""
+    """Who speaks next: the role, the heading's level (0: a label), text on the line, and its facts."""
 
     role: str
     level: int
@@ -53,7 +53,7 @@ def _role(found: re.Match[str]) -> str:
 
 
 def _titled(found: re.Match[str]) -> SpeakerMark:
-    """A heading: behind the role, between dots, may stand a model, a time, and how it ended."""
+    """Read a heading: after the role it may name a model, a time and how the message ended, between dots."""
     role, level, rest = _role(found), len(found["level"]), found["rest"].strip()
     if added := _ADDED.match(rest):
         role, rest = "injected" if role == "user" else role, rest[added.end() :].strip()

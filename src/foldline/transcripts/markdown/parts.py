@@ -1,4 +1,4 @@
-"""A speaker's section of a Markdown chat as records: text, quoted thoughts and output, calls and results."""
+"""Turn a speaker's section into records: text, quoted thoughts and output, calls and results."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 import msgspec
 
-from foldline.transcripts import chat
-from foldline.transcripts.base import Folded, Record
-from foldline.transcripts.injected import is_injected
 from foldline.transcripts.markdown.marks import SpeakerMark
-from foldline.transcripts.prose import Words
+from foldline.transcripts.records import CompactionRecord, Record
+from foldline.transcripts.shared import chat
+from foldline.transcripts.shared.injected import is_injected
+from foldline.transcripts.shared.prose import Words
 
 _CALL = re.compile(r"\*\*call\*\* `(?P<name>[^`]*)` \((?P<id>.*)\)$")
 _RESULT = re.compile(r"\*\*result(?P<failed> failed)?\*\* (?:of `[^`]*` )?\((?P<id>.*)\)$")
 _THOUGHT = "*thinking*"
 _RULE = re.compile(r" {0,3}(-{3,}|\*{3,}|_{3,})\s*$")
 
-Lines = list[tuple[Words, bool]]  # each with whether it is code
+Lines = list[tuple[Words, bool]]  # a line, and whether it is code
 
 
 class _Piece(msgspec.Struct):
@@ -38,14 +38,16 @@ class _Piece(msgspec.Struct):
 
 
 def records(mark: SpeakerMark, lines: Lines, line: int, *, quotes: bool) -> Iterator[Record]:
-    """Yield a section's records; an empty section yields none. `quotes`: what a reply quotes is output."""
+    """Yield a section's records; an empty section yields none. `quotes`: quotes in a reply are output."""
     if mark.role == "folded":
-        yield Folded(_fenced(_trimmed(lines)), tokens_before=mark.tokens_before, at=mark.at, line=line)
+        yield CompactionRecord(
+            _fenced(_trimmed(lines)), tokens_before=mark.tokens_before, at=mark.at, line=line
+        )
         return
     cut = _pieces(_trimmed(lines), replying=mark.role == "assistant", quotes=quotes)
     pieces = [piece for piece in cut if piece.text or piece.call]
     if pieces:
-        pieces[0].line = line  # where the speaker is named
+        pieces[0].line = line  # the line that names the speaker
     waiting: list[_Piece] = []
     for piece in pieces:
         if piece.kind in ("result", "quote"):
@@ -61,7 +63,7 @@ def records(mark: SpeakerMark, lines: Lines, line: int, *, quotes: bool) -> Iter
 
 
 def _trimmed(lines: Lines) -> Lines:
-    """A section without the blank lines and rules around it."""
+    """Return a section without the blank lines and rules around it."""
     start, end = 0, len(lines)
     while start < end and _bare(lines[start]):
         start += 1
@@ -75,7 +77,7 @@ def _bare(line: tuple[Words, bool]) -> bool:
 
 
 def _pieces(lines: Lines, *, replying: bool, quotes: bool) -> list[_Piece]:
-    """Cut a section into its stretches. Only in a reply is a quote something of its own."""
+    """Cut a section into stretches; only in a reply is a quote a stretch of its own."""
     found: list[_Piece] = []
     for words, code in lines:
         text, at = words.text, words.number
@@ -99,7 +101,7 @@ def _pieces(lines: Lines, *, replying: bool, quotes: bool) -> list[_Piece]:
 
 
 def _quoted(last: _Piece | None, text: str, *, quotes: bool) -> bool:
-    """Whether a line is quoted output, or a thought: that begins with its name, or goes on."""
+    """Return whether a line is quoted output, or begins or continues a thought."""
     if not text.startswith(">"):
         return False
     thinks = text[1:].strip() == _THOUGHT or (last is not None and last.kind == "thought")
@@ -107,7 +109,7 @@ def _quoted(last: _Piece | None, text: str, *, quotes: bool) -> bool:
 
 
 def _ended(piece: _Piece, text: str, *, code: bool) -> bool:
-    """Whether a line no longer belongs to a stretch: behind a quote, and behind the fence of a call or result."""
+    """Return whether a line ends a stretch: after a quote, or after the fence of a call or result."""
     if piece.kind == "text":
         return False
     if piece.kind in ("quote", "thought"):
@@ -116,7 +118,7 @@ def _ended(piece: _Piece, text: str, *, code: bool) -> bool:
 
 
 def _spoken(mark: SpeakerMark, pieces: list[_Piece]) -> Iterator[Record]:
-    """One message of what was said, thought and called without an interruption."""
+    """Yield one message of what was said, thought and called without an interruption."""
     text = "\n\n".join(piece.text for piece in pieces if piece.kind == "text")
     at = pieces[0].line if pieces else 0
     if mark.role == "assistant":
@@ -126,7 +128,7 @@ def _spoken(mark: SpeakerMark, pieces: list[_Piece]) -> Iterator[Record]:
         thoughts = "\n\n".join(piece.text for piece in pieces if piece.kind == "thought")
         payload = chat.reply(text, thoughts, calls)
         stop = mark.stop or ("tools" if calls else "end")
-        if not chat.says_nothing(payload):
+        if not chat.is_empty(payload):
             yield chat.heard(payload, at, at=mark.at, model=mark.model, stop=stop)
     elif text:
         role = "system" if mark.role == "system" else "user"
@@ -135,7 +137,7 @@ def _spoken(mark: SpeakerMark, pieces: list[_Piece]) -> Iterator[Record]:
 
 
 def _output(mark: SpeakerMark, piece: _Piece) -> Record:
-    """A result that names its call; a quote, which names none, is told in the user's name."""
+    """Make the record of a result that names its call; a quote, which names none, is an injected message."""
     if piece.kind == "result":
         payload: dict[str, Any] = chat.answer(piece.call, _fenced_lines(piece.lines))
         return chat.heard(payload, piece.line, at=mark.at, failed=piece.failed)
@@ -148,7 +150,7 @@ def _fenced(lines: Lines) -> str:
 
 
 def _fenced_lines(lines: list[str]) -> str:
-    """The text in a fence, or as it stands if there is none around it."""
+    """Return the text inside a fence, or the text itself if there is no fence around it."""
     body = "\n".join(lines).strip("\n").split("\n")
     if len(body) >= 2 and body[0].lstrip().startswith(("```", "~~~")):
         return "\n".join(body[1:-1])

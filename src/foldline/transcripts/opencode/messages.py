@@ -1,4 +1,4 @@
-"""OpenCode's messages and their parts, written as `openai-chat` payloads: a step is a reply and its results."""
+"""OpenCode's messages and parts as `openai-chat` payloads: a step is a reply and its results."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import msgspec
 
 from foldline.core.log.codec import encode
 from foldline.core.log.messages import Usage
-from foldline.transcripts import chat
-from foldline.transcripts.base import About, Record
-from foldline.transcripts.injected import is_injected
-from foldline.transcripts.values import count_or_none, items, mapping, moment, text_or
+from foldline.transcripts.records import FactRecord, Record
+from foldline.transcripts.shared import chat
+from foldline.transcripts.shared.injected import is_injected
+from foldline.transcripts.shared.values import count_or_none, items, mapping, moment, text_or
 
 _STOPS = {"stop": "end", "tool-calls": "tools", "length": "length", "content-filter": "end", "error": "error"}
 _SEALED = ("reasoningEncryptedContent", "reasoningOpaque", "signature", "redactedData")
@@ -20,7 +20,7 @@ _BOOKKEEPING = ("patch", "snapshot", "retry", "agent")
 
 
 class OpenCodeStep(msgspec.Struct):
-    """What a model said between two steps: text, thoughts, tool parts, and the tokens counted for it."""
+    """What a model said in one step: text, thoughts, tool parts, and the tokens counted for it."""
 
     key: str
     text: list[str] = []
@@ -32,12 +32,12 @@ class OpenCodeStep(msgspec.Struct):
 
 
 def parts_of(message: dict[str, Any]) -> list[dict[str, Any]]:
-    """The parts of a message."""
+    """Return the parts of a message."""
     return [mapping(part) for part in items(message.get("parts"))]
 
 
 def user(message: dict[str, Any], line: int) -> Iterator[Record]:
-    """What the user wrote; what OpenCode added to it follows as a message that no user wrote."""
+    """Yield what the user wrote; what OpenCode added to it follows as an injected message."""
     info = mapping(message.get("info"))
     at, key = moment(mapping(info.get("time")).get("created")), text_or(info.get("id"))
     own: list[dict[str, Any]] = []
@@ -54,9 +54,9 @@ def user(message: dict[str, Any], line: int) -> Iterator[Record]:
             own.append(_media(part))
         elif kind == "subtask":
             own.append(_text(part.get("prompt")))
-            yield About("subtask", part, line)
+            yield FactRecord("subtask", part, line)
         else:
-            yield About("attachment" if kind == "file" else text_or(kind, "part"), _bare(part), line)
+            yield FactRecord("attachment" if kind == "file" else text_or(kind, "part"), _bare(part), line)
     if own:
         content = _content(own)
         injected = isinstance(content, str) and is_injected(content)
@@ -78,12 +78,12 @@ def _text(value: Any) -> dict[str, Any]:
 
 
 def _content(found: list[dict[str, Any]]) -> Any:
-    """One text as it is, several parts as a list."""
+    """Return a single text as it is, several parts as a list."""
     return found[0]["text"] if len(found) == 1 and found[0]["type"] == "text" else found
 
 
 def _is_media(part: dict[str, Any]) -> bool:
-    """Whether a file goes to the model as such; text files and directories are read into synthetic text."""
+    """Return whether a file goes to the model as a file; text files and directories become synthetic text."""
     mime = text_or(part.get("mime"))
     return bool(text_or(part.get("url"))) and mime not in ("", "text/plain", "application/x-directory")
 
@@ -93,12 +93,12 @@ def _media(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bare(part: dict[str, Any]) -> dict[str, Any]:
-    """A part without the ids that only say where it stands."""
+    """Return a part without the ids of its session and message."""
     return {key: value for key, value in part.items() if key not in ("sessionID", "messageID")}
 
 
 def steps(message: dict[str, Any]) -> tuple[list[OpenCodeStep], list[dict[str, Any]]]:
-    """Sort a reply's parts into its steps; parts that say nothing to a model are given beside them."""
+    """Sort a reply's parts into its steps; return parts that a model never sees separately."""
     info = mapping(message.get("info"))
     found = [OpenCodeStep(text_or(info.get("id")))]
     beside: list[dict[str, Any]] = []
@@ -125,16 +125,16 @@ def steps(message: dict[str, Any]) -> tuple[list[OpenCodeStep], list[dict[str, A
 
 
 def _sealed(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Encrypted reasoning, by the provider that gave it."""
+    """Yield encrypted reasoning, with the provider that gave it."""
     for provider, known in mapping(part.get("metadata")).items():
         fields = mapping(known)
         for name in _SEALED:
             if fields.get(name):
-                yield chat.sealed(fields[name], provider=provider, id=fields.get("itemId"))
+                yield chat.sealed_thought(fields[name], provider=provider, id=fields.get("itemId"))
 
 
 def reply(message: dict[str, Any], line: int) -> Iterator[Record]:
-    """What the model said, step by step, each followed by the results of its calls."""
+    """Yield what the model said, step by step, each followed by the results of its calls."""
     info = mapping(message.get("info"))
     found, beside = steps(message)
     at, parent = moment(mapping(info.get("time")).get("created")), text_or(info.get("parentID")) or None
@@ -143,8 +143,8 @@ def reply(message: dict[str, Any], line: int) -> Iterator[Record]:
         calls = [_call(part) for part in step.tools]
         thinking = "\n\n".join(thought for thought in step.thoughts if thought)
         payload = chat.reply("\n".join(text for text in step.text if text), thinking, calls, step.sealed)
-        if chat.says_nothing(payload):
-            yield About("empty", {"id": step.key, "tokens": step.tokens, "error": error}, line)
+        if chat.is_empty(payload):
+            yield FactRecord("empty", {"id": step.key, "tokens": step.tokens, "error": error}, line)
             continue
         stop = "error" if error and step is found[-1] else _STOPS.get(step.reason)
         yield chat.heard(
@@ -159,10 +159,10 @@ def reply(message: dict[str, Any], line: int) -> Iterator[Record]:
         )
         yield from _results(step, line)
     if error:
-        yield About("error", error, line)
+        yield FactRecord("error", error, line)
     for part in beside:
         if part.get("type") not in _BOOKKEEPING:
-            yield About(text_or(part.get("type"), "part"), _bare(part), line)
+            yield FactRecord(text_or(part.get("type"), "part"), _bare(part), line)
 
 
 def _call(part: dict[str, Any]) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def _call(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _results(step: OpenCodeStep, line: int) -> Iterator[Record]:
-    """The results of a step; a call that still runs has none. What a result showed follows behind all."""
+    """Yield the results of a step; a running call has none. Images in results follow all of them."""
     shown: list[dict[str, Any]] = []
     for part in step.tools:
         state = mapping(part.get("state"))
@@ -189,7 +189,7 @@ def _results(step: OpenCodeStep, line: int) -> Iterator[Record]:
             chat.answer(call, text), line, at=at, key=text_or(part.get("id")) or None, failed=failed
         )
         if time.get("compacted"):
-            yield About("pruned", {"call": call, "at": moment(time["compacted"])}, line)
+            yield FactRecord("pruned", {"call": call, "at": moment(time["compacted"])}, line)
         shown += [_media(one) for one in map(mapping, items(state.get("attachments"))) if _is_media(one)]
     if shown:
         label = _text("[Shown by the tool calls above]")
@@ -197,7 +197,7 @@ def _results(step: OpenCodeStep, line: int) -> Iterator[Record]:
 
 
 def usage(tokens: dict[str, Any]) -> Usage | None:
-    """OpenCode's counts do not overlap; reasoning stands beside the output. None where nothing was counted."""
+    """Read a usage; OpenCode's counts do not overlap, reasoning is separate. None if nothing was counted."""
     cache = mapping(tokens.get("cache"))
     numbers = [tokens.get("input"), cache.get("read"), cache.get("write"), tokens.get("output")]
     given, read, write, output = (count_or_none(number) or 0 for number in numbers)

@@ -1,4 +1,4 @@
-"""pi's messages, written as `anthropic` payloads: what can be sent, and what is only known about it."""
+"""pi's messages as `anthropic` payloads, with what pi recorded about them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import msgspec
 
 from foldline.core.log.messages import Message, Usage
 from foldline.errors import DialectError
-from foldline.transcripts.injected import is_injected
-from foldline.transcripts.values import count_or_none, items, mapping, text_or
+from foldline.transcripts.shared.injected import is_injected
+from foldline.transcripts.shared.values import count_or_none, items, mapping, text_or
 
 _STOPS = {"stop": "end", "toolUse": "tools", "length": "length", "aborted": "aborted", "error": "error"}
 _SIGNED = (
     "anthropic-messages",
     "bedrock-converse-stream",
-)  # APIs whose signatures Anthropic's API takes back
+)  # APIs whose signatures Anthropic's API accepts
 
 
 class PiPayload(msgspec.Struct, frozen=True):
-    """A payload, and what pi recorded beside it."""
+    """A payload, and what pi recorded about it."""
 
     payload: dict[str, Any]
     usage: Usage | None = None
@@ -35,9 +35,8 @@ def write(entry: dict[str, Any]) -> PiPayload:
     """
     kind = entry.get("type")
     if kind == "branch_summary":
-        return _note(
-            f"The following is a summary of a branch that this conversation left:\n\n{_text(entry, 'summary')}"
-        )
+        opening = "The following is a summary of a branch that this conversation left:"
+        return _note(f"{opening}\n\n{_text(entry, 'summary')}")
     if kind == "custom_message":
         return PiPayload({"role": "user", "content": _content(entry.get("content"))}, injected=True)
     message = mapping(entry.get("message"))
@@ -55,34 +54,34 @@ def write(entry: dict[str, Any]) -> PiPayload:
         return PiPayload({"role": "user", "content": _content(message.get("content"))}, injected=True)
     if role in ("branchSummary", "compactionSummary"):
         return _note(_text(message, "summary"))
-    raise DialectError(f"no role that pi writes: {str(role)[:40]!r}")
+    raise DialectError(f"pi writes no role {str(role)[:40]!r}")
 
 
-def marked(message: Message, written: PiPayload) -> Message:
-    """Add to a decoded message what pi recorded beside it."""
+def with_recorded(message: Message, written: PiPayload) -> Message:
+    """Add to a decoded message what pi recorded about it."""
     return msgspec.structs.replace(
         message, usage=written.usage, model=written.model, stop=written.stop, injected=written.injected
     )
 
 
 def _note(text: str) -> PiPayload:
-    """A user-role message that no user wrote."""
+    """Make an injected user message."""
     return PiPayload({"role": "user", "content": text}, injected=True)
 
 
 def _text(holder: dict[str, Any], key: str) -> str:
     value = holder.get(key)
     if not isinstance(value, str):
-        raise DialectError(f"its {key} is no text")
+        raise DialectError(f"its {key} is not text")
     return value
 
 
 def _content(content: Any) -> str | list[dict[str, Any]]:
-    """Text, or text and image blocks; empty texts, which no API takes, are left out."""
+    """Return text, or text and image blocks; blank texts, which no API accepts, are left out."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
-        raise DialectError("its content is neither text nor a list of blocks")
+        raise DialectError("the content is neither text nor a list of blocks")
     blocks = [_block(mapping(block)) for block in items(content)]
     return [block for block in blocks if block]
 
@@ -112,7 +111,7 @@ def _assistant(message: dict[str, Any]) -> PiPayload:
     signed = message.get("api") in _SIGNED
     content = message.get("content")
     if not isinstance(content, list):
-        raise DialectError("an assistant's content is no list of blocks")
+        raise DialectError("an assistant's content is not a list of blocks")
     blocks = [_said(mapping(block), signed=signed) for block in items(content)]
     return PiPayload(
         {"role": "assistant", "content": [block for block in blocks if block]},
@@ -123,7 +122,7 @@ def _assistant(message: dict[str, Any]) -> PiPayload:
 
 
 def _said(block: dict[str, Any], *, signed: bool) -> dict[str, Any] | None:
-    """A block of an assistant's. A thought without a signature that Anthropic gave is text, as pi itself sends it."""
+    """Write an assistant's block; a thought without Anthropic's signature is text, as pi itself sends it."""
     kind = block.get("type")
     if kind == "thinking":
         if block.get("redacted"):
@@ -135,7 +134,7 @@ def _said(block: dict[str, Any], *, signed: bool) -> dict[str, Any] | None:
     if kind == "toolCall":
         arguments = block.get("arguments")
         if not isinstance(arguments, dict):
-            raise DialectError("the arguments of a call are no object")
+            raise DialectError("the arguments of a call are not an object")
         return {
             "type": "tool_use",
             "id": _text(block, "id"),
@@ -157,7 +156,7 @@ def _result(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bash(message: dict[str, Any]) -> str:
-    """A command that the user ran in the terminal, as the model is told of it."""
+    """Return what the model is told about a command that the user ran in the terminal."""
     output = text_or(message.get("output"))
     told = f"The user ran `{_text(message, 'command')}`"
     told += f"\n```\n{output}\n```" if output else " (no output)"
@@ -168,7 +167,7 @@ def _bash(message: dict[str, Any]) -> str:
 
 
 def _usage(usage: dict[str, Any]) -> Usage | None:
-    """Return pi's own four, which do not overlap; None where nothing was recorded."""
+    """Read a usage; pi's four counts do not overlap. None if nothing was recorded."""
     if not usage:
         return None
     keys = ("input", "cacheRead", "cacheWrite", "output")

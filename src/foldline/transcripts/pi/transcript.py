@@ -1,4 +1,4 @@
-"""pi's session files: version 1 (a plain sequence, counted) to 3 (a tree by id and parentId)."""
+"""pi's session files: version 1 (a counted sequence) to 3 (a tree of id and parentId)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,18 @@ from typing import Any, BinaryIO
 
 from foldline import dialects
 from foldline.errors import DialectError
-from foldline.transcripts.base import About, Folded, Heard, Record, Warned
-from foldline.transcripts.lines import Row, rows
 from foldline.transcripts.pi import messages as pi_messages
-from foldline.transcripts.tree import Node, Tree
-from foldline.transcripts.values import count_or_none, mapping, moment, text_or
+from foldline.transcripts.records import (
+    CompactionRecord,
+    FactRecord,
+    MessageRecord,
+    Record,
+    WarningRecord,
+    not_a_message,
+)
+from foldline.transcripts.shared.lines import Row, read_rows, scan_rows
+from foldline.transcripts.shared.tree import Node, Tree
+from foldline.transcripts.shared.values import count_or_none, mapping, moment, text_or
 
 _SAID = ("message", "custom_message", "branch_summary")
 _ABOUT = {"thinking_level_change": "thinking"}
@@ -26,38 +33,34 @@ _ENVELOPE = ("type", "id", "parentId", "timestamp")
 def read_pi(stream: BinaryIO, _name: str) -> Iterator[Record]:
     """Read a pi session along the path to its last line; messages become `anthropic` payloads.
 
-    A `Heard.key` is pi's entry id; in version 1, which has none, the entry's count from the header (0) as text.
+    A `MessageRecord.key` is pi's entry id; in version 1 it is the entry's count from the header (0).
     """
-    start = stream.tell()
-    index = _Index()
-    for item in rows(stream):
-        if isinstance(item, Row):
-            index.add(item)
+    index = _PiIndex()
+    scan_rows(stream, index.add)
     index.finish()
-    stream.seek(start)
-    yield About("format", {"format": "pi", "version": index.version, "dialect": "anthropic"})
+    yield FactRecord("format", {"format": "pi", "version": index.version, "dialect": "anthropic"})
     yield from index.tree.warnings
-    for item in rows(stream):
-        if isinstance(item, Warned):
+    for item in read_rows(stream):
+        if isinstance(item, WarningRecord):
             yield item
         elif item.number in index.header_lines:
-            yield About("session", _without(item.value, ("type",)), item.number)
+            yield FactRecord("session", _without(item.value, ("type",)), item.number)
             yield from _named(item, "modelId", "model")
         elif item.number in index.keys:
             yield from _records(item, index)
     beside = index.tree.branches(index.on)
     if beside["branches"]:
-        yield About("branches", beside)
+        yield FactRecord("branches", beside)
 
 
-class _Index:
-    """What of a file is known before its messages are read: keys, the newest path, where messages stand on it."""
+class _PiIndex:
+    """The first pass over a file: keys, the newest path, and where messages stand on it."""
 
     def __init__(self) -> None:
         self.version = 1
         self.tree = Tree()
         self.on: list[bool] = []
-        self.keys: dict[int, str] = {}  # line -> key, of the lines on the path
+        self.keys: dict[int, str] = {}  # line -> key, for the lines on the path
         self.header_lines: set[int] = set()
         self._count = 0
         self._said: list[int] = []  # places of the messages on the path
@@ -95,7 +98,7 @@ class _Index:
                     self._said.append(place)
 
     def first_said(self, key: str) -> str | None:
-        """The key of the first message on the path at or after the entry with that key."""
+        """Return the key of the first message on the path at or after the entry with that key."""
         place = self.tree.place(key)
         if place is None or not self.on[place]:
             return None
@@ -103,8 +106,8 @@ class _Index:
         return self.tree.nodes[self._said[at]].key if at < len(self._said) else None
 
 
-def _records(row: Row, index: _Index) -> Iterator[Record]:
-    """A line on the path as records."""
+def _records(row: Row, index: _PiIndex) -> Iterator[Record]:
+    """Yield the records of a line on the path."""
     kind = text_or(row.value.get("type"))
     if kind == "compaction":
         yield from _folded(row, index)
@@ -113,44 +116,45 @@ def _records(row: Row, index: _Index) -> Iterator[Record]:
     elif kind in _NAMED:
         yield from _named(row, *_NAMED[kind])
     else:
-        yield About(_ABOUT.get(kind, kind or "unknown"), _without(row.value, _ENVELOPE), row.number)
+        yield FactRecord(_ABOUT.get(kind, kind or "unknown"), _without(row.value, _ENVELOPE), row.number)
 
 
-def _named(row: Row, field: str, kind: str) -> Iterator[About]:
-    """A field that other formats have too, under the name that it has everywhere."""
+def _named(row: Row, field: str, kind: str) -> Iterator[FactRecord]:
+    """Yield a field that other formats have too, under their common name."""
     if text_or(row.value.get(field)):
-        yield About(kind, {kind: row.value[field]}, row.number)
+        yield FactRecord(kind, {kind: row.value[field]}, row.number)
 
 
-def _folded(row: Row, index: _Index) -> Iterator[Record]:
-    """A compaction: version 1 counts its first kept entry from the header, later ones name it."""
+def _folded(row: Row, index: _PiIndex) -> Iterator[Record]:
+    """Yield a compaction; version 1 counts its first kept entry from the header, later ones name it."""
     value = row.value
     summary = value.get("summary")
     if not isinstance(summary, str):
-        yield Warned(row.number, "a compaction without a summary (left out)")
+        yield WarningRecord(row.number, "a compaction without a summary (left out)")
         return
     named, counted = value.get("firstKeptEntryId"), count_or_none(value.get("firstKeptEntryIndex"))
     wanted = named if isinstance(named, str) else None if counted is None else str(counted)
     kept = index.first_said(wanted) if wanted else None
     if kept is None:
-        yield Warned(row.number, f"its first kept entry {wanted} is not on the path; read as keeping nothing")
+        yield WarningRecord(
+            row.number, f"the first kept entry {wanted} is not on the path; read as keeping nothing"
+        )
     at = moment(value.get("timestamp"))
-    yield Folded(summary, kept, count_or_none(value.get("tokensBefore")), at=at, line=row.number)
+    yield CompactionRecord(summary, kept, count_or_none(value.get("tokensBefore")), at=at, line=row.number)
 
 
-def _heard(row: Row, index: _Index) -> Heard | Warned:
-    """A message, written as an `anthropic` payload, with what pi knows about it."""
+def _heard(row: Row, index: _PiIndex) -> MessageRecord | WarningRecord:
+    """Read a message as an `anthropic` payload, with what pi recorded about it."""
     try:
         written = pi_messages.write(row.value)
         message = dialects.get("anthropic").decode(written.payload)
     except (DialectError, RecursionError) as error:
-        reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
-        return Warned(row.number, f"not a message: {reason} (left out)")
+        return not_a_message(error, row.number)
     inner = mapping(row.value.get("message"))
     at = moment(row.value.get("timestamp")) or moment(inner.get("timestamp"))
     parent = row.value.get("parentId")
-    return Heard(
-        pi_messages.marked(message, written),
+    return MessageRecord(
+        pi_messages.with_recorded(message, written),
         at=at,
         key=index.keys[row.number],
         parent=parent if isinstance(parent, str) else None,

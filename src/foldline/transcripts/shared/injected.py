@@ -10,8 +10,9 @@ import re
 _TAGS = (
     "system-reminder", "local-command-caveat", "local-command-stdout", "local-command-stderr", "command-name",
     "command-message", "command-args", "command-contents", "bash-stdout", "bash-stderr", "bash-input",
-    "task-notification", "user-prompt-submit-hook", "environment_context", "user_instructions", "INSTRUCTIONS",
-    "turn_aborted", "ide_opened_file", "ide_selection", "permissions instructions", "skill", "subagent_notification",
+    "task-notification", "user-prompt-submit-hook", "environment_context", "user_instructions",
+    "INSTRUCTIONS", "turn_aborted", "ide_opened_file", "ide_selection", "permissions instructions", "skill",
+    "subagent_notification",
 )  # fmt: skip
 _WRAPPED = re.compile(
     r"\s*<(?P<tag>" + "|".join(re.escape(tag) for tag in _TAGS) + r")(?:\s[^>]*)?>.*?</(?P=tag)>", re.DOTALL
@@ -27,9 +28,9 @@ _NOTICES = (
 
 
 def is_injected(text: str) -> bool:
-    """Whether a user message's whole text was written by a program: known tags around all of it, or a known notice.
+    """Return whether a program wrote a user message's whole text: known tags around it, or a known notice.
 
-    A slash command with arguments is the user's own; a reminder beside the user's words does not count.
+    A slash command with arguments is the user's own; a reminder next to the user's words does not count.
     """
     if _ARGUMENTS.search(text):
         return False

@@ -1,6 +1,6 @@
-"""Foldline's own interchange form: a header line, then every entry of the log, one JSON object a line.
+"""Foldline's own interchange format: a header line, then every entry of the log, one JSON object per line.
 
-Lossless: ids, said-keys, times and native payloads (base64) come back as they were, lone surrogates included.
+Lossless: ids, said-keys, times and native payloads (base64) are preserved, lone surrogates included.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from foldline.core.log.codec import encode
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Said
 from foldline.core.log.log import entry_id, next_said_key
 from foldline.errors import FormatError
-from foldline.transcripts.base import About, Folded, Heard, Record, Warned
-from foldline.transcripts.lines import Line, Unreadable, lines, parse
-from foldline.transcripts.tree import Node, Tree, lines_of
-from foldline.transcripts.values import mapping, text_or
+from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
+from foldline.transcripts.shared.lines import Line, Unreadable, lines, parse
+from foldline.transcripts.shared.tree import Node, Tree, lines_of
+from foldline.transcripts.shared.values import mapping, text_or
 
 VERSION = 1
 _decoder: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
@@ -29,9 +29,9 @@ class _Numbered(NamedTuple):
 
 
 def dump(entries: Iterable[Entry], stream: BinaryIO, **header: Any) -> int:
-    """Write the header (with `header`'s fields, such as `session` and `leaf`) and each entry; return their number.
+    """Write the header (with fields such as `session` and `leaf`) and each entry; return their number.
 
-    Entries come in the order of appending, all branches; the stream is neither flushed to disk nor closed.
+    Entries come in append order, all branches; the stream is neither flushed to disk nor closed.
     """
     stream.write(encode({"format": "foldline", "version": VERSION, **header}) + b"\n")
     count = 0
@@ -45,18 +45,18 @@ def load(
     stream: BinaryIO,
     *,
     name: str = "",
-    warn: Callable[[Warned], None] | None = None,
+    warn: Callable[[WarningRecord], None] | None = None,
     about: Callable[[dict[str, Any]], None] | None = None,
 ) -> Iterator[Entry]:
-    """Yield the entries that `dump` wrote, each proved against its id, its parent and its said-key.
+    """Yield the entries that `dump` wrote, each checked against its id, its parent and its said-key.
 
-    The header goes to `about`. What is wrong goes to `warn` and is left out, with all that follows from it; without `warn` it raises
-    FormatError with its line. A newer version raises FormatError always.
+    The header goes to `about`. A bad entry goes to `warn` and is left out, with all that follows it; without
+    `warn` it raises FormatError with its line. A newer version always raises FormatError.
     """
-    for item in _proved(stream, name):
+    for item in _checked_entries(stream, name):
         if isinstance(item, _Numbered):
             yield item.entry
-        elif isinstance(item, Warned):
+        elif isinstance(item, WarningRecord):
             if warn is None:
                 raise FormatError(item.text, where=name, line=item.line)
             warn(item)
@@ -65,10 +65,10 @@ def load(
 
 
 def read_own(stream: BinaryIO, name: str) -> Iterator[Record]:
-    """Read the path to the leaf that the header names (else: the newest entry) as records."""
+    """Read the path to the leaf that the header names (otherwise to the newest entry) as records."""
     start = stream.tell()
     tree, lifted, leaf = Tree(), _Lifts(), ""
-    for item in _proved(stream, name):
+    for item in _checked_entries(stream, name):
         if isinstance(item, dict):
             leaf = text_or(item.get("leaf"))
         elif isinstance(item, _Numbered):
@@ -81,21 +81,21 @@ def read_own(stream: BinaryIO, name: str) -> Iterator[Record]:
         lifted.on_path({n.key for n, o in zip(tree.nodes, on, strict=True) if o}),
     )
     stream.seek(start)
-    for item in _proved(stream, name):
-        if isinstance(item, Warned):
+    for item in _checked_entries(stream, name):
+        if isinstance(item, WarningRecord):
             yield item
         elif isinstance(item, dict):
-            yield About("format", {"format": "foldline", "version": VERSION, "dialect": ""})
-            yield About("session", item, 1)
+            yield FactRecord("format", {"format": "foldline", "version": VERSION, "dialect": ""})
+            yield FactRecord("session", item, 1)
         elif item.line in wanted and item.entry.id not in undone:
             yield from _records(item)
     beside = tree.branches(on)
     if beside["branches"]:
-        yield About("branches", beside)
+        yield FactRecord("branches", beside)
 
 
 class _Lifts:
-    """Which boundaries are undone: the last word on each counts."""
+    """Which boundaries are undone: the last undo or redo of each counts."""
 
     def __init__(self) -> None:
         self._lifts: list[Lifted] = []
@@ -110,31 +110,31 @@ class _Lifts:
 
 
 def _records(item: _Numbered) -> Iterator[Record]:
-    """An entry as records; a boundary that only edits says nothing that a reader of messages needs."""
+    """Yield an entry's records; a boundary that only edits has none."""
     line, entry = item
     if isinstance(entry, Said):
-        yield Heard(entry.message, at=entry.at, key=entry.id, parent=entry.parent, line=line)
+        yield MessageRecord(entry.message, at=entry.at, key=entry.id, parent=entry.parent, line=line)
     elif isinstance(entry, Compacted):
         tokens = entry.receipt.tokens_before
-        yield Folded(entry.checkpoint.summary, entry.first_kept, tokens, at=entry.at, line=line)
+        yield CompactionRecord(entry.checkpoint.summary, entry.first_kept, tokens, at=entry.at, line=line)
     elif isinstance(entry, Noted):
-        yield About(entry.kind, entry.data, line)
+        yield FactRecord(entry.kind, entry.data, line)
     elif isinstance(entry, Pinned):
-        yield About("pinned", {"entry": entry.target, "on": entry.on, "text": entry.text}, line)
+        yield FactRecord("pinned", {"entry": entry.target, "on": entry.on, "text": entry.text}, line)
 
 
-def _proved(stream: BinaryIO, name: str) -> Iterator[dict[str, Any] | _Numbered | Warned]:
-    """Yield the header, then each entry that is what its id says, or a warning in its place."""
+def _checked_entries(stream: BinaryIO, name: str) -> Iterator[dict[str, Any] | _Numbered | WarningRecord]:
+    """Yield the header, then each entry that matches its id, or a warning in its place."""
     keys: dict[str | None, str] = {None: ""}  # entry id -> the said-key of the newest message up to it
     header = False
     for line in lines(stream):
-        if isinstance(line, Warned):
+        if isinstance(line, WarningRecord):
             yield line
         elif not header:
             yield _header(line, name)
             header = True
         else:
-            yield _prove(line, keys)
+            yield _check(line, keys)
 
 
 def _header(line: Line, name: str) -> dict[str, Any]:
@@ -142,40 +142,40 @@ def _header(line: Line, name: str) -> dict[str, Any]:
     try:
         header = mapping(parse(line.raw)[0])
     except Unreadable as error:
-        raise FormatError(f"its header is {error}", where=name, line=line.number) from None
+        raise FormatError(f"bad header: {error}", where=name, line=line.number) from None
     if header.get("format") != "foldline":
         raise FormatError("does not start with Foldline's header", where=name, line=line.number)
     version = header.get("version")
     if not isinstance(version, int) or version > VERSION:
         raise FormatError(
-            f"was written by a newer Foldline (version {version}); this one reads up to {VERSION}",
+            f"written by a newer Foldline (version {version}); this one reads up to {VERSION}",
             where=name,
             line=line.number,
         )
     return header
 
 
-def _prove(line: Line, keys: dict[str | None, str]) -> _Numbered | Warned:
-    """Decode an entry and hold it against its id, its parent and its said-key."""
+def _check(line: Line, keys: dict[str | None, str]) -> _Numbered | WarningRecord:
+    """Decode an entry and check it against its id, its parent and its said-key."""
     try:
         entry = _decode(line.raw)
     except Unreadable as error:
-        return Warned(
+        return WarningRecord(
             line.number, f"{error} ({'left out' if line.ended else 'the file ends inside this line'})"
         )
     if entry.id in keys:
-        return Warned(line.number, f"entry {entry.id} stands in the file twice; the first one counts")
+        return WarningRecord(line.number, f"entry {entry.id} is in the file twice; the first one counts")
     if entry.parent not in keys:
-        return Warned(
+        return WarningRecord(
             line.number, f"entry {entry.id} follows {entry.parent}, which does not come before it (left out)"
         )
     if entry_id(entry) != entry.id:
-        return Warned(line.number, f"the content of entry {entry.id} does not match its id (left out)")
+        return WarningRecord(line.number, f"the content of entry {entry.id} does not match its id (left out)")
     key = keys[entry.parent]
     if isinstance(entry, Said):
         key = next_said_key(key, entry.message)
         if key != entry.said_key:
-            return Warned(
+            return WarningRecord(
                 line.number, f"the said-key of entry {entry.id} does not follow the one before (left out)"
             )
     keys[entry.id] = key
@@ -187,7 +187,7 @@ def _decode(raw: bytes) -> Entry:
     try:
         return _decoder.decode(raw)
     except msgspec.ValidationError as error:
-        raise Unreadable(f"no entry of a log: {error}") from None
+        raise Unreadable(f"not an entry of a log: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         value, note = parse(raw)
     if note:
@@ -195,4 +195,4 @@ def _decode(raw: bytes) -> Entry:
     try:
         return msgspec.convert(value, Entry)
     except msgspec.ValidationError as error:
-        raise Unreadable(f"no entry of a log: {error}") from None
+        raise Unreadable(f"not an entry of a log: {error}") from None

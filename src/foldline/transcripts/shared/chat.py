@@ -1,4 +1,4 @@
-"""`openai-chat` payloads from what other agents wrote, and the records that hold them."""
+"""Write what other agents recorded as `openai-chat` payloads, and make records of them."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from foldline import dialects
 from foldline.core.log.codec import encode
 from foldline.core.log.messages import Message, ToolResult
 from foldline.errors import DialectError
-from foldline.transcripts.base import Heard, Warned
+from foldline.transcripts.records import MessageRecord, WarningRecord, not_a_message
 
 _IMAGE = "image/"
 
 
 def call(call_id: str, name: str, arguments: Any) -> dict[str, Any]:
-    """Write a tool call; arguments that are no text yet become JSON text."""
+    """Write a tool call; arguments other than text become JSON text."""
     written = arguments if isinstance(arguments, str) else encode(arguments or {}).decode()
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": written}}
 
 
-def sealed(data: Any, **known: Any) -> dict[str, Any]:
-    """Write encrypted reasoning, as OpenRouter's `reasoning_details` have it."""
+def sealed_thought(data: Any, **known: Any) -> dict[str, Any]:
+    """Write encrypted reasoning in the form of OpenRouter's `reasoning_details`."""
     return {"type": "reasoning.encrypted", "data": data, **known}
 
 
@@ -33,10 +33,10 @@ def reply(
     calls: Sequence[dict[str, Any]],
     details: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Write what a model said, thought and called; `details` are its sealed thoughts.
+    """Write what a model said, thought and called; `details` are its encrypted thoughts.
 
-    Beside thoughts in words they are a signature, which costs no tokens and is no part of what was said; alone
-    they are the thoughts. The same ones are kept once: some agents repeat them with every paragraph.
+    Next to readable thoughts they are only a signature, which costs no tokens; alone they are the thoughts.
+    Equal ones are kept once: some agents repeat them with every paragraph.
     """
     payload: dict[str, Any] = {"role": "assistant", "content": text or None}
     if thinking:
@@ -47,17 +47,17 @@ def reply(
     if calls:
         payload["tool_calls"] = list(calls)
     elif not text:
-        payload["content"] = ""  # null needs calls beside it
+        payload["content"] = ""  # null is allowed only with calls
     return payload
 
 
-def says_nothing(payload: dict[str, Any]) -> bool:
-    """Whether a reply has neither text nor thoughts nor calls."""
+def is_empty(payload: dict[str, Any]) -> bool:
+    """Return whether a reply has neither text nor thoughts nor calls."""
     return not payload["content"] and payload.keys() == {"role", "content"}
 
 
 def answer(call_id: str, text: str) -> dict[str, Any]:
-    """Write a tool's result; Chat Completions has no mark for a failed one."""
+    """Write a tool result; Chat Completions has no mark for a failed one."""
     return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
@@ -77,23 +77,23 @@ def heard(
     parent: str | None = None,
     failed: bool = False,
     **known: Any,
-) -> Heard | Warned:
+) -> MessageRecord | WarningRecord:
     """Decode a payload with what the file knows about it (`known`: usage, model, stop, injected).
 
-    `failed` marks its results as errors. What is no message becomes a warning with its line.
+    `failed` marks its results as errors. A payload that is not a message becomes a warning with its line.
     """
     try:
         message = dialects.get("openai-chat").decode(payload)
     except (DialectError, RecursionError) as error:
-        reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
-        return Warned(line, f"not a message: {reason} (left out)")
+        return not_a_message(error, line)
     if failed:
-        message = _failed(message)
+        message = mark_failed(message)
     message = msgspec.structs.replace(message, **known)
-    return Heard(message, at=at, key=key, parent=parent, line=line)
+    return MessageRecord(message, at=at, key=key, parent=parent, line=line)
 
 
-def _failed(message: Message) -> Message:
+def mark_failed(message: Message) -> Message:
+    """Return a message with all its results marked as errors."""
     parts = [
         msgspec.structs.replace(part, is_error=True) if isinstance(part, ToolResult) else part
         for part in message.parts

@@ -1,4 +1,4 @@
-"""Whose a file is, by its shape: the formats that put no name of theirs into their files."""
+"""Detect the agents that do not name themselves in their files, by the shape of what they wrote."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ import re
 from io import BytesIO
 from typing import Any
 
-from foldline.transcripts.base import Warned
 from foldline.transcripts.markdown.marks import mark
-from foldline.transcripts.prose import Fence, prose
-from foldline.transcripts.values import items, mapping, text_or
+from foldline.transcripts.records import WarningRecord
+from foldline.transcripts.shared.prose import Fence, prose
+from foldline.transcripts.shared.values import items, mapping, text_or
 
 _KLAUDE = re.compile(r"[A-Z]\w+(Message|Entry|Item)")
 _COOP = {"text", "image", "tool_request", "tool_result", "thinking"}
 AIDER_BEGINS = "# aider chat started at "
 _AIDER_SAYS = ("> Aider v", "> Tokens: ")
-_PASTED = 60_000  # bytes of a beginning that one message may fill
+_PASTED = 60_000  # bytes that one pasted message may fill
 _METADATA_FIRST = re.compile(rb'\A\{\s*"metadata"\s*:\s*\{')
 _CREATED = re.compile(rb'"createdAt"\s*:')
 _PARTS = re.compile(rb'"parts"\s*:\s*\[')
 
 
 def of_line(value: dict[str, Any]) -> str:
-    """Name the agent that wrote a JSON line ("": another one)."""
+    """Name the agent that wrote a JSON line ("": some other)."""
     return "klaude-code" if is_klaude(value) else "coop" if is_coop(value) else ""
 
 
 def of_object(value: dict[str, Any]) -> str:
-    """Name the agent that wrote a JSON object with `messages` ("": another one)."""
+    """Name the agent that wrote a JSON object with `messages` ("": some other)."""
     if isinstance(value.get("metadata"), dict) and text_or(value["metadata"].get("id")):
         return "gencode"
     first = mapping(next(iter(items(value.get("messages"))), None))
@@ -37,7 +37,7 @@ def of_object(value: dict[str, Any]) -> str:
 
 
 def of_document(text: bytes) -> str:
-    """Name the agent that wrote a JSON object over several lines, by its beginning ("": another one)."""
+    """Name the agent that wrote a multi-line JSON object, from its beginning ("": some other)."""
     before, _, after = text.partition(b'"messages"')
     if _METADATA_FIRST.match(text) and (after or b'"messageCount"' in text):
         return "gencode"
@@ -45,12 +45,12 @@ def of_document(text: bytes) -> str:
 
 
 def is_klaude(value: dict[str, Any]) -> bool:
-    """Whether a JSON line is an item of klaude-code's history."""
+    """Return whether a JSON line is an item of klaude-code's history."""
     return bool(_KLAUDE.fullmatch(text_or(value.get("type")))) and isinstance(value.get("data"), dict)
 
 
 def is_coop(value: dict[str, Any]) -> bool:
-    """Whether a JSON line is a message of coop's."""
+    """Return whether a JSON line is one of coop's messages."""
     blocks = [mapping(block) for block in items(value.get("content"))]
     return (
         value.get("role") in ("user", "assistant")
@@ -62,13 +62,13 @@ def is_coop(value: dict[str, Any]) -> bool:
 
 
 def of_text(text: bytes) -> str:
-    """Name the format of a chat in plain text, by its beginning ("": none).
+    """Name the format of a plain text chat, from its beginning ("": none).
 
-    Markdown needs a user's mark and another speaker's; a long beginning may hold no more than what the user pasted.
+    Markdown needs a user's mark and another speaker's; a long beginning may be all the user's pasted text.
     """
     fence, speakers, typed, shown = Fence(), set[str](), False, False
     for words in prose(BytesIO(text)):
-        if isinstance(words, Warned):
+        if isinstance(words, WarningRecord):
             continue
         if words.text.startswith(AIDER_BEGINS):
             return "aider"

@@ -1,4 +1,4 @@
-"""Read single values out of foreign records: never trust their types."""
+"""Read single values from foreign records without trusting their types."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def moment(value: Any) -> float | None:
-    """Unix time in seconds from ISO 8601 text, seconds, or milliseconds (numbers above 1e11); None if it is none."""
+    """Return Unix time in seconds from ISO 8601 text, seconds or milliseconds (above 1e11); else None."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -22,20 +22,20 @@ def moment(value: Any) -> float | None:
 
 
 def text_or(value: Any, default: str = "") -> str:
-    """The value if it is a string, else the default."""
+    """Return the value if it is a string, else the default."""
     return value if isinstance(value, str) else default
 
 
 def count_or_none(value: Any) -> int | None:
-    """The value if it is a whole number of at least 0, else None."""
+    """Return the value if it is a whole number of at least 0, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """The value if it is a JSON object, else an empty one."""
+    """Return the value if it is a JSON object, else an empty one."""
     return value if isinstance(value, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def items(value: Any) -> list[Any]:
-    """The value if it is a JSON list, else an empty one."""
+    """Return the value if it is a JSON list, else an empty one."""
     return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]

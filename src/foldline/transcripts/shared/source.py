@@ -1,4 +1,4 @@
-"""Open a transcript wherever it is: a path, standard input, an open stream; gzip is seen through."""
+"""Open a transcript: a path, standard input or an open stream; gzip is unpacked."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _SPOOL = 16 * 1024 * 1024  # standard input up to this size stays in memory
 def open_transcript(source: str | Path) -> BinaryIO:
     """Open a session file for reading; `-` is standard input. The stream can be rewound.
 
-    Raises FormatError for what cannot be opened: missing, a directory, unreadable, broken gzip.
+    Raises FormatError if it cannot be opened: missing, a directory, unreadable, broken gzip.
     """
     if str(source) == "-":
-        return rewindable(sys.stdin.buffer, "standard input")
+        return make_rewindable(sys.stdin.buffer, "standard input")
     path = Path(source)
     if path.is_dir():
-        raise FormatError("is a directory; name one session file", where=str(path))
+        raise FormatError("this is a directory; name a session file", where=str(path))
     try:
         stream = path.open("rb")
         try:
-            return rewindable(stream, str(path))
+            return make_rewindable(stream, str(path))
         except BaseException:
             stream.close()
             raise
@@ -41,13 +41,13 @@ def open_transcript(source: str | Path) -> BinaryIO:
         raise FormatError(f"cannot be opened: {error.strerror or error}", where=str(path)) from error
 
 
-def rewindable(stream: BinaryIO, name: str = "") -> BinaryIO:
-    """Give the stream as one that can be read twice, unpacked if it is gzip.
+def make_rewindable(stream: BinaryIO, name: str = "") -> BinaryIO:
+    """Return a stream that can be read twice, unpacked if it is gzip.
 
-    What cannot seek (a pipe) goes to a temporary file first, so memory stays small.
+    A stream that cannot seek (a pipe) is copied to a temporary file first, to keep memory small.
     """
     if not _seeks(stream):
-        spool = cast("BinaryIO", tempfile.SpooledTemporaryFile(max_size=_SPOOL))  # noqa: SIM115 (the reader closes it)
+        spool = cast("BinaryIO", tempfile.SpooledTemporaryFile(max_size=_SPOOL))  # noqa: SIM115
         shutil.copyfileobj(stream, spool, 1024 * 1024)
         spool.seek(0)
         stream = spool
@@ -59,20 +59,20 @@ def rewindable(stream: BinaryIO, name: str = "") -> BinaryIO:
     return cast("BinaryIO", io.BufferedReader(_Unzipped(stream, name), 1024 * 1024))
 
 
-def cut_off(stream: BinaryIO) -> bool:
-    """Whether a stream that was read to its end is a gzip file whose own end is missing."""
+def is_cut_off(stream: BinaryIO) -> bool:
+    """Return whether a stream, read to its end, is a gzip file whose own end is missing."""
     raw = getattr(stream, "raw", None)
     return isinstance(raw, _Unzipped) and raw.cut_off
 
 
 def path_of(stream: BinaryIO) -> Path | None:
-    """Return the path that a stream was opened by; None for one that is no named file."""
+    """Return the path of the file that a stream reads; None if it has no name."""
     name = getattr(stream, "name", None)
     return Path(name) if isinstance(name, str) and name else None
 
 
 def _seeks(stream: BinaryIO) -> bool:
-    """Whether the stream can be rewound."""
+    """Return whether the stream can be rewound."""
     try:
         return stream.seekable() and stream.seek(stream.tell()) >= 0
     except (OSError, AttributeError, ValueError):
@@ -80,7 +80,7 @@ def _seeks(stream: BinaryIO) -> bool:
 
 
 class _Unzipped(io.RawIOBase):
-    """The unpacked bytes of a gzip stream; a cut-off archive ends where its data end."""
+    """The unpacked bytes of a gzip stream; a truncated one ends where its data end."""
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
         self._stream = stream
@@ -111,7 +111,7 @@ class _Unzipped(io.RawIOBase):
             self.cut_off = True
             return 0
         except (OSError, zlib.error) as error:
-            raise FormatError(f"is a broken gzip file: {error}", where=self._where) from error
+            raise FormatError(f"broken gzip file: {error}", where=self._where) from error
         buffer[: len(data)] = data
         return len(data)
 

@@ -1,17 +1,17 @@
-"""The tree that a session file holds, from its keys alone: the newest path, and what lies beside it."""
+"""The tree in a session file, built from its keys alone: the newest path, and the branches off it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from foldline.transcripts.base import Warned
+from foldline.transcripts.records import WarningRecord
 
-_NAMED = 20  # branches that are listed one by one
+_NAMED = 20  # branches listed by name
 
 
 class Node(NamedTuple):
-    """A line of the tree. `said` marks a message; a `follows` node without a parent stands after the line before."""
+    """A line of the tree. `said` marks a message; `follows`: without a parent it follows the line before."""
 
     key: str
     parent: str | None
@@ -21,16 +21,16 @@ class Node(NamedTuple):
 
 
 class Tree:
-    """Nodes in file order. A node's parent always stands before it, so no path can be a circle.
+    """Nodes in file order. A node's parent always comes before it, so no path can be a cycle.
 
-    A parent that is unknown, later or the node itself is replaced by the line before, with a warning:
-    nothing is cut off from the path by one bad line.
+    A parent that is unknown, later or the node itself is replaced by the line before, with a warning: one
+    bad line cuts nothing off from the path.
     """
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self.parents: list[int] = []
-        self.warnings: list[Warned] = []
+        self.warnings: list[WarningRecord] = []
         self._places: dict[str, int] = {}
         self._doubtful: list[int] = []
 
@@ -38,7 +38,7 @@ class Tree:
         return key in self._places
 
     def place(self, key: str) -> int | None:
-        """Where the node with that key stands, counted from 0 in file order."""
+        """Return the 0-based index of the node with that key, in file order."""
         return self._places.get(key)
 
     def add(self, node: Node) -> bool:
@@ -46,7 +46,7 @@ class Tree:
         if node.key in self._places:
             known = self.nodes[self._places[node.key]].line
             self.warnings.append(
-                Warned(node.line, f"id {node.key} stands on line {known} too; the first one counts")
+                WarningRecord(node.line, f"id {node.key} is already on line {known}; the first one counts")
             )
             return False
         place = len(self.nodes)
@@ -61,15 +61,17 @@ class Tree:
         return True
 
     def finish(self) -> None:
-        """Say of each doubtful parent what was wrong with it, now that every key is known."""
+        """Add a warning for each doubtful parent, now that every key is known."""
         for place in self._doubtful:
             node = self.nodes[place]
             parent = node.parent or ""
             later = self._places.get(parent)
-            where = "is in no line" if later is None else f"stands later, on line {self.nodes[later].line}"
+            where = (
+                "is not in the file" if later is None else f"comes later, on line {self.nodes[later].line}"
+            )
             where = "is the line itself" if later == place else where
             self.warnings.append(
-                Warned(node.line, f"its parent {parent} {where}; read as following the line before")
+                WarningRecord(node.line, f"its parent {parent} {where}; read as following the line before")
             )
         self._doubtful.clear()
 
@@ -82,7 +84,7 @@ class Tree:
         return on
 
     def branches(self, on: list[bool]) -> dict[str, Any]:
-        """Describe what lies beside the marked nodes: the number of branches and messages, and each branch's end."""
+        """Describe the unmarked nodes: the number of branches and messages, and the end of each branch."""
         ends: list[Node] = []
         leads_on = [False] * len(self.nodes)
         beside = 0
@@ -100,5 +102,5 @@ class Tree:
 
 
 def lines_of(tree: Tree, on: Iterable[bool]) -> set[int]:
-    """The line numbers of the marked nodes."""
+    """Return the line numbers of the marked nodes."""
     return {node.line for node, marked in zip(tree.nodes, on, strict=True) if marked}

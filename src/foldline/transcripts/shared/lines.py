@@ -1,15 +1,16 @@
-"""Lines of bytes -> JSON objects. What cannot be read becomes a warning that names the line."""
+"""Lines of bytes -> JSON objects. A line that cannot be read becomes a warning that names it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Generator, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
 from foldline.errors import FormatError
-from foldline.transcripts.base import MAX_DEPTH, MAX_LINE, MAX_WHOLE, Warned
+from foldline.transcripts.records import MAX_DEPTH, MAX_LINE, MAX_WHOLE, WarningRecord
+from foldline.transcripts.shared.values import items, mapping
 
 _BOM = b"\xef\xbb\xbf"
 _MEBIBYTE = 1024 * 1024
@@ -17,7 +18,7 @@ _decoder = msgspec.json.Decoder()
 
 
 class Line(NamedTuple):
-    """A line without its line end; `ended` is False for a last line that no line break closes."""
+    """A line without its line break; `ended` is False for a last line that has none."""
 
     number: int
     raw: bytes
@@ -25,25 +26,25 @@ class Line(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A JSON object and the line it stands on."""
+    """A JSON object and its line number."""
 
     number: int
     value: dict[str, Any]
 
 
 class Unreadable(Exception):
-    """Why a line is no JSON."""
+    """Why a line is not JSON."""
 
 
-def lines(stream: BinaryIO, limit: int = MAX_LINE) -> Iterator[Line | Warned]:
-    """Yield the lines that hold something, in O(line) memory; longer ones than `limit` bytes as warnings."""
+def lines(stream: BinaryIO, limit: int = MAX_LINE) -> Iterator[Line | WarningRecord]:
+    """Yield the non-blank lines, in O(line) memory; a line longer than `limit` bytes becomes a warning."""
     number = 0
     while raw := stream.readline(limit + 1):
         number += 1
         if len(raw) > limit and not raw.endswith(b"\n"):
             size = len(raw) + _skip(stream)
-            yield Warned(
-                number, f"passed over: {size:,} bytes, more than the {limit // _MEBIBYTE} MiB of one line"
+            yield WarningRecord(
+                number, f"skipped: {size:,} bytes, but a line may have {limit // _MEBIBYTE} MiB at most"
             )
             continue
         ended = raw.endswith(b"\n")
@@ -55,7 +56,7 @@ def lines(stream: BinaryIO, limit: int = MAX_LINE) -> Iterator[Line | Warned]:
 
 
 def _skip(stream: BinaryIO) -> int:
-    """Read to the end of the line; return the bytes passed."""
+    """Read to the end of the line; return the bytes skipped."""
     size = 0
     while piece := stream.readline(_MEBIBYTE):
         size += len(piece)
@@ -65,7 +66,7 @@ def _skip(stream: BinaryIO) -> int:
 
 
 def parse(raw: bytes) -> tuple[Any, str | None]:
-    """Parse JSON bytes: the value, and what had to be mended to read it (None: nothing).
+    """Parse JSON bytes: the value, and what had to be repaired to read it (None: nothing).
 
     Lone surrogates survive; NaN and infinities become null, invalid UTF-8 the replacement character.
     Raises Unreadable.
@@ -84,10 +85,10 @@ def parse(raw: bytes) -> tuple[Any, str | None]:
 
 
 def _parse_slowly(raw: bytes) -> tuple[Any, str | None]:
-    """Parse what strict JSON refuses and real files hold."""
+    """Parse what strict JSON refuses but real files hold."""
     notes: list[str] = []
-    if raw[:1] == b"\0" or raw[-1:] == b"\0":  # what a crash leaves where a write was promised
-        notes.append("NUL bytes around it passed over")
+    if raw[:1] == b"\0" or raw[-1:] == b"\0":  # left by a crash after the file was extended
+        notes.append("NUL bytes around it skipped")
         raw = raw.strip(b"\0 \t\r\n")
     try:
         text = raw.decode("utf-8")
@@ -108,7 +109,7 @@ def _parse_slowly(raw: bytes) -> tuple[Any, str | None]:
         raise Unreadable("nested too deep") from None
     except ValueError as error:
         if not raw:
-            raise Unreadable("nothing but NUL bytes") from None
+            raise Unreadable("only NUL bytes") from None
         place = f" at column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         reason = error.msg.removesuffix(" at") if isinstance(error, json.JSONDecodeError) else str(error)
         raise Unreadable(f"not JSON: {reason}{place}") from None
@@ -116,7 +117,7 @@ def _parse_slowly(raw: bytes) -> tuple[Any, str | None]:
 
 
 def shallow(value: Any, limit: int = MAX_DEPTH) -> bool:
-    """Whether a parsed value is nested at most `limit` levels; never recurses."""
+    """Return whether a parsed value is nested at most `limit` levels deep; never recurses."""
     level = [value]
     for _ in range(limit + 1):
         level = [item for node in level for item in _inner(node) if isinstance(item, dict | list)]
@@ -126,53 +127,62 @@ def shallow(value: Any, limit: int = MAX_DEPTH) -> bool:
 
 
 def _inner(node: Any) -> Any:
-    """What a JSON object or list holds."""
-    return node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()  # pyright: ignore[reportUnknownVariableType]
+    """Return what a JSON object or list holds."""
+    return mapping(node).values() if isinstance(node, dict) else items(node)
 
 
-def rows(stream: BinaryIO, wanted: Container[int] | None = None) -> Iterator[Row | Warned]:
-    """Yield the JSON objects of a JSON-lines stream from where it stands, one line in memory at a time.
+def read_rows(stream: BinaryIO, wanted: Container[int] | None = None) -> Iterator[Row | WarningRecord]:
+    """Yield the JSON objects of a JSON lines stream from its position on, one line in memory at a time.
 
-    `wanted` limits parsing to those line numbers. A line that cannot be read is a `Warned`.
+    `wanted` limits parsing to those line numbers. A line that cannot be read is a `WarningRecord`.
     """
     for line in lines(stream):
-        if isinstance(line, Warned):
+        if isinstance(line, WarningRecord):
             yield line
         elif wanted is None or line.number in wanted:
-            yield from row(line)
+            yield from read_row(line)
 
 
-def row(line: Line) -> Iterator[Row | Warned]:
-    """Yield the object on a line, after a warning where it had to be mended; or the warning alone."""
+def scan_rows(stream: BinaryIO, take: Callable[[Row], None]) -> None:
+    """Give every JSON object of a stream to `take`, then rewind the stream to where it stood."""
+    start = stream.tell()
+    for item in read_rows(stream):
+        if isinstance(item, Row):
+            take(item)
+    stream.seek(start)
+
+
+def read_row(line: Line) -> Iterator[Row | WarningRecord]:
+    """Yield the object on a line, after a warning if it had to be repaired; or only the warning."""
     try:
         value, note = parse(line.raw)
     except Unreadable as error:
         cut = "the file ends inside this line" if not line.ended else "left out"
-        yield Warned(line.number, f"{error} ({cut})")
+        yield WarningRecord(line.number, f"{error} ({cut})")
         return
     if note:
-        yield Warned(line.number, note)
+        yield WarningRecord(line.number, note)
     if isinstance(value, dict):
         yield Row(line.number, value)  # pyright: ignore[reportUnknownArgumentType]
     else:
-        yield Warned(line.number, f"holds a JSON {_kind(value)}, not an object (left out)")
+        yield WarningRecord(line.number, f"holds a JSON {_kind(value)}, not an object (left out)")
 
 
 def _kind(value: Any) -> str:
-    """JSON's name for the type of a value."""
+    """Return JSON's name for the type of a value."""
     names: dict[type, str] = {str: "string", bool: "boolean", type(None): "null"}
     return "list" if isinstance(value, list) else names.get(value.__class__, "number")
 
 
-def whole(stream: BinaryIO, name: str) -> tuple[Any, str | None]:
-    """Load one JSON document of at most 256 MiB: the value, and what had to be mended.
+def read_document(stream: BinaryIO, name: str) -> tuple[Any, str | None]:
+    """Load one JSON document of at most 256 MiB: the value, and what had to be repaired.
 
-    Raises FormatError with the line where it breaks.
+    Raises FormatError with the line that cannot be parsed.
     """
     raw = stream.read(MAX_WHOLE + 1)
     if len(raw) > MAX_WHOLE:
         raise FormatError(
-            f"is one JSON document of more than {MAX_WHOLE // _MEBIBYTE} MiB; give it as JSON lines, one message a line",
+            f"a JSON document may have {MAX_WHOLE // _MEBIBYTE} MiB at most; use JSON lines instead",
             where=name,
         )
     raw = raw.removeprefix(_BOM).strip()
@@ -182,8 +192,22 @@ def whole(stream: BinaryIO, name: str) -> tuple[Any, str | None]:
         raise FormatError(str(error), where=name, line=_broken_at(raw)) from None
 
 
+def read_messages_document(stream: BinaryIO, name: str) -> Generator[WarningRecord, None, dict[str, Any]]:
+    """Return the JSON object with `messages` that a file holds; yield a warning if it had to be repaired.
+
+    Raises FormatError if it has no list of messages.
+    """
+    value, note = read_document(stream, name)
+    if note:
+        yield WarningRecord(1, note)
+    holder = mapping(value)
+    if not isinstance(holder.get("messages"), list):
+        raise FormatError('needs a list of messages under "messages"', where=name)
+    return holder
+
+
 def _broken_at(raw: bytes) -> int:
-    """The 1-based line on which a JSON document breaks."""
+    """Return the 1-based line on which a JSON document breaks."""
     try:
         json.loads(raw.decode("utf-8", "replace"))
     except json.JSONDecodeError as error:

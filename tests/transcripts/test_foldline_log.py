@@ -23,7 +23,7 @@ from foldline.core.log.entries import (
 from foldline.core.log.log import Log, chained, said
 from foldline.core.log.messages import Text
 from foldline.errors import FormatError
-from foldline.transcripts import Warned, dump, load
+from foldline.transcripts import WarningRecord, dump, load
 
 MESSAGES = [
     {"role": "user", "content": "half \ud83d of it"},
@@ -127,7 +127,7 @@ def test_the_header_names_the_leaf_of_a_branched_log(history):
 
 def test_a_cut_off_last_line_loses_that_line_alone(history):
     raw = written(history)[:-20]
-    told: list[Warned] = []
+    told: list[WarningRecord] = []
     assert list(load(io.BytesIO(raw), warn=told.append)) == history[:-1]
     assert [warning.line for warning in told] == [9]
     with pytest.raises(FormatError, match="file ends inside") as caught:
@@ -138,7 +138,7 @@ def test_a_cut_off_last_line_loses_that_line_alone(history):
 def test_a_changed_entry_and_what_follows_it_are_refused(history):
     rows = written(history).split(b"\n")
     rows[2] = rows[2].replace(b'"t1"', b'"t2"')
-    told: list[Warned] = []
+    told: list[WarningRecord] = []
     back = list(load(io.BytesIO(b"\n".join(rows)), warn=told.append))
     assert back == history[:1]
     assert "does not match its id" in told[0].text
@@ -165,14 +165,14 @@ def test_a_wrong_said_key_is_found(history):
     ],
 )
 def test_a_line_that_is_no_entry_is_named(history, row):
-    told: list[Warned] = []
+    told: list[WarningRecord] = []
     raw = written(history) + row + b"\n"
     assert list(load(io.BytesIO(raw), warn=told.append)) == history
     assert [warning.line for warning in told] == [10]
 
 
 def test_an_entry_written_twice_counts_once(history):
-    told: list[Warned] = []
+    told: list[WarningRecord] = []
     assert list(load(io.BytesIO(written([*history, history[0]])), warn=told.append)) == history
     assert "twice" in told[0].text
 
@@ -191,7 +191,7 @@ def test_a_file_of_another_form_is_refused():
 
 
 def test_a_line_nested_too_deep_or_too_long_is_named(history):
-    told: list[Warned] = []
+    told: list[WarningRecord] = []
     deep = (
         b'{"type":"noted","id":"x","parent":null,"kind":"k","data":{"a":'
         + b"[" * 200_000
@@ -203,7 +203,7 @@ def test_a_line_nested_too_deep_or_too_long_is_named(history):
 
 
 def test_a_header_that_is_no_json_is_refused():
-    with pytest.raises(FormatError, match="its header is not JSON"):
+    with pytest.raises(FormatError, match="bad header: not JSON"):
         list(load(io.BytesIO(b'{"format": "foldline"\n')))
 
 
