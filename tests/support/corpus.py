@@ -79,7 +79,7 @@ def chat(path: Path) -> list[dict[str, Any]]:
 
 def with_boundaries(path: Path) -> Loaded:
     """A recorded session as the command line reads it, compacted where its agent compacted."""
-    with gzip.open(path, "rb") as stream:
+    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
         return from_records(read(stream, name=path.name), OFFLINE)
 
 

@@ -60,6 +60,7 @@ def limits(usable=1_000, *, target=False, cap=200, apart=0, wrap=50) -> Limits:
     return Limits(
         window=Window(context=10_000, output=1_000),
         usable=usable,
+        nominal=usable,
         apart=apart,
         wrap=wrap,
         target=target,
@@ -160,10 +161,9 @@ def test_the_cut_moves_on_where_what_it_keeps_cannot_be_shortened_to_fit():
 
 
 def test_the_cut_moves_on_to_where_the_rule_allows_it():
-    big = counted(user("look"), image("see"), assistant("I see"), assistant("ok"), user("next"))
+    big = counted(user("look"), image("see"), assistant("I see"), assistant("ok"), user(long("next", 20)))
     found = chosen(big, policy(cut_rule="user", keep=Keep(amount=Amount(tokens=900))), limits(700))
-    assert found.cut.index == 4
-    assert found.cut.by_rule
+    assert (found.cut.index, found.cut.how) == (4, "by_rule")
 
 
 def test_what_no_cut_can_leave_behind_stays_and_the_room_says_that_it_does_not_fit():

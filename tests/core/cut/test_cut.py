@@ -4,123 +4,26 @@ from hypothesis import strategies as st
 from tests.support.logs import any_list, chain, decode
 from tests.support.talk import assistant, calls, developer, entries, reminder, results, tool, user
 
-from foldline.core.cut.cut import Cut, choose_cut, is_split, keep_index
+from foldline.core.cut.cut import (
+    Cut,
+    counted_from,
+    cut_by_count,
+    cut_by_tokens,
+    cut_notes,
+    is_split,
+    places,
+)
 from foldline.core.cut.legal import fits_rule, legal_cuts
 from foldline.core.cut.pairing import pair
 from foldline.core.decide.policy import Keep
 from foldline.core.log.entries import Said
-from foldline.core.measure.window import Amount, Window
 
-WINDOW = Window(context=1_000, output=100)
 RULES = ["turn", "user", "user_or_plain_assistant", "not_result", "any"]
+ALL = 10_000
 
 
-def at(keep: Keep, *, tokens=(10,) * 10, budget=1_000, weights=None) -> int:
-    kept = entries(*(user(str(i)) for i in range(len(tokens))), tokens=tokens)
-    return keep_index(kept, keep, budget, window=WINDOW, usable=900, weights=weights)
-
-
-def keep(tokens: int) -> Keep:
-    return Keep(amount=Amount(tokens=tokens))
-
-
-# ---- how far back
-
-
-def test_the_message_that_reaches_the_amount_is_kept():
-    assert at(keep(30)) == 7
-    assert at(keep(31)) == 6
-    assert at(keep(29)) == 7
-    assert at(keep(1)) == 9
-    assert at(keep(99)) == 0
-
-
-def test_an_amount_of_all_or_more_keeps_all():
-    assert at(keep(100)) == 0
-    assert at(keep(101)) == 0
-    assert at(keep(5), tokens=()) == 0
-
-
-def test_an_amount_of_nothing_keeps_nothing():
-    assert at(keep(0)) == 10
-
-
-def test_a_policy_that_names_nothing_to_keep_keeps_nothing():
-    assert at(Keep()) == 10
-    assert at(Keep(), tokens=()) == 0
-
-
-def test_the_budget_caps_the_amount():
-    assert at(keep(100), budget=30) == 7
-    assert at(keep(20), budget=30) == 8
-    assert at(keep(100), budget=0) == 10
-
-
-def test_an_amount_is_resolved_by_window_and_usable():
-    assert at(Keep(amount=Amount(fraction=0.05))) == 5
-    assert at(Keep(amount=Amount(fraction=0.1, of="usable"))) == 1
-
-
-def test_a_count_of_messages_is_kept_whatever_their_size():
-    assert at(Keep(messages=4)) == 6
-    assert at(Keep(messages=0)) == 10
-    assert at(Keep(messages=10)) == 0
-    assert at(Keep(messages=11)) == 0
-
-
-def test_a_share_of_the_messages_is_rounded_down_and_the_smaller_count_wins():
-    assert at(Keep(message_fraction=0.3)) == 7
-    assert at(Keep(message_fraction=0.39)) == 7
-    assert at(Keep(messages=2, message_fraction=0.3)) == 8
-    assert at(Keep(messages=10, message_fraction=0.3)) == 7
-
-
-def test_no_more_messages_are_kept_than_fit_the_budget():
-    assert at(Keep(messages=8), budget=30) == 7
-    assert at(Keep(messages=8), budget=39) == 7
-    assert at(Keep(messages=8), budget=80) == 2
-    assert at(Keep(messages=8), budget=100) == 2
-    assert at(Keep(messages=8), budget=0) == 10
-
-
-def test_the_budget_is_met_to_the_token_by_a_policys_own_weights():
-    assert at(Keep(messages=2), tokens=(1, 9), budget=9, weights=[1, 9]) == 1
-    assert at(Keep(messages=2), tokens=(1, 9), budget=10, weights=[1, 9]) == 0
-
-
-def test_of_an_amount_and_a_count_the_smaller_tail_wins():
-    assert at(Keep(amount=Amount(tokens=30), messages=5)) == 7
-    assert at(Keep(amount=Amount(tokens=30), messages=2)) == 8
-    assert at(Keep(amount=Amount(tokens=500), messages=20)) == 0
-
-
-def test_one_message_larger_than_the_budget_is_reached_not_skipped():
-    assert at(keep(50), tokens=(10, 10, 900, 10)) == 2
-
-
-def test_a_policys_own_weights_replace_the_tokens():
-    assert at(keep(30), weights=[30] * 10) == 9
-    assert at(keep(30), weights=[1] * 10) == 0
-    assert at(Keep(messages=8), budget=30, weights=[15] * 10) == 8
-
-
-@given(st.lists(st.integers(0, 50), max_size=20), st.integers(0, 600), st.integers(0, 600))
-def test_the_tail_is_the_shortest_that_reaches_the_amount(tokens, amount, budget):
-    index = at(keep(amount), tokens=tokens, budget=budget)
-    wanted = min(amount, budget)
-    assert 0 <= index <= len(tokens)
-    if sum(tokens) >= wanted:
-        assert sum(tokens[index:]) >= wanted
-        assert index == len(tokens) or sum(tokens[index + 1 :]) < wanted
-    else:
-        assert index == 0
-
-
-# ---- where
-
-
-def two_turns() -> list[Said]:
-    return entries(
+def two_turns(*tokens: int) -> list[Said]:
+    talk = (
         user("one"),  # 0
         calls("a"),
         tool("a"),
@@ -132,89 +35,202 @@ def two_turns() -> list[Said]:
         tool("c"),
         assistant("done"),
     )
+    return entries(*talk, tokens=tokens or 10)
 
 
-def test_the_nearest_legal_index_at_or_after_is_taken():
+def by_tokens(kept: list[Said], wanted: int, rule="any", *, first=0, **more) -> Cut | None:
+    return cut_by_tokens(places(kept, rule).since(first), wanted, **more)
+
+
+def by_count(kept: list[Said], at: int, rule="any", *, budget=ALL) -> Cut | None:
+    return cut_by_count(places(kept, rule), at, budget)
+
+
+# ---- a number of tokens: nearest from below, half at least
+
+
+def test_of_the_cuts_that_the_rule_allows_the_one_nearest_to_the_amount_from_below_is_taken():
     kept = two_turns()
-    assert choose_cut(kept, 3, "any") == Cut(3, split=True, by_rule=True)
-    assert choose_cut(kept, 4, "any") == Cut(4, split=False, by_rule=True)
-    assert choose_cut(kept, 0, "any") == Cut(1, split=True, by_rule=True)
+    assert by_tokens(kept, 70) == Cut(3, inside_turn=True)
+    assert by_tokens(kept, 69) == Cut(4, inside_turn=False)
+    assert by_tokens(kept, 60, "turn") == Cut(4, inside_turn=False)
+    assert by_tokens(kept, 100, "user") == Cut(4, inside_turn=False)
+    assert by_tokens(kept, 75, "user_or_plain_assistant") == Cut(3, inside_turn=True)
+    assert by_tokens(kept, 49, "not_result") == Cut(7, inside_turn=True)
 
 
-def test_a_cut_landing_on_a_result_moves_on():
+def test_exactly_half_of_the_amount_is_enough():
     kept = two_turns()
-    assert choose_cut(kept, 2, "not_result") == Cut(3, split=True, by_rule=True)
-    assert choose_cut(kept, 6, "not_result") == Cut(7, split=True, by_rule=True)
+    assert by_tokens(kept, 99, "turn") == Cut(4, inside_turn=False)
+    many = entries(user(), assistant("a"), assistant("b"), user(), tokens=[100, 100, 30, 30])
+    assert by_tokens(many, 60, "turn") == Cut(3, inside_turn=False)
+    assert by_tokens(many, 61, "turn") == Cut(2, inside_turn=True, how="split")
 
 
-def test_a_rule_moves_the_cut_to_a_message_that_it_allows():
+def test_a_turn_is_split_where_the_rule_allows_no_cut_that_keeps_half():
     kept = two_turns()
-    assert choose_cut(kept, 1, "user") == Cut(4, split=False, by_rule=True)
-    assert choose_cut(kept, 1, "turn") == Cut(4, split=False, by_rule=True)
-    assert choose_cut(kept, 1, "user_or_plain_assistant") == Cut(3, split=True, by_rule=True)
-    assert choose_cut(kept, 5, "user_or_plain_assistant") == Cut(9, split=True, by_rule=True)
+    assert by_tokens(kept, 59, "turn") == Cut(5, inside_turn=True, how="split")
+    assert by_tokens(kept, 35, "user") == Cut(7, inside_turn=True, how="split")
+    assert by_tokens(kept, 45, "user_or_plain_assistant") == Cut(7, inside_turn=True, how="split")
 
 
-def test_a_turn_larger_than_the_budget_is_split_and_that_is_told():
+def test_a_large_turn_and_a_new_user_message_do_not_end_with_the_message_alone():
+    steps = [m for n in range(400) for m in (calls(f"c{n}"), tool(f"c{n}"))]
+    kept = entries(user(), *steps, assistant("done"), user("next"), tokens=[6, *([12, 180] * 400), 20, 6])
+    cut = by_tokens(kept, 20_000, "turn")
+    assert cut.how == "split"
+    assert 19_800 < sum(entry.tokens for entry in kept[cut.index :]) <= 20_000
+
+
+def test_a_cut_never_lands_on_a_result():
     kept = two_turns()
-    assert choose_cut(kept, 6, "turn") == Cut(7, split=True, by_rule=False)
-    assert choose_cut(kept, 5, "user") == Cut(5, split=True, by_rule=False)
+    for wanted in range(1, 101):
+        for rule in RULES:
+            assert by_tokens(kept, wanted, rule).index not in (2, 6, 8)
+            assert by_tokens(kept, wanted, rule, walk_back=True, most=ALL).index not in (2, 6, 8)
+
+
+def test_a_batch_larger_than_the_other_half_is_kept_whole():
+    kept = entries(user(), calls("a"), tool("a"), assistant("ok"), tokens=[50, 5, 900, 5])
+    assert by_tokens(kept, 100, "turn") == Cut(1, inside_turn=True, how="split")
+    assert by_tokens(kept, 100, "not_result") == Cut(1, inside_turn=True, how="walked_back")
+    assert by_tokens(kept, 8, "turn") == Cut(3, inside_turn=True, how="split")
+
+
+def test_where_less_was_said_than_is_kept_all_but_the_first_may_stay():
+    kept = two_turns()
+    assert by_tokens(kept, 500) == Cut(1, inside_turn=True)
+    assert by_tokens(kept, 500, "turn") == Cut(4, inside_turn=False)
+    assert by_tokens(kept, 500, "turn", first=5) == Cut(5, inside_turn=True, how="split")
+    assert by_tokens(entries(user(), assistant("a")), 500, "turn") == Cut(1, inside_turn=True, how="split")
 
 
 def test_keeping_nothing_follows_every_rule():
-    kept = two_turns()
     for rule in RULES:
-        assert choose_cut(kept, 10, rule) == Cut(10, split=False, by_rule=True)
+        assert by_tokens(two_turns(), 0, rule) == Cut(10, inside_turn=False)
 
 
-def test_where_a_rule_leaves_only_keeping_nothing_that_is_told():
-    kept = entries(user(), assistant("a"), assistant("b"))
-    assert choose_cut(kept, 3, "user") == Cut(3, split=False, by_rule=True)
-    assert choose_cut(kept, 2, "user") == Cut(2, split=True, by_rule=False)
-
-
-def test_trailing_results_alone_larger_than_the_keep_are_kept_with_their_call():
-    kept = entries(user(), assistant("ok"), user("look"), calls("a", "b"), results("a", "b"))
-    assert choose_cut(kept, 5, "not_result") == Cut(3, split=True, by_rule=False)
-    assert choose_cut(kept, 4, "turn") == Cut(3, split=True, by_rule=False)
-
-
-def test_the_open_batch_of_a_long_turn_is_kept():
-    kept = entries(user(), calls("a"), tool("a"), calls("b", "c"), tool("b"))
-    assert choose_cut(kept, 5, "any") == Cut(3, split=True, by_rule=False)
+def test_what_waits_is_kept_where_nothing_else_is():
+    kept = [*two_turns(), *entries(user("next"))]
+    assert by_tokens(kept, 0, "turn") == Cut(10, inside_turn=False)
+    held = entries(user(), assistant("ok"), user("look"), calls("a", "b"), results("a", "b"))
+    assert by_tokens(held, 0, "any") == Cut(3, inside_turn=True)
+    assert by_tokens(held, 5, "turn") == Cut(3, inside_turn=True, how="split")
 
 
 def test_no_user_message_but_the_first_splits_the_turn():
     kept = entries(user(), *(m for n in range(9) for m in (calls(f"c{n}"), tool(f"c{n}"))))
-    assert choose_cut(kept, 12, "turn") == Cut(13, split=True, by_rule=False)
+    assert by_tokens(kept, 70, "turn") == Cut(13, inside_turn=True, how="split")
+
+
+def test_a_policys_own_weights_replace_the_tokens():
+    kept = two_turns()
+    assert cut_by_tokens(places(kept, "any", weights=[1] * 10), 70) == Cut(1, inside_turn=True)
+    assert cut_by_tokens(places(kept, "any", weights=[20] * 10), 70) == Cut(7, inside_turn=True)
 
 
 def test_a_pairing_that_is_known_is_used():
     kept = entries(user(), calls("a"), tool("a"), assistant("ok"))
-    assert choose_cut(kept, 2, "any") == Cut(3, split=True, by_rule=True)
-    assert choose_cut(kept, 2, "any", pairing=pair([])) == Cut(2, split=True, by_rule=True)
+    assert cut_by_tokens(places(kept, "any"), 20) == Cut(3, inside_turn=True)
+    assert cut_by_tokens(places(kept, "any", pairing=pair([])), 20) == Cut(2, inside_turn=True)
 
 
 def test_what_cannot_be_cut_is_not():
-    assert choose_cut([], 0, "any") is None
-    assert choose_cut(entries(user()), 0, "any") is None
-    assert choose_cut(entries(calls("a"), tool("a")), 1, "any") is None
+    for kept in ([], entries(user()), entries(calls("a"), tool("a"))):
+        assert by_tokens(kept, 100) is None
+        assert by_tokens(kept, 100, walk_back=True, most=ALL) is None
+        assert by_count(kept, 0) is None
+    assert by_tokens(two_turns(), 30, first=11) is None
 
 
-def test_a_boundary_is_not_crossed_where_the_policy_forbids_it():
+# ---- a seed that walks back
+
+
+def test_the_message_that_reaches_the_amount_is_kept_by_a_policy_that_walks_back():
+    kept = entries(*(assistant(str(n)) for n in range(10)))
+    assert by_tokens(kept, 30, walk_back=True, most=ALL) == Cut(7, inside_turn=True)
+    assert by_tokens(kept, 31, walk_back=True, most=ALL) == Cut(6, inside_turn=True)
+    assert by_tokens(kept, 31) == Cut(7, inside_turn=True)
+
+
+def test_it_walks_back_from_a_place_where_no_cut_may_fall():
     kept = two_turns()
-    assert choose_cut(kept, 1, "user", first=4) == Cut(4, split=False, by_rule=True)
-    assert choose_cut(kept, 1, "user", first=5) == Cut(5, split=True, by_rule=False)
-    assert choose_cut(kept, 1, "user", first=10) == Cut(10, split=False, by_rule=False)
-    assert choose_cut(kept, 1, "user", first=11) is None
+    back = by_tokens(kept, 35, "user_or_plain_assistant", walk_back=True, most=ALL)
+    assert back == Cut(4, inside_turn=False, how="walked_back")
+    assert by_tokens(kept, 35, "not_result", walk_back=True, most=ALL) == Cut(
+        5, inside_turn=True, how="walked_back"
+    )
+
+
+def test_it_does_not_walk_back_to_what_does_not_fit():
+    kept = two_turns()
+    rule = "user_or_plain_assistant"
+    assert by_tokens(kept, 35, rule, walk_back=True, most=60).index == 4
+    assert by_tokens(kept, 35, rule, walk_back=True, most=59) == Cut(7, inside_turn=True, how="split")
+
+
+def test_where_nothing_before_is_allowed_it_keeps_what_it_can():
+    kept = entries(user(), *(m for n in range(9) for m in (calls(f"c{n}"), tool(f"c{n}"))))
+    assert by_tokens(kept, 70, "user", walk_back=True, most=ALL) == Cut(13, inside_turn=True, how="split")
+    assert by_tokens(two_turns(), 500, walk_back=True, most=ALL) == Cut(1, inside_turn=True)
+
+
+# ---- a number of messages
+
+
+def test_a_count_of_messages_is_kept_whatever_their_size():
+    assert counted_from(Keep(messages=4), 10) == 6
+    assert counted_from(Keep(messages=0), 10) == 10
+    assert counted_from(Keep(messages=10), 10) == 0
+    assert counted_from(Keep(messages=11), 10) == 0
+    assert counted_from(Keep(), 10) == 0
+
+
+def test_a_share_of_the_messages_is_rounded_down_and_the_smaller_count_wins():
+    assert counted_from(Keep(message_fraction=0.3), 10) == 7
+    assert counted_from(Keep(message_fraction=0.39), 10) == 7
+    assert counted_from(Keep(messages=2, message_fraction=0.3), 10) == 8
+    assert counted_from(Keep(messages=10, message_fraction=0.3), 10) == 7
+
+
+def test_no_more_messages_are_kept_than_fit_the_budget():
+    kept = entries(*(assistant(str(n)) for n in range(10)))
+    assert by_count(kept, 2, budget=30).index == 7
+    assert by_count(kept, 2, budget=39).index == 7
+    assert by_count(kept, 2, budget=80).index == 2
+    assert by_count(kept, 2, budget=100).index == 2
+    assert by_count(kept, 2, budget=0).index == 10
+
+
+def test_the_nearest_legal_index_at_or_after_the_count_is_taken():
+    kept = two_turns()
+    assert by_count(kept, 3) == Cut(3, inside_turn=True)
+    assert by_count(kept, 2) == Cut(3, inside_turn=True)
+    assert by_count(kept, 0) == Cut(1, inside_turn=True)
+    assert by_count(kept, 1, "user") == Cut(4, inside_turn=False)
+    assert by_count(kept, 10) == Cut(10, inside_turn=False)
+
+
+def test_where_the_rule_allows_none_that_keeps_a_message_another_is_taken():
+    kept = two_turns()
+    assert by_count(kept, 5, "user") == Cut(5, inside_turn=True, how="split")
+    assert by_count(kept, 6, "turn") == Cut(7, inside_turn=True, how="split")
+
+
+def test_the_open_batch_of_a_long_turn_is_kept():
+    kept = entries(user(), calls("a"), tool("a"), calls("b", "c"), tool("b"))
+    assert by_count(kept, 5) == Cut(3, inside_turn=True)
+
+
+# ---- what is said of a cut
 
 
 @pytest.mark.parametrize(
-    ("first", "split"),
+    ("first", "inside"),
     [(user(), False), (results("x", text="and?"), False), (assistant("a"), True), (calls("a"), True)],
 )
-def test_a_cut_before_anything_but_a_prompt_splits_a_turn(first, split):
-    assert is_split(entries(user(), first), 1) is split
+def test_a_cut_before_anything_but_a_prompt_splits_a_turn(first, inside):
+    assert is_split(entries(user(), first), 1) is inside
 
 
 def test_a_reminder_does_not_start_a_turn_and_the_end_splits_none():
@@ -223,18 +239,62 @@ def test_a_reminder_does_not_start_a_turn_and_the_end_splits_none():
     assert not is_split(entries(user(), assistant("a")), 2)
 
 
-@given(any_list, st.integers(0, 30), st.sampled_from(RULES), st.integers(0, 12))
-def test_a_cut_is_legal_by_rule_where_one_follows_and_the_nearest(made, start, rule, first):
-    dialect, payloads = made
-    kept = [e for e in chain(decode(dialect, payloads)).path() if isinstance(e, Said)]
-    legal = [i for i in legal_cuts(kept) if i >= first]
-    cut = choose_cut(kept, start, rule, first=first)
+def test_a_receipt_says_where_a_cut_is_not_as_the_policy_has_it():
+    assert cut_notes(Cut(4, inside_turn=False), "turn") == []
+    assert "more than asked for" in cut_notes(Cut(4, inside_turn=False, how="walked_back"), "user")[0]
+    assert "'user' allows no cut" in cut_notes(Cut(4, inside_turn=True, how="split"), "user")[0]
+
+
+# ---- whatever was said
+
+
+def made(kept_of) -> list[Said]:
+    dialect, payloads = kept_of
+    return [e for e in chain(decode(dialect, payloads)).path() if isinstance(e, Said)]
+
+
+@given(any_list, st.integers(0, 400), st.sampled_from(RULES), st.integers(0, 12))
+def test_a_cut_is_legal_and_keeps_half_of_what_is_asked_for(talk, wanted, rule, first):
+    kept = made(talk)
+    found = places(kept, rule).since(first)
+    cut = cut_by_tokens(found, wanted)
+    legal = [index for index in legal_cuts(kept) if index >= first]
     if cut is None:
         assert not legal
         return
-    allowed = [i for i in legal if i >= start and i < len(kept) and fits_rule(rule, kept, i)]
-    after = [i for i in legal if i >= start]
+    tail = found.tails
     assert cut.index in legal
+    assert tail[cut.index] == sum(entry.tokens for entry in kept[cut.index :])
+    assert tail[cut.index] >= min(wanted, tail[legal[0]]) / 2
+    near = [i for i in legal if wanted >= tail[i] >= min(wanted, tail[legal[0]]) / 2]
+    allowed = [i for i in near if fits_rule(rule, kept, i)]
+    assert cut.index == (min(allowed or near) if near else max(i for i in legal if tail[i] > wanted))
+    assert (cut.how == "split") == (not fits_rule(rule, kept, cut.index))
+    assert cut.inside_turn == (cut.index < len(kept) and not kept[cut.index].message.is_prompt)
+
+
+@given(any_list, st.integers(0, 400), st.sampled_from(RULES), st.integers(0, 600))
+def test_walking_back_keeps_all_that_is_asked_for_or_what_others_keep(talk, wanted, rule, most):
+    kept = made(talk)
+    found = places(kept, rule)
+    cut = cut_by_tokens(found, wanted, walk_back=True, most=most)
+    if cut != cut_by_tokens(found, wanted):
+        assert wanted <= found.tails[cut.index] <= most
+        assert cut.index in found.allowed
+        assert not [
+            i for i in found.allowed if i > cut.index and found.tails[i] >= wanted > found.tails[i + 1]
+        ]
+
+
+@given(any_list, st.integers(0, 30), st.sampled_from(RULES), st.integers(0, 600))
+def test_a_cut_by_count_is_the_nearest_that_the_rule_allows(talk, start, rule, budget):
+    kept = made(talk)
+    found = places(kept, rule)
+    cut = cut_by_count(found, start, budget)
+    legal = legal_cuts(kept)
+    if cut is None:
+        assert not legal
+        return
+    after = [i for i in legal if i >= start and found.tails[i] <= budget]
+    allowed = [i for i in after if i < len(kept) and fits_rule(rule, kept, i)]
     assert cut.index == min(allowed or after or legal[-1:])
-    assert cut.by_rule is bool(allowed) or (cut.by_rule and start >= cut.index == len(kept))
-    assert cut.split == (cut.index < len(kept) and not kept[cut.index].message.is_prompt)

@@ -82,6 +82,7 @@ def limits_of(fold: ViewState, ask: Ask, counter: Counter) -> Limits:
     return Limits(
         window=ask.window,
         usable=ask.usable,
+        nominal=ask.usable,
         apart=ask.apart_tokens + fold.owed,
         wrap=wrapped.tokens + (counter.count(ask.policy.ack) + 8 if ask.policy.ack else 0),
         target=ask.target is not None,

@@ -55,6 +55,7 @@ from foldline.core.cut.choice import (
     signed,
     tokens_of,
 )
+from foldline.core.cut.cut import cut_notes
 from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.policy import Policy
 from foldline.core.ledger.bounds import bounded
@@ -278,7 +279,7 @@ def _summary(
     goal = ask.goal or _next_task(ask.policy, ledger)
     wanted = request(
         ask.policy,
-        kind=_kind(goal, previous, split=choice.cut.split),
+        kind=_kind(goal, previous, split=choice.cut.inside_turn),
         folded=choice.folded,
         previous=previous,
         ledger=ledger,
@@ -348,10 +349,7 @@ def _judged(job: Job, done: _Done, spent: Cost) -> Outcome:
     notes = list(receipt.notes)
     if any(signed(entry.message) for entry in choice.kept[open_loop(choice.kept) :]):
         notes.append("signed thinking of the open tool loop was kept as it is")
-    if not choice.cut.by_rule:
-        notes.append(
-            f"no cut that the rule {ask.policy.cut_rule!r} allows would fit: another legal one was taken"
-        )
+    notes += cut_notes(choice.cut, ask.policy.cut_rule)
     notes += balance_notes(fold, ask, (size, total), reply.price)
     shown, lost = standing_in(done.facts.shown, after.view())
     receipt = msgspec.structs.replace(

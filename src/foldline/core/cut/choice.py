@@ -6,9 +6,16 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from foldline.core.cut.cut import Cut, choose_cut, keep_index
+from foldline.core.cut.cut import (
+    Cut,
+    Places,
+    counted_from,
+    cut_by_count,
+    cut_by_tokens,
+    places,
+)
 from foldline.core.cut.legal import legal_cuts
-from foldline.core.cut.pairing import Pairing
+from foldline.core.cut.pairing import Pairing, unanswered_from
 from foldline.core.cut.shrink import least_tokens, shrink
 from foldline.core.decide.estimate import message_estimate
 from foldline.core.decide.policy import Policy
@@ -16,7 +23,7 @@ from foldline.core.log.entries import Edit, Said
 from foldline.core.log.messages import Message, Opaque, Part, Thinking
 from foldline.core.log.steps import finishes
 from foldline.core.measure.tokens import Counter
-from foldline.core.measure.window import Amount, Window
+from foldline.core.measure.window import Window
 
 CHECKPOINT_LEAST = 150  # tokens below which a summary says nothing worth reading
 
@@ -37,10 +44,15 @@ class Material(msgspec.Struct):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Token budgets of one compaction. `wrap` is what a checkpoint takes around an empty summary."""
+    """Token budgets of one compaction. `wrap` is what a checkpoint takes around an empty summary.
+
+    `usable` is what the view may take after it; `nominal` is what a policy's fractions of usable are of: where a
+    compaction has to gain something, it is the larger of the two.
+    """
 
     window: Window
     usable: int
+    nominal: int
     apart: int
     wrap: int
     target: bool
@@ -84,13 +96,30 @@ def _least(material: Material, entry: Said, usable: int, counter: Counter) -> in
     return min(least_tokens(entry, usable, counter), tokens_of([entry], material.edits))
 
 
-def _fits_from(material: Material, start: int, room: int, usable: int, counter: Counter) -> int:
-    """Return the first index, `start` at least, from which the messages can be shortened to fit in `room`."""
-    for index in range(len(material.kept) - 1, start - 1, -1):
-        room -= _least(material, material.kept[index], usable, counter)
-        if room < 0:
-            return index + 1
-    return start
+class _Terms(msgspec.Struct, frozen=True):
+    """What a choice is made from, and by what."""
+
+    material: Material
+    policy: Policy
+    limits: Limits
+    counter: Counter
+    used: Used | None = None
+
+
+class _Room(msgspec.Struct, frozen=True):
+    """What a view has free beside its leading messages and the frame of its checkpoint, in tokens.
+
+    `summary` of it is held for the summary, which never goes below `least`.
+    """
+
+    free: int
+    summary: int
+    least: int
+
+    @property
+    def tail(self) -> int:
+        """The most that what is kept may take while the summary has what is held for it."""
+        return max(self.free - self.summary, 0)
 
 
 def choose(
@@ -100,25 +129,16 @@ def choose(
 
     With what was `used` of a target, the rest of it goes to what was shortened and to more of the newest.
     """
+    terms = _Terms(material, policy, limits, counter, used)
     edits: Edits = {entry: tuple(found) for entry, found in material.edits.items()}
     add(edits, lead_edits(material, limits, counter, most=used.leading if used else 0))
-    free = limits.usable - limits.apart - limits.wrap - tokens_of(material.leading, edits)
-    least = min(CHECKPOINT_LEAST, max(free // 2, 0))
-    share = max(_share(limits, free, least, used), least)
-    budget = max(free - share, 0)
-    cut = _cut(material, policy, limits, counter, budget=budget, used=used)
+    room = _room(terms, edits)
+    cut = _fitting_cut(terms, room)
     if cut is None:
         return None
-    fitting = _fits_from(material, cut.index, budget if used else free - least, limits.usable, counter)
-    if fitting > cut.index:
-        cut = choose_cut(material.kept, fitting, policy.cut_rule, pairing=material.pairing) or cut
     kept = list(material.kept[cut.index :])
-    by_halves = limits.target and used is None
-    most = min(budget, max(free // 4, _kept_amount(policy, limits))) if by_halves else budget
-    over = tokens_of(kept, edits) - most
-    if over > 0:
-        add(edits, _shortened(kept, over, material, limits, counter=counter, edits=edits))
-    free -= tokens_of(kept, edits)
+    _shorten_kept(terms, room, kept, edits)
+    free = room.free - tokens_of(kept, edits)
     older = [*material.quoted, *material.kept[: cut.index]]
     quoted = _quotes(older, policy.quote_user_tokens, free // 2 if limits.target else free)
     free -= tokens_of(quoted, edits)
@@ -129,6 +149,126 @@ def choose(
     return Choice(cut, folded, quoted, kept, edits, free)
 
 
+def _room(terms: _Terms, edits: Edits) -> _Room:
+    limits, used = terms.limits, terms.used
+    free = limits.usable - limits.apart - limits.wrap - tokens_of(terms.material.leading, edits)
+    least = min(CHECKPOINT_LEAST, max(free // 2, 0))
+    if used is not None:
+        held = used.summary
+    elif limits.target:
+        held = min(limits.summary_cap, free // 2)
+    else:
+        held = limits.summary_cap
+    return _Room(free, summary=max(held, least), least=least)
+
+
+# ---- where to cut
+
+
+def _fitting_cut(terms: _Terms, room: _Room) -> Cut | None:
+    """Return the cut that the policy chooses; where what it keeps cannot be made to fit, one further on."""
+    material = terms.material
+    found = _places(terms)
+    cut = _cut(terms, found, room.tail)
+    if cut is None:
+        return Cut(0, inside_turn=False) if material.redraft else None
+    most = room.tail if terms.used is not None else room.free - room.least
+    fitting = _fits_from(terms, cut.index, most)
+    if fitting > cut.index:
+        cut = _cut(terms, found.since(min(fitting, found.legal[-1])), room.tail) or cut
+    return cut
+
+
+def _places(terms: _Terms) -> Places:
+    """Return where the policy may cut: not before the newest boundary, where it must not cross that and need not."""
+    material, policy = terms.material, terms.policy
+    weights = None
+    if policy.estimator != "foldline" and terms.used is None:
+        weights = [message_estimate(e.message, policy.estimator, terms.counter) for e in material.kept]
+    found = places(material.kept, policy.cut_rule, pairing=material.pairing, weights=weights)
+    fresh = found if policy.cross_boundary else found.since(material.fresh_from)
+    return fresh if fresh.legal else found
+
+
+def _cut(terms: _Terms, found: Places, budget: int) -> Cut | None:
+    """Return the cut that the policy chooses of these places, for a tail of `budget` tokens at most."""
+    policy = terms.policy
+    first = counted_from(policy.keep, len(found.kept))
+    wanted = _wanted_tokens(terms, budget)
+    if wanted is None:
+        return cut_by_count(found, first, budget)
+    counted = found.since(first)
+    return cut_by_tokens(counted if counted.legal else found, wanted, walk_back=policy.walk_back, most=budget)
+
+
+def _wanted_tokens(terms: _Terms, budget: int) -> int | None:
+    """Return the tokens that the policy keeps, `budget` at most; None where it keeps a count of messages.
+
+    What was left of a target is used up, whatever the amount.
+    """
+    keep, limits = terms.policy.keep, terms.limits
+    if keep.amount is not None:
+        return budget if terms.used else min(budget, keep.amount.resolve(limits.window, limits.nominal))
+    return None if keep.messages is not None or keep.message_fraction is not None else 0
+
+
+def _fits_from(terms: _Terms, start: int, room: int) -> int:
+    """Return the first index, `start` at least, from which the messages can be shortened to fit in `room`."""
+    kept = terms.material.kept
+    for index in range(len(kept) - 1, start - 1, -1):
+        room -= _least(terms.material, kept[index], terms.limits.usable, terms.counter)
+        if room < 0:
+            return index + 1
+    return start
+
+
+# ---- what is shortened
+
+
+def _shorten_kept(terms: _Terms, room: _Room, kept: Sequence[Said], edits: Edits) -> None:
+    """Shorten what is kept until it fits.
+
+    What holds one large message is shortened to twice of what the policy keeps, so that a fold gains something; not
+    what waits for an answer, nor for a policy that walks back. The first choice for a target keeps no more than a quarter
+    of it, or what the policy keeps: what the summary leaves comes back later.
+    """
+    material, limits, counter = terms.material, terms.limits, terms.counter
+    wanted = _wanted_tokens(terms, room.tail) or 0
+    most = room.tail
+    if limits.target and terms.used is None:
+        most = min(room.tail, max(room.free // 4, wanted))
+    elif wanted and not limits.target and not terms.policy.walk_back:
+        waiting = kept[unanswered_from([entry.message for entry in kept]) :]
+        _shorten(kept, 2 * wanted, material, limits, counter, edits=edits, spare=waiting)
+    _shorten(kept, most, material, limits, counter, edits=edits)
+
+
+def _shorten(
+    kept: Sequence[Said],
+    most: int,
+    material: Material,
+    limits: Limits,
+    counter: Counter,
+    *,
+    edits: Edits,
+    spare: Sequence[Said] = (),
+) -> None:
+    """Shorten messages to `most` tokens together, as far as they may be; `spare` and what is pinned stays whole."""
+    over = tokens_of(kept, edits) - most
+    if over <= 0:
+        return
+    shorter = shrink(
+        kept,
+        over,
+        usable=limits.usable,
+        counter=counter,
+        edits=edits,
+        spare=material.pinned | {entry.id for entry in spare},
+        recall=limits.recall,
+    )
+    add(edits, shorter)
+
+
 def eased(choice: Choice, material: Material, limits: Limits, counter: Counter, spare: int) -> Choice:
     """Return a choice with what it shortened given back as far as `spare` tokens go; what it folds stays the same."""
     stay = {entry.id for entry in (*material.leading, *choice.quoted, *choice.kept)}
@@ -136,62 +276,9 @@ def eased(choice: Choice, material: Material, limits: Limits, counter: Counter, 
     before = tokens_of(material.leading, choice.edits)
     add(edits, lead_edits(material, limits, counter, most=before + spare))
     spare -= tokens_of(material.leading, edits) - before
-    over = tokens_of(choice.kept, edits) - tokens_of(choice.kept, choice.edits) - spare
-    if over > 0:
-        add(edits, _shortened(choice.kept, over, material, limits, counter=counter, edits=edits))
+    most = tokens_of(choice.kept, choice.edits) + spare
+    _shorten(choice.kept, most, material, limits, counter, edits=edits)
     return msgspec.structs.replace(choice, edits=edits)
-
-
-def _shortened(
-    kept: Sequence[Said], over: int, material: Material, limits: Limits, *, counter: Counter, edits: Edits
-) -> tuple[Edit, ...]:
-    return shrink(
-        kept,
-        over,
-        usable=limits.usable,
-        counter=counter,
-        edits=edits,
-        spare=material.pinned,
-        recall=limits.recall,
-    )
-
-
-def _share(limits: Limits, free: int, least: int, used: Used | None) -> int:
-    """Return the tokens to hold free for the summary."""
-    if used is not None:
-        return used.summary
-    return min(max(limits.summary_cap, least), free // 2) if limits.target else limits.summary_cap
-
-
-def _cut(
-    material: Material, policy: Policy, limits: Limits, counter: Counter, *, budget: int, used: Used | None
-) -> Cut | None:
-    kept, pairing = material.kept, material.pairing
-    first = 1 if policy.cross_boundary else max(1, material.fresh_from)
-    own = policy.estimator == "foldline" or used is not None
-    weights = None if own else [message_estimate(e.message, policy.estimator, counter) for e in kept]
-    keep = policy.keep
-    if used is not None and keep.amount is not None:
-        keep = msgspec.structs.replace(keep, amount=Amount(tokens=budget))
-    at = keep_index(kept, keep, budget, window=limits.window, usable=limits.usable, weights=weights)
-    cut = choose_cut(kept, at, policy.cut_rule, pairing=pairing, first=first)
-    if cut is None and first > 1:
-        cut = choose_cut(kept, at, policy.cut_rule, pairing=pairing)
-    if (
-        used is not None
-        and cut is not None
-        and sum(entry.tokens for entry in kept[cut.index :]) < budget // 2
-    ):
-        cut = (
-            choose_cut(kept, at, "any", pairing=pairing, first=first) or cut
-        )  # part of a turn, before nothing
-    if cut is None and material.redraft:
-        cut = Cut(0, split=False, by_rule=True)
-    return cut
-
-
-def _kept_amount(policy: Policy, limits: Limits) -> int:
-    return policy.keep.amount.resolve(limits.window, limits.usable) if policy.keep.amount else 0
 
 
 def add(edits: Edits, new: Sequence[Edit]) -> None:

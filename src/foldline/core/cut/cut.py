@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import Literal
 
 import msgspec
 
@@ -13,70 +14,136 @@ from foldline.core.cut.pairing import Pairing
 from foldline.core.decide.policy import CutRule, Keep
 from foldline.core.log.entries import Said
 from foldline.core.log.log import prefix_tokens
-from foldline.core.measure.window import Window
+
+HowCut = Literal["by_rule", "walked_back", "split"]
+"""How a cut came about: the policy's rule allows it; the rule allows it, but it keeps more than was asked for;
+the rule allows none that is near enough, so a turn is split at another legal index."""
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """A chosen cut: messages from `index` on are kept; `split` says that it falls inside a turn.
-
-    `by_rule` is False where the policy's own rule allowed no cut and another legal one was taken.
-    """
+    """A chosen cut: messages from `index` on are kept; `inside_turn` says that the turn it falls into began before."""
 
     index: int
-    split: bool
-    by_rule: bool
+    inside_turn: bool
+    how: HowCut = "by_rule"
 
 
-def keep_index(
-    kept: Sequence[Said],
-    keep: Keep,
-    budget: int,
-    *,
-    window: Window,
-    usable: int,
-    weights: Sequence[int] | None = None,
-) -> int:
-    """Return the index at which walking back from the end reaches the amount to keep.
+class Places(msgspec.Struct, frozen=True):
+    """The places where a cut may fall, ascending: `legal` ones, and those of them that a policy's rule `allows`.
 
-    `budget` caps the amount in tokens; `weights` are the tokens of each message as the policy estimates
-    them (default: Foldline's own count). The message that reaches the amount is included, as in every seed.
+    `tails[i]` is what a cut at index i keeps, in tokens as the policy estimates them.
     """
+
+    kept: Sequence[Said]
+    legal: Sequence[int]
+    allowed: Sequence[int]
+    tails: Sequence[int]
+
+    def since(self, first: int) -> Places:
+        """Return the places from `first` on."""
+        return msgspec.structs.replace(
+            self,
+            legal=self.legal[bisect_left(self.legal, first) :],
+            allowed=self.allowed[bisect_left(self.allowed, first) :],
+        )
+
+
+def places(
+    kept: Sequence[Said],
+    rule: CutRule,
+    *,
+    pairing: Pairing | None = None,
+    weights: Sequence[int] | None = None,
+) -> Places:
+    """Return where a cut may fall; `weights` are tokens of each message (default: Foldline's own count)."""
     sums = prefix_tokens(kept) if weights is None else [0, *accumulate(weights)]
-    total = sums[-1]
-    amount = min(budget, keep.amount.resolve(window, usable)) if keep.amount else budget
+    legal = legal_cuts(kept, pairing)
+    return Places(
+        kept=kept,
+        legal=legal,
+        allowed=[index for index in legal if fits_rule(rule, kept, index)],
+        tails=[sums[-1] - before for before in sums],
+    )
+
+
+def counted_from(keep: Keep, messages: int) -> int:
+    """Return the first index that a policy's count of messages keeps, of so many; 0 where it names no count."""
     counts = [
         *([keep.messages] if keep.messages is not None else []),
-        *([int(len(kept) * keep.message_fraction)] if keep.message_fraction is not None else []),
+        *([int(messages * keep.message_fraction)] if keep.message_fraction is not None else []),
     ]
-    if not counts and keep.amount is None:
-        return len(kept)
-    by_tokens = bisect_right(sums, total - amount) - 1  # -1 where all is less than the amount
-    by_count = len(kept) - min(counts, default=len(kept))
-    fitting = bisect_left(sums, total - budget)
-    if keep.amount is None:
-        return max(by_count, fitting)
-    return max(by_tokens, by_count, 0)
+    return max(0, messages - min(counts, default=messages))
 
 
-def choose_cut(
-    kept: Sequence[Said], at: int, rule: CutRule, *, pairing: Pairing | None = None, first: int = 1
-) -> Cut | None:
-    """Return the nearest legal cut at or after `at` that the policy's rule allows.
+def cut_by_count(found: Places, first: int, budget: int) -> Cut | None:
+    """Return the nearest cut that the rule allows at `first` or after it, that keeps `budget` tokens at most.
 
-    Where the rule allows none, any legal one is taken, and where none follows, the last before; None where
-    nothing can be folded. `first` is the least index allowed (a boundary that must not be crossed).
+    Where the rule allows none that keeps a message, any legal one; where none follows, the last one before. None where nothing can be folded.
     """
-    legal = [index for index in legal_cuts(kept, pairing) if index >= first]
-    if not legal:
+    if not found.legal:
         return None
-    last = legal[-1]
-    after = legal[bisect_left(legal, at) :]
-    ruled = next((i for i in after if i < len(kept) and fits_rule(rule, kept, i)), None)
-    if ruled is not None:
-        return Cut(ruled, split=is_split(kept, ruled), by_rule=True)
-    index = after[0] if after else last
-    by_rule = index >= len(kept) and at >= len(kept)
-    return Cut(index, split=is_split(kept, index), by_rule=by_rule)
+    at = max(first, _first_within(found, budget))
+    after = found.since(at)
+    allowed = next((index for index in after.allowed if index < len(found.kept)), None)
+    if allowed is not None:
+        return _cut(found, allowed)
+    return _cut(found, after.legal[0] if after.legal else found.legal[-1])
+
+
+def cut_by_tokens(found: Places, wanted: int, *, walk_back: bool = False, most: int = 0) -> Cut | None:
+    """Return the cut that keeps nearest to `wanted` tokens from below, and at least half of them.
+
+    With `walk_back`, the message that reaches `wanted` is kept too, and so is what stands before it up to a place that the rule
+    allows, while all of it is no more than `most`. Where the rule allows no such cut, a turn is split; where no legal
+    cut keeps half, because one message or batch is larger than the other half, the next larger is taken. None
+    where nothing can be folded.
+    """
+    if not found.legal:
+        return None
+    if walk_back and (back := _walked_back(found, wanted, most)) is not None:
+        return back
+    half = min(wanted, found.tails[found.legal[0]]) / 2
+    for indices in (found.allowed, found.legal):
+        nearest = _nearest_below(indices, found.tails, wanted)
+        if nearest is not None and found.tails[nearest] >= half:
+            return _cut(found, nearest)
+    larger = found.legal[: bisect_left(found.legal, _first_within(found, wanted))]
+    return _cut(found, larger[-1], larger=wanted > 0)
+
+
+def _walked_back(found: Places, wanted: int, most: int) -> Cut | None:
+    reached = max(0, bisect_right(found.tails, -wanted, key=lambda tail: -tail) - 1)
+    before = bisect_right(found.allowed, reached)
+    if before == 0 or found.tails[found.allowed[before - 1]] > most:
+        return None
+    index = found.allowed[before - 1]
+    return _cut(found, index, larger=index < reached)
+
+
+def _first_within(found: Places, tokens: int) -> int:
+    """Return the first index whose tail is no larger than `tokens`."""
+    return bisect_left(found.tails, -tokens, key=lambda tail: -tail)
+
+
+def _nearest_below(indices: Sequence[int], tails: Sequence[int], wanted: int) -> int | None:
+    """Return the first of the indices whose tail is no larger than wanted."""
+    at = bisect_left(indices, -wanted, key=lambda index: -tails[index])
+    return indices[at] if at < len(indices) else None
+
+
+def _cut(found: Places, index: int, *, larger: bool = False) -> Cut:
+    by_rule = index in found.allowed
+    how: HowCut = "split" if not by_rule else "walked_back" if larger else "by_rule"
+    return Cut(index, is_split(found.kept, index), how)
+
+
+def cut_notes(cut: Cut, rule: CutRule) -> list[str]:
+    """Return what a receipt says of a cut that does not keep what the policy asks for where its rule allows it."""
+    if cut.how == "walked_back":
+        return [f"the rule {rule!r} allows no nearer cut: more than asked for was kept"]
+    if cut.how == "split":
+        return [f"the rule {rule!r} allows no cut that keeps at least half of what fits: a turn was split"]
+    return []
 
 
 def is_split(kept: Sequence[Said], index: int) -> bool:

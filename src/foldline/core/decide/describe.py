@@ -75,6 +75,7 @@ def _keeps(policy: Policy) -> str:
     if not ways:
         return quoted[0] if quoted else "nothing"
     kept = f"min({', '.join(ways)})" if len(ways) > 1 else ways[0]
+    kept += " or more" if policy.walk_back else ""
     crossing = [] if policy.cross_boundary else ["never across a boundary"]
     return "; ".join([kept, CUTS[policy.cut_rule], *crossing, *quoted])
 

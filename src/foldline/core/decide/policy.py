@@ -53,6 +53,9 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     keep: Keep = Keep()
     quote_user_tokens: int = 0  # newest older user messages quoted word for word, in tokens
     cut_rule: CutRule = "not_result"
+    walk_back: bool = (
+        False  # keep the message that reaches `keep`, and more up to where `cut_rule` allows a cut
+    )
     cross_boundary: bool = True  # False: nothing said before the newest boundary is kept by the next one
     min_gain: Amount = Amount()
 

@@ -48,6 +48,7 @@ COOP = Policy(
     trigger_on="input",
     keep=Keep(amount=Amount(tokens=20_000)),
     cut_rule="user_or_plain_assistant",
+    walk_back=True,
     ack="Understood. I have the checkpoint and will go on from there.",
     ledger=False,
     result_cap=UNCAPPED,
@@ -64,6 +65,7 @@ KLAUDE = Policy(
     estimator="chars/4",
     keep=Keep(amount=Amount(tokens=20_000, fraction=0.35)),
     cut_rule="not_result",
+    walk_back=True,
     prefix="What was said before this point was compacted into this summary:",
     result_cap=4_000,
 )
