@@ -31,7 +31,7 @@ async def answer(client, session, question):
         try:
             reply = await client.messages.create(**FIELDS, **request)
         except anthropic.BadRequestError as error:
-            await session.overflowed(error)  # makes room if they did not fit, else raises the error again
+            await session.overflowed(error, view=request["messages"])  # folds, or raises it again
             continue
         await session.append(reply)
         if reply.stop_reason != "tool_use":

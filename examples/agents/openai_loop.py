@@ -29,11 +29,11 @@ async def answer(client, session, question):
     """Answer a question, calling tools as long as the model asks for them."""
     await session.append({"role": "user", "content": question})
     while True:
-        messages = [SYSTEM, *await session.context()]
+        view = await session.context()
         try:
-            reply = await client.chat.completions.create(model=MODEL, messages=messages, tools=TOOLS)
+            reply = await client.chat.completions.create(model=MODEL, messages=[SYSTEM, *view], tools=TOOLS)
         except openai.BadRequestError as error:
-            await session.overflowed(error)  # folds if the messages did not fit, else raises the error again
+            await session.overflowed(error, view=view)  # folds if it did not fit, else raises it again
             continue
         await session.append(reply)
         said = reply.choices[0].message

@@ -33,10 +33,11 @@ async def answer(client, session, question):
     """Answer a question, calling tools as long as the model asks for them."""
     await session.append({"role": "user", "content": question})
     while True:
+        view = await session.context()
         try:
-            reply = await client.responses.create(**FIELDS, input=await session.context())
+            reply = await client.responses.create(**FIELDS, input=view)
         except openai.BadRequestError as error:
-            await session.overflowed(error)  # folds if the items did not fit, else raises the error again
+            await session.overflowed(error, view=view)  # folds if it did not fit, else raises it again
             continue
         await session.append(reply)
         calls = [item for item in reply.output if item.type == "function_call"]

@@ -28,11 +28,11 @@ def answer(client, session, question):
     """Answer a question, calling tools as long as the model asks for them."""
     session.append({"role": "user", "content": question})
     while True:
-        messages = [SYSTEM, *session.context()]
+        view = session.context()
         try:
-            reply = client.chat.completions.create(model=MODEL, messages=messages, tools=TOOLS)
+            reply = client.chat.completions.create(model=MODEL, messages=[SYSTEM, *view], tools=TOOLS)
         except openai.BadRequestError as error:
-            session.overflowed(error)  # folds if the messages did not fit, else raises the error again
+            session.overflowed(error, view=view)  # folds if it did not fit, else raises it again
             continue
         session.append(reply)
         said = reply.choices[0].message

@@ -7,7 +7,9 @@ import logging
 from collections.abc import Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
-from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
+import msgspec
+
+from foldline.core.checkpoint.request import Prefix, SummaryReply, SummaryRequest
 from foldline.summarizers.base import Summarizer
 
 T = TypeVar("T")
@@ -22,12 +24,18 @@ class _Ended(Generic[T]):
 
 
 async def execute(
-    steps: Generator[SummaryRequest, SummaryReply | None, T], summarizer: Summarizer, *, aside: bool = False
+    steps: Generator[SummaryRequest, SummaryReply | None, T],
+    summarizer: Summarizer,
+    *,
+    aside: bool = False,
+    prefix: Prefix | None = None,
 ) -> T:
     """Run a plan, or whatever asks for summaries as one does, to its end; returns its outcome.
 
     A summariser that raises is answered for by None, and the plan falls back. With `aside` the plan's own work is
-    done in a thread, so that an event loop goes on meanwhile: nothing that the plan reads may change then. Cancellation passes through: nothing was written.
+    done in a thread, so that an event loop goes on meanwhile: nothing that the plan reads may change then. Every
+    request carries `prefix`, the next request of the session that is folded. Cancellation passes through: nothing
+    was written.
     """
     reply: SummaryReply | None = None
     while True:
@@ -36,7 +44,8 @@ async def execute(
         if isinstance(step, _Ended):
             return step.outcome
         try:
-            reply = await summarizer.summarize(step)
+            asked = step if prefix is None else msgspec.structs.replace(step, prefix=prefix)
+            reply = await summarizer.summarize(asked)
         except Exception as error:  # whatever a model call raises, the session must go on
             log.warning("summary by %s failed: %s", summarizer.name, error)
             reply = None

@@ -63,7 +63,9 @@ class Speaker:
             try:
                 return await self.talking.ask(messages, self.session.max_tokens or MOST)
             except Exception as error:
-                await self.session.overflowed(error, max_tokens=MOST)  # anything else is raised again
+                await self.session.overflowed(
+                    error, view=messages, max_tokens=MOST
+                )  # else it is raised again
 
     def check(self, messages):
         self.problems += get(self.dialect).validate(messages)

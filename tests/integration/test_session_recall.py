@@ -112,7 +112,7 @@ async def test_wrong_calls_are_answered_with_words_and_unknown_tools_are_the_pro
         assert await session.call_tool("recall_read", {"entry": "nope"}) == (
             f"{MARK}Error: no message 'nope' in this session: take the id from a search or a list"
         )
-        assert "the arguments are no JSON" in await session.call_tool("recall_search", '{"query"')
+        assert "the arguments are not JSON" in await session.call_tool("recall_search", '{"query"')
         assert "recall_search needs query" in await session.call_tool("recall_search")
         assert "Nothing is folded" in await session.call_tool("recall_list", "{}")
         with pytest.raises(foldline.InputError, match="no tool 'bash' here"):

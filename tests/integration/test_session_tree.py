@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 import pytest
 from tests.integration.test_session import WINDOW, fill, turn
@@ -13,7 +12,6 @@ from foldline.core.checkpoint.request import SummaryReply
 from foldline.core.log.entries import Compacted, Noted, Said
 from foldline.core.log.messages import Message, Text, Usage
 from foldline.dialects import get
-from foldline.session.economy import asking_in
 from foldline.session.links import Link, handed_from
 from foldline.summarizers import ModelSummarizer
 from foldline.summarizers.offline import OfflineSummarizer
@@ -449,18 +447,21 @@ async def test_links_and_live_state_are_notes_and_no_messages(url):
 
 
 async def test_a_session_that_comes_from_another_asks_its_model_in_its_own_words(url):
-    provider = Scripted(["never asked"])
-    window = foldline.Window(context=20_000, output=1_000)
-    written = ModelSummarizer(provider, window=window)
-    async with foldline.open(url, "s", window=WINDOW, summarizer=written) as session:
-        written.prefix = partial(asking_in, session, written.name, written.dialect)
+    summary = "## Goal\nLook.\n"
+    provider = Scripted(lambda asked: summary)
+    name = provider.name
+    written = ModelSummarizer(provider, window=WINDOW)
+    async with foldline.open(url, "s", model=name, window=WINDOW, summarizer=written) as session:
         await ask(session, "Mend the page.", "Done. " * 100)
         child = await session.subagent("Look", to="child")
         assert isinstance(child.summarizer, ModelSummarizer)
         assert child.summarizer is not written
-        assert child.summarizer.prefix.args[0] is child
         assert session.summarizer is written
-        assert written.prefix.args[0] is session
+        await ask(child, "Read the child's page.", "I have read it. " * 400, "And now?")
+        await child.compact(target=600)
+        sent = str([request.messages for request in provider.requests])
+        assert "Read the child's page." in sent
+        assert "Mend the page." not in sent
 
 
 @pytest.mark.parametrize("steps", range(0, 30, 3))

@@ -22,12 +22,12 @@ async def talk(session, count, ratio, start=0):
 async def test_what_a_provider_counts_teaches_how_to_estimate_what_follows(store):
     session = session_on(store)
     await talk(session, 5, 1.5)
-    ratio = session._compactor.calibrator.ratio
+    ratio = session._shared.model.calibrator.ratio
     assert ratio == pytest.approx(1.5, abs=0.1)
-    fold, triggers = session._log.fold, session._compactor.triggers
-    before = triggers.size(fold)
+    fold, model = session._shared.cursor.fold, session._shared.model
+    before = model.trigger_size(fold)
     await session.append(prompt(9))
-    grown = triggers.size(fold) - before
+    grown = model.trigger_size(fold) - before
     assert grown == pytest.approx(fold.kept[-1].tokens * ratio, abs=1)
 
 
@@ -35,15 +35,15 @@ async def test_it_survives_a_boundary_and_a_restart(store):
     session = session_on(store)
     await talk(session, 6, 1.4)
     await session.compact()
-    ratio = session._compactor.calibrator.ratio
+    ratio = session._shared.model.calibrator.ratio
     [note] = [e async for e in store.path("s") if isinstance(e, Noted) and e.kind == "calibration"]
     assert note.data["ratio"] == ratio
     again = session_on(store)
     await again.context()
-    assert again._compactor.calibrator.ratio == pytest.approx(ratio)
+    assert again._shared.model.calibrator.ratio == pytest.approx(ratio)
     other = session_on(store, model="another")
     await other.context()
-    assert other._compactor.calibrator.now == Calibration()
+    assert other._shared.model.calibrator.now == Calibration()
 
 
 async def test_without_a_boundary_it_is_read_from_the_replies(store):
@@ -51,7 +51,7 @@ async def test_without_a_boundary_it_is_read_from_the_replies(store):
     await talk(session, 5, 1.3)
     again = session_on(store)
     await again.context()
-    assert again._compactor.calibrator.now == session._compactor.calibrator.now
+    assert again._shared.model.calibrator.now == session._shared.model.calibrator.now
 
 
 async def test_a_model_that_counts_more_is_compacted_for_in_time(store):
@@ -66,4 +66,4 @@ async def test_usage_of_nothing_and_notes_that_make_no_sense_teach_nothing(store
     session = session_on(store)
     await session.note("calibration", model="", ratio="high", samples=3)
     await talk(session, 3, 0)
-    assert session._compactor.calibrator.now == Calibration()
+    assert session._shared.model.calibrator.now == Calibration()

@@ -1,5 +1,6 @@
 """What a session knows of its provider's cache: in receipts, for the choice of a form, and for when a draft is committed."""
 
+import asyncio
 import time
 
 import pytest
@@ -8,7 +9,6 @@ from tests.support.live import Gate, answer, prompt, session_on, settled, until
 from foldline.core.decide.price import Cache
 from foldline.core.log.entries import Compacted
 from foldline.core.log.messages import Message, Text, Usage
-from foldline.session.economy import asking_in
 
 SOFT = 5_950
 MODEL = "anthropic:claude-sonnet-4-6"
@@ -97,13 +97,18 @@ async def test_openai_caches_all_of_a_prompt(store):
     await session.close()
 
 
-async def test_only_its_own_model_in_its_own_dialect_can_be_asked_in_a_session(store):
-    session = session_on(store, model=MODEL, dialect="anthropic")
-    assert asking_in(session, MODEL, "anthropic") is None, "there is nothing yet"
+async def test_a_summary_is_asked_for_with_the_sessions_next_request_as_it_was_then(store):
+    gate = Gate()
+    session = session_on(store, gate, model=MODEL, dialect="anthropic", system="Be brief.")
     await session.append(prompt(0), reply(0, Usage(input=10, cache_read=500, output=5)), prompt(1))
-    found = asking_in(session, MODEL, "anthropic")
-    assert found.call.messages == await session.context()
-    assert (found.tokens, found.cache.tokens) == (session.view_tokens, 500)
-    assert asking_in(session, MODEL, "openai-chat") is None
-    assert asking_in(session, "openai:gpt-5.2", "anthropic") is None
+    messages, tokens = await session.context(), session.view_tokens
+    compacting = asyncio.create_task(session.compact(target=500))
+    await asyncio.wait_for(gate.begun.wait(), 5)
+    await session.append(answer(1))
+    gate.go.set()
+    await compacting
+    prefix = gate.requests[0].prefix
+    assert (prefix.model, prefix.dialect, prefix.window) == (MODEL, "anthropic", session.setup.window)
+    assert (prefix.messages, prefix.system, prefix.tools) == (messages, "Be brief.", None)
+    assert (prefix.tokens, prefix.cache.tokens) == (tokens, 500)
     await session.close()

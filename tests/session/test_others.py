@@ -1,8 +1,14 @@
 """What other tasks and writers do to a session while one waits: it is seen, once, and nobody is blamed for it."""
 
 import asyncio
+import copy
+import json
+import pickle
+from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
 import pytest
+from pydantic import TypeAdapter
 from tests.support.live import WINDOW, Gate, Heard, answer, prompt, session_on, settled, turns, until
 
 import foldline
@@ -39,7 +45,7 @@ async def test_two_tasks_that_overflow_on_one_view_get_it_mended_once(store, tog
         await sent.wait()
         if waits and not together:
             await first_done.wait()
-        after = await session.overflowed(too_long())
+        after = await session.overflowed(too_long(), view=before)
         first_done.set()
         assert after != before
         return after
@@ -64,6 +70,83 @@ async def test_a_task_whose_mended_view_overflows_again_is_told_so(store):
             await session.overflowed(too_long())
 
     await asyncio.create_task(ask())
+
+
+async def test_a_task_mends_what_another_task_asked(store):
+    """As a server does: one task asks, its errors are handled in others."""
+    session = session_on(store, window=WIDE)
+    await turns(session, 10)
+    await session.append(prompt(10))
+    stale = await asyncio.create_task(session.context())
+    mended = await asyncio.create_task(session.overflowed(too_long(), view=stale))
+    assert mended != stale
+    assert await asyncio.create_task(session.overflowed(too_long(), view=stale)) == mended
+    assert await session.context() == mended
+    assert await compactions(store) == 1
+    with pytest.raises(OverflowRemains):
+        await asyncio.create_task(session.overflowed(too_long(), view=mended))
+    await session.close()
+
+
+async def test_without_a_view_the_newest_that_was_handed_out_is_meant(store):
+    session = session_on(store, window=WIDE)
+    await turns(session, 10)
+    await session.append(prompt(10))
+    stale = await session.context()
+    mended = await asyncio.create_task(session.overflowed(too_long()))
+    assert mended != stale
+    with pytest.raises(OverflowRemains):
+        await session.overflowed(too_long(), view=list(mended))
+    assert await session.overflowed(too_long(), view=stale) == mended
+    await session.close()
+
+
+async def test_a_reply_asked_for_with_a_stale_view_is_mended_by_the_newer_one(store):
+    session = session_on(store, window=WIDE)
+    heard = Heard(session)
+    await turns(session, 10)
+    await session.append(prompt(10))
+    stale = await session.context()
+    await session.compact()
+    newer = await session.context()
+    said = {"message": {"role": "assistant", "content": "First"}, "finish_reason": "length"}
+    cut = {"choices": [said], "usage": {"prompt_tokens": 9_900, "completion_tokens": 100}}
+    assert await session.overflowed(cut, view=stale, max_tokens=2_000) == newer
+    assert [event.remedy for event in heard.of("overflow")] == ["newer_view"]
+    await session.close()
+
+
+@pytest.mark.parametrize("url", ["memory://", "sqlite"])
+@pytest.mark.parametrize("who", ["a thread", "by hand"])
+def test_two_threads_with_one_stale_view_each_both_get_the_newer_one(url, who, tmp_path):
+    url = url if url == "memory://" else f"sqlite:///{tmp_path / 's.db'}"
+    with foldline.open_sync(url, "s", window=WIDE) as session, ThreadPoolExecutor(2) as threads:
+        for number in range(10):
+            session.append(prompt(number), answer(number))
+        session.append(prompt(10))
+        stale = [threads.submit(session.context).result() for _ in range(2)]
+        if who == "by hand":
+            session.compact()
+        mended = [
+            threads.submit(session.overflowed, too_long(), view=view).result(timeout=20) for view in stale
+        ]
+        assert mended[0] == mended[1] == session.context() != stale[0]
+        assert session.stats().summaries == 1
+        with pytest.raises(OverflowRemains):  # that view was asked with as well, and is no stale one
+            session.overflowed(too_long(), view=mended[1])
+
+
+async def test_the_messages_to_send_are_a_plain_list_to_everybody_else(store):
+    session = session_on(store)
+    await session.append(prompt(0), answer(0), prompt(1))
+    messages = await session.context()
+    assert messages == [prompt(0), answer(0), prompt(1)]
+    assert isinstance(messages, list)
+    assert json.loads(json.dumps(messages)) == messages == msgspec.json.decode(msgspec.json.encode(messages))
+    assert pickle.loads(pickle.dumps(messages)).token == messages.token == copy.copy(messages).token == ()
+    assert {type(other) for other in (messages[:1], [*messages], list(messages), messages.copy())} == {list}
+    assert TypeAdapter(list[dict]).validate_python(messages, strict=True) == messages
+    await session.close()
 
 
 async def test_a_view_folded_meanwhile_is_what_an_overflow_gets(store):

@@ -369,7 +369,7 @@ async def test_a_view_that_is_small_enough_but_for_its_reply_is_folded_for_it(st
     while session.view_tokens < 9_150:
         await session.append({"role": "user", "content": "and then " * 40})
     size = session.view_tokens
-    assert size < session._compactor.ask("overflow").usable
+    assert size < session._shared.model.ask("overflow").usable
     await session.overflowed(too_long(limit=10_000, asked=size, max_tokens=900), max_tokens=900)
     assert session.view_tokens <= 9_100
 

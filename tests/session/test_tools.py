@@ -86,7 +86,7 @@ def test_arguments_come_as_json_or_as_an_object():
         (SEARCH, {"query": "a", "limit": True}, "limit has to be a whole number"),
         (SEARCH, {"query": "a", "lines": 3}, "takes query, limit, not lines"),
         (READ, "[1]", "have to be a JSON object"),
-        (READ, '{"entry": ', "the arguments are no JSON"),
+        (READ, '{"entry": ', "the arguments are not JSON"),
     ],
 )
 def test_wrong_arguments_are_answered_with_words(tool, given, told):

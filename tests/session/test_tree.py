@@ -72,7 +72,7 @@ async def test_a_rewind_goes_to_the_users_newest_message_or_the_one_that_is_name
     assert (await prompt_at(store, "s", None, log.leaf)).id == path[2].id
     assert (await prompt_at(store, "s", path[0].id, log.leaf)).id == path[0].id
     for other in (path[1].id, path[4].id, path[5].id, "x"):
-        with pytest.raises(InputError, match="no message of the user's"):
+        with pytest.raises(InputError, match="not a message of the user's"):
             await prompt_at(store, "s", other, log.leaf)
 
 

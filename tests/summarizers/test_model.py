@@ -7,7 +7,7 @@ import pytest
 from tests.summarizers.talking import GOOD, POLICY, QUICK, RULE, WINDOW, model, turns, work
 
 import foldline
-from foldline.core.checkpoint.request import FAILED
+from foldline.core.checkpoint.request import FAILED, Prefix
 from foldline.core.checkpoint.summary import request
 from foldline.core.decide.price import Cache
 from foldline.core.ledger.collect import collect
@@ -16,7 +16,7 @@ from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
 from foldline.loading import from_messages
 from foldline.providers import Call
-from foldline.summarizers import Candidate, ModelSummarizer, Prefix
+from foldline.summarizers import Candidate, ModelSummarizer
 from foldline.summarizers.parts import MOST_PARTS
 from foldline.testing import Answer, Refusal, Scripted, call
 
@@ -29,11 +29,12 @@ NO_RIGHT = Refusal(401, "no such key", kind="authentication_error")
 TOO_LONG = "This model's maximum context length is {} tokens. However, your messages resulted in {} tokens."
 
 
-def asked(messages=None, *, kind="first", tokens=900, **more):
+def asked(messages=None, *, kind="first", tokens=900, prefix=None, **more):
     entries = from_messages(work() if messages is None else messages, OFFLINE).entries
-    return request(
+    wanted = request(
         POLICY, kind=kind, folded=entries, previous=None, ledger=collect(entries), tokens=tokens, **more
     )
+    return msgspec.structs.replace(wanted, prefix=prefix)
 
 
 async def folded(summarizer, messages=None):
@@ -274,13 +275,25 @@ async def test_a_model_whose_window_cannot_hold_the_request_is_not_asked():
 # ---- in the session, and by price
 
 
-def prefix_of(messages, *, cached=0, idle=1.0, **more):
+def prefix_of(messages, *, cached=0, idle=1.0, dialect="openai-chat", window=WINDOW, **more):
     tokens = sum(OFFLINE.count(str(message)) for message in messages)
-    return Prefix(Call(messages=messages, **more), tokens, Cache(cached, idle=idle))
+    cache = Cache(cached, idle=idle)
+    return Prefix("scripted:scripted", dialect, window, messages, tokens=tokens, cache=cache, **more)
 
 
 def warm(messages, **more):
-    return lambda: prefix_of(messages, cached=10**6, **more)
+    return prefix_of(messages, cached=10**6, **more)
+
+
+class InSession:
+    """A summariser whose requests carry the next request of a session."""
+
+    def __init__(self, summarizer, prefix):
+        self.name = summarizer.name
+        self._summarizer, self._prefix = summarizer, prefix
+
+    async def summarize(self, request):
+        return await self._summarizer.summarize(msgspec.structs.replace(request, prefix=self._prefix))
 
 
 TOOLS = [
@@ -293,8 +306,8 @@ TOOLS = [
 
 async def test_with_a_warm_cache_it_is_asked_in_the_session_itself():
     messages = work()
-    served, summarizer = model([GOOD], price=PRICE, prefix=warm(messages, tools=TOOLS))
-    reply = await summarizer.summarize(asked(messages, kept=()))
+    served, summarizer = model([GOOD], price=PRICE)
+    reply = await summarizer.summarize(asked(messages, kept=(), prefix=warm(messages, tools=TOOLS)))
     (sent,) = served.requests
     assert sent.messages[: len(messages)] == messages
     assert len(sent.messages) == len(messages) + 1
@@ -310,10 +323,10 @@ async def test_with_a_warm_cache_it_is_asked_in_the_session_itself():
 async def test_anthropics_cache_is_read_by_a_mark_at_the_end_of_what_the_session_has():
     messages = [{"role": "user", "content": "Mend it. " * 3_000}, {"role": "assistant", "content": "Done."}]
     messages.append({"role": "user", "content": "And now?"})
-    prefix = prefix_of(messages, cached=9_000, system="Be brief.")
-    served, summarizer = model([GOOD], dialect="anthropic", price=PRICE, prefix=lambda: prefix)
+    prefix = prefix_of(messages, cached=9_000, system="Be brief.", dialect="anthropic")
+    served, summarizer = model([GOOD], dialect="anthropic", price=PRICE)
     marked = {"type": "text", "text": "And now?", "cache_control": {"type": "ephemeral"}}
-    reply = await summarizer.summarize(asked())
+    reply = await summarizer.summarize(asked(prefix=prefix))
     (sent,) = served.requests
     assert sent.messages[len(messages) - 1] == {"role": "user", "content": [marked]}
     assert "cache_control" not in str(sent.messages[-1])
@@ -323,9 +336,9 @@ async def test_anthropics_cache_is_read_by_a_mark_at_the_end_of_what_the_session
 
 async def test_what_the_session_has_cached_is_read_and_costs_a_tenth():
     messages = [{"role": "user", "content": "Mend it. " * 3_000}]
-    served, summarizer = model(["ok", GOOD], price=PRICE, prefix=warm(messages))
+    served, summarizer = model(["ok", GOOD], price=PRICE)
     await served.complete(Call(messages=messages))
-    reply = await summarizer.summarize(asked())
+    reply = await summarizer.summarize(asked(prefix=warm(messages)))
     assert reply.usage.cache_read > 5_000
     assert reply.price < reply.usage.cache_read * 3 / 1e6
 
@@ -333,21 +346,19 @@ async def test_what_the_session_has_cached_is_read_and_costs_a_tenth():
 async def test_a_session_whose_cache_does_not_pay_is_not_asked_again():
     """Thinking or tools that only the caller's own loop knows make another prefix of it."""
     messages = work()
-    served, summarizer = model([GOOD, GOOD], price=PRICE, prefix=warm(messages))
-    reply = await summarizer.summarize(asked(messages))
+    served, summarizer = model([GOOD, GOOD], price=PRICE)
+    reply = await summarizer.summarize(asked(messages, prefix=warm(messages)))
     assert reply.detail["form"] == "in-session"
     assert reply.notes[-1].startswith("the cache had 0 tokens of it: ")
-    reply = await summarizer.summarize(asked(messages))
+    reply = await summarizer.summarize(asked(messages, prefix=warm(messages)))
     assert reply.detail["form"] == "bare"
     assert len(served.requests) == 2
 
 
 async def test_with_a_cold_cache_the_shorter_text_is_cheaper():
     messages = work(10)
-    served, summarizer = model(
-        [GOOD], price=PRICE, prefix=lambda: prefix_of(messages, cached=10**6, idle=900.0)
-    )
-    reply = await summarizer.summarize(asked(messages))
+    served, summarizer = model([GOOD], price=PRICE)
+    reply = await summarizer.summarize(asked(messages, prefix=prefix_of(messages, cached=10**6, idle=900.0)))
     assert reply.detail["form"] == "bare"
     assert served.requests[0].tokens < prefix_of(messages).tokens
 
@@ -366,17 +377,17 @@ async def test_a_cheaper_model_is_asked_where_it_is_cheaper():
 
 async def test_the_session_is_left_alone_where_the_request_does_not_fit_into_it():
     messages = work(30)
-    _, summarizer = small([GOOD] * 20, price=PRICE, prefix=warm(messages))
-    reply = await summarizer.summarize(asked())
+    _, summarizer = small([GOOD] * 20, price=PRICE)
+    reply = await summarizer.summarize(
+        asked(prefix=warm(messages, window=Window(context=6_000, output=2_000)))
+    )
     assert reply.detail["form"] == "bare"
 
 
 async def test_after_a_call_in_the_place_of_a_summary_the_conversation_goes_out_as_text():
     messages = work()
-    served, summarizer = model(
-        [call("read", path="a.py"), GOOD], price=PRICE, prefix=warm(messages, tools=TOOLS)
-    )
-    done = await folded(summarizer, messages)
+    served, summarizer = model([call("read", path="a.py"), GOOD], price=PRICE)
+    done = await folded(InSession(summarizer, warm(messages, tools=TOOLS)), messages)
     first, second = served.requests
     assert first.tools == TOOLS
     assert second.tools is None
@@ -387,8 +398,8 @@ async def test_after_a_call_in_the_place_of_a_summary_the_conversation_goes_out_
 async def test_a_server_that_refuses_the_form_is_asked_in_the_other():
     """Chat templates that want roles to alternate refuse two user messages in a row."""
     messages = work()
-    served, summarizer = model([GOOD], price=PRICE, prefix=warm(messages), alternation=True)
-    reply = await summarizer.summarize(asked(messages))
+    served, summarizer = model([GOOD], price=PRICE, alternation=True)
+    reply = await summarizer.summarize(asked(messages, prefix=warm(messages)))
     assert served.requests[0].refused
     assert (reply.text, reply.detail["form"]) == (GOOD, "bare")
 
@@ -396,17 +407,37 @@ async def test_a_server_that_refuses_the_form_is_asked_in_the_other():
 async def test_behind_an_overflow_the_request_that_was_refused_is_not_sent_again():
     """By our count it fits: the provider counted more, and would refuse it with one message more too."""
     messages = work()
-    served, summarizer = model([GOOD], price=PRICE, prefix=warm(messages))
-    reply = await summarizer.summarize(msgspec.structs.replace(asked(messages), refused=True))
+    served, summarizer = model([GOOD], price=PRICE)
+    wanted = asked(messages, prefix=warm(messages))
+    reply = await summarizer.summarize(msgspec.structs.replace(wanted, refused=True))
     assert (reply.text, reply.detail["form"], len(served.requests)) == (GOOD, "bare", 1)
 
 
 async def test_where_no_price_is_known_a_warm_session_comes_first_and_a_cold_one_last():
     messages = work()
-    _, summarizer = model([GOOD], prefix=warm(messages))
-    assert (await summarizer.summarize(asked(messages))).detail["form"] == "in-session"
-    _, summarizer = model([GOOD], prefix=lambda: prefix_of(messages))
-    assert (await summarizer.summarize(asked(messages))).detail["form"] == "bare"
+    _, summarizer = model([GOOD])
+    reply = await summarizer.summarize(asked(messages, prefix=warm(messages)))
+    assert reply.detail["form"] == "in-session"
+    _, summarizer = model([GOOD])
+    assert (await summarizer.summarize(asked(messages, prefix=prefix_of(messages)))).detail["form"] == "bare"
+
+
+@pytest.mark.parametrize("other", [{"model": "scripted:other"}, {"dialect": "anthropic"}, {"messages": []}])
+async def test_only_its_own_model_in_its_own_dialect_is_asked_in_a_session(other):
+    messages = work()
+    _, summarizer = model([GOOD], price=PRICE)
+    prefix = msgspec.structs.replace(warm(messages), **other)
+    reply = await summarizer.summarize(asked(messages, prefix=prefix))
+    assert reply.detail["form"] == "bare"
+
+
+async def test_the_window_that_the_session_knows_is_what_counts():
+    learnt = Window(context=6_000, output=2_000)
+    _, summarizer = model([GOOD] * 20)
+    reply = await summarizer.summarize(asked(work(30), prefix=prefix_of(work(30), window=learnt)))
+    assert reply.detail["parts"] > 1
+    _, summarizer = model([GOOD])
+    assert (await summarizer.summarize(asked(work(30)))).detail["parts"] == 1
 
 
 async def test_the_session_goes_on_with_its_own_model_where_the_other_fails():

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from foldline.catalogue import ModelInfo
+from foldline.catalogue import Catalogue, ModelInfo
+from foldline.core.checkpoint.request import SummaryRequest
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import preset
 from foldline.core.measure.window import Window
@@ -27,6 +28,7 @@ class Gate:
 
     def __init__(self, *, opened: bool = False) -> None:
         self.asked = 0
+        self.requests: list[SummaryRequest] = []
         self.begun = asyncio.Event()
         self.go = asyncio.Event()
         if opened:
@@ -34,6 +36,7 @@ class Gate:
 
     async def summarize(self, request):
         self.asked += 1
+        self.requests.append(request)
         self.begun.set()
         await self.go.wait()
         return OfflineSummarizer().write(request)
@@ -54,7 +57,8 @@ class Fails:
 
 def setup(policy: str | Policy = "foldline", window: Window = WINDOW, **more: Any) -> Setup:
     rules = policy if isinstance(policy, Policy) else preset(policy)
-    info = ModelInfo(more.pop("model", None), window, known=more.pop("known", True))
+    model = more.pop("model", None)
+    info = ModelInfo(model, window, Catalogue().look_up(model).price, known=more.pop("known", True))
     return Setup(policy=rules, rules=rules, info=info, **more)
 
 

@@ -12,7 +12,6 @@ import os
 import random
 import time
 import traceback
-from functools import partial
 from typing import Any
 
 import anthropic  # noqa: F401 - loaded here, so that every process forked from this one has it
@@ -26,7 +25,6 @@ from foldline.core.log.entries import Said
 from foldline.errors import FoldlineError, ProviderError
 from foldline.providers import Patience, get
 from foldline.providers.failures import from_sdk
-from foldline.session.economy import asking_in, window_in
 from foldline.summarizers import ModelSummarizer
 from foldline.testing import server  # noqa: F401
 
@@ -157,7 +155,7 @@ class Agent:
                 failure = from_sdk(error, MODEL, redact)
                 if failure is None or failure.transient or isinstance(error, Unfinished):
                     continue
-                await self.session.overflowed(error, max_tokens=cap)
+                await self.session.overflowed(error, view=messages, max_tokens=cap)
         raise ProviderError(f"no reply in {ATTEMPTS} attempts", kind="connection")
 
     async def run(self, calls: Any) -> None:
@@ -202,10 +200,6 @@ def opened(plan: Plan, url: str) -> Any:
         get(name, dialect=plan.dialect), window=window, patience=QUICK, timeout=PATIENCE
     )
     session = foldline.open(plan.url, "s", model=name, summarizer=written, **fields)
-    written.prefix, written.limits = (
-        partial(asking_in, session, name, plan.dialect),
-        partial(window_in, session, name),
-    )
     session.at_close(written.close)
     return session
 

@@ -15,18 +15,20 @@ from functools import partial
 
 import msgspec
 
+from foldline.core.checkpoint.request import Prefix
 from foldline.core.compact.plan import Outcome, Steps, plan
 from foldline.core.compact.rebase import GIVEN, VOID, Draft, drafted, rebased
 from foldline.core.decide.ask import Ask, Nothing, Reason
 from foldline.core.decide.triggers import Compact, Refuse, StartDraft
-from foldline.core.log.entries import Compacted, Entry, Pruned, Receipt
+from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Receipt
+from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter
 from foldline.core.measure.window import Window
 from foldline.core.view import ViewState
 from foldline.errors import CompactionFailed, FloorExceeded, FoldlineError
 from foldline.executor import execute
 from foldline.session import spans, strikes
-from foldline.session.cursor import RETRIES, Cursor
+from foldline.session.cursor import RETRIES
 from foldline.session.drafts import Drafts
 from foldline.session.events import (
     CompactionDone,
@@ -34,39 +36,60 @@ from foldline.session.events import (
     DraftFailed,
     DraftReady,
     DraftStarted,
-    Events,
     NothingDone,
     PruneDone,
     WarningGiven,
 )
-from foldline.session.knowing import Knowing
-from foldline.session.setup import Setup
+from foldline.session.shared import Shared
+from foldline.session.state import standing
 from foldline.summarizers.base import Summarizer
 from foldline.tracing import Span
 
 log = logging.getLogger("foldline")
 
-Asking = Callable[[Ask, ViewState], Awaitable[Ask]]
-
 FIRST = Nothing("nothing_new", "another one came first")
-REPEATED = 3  # compactions worth a warning, and again when they have doubled: what is folded thrice is told at third hand
+BY_ITSELF = ("threshold", "overflow", "model_switch")  # reasons of compactions that nobody asked for
+REPEATED = (
+    3  # compactions worth a warning, and again when they have doubled: each summary is made of the one before
+)
 
 
-class Compactor(Knowing):
+class _Work(msgspec.Struct, frozen=True):
+    """What a compaction is made of, as it was taken from the path.
+
+    `size` is the view's in tokens, `prefix` the session's next request, `base` the draft without its boundary.
+    """
+
+    entries: list[Entry]
+    ask: Ask
+    size: int
+    prefix: Prefix | None
+    base: Draft
+
+
+class Compactor:
     """The compactions of one session."""
 
-    def __init__(self, writer: Cursor, setup: Setup, events: Events, summarizer: Summarizer) -> None:
-        super().__init__(writer, setup, events)
-        self.summarizer = summarizer
+    def __init__(self, shared: Shared) -> None:
         self.drafts = Drafts()
-        self.asking: Asking = _as_it_is  # adds what a session knows beside its messages
-        self.lock = asyncio.Lock()  # the session's: held to read and to write its log
+        self._shared = shared
+        self._cursor = shared.cursor
+        self._model = shared.model
+        self._triggers = shared.triggers
+        self._events = shared.events
         self._one = asyncio.Lock()  # held while a compaction is made that somebody waits for
+        self._wish: str | None = None  # what the model asked a compaction for
 
     async def use_model(self, model: str | None, window: int | Window | None) -> None:
         """Go on with another model; a draft for the one before is dropped. The lock is held."""
         await self.drafts.stop()
-        await super().use_model(model, window)
+        self._model.change(model, window)
+        self._triggers.happened("before_smaller_window")
+        await self._model.note_change()
+
+    def wish(self, focus: str) -> None:
+        """Compact before the next request, because the model asked for it; `focus` is what to look at first."""
+        self._wish = focus
 
     # ---- at the policy's moments; the lock is held
 
@@ -75,7 +98,10 @@ class Compactor(Knowing):
 
         Raises FloorExceeded where nothing can help.
         """
-        fold, triggers = self._log.fold, self.triggers
+        if self._wish is not None:
+            wish, self._wish = self._wish, None
+            return partial(self._as_wished, wish)
+        fold, triggers = self._cursor.fold, self._triggers
         if await self._with_draft():
             triggers.looked()
             return None
@@ -107,13 +133,37 @@ class Compactor(Knowing):
         draft = self.drafts.ready
         if draft is None:
             return False
-        economy = self.ask("threshold").economy
+        economy = self._model.ask("threshold").economy
         cold = economy is not None and economy.cold
-        due = self.triggers.due(self._log.fold, drafting=not cold, careful=False)
+        due = self._triggers.due(self._cursor.fold, drafting=not cold, careful=False)
         if not isinstance(due, Compact | StartDraft):
             return False
-        done = await self._commit_draft(draft, self.ask(reason_of(due)))
+        done = await self._commit_draft(draft, self._model.ask(reason_of(due)))
         return not isinstance(done, Nothing) or done.why == "signed_thinking"
+
+    async def _as_wished(self, focus: str) -> None:
+        """Compact because the model asked for it; where that fails, an event tells, and the work goes on."""
+        try:
+            await self.compact("agent", focus or None)
+        except asyncio.CancelledError:
+            self._wish = focus  # the next one that asks for the context waits for it
+            raise
+        except FoldlineError as error:
+            session = self._shared.id
+            log.warning("session %s: the compaction that the model asked for failed: %s", session, error)
+
+    async def carry_on(self) -> None:
+        """Append the policy's request to continue, where a boundary left nothing else to send; the lock is held.
+
+        Only behind a reply that was cut off: what waits for the user, or is done, is not continued.
+        """
+        text = self._model.setup.policy.continuation
+        entries = self._cursor.fold.entries() if text else []
+        newest = next((entry for entry in reversed(entries) if not isinstance(entry, Noted)), None)
+        if not isinstance(newest, Compacted) or newest.receipt.reason not in BY_ITSELF:
+            return
+        if standing(self._cursor.fold).because == "cut_off":
+            await self._cursor.say([Message("user", (Text(text),), injected=True)])
 
     async def _by_itself(self, reason: Reason, seen: tuple[str, ...], *, fits: bool) -> None:
         """Compact because of a trigger; where that fails, the session goes on as long as its view fits.
@@ -122,9 +172,9 @@ class Compactor(Knowing):
         """
         try:
             await self.compact(reason, seen=seen)
-            self.triggers.looked()
+            self._triggers.looked()
         except FoldlineError as error:
-            self.triggers.looked()
+            self._triggers.looked()
             if not fits:
                 raise
             text = f"a compaction failed, the session goes on with its whole view: {error}"
@@ -138,11 +188,10 @@ class Compactor(Knowing):
         `seen` are the boundaries of the path that overflowed; where others came first, nothing is done.
         """
         await self.drafts.finished()
-        async with self.lock:
-            await self._log.ready()
+        async with self._shared.locked(follow=False):
             if self._came_first(seen, "overflow"):
                 return FIRST
-            ready, ask = self.drafts.ready, self.ask("overflow", share=share)
+            ready, ask = self.drafts.ready, self._model.ask("overflow", share=share)
             # made for the window that was believed in then: it has to be small enough for the one there is
             if ready is not None and ready.boundary.receipt.tokens_after <= ask.usable:
                 done = await self._commit_draft(ready, ask)
@@ -153,38 +202,37 @@ class Compactor(Knowing):
     # ---- drafts
 
     def _draft(self, due: StartDraft) -> None:
-        fold, ask = self._log.fold, self.ask("threshold")
+        work = self._taken(self._model.ask("threshold"))
         self._events.emit(DraftStarted(size=due.size, threshold=due.threshold))
-        self.drafts.start(self._drafting(fold.entries(), fold, ask))
+        self.drafts.start(self._drafting(work, self._cursor.fold))
 
-    async def _drafting(self, entries: list[Entry], fold: ViewState, ask: Ask) -> Draft | None:
+    async def _drafting(self, work: _Work, fold: ViewState) -> Draft | None:
         """Make a draft; what goes wrong is told and noted, never raised."""
-        base = drafted(fold, Pruned("", None, Receipt(ask.reason)))
-        size = ask.apart_tokens + fold.tokens
+        ask = work.ask
         try:
-            with spans.compaction(self._log.session, ask.reason, size, name=spans.DRAFT) as opened:
-                outcome = await self._make(entries, await self.asking(ask, fold), size, opened)
+            with spans.compaction(self._shared.id, ask.reason, work.size, name=spans.DRAFT) as opened:
+                ask = await self._shared.live.onto(ask, fold)
+                outcome = await self._made(msgspec.structs.replace(work, ask=ask), opened)
         except Exception as error:
             why = "floor" if isinstance(error, FloorExceeded) else "error"
-            log.warning("session %s: a draft failed: %s", self._log.session, error)
+            log.warning("session %s: a draft failed: %s", self._shared.id, error)
             await self._draft_failed(ask, why, str(error))
             return None
         if isinstance(outcome, Nothing):
             await self._draft_failed(ask, outcome.why, outcome.detail)
             return None
         self._events.emit(DraftReady(receipt=outcome.receipt))
-        return msgspec.structs.replace(base, boundary=outcome)
+        return msgspec.structs.replace(work.base, boundary=outcome)
 
     async def _draft_failed(self, ask: Ask, why: str, detail: str) -> None:
         self._events.emit(DraftFailed(why=why, detail=detail))
-        async with self.lock:
-            await self._log.ready()
-            self.triggers.tried(self._log.fold, in_vain=True)
+        async with self._shared.locked(follow=False):
+            self._triggers.tried(self._cursor.fold, in_vain=True)
             await self._strike(ask.reason, why)
 
     async def _commit_draft(self, draft: Draft, ask: Ask) -> Receipt | Nothing:
-        size = ask.apart_tokens + self._log.fold.tokens
-        with spans.compaction(self._log.session, ask.reason, size) as opened:
+        size = ask.apart_tokens + self._cursor.fold.tokens
+        with spans.compaction(self._shared.id, ask.reason, size) as opened:
             done = await self._commit(draft, ask, opened, waited=False)
         if not (isinstance(done, Nothing) and done.why == "signed_thinking"):
             self.drafts.ready = None
@@ -208,65 +256,74 @@ class Compactor(Knowing):
         CompactionFailed for what went wrong in it; the session is as it was.
         """
         async with self._one:
-            async with self.lock:
-                await self._log.ready()
-                fold = self._log.fold
-                entries = fold.entries()
+            async with self._shared.locked(follow=False):
                 if seen is not None and self._came_first(seen, reason):
                     return FIRST
-                ask = await self.asking(self.ask(reason, instructions, target, share=share), fold)
-                size = ask.apart_tokens + fold.tokens
-                base = drafted(fold, Pruned("", None, Receipt(reason)))
+                asked = self._model.ask(reason, instructions, target, share=share)
+                work = self._taken(await self._shared.live.onto(asked, self._cursor.fold))
             await self.drafts.stop()
-            self._events.emit(CompactionStarted(reason=reason, size=size))
-            with spans.compaction(self._log.session, reason, size) as opened:
+            self._events.emit(CompactionStarted(reason=reason, size=work.size))
+            with spans.compaction(self._shared.id, reason, work.size) as opened:
                 try:
-                    outcome = await self._make(entries, ask, size, opened)
+                    outcome = await self._made(work, opened)
                 except Exception as error:
                     await self._failed(reason, error)
                     if isinstance(error, FoldlineError):
                         raise
                     text = f"the compaction failed, the session is as it was: {error!r}"
                     raise CompactionFailed(text) from error
-                async with self.lock:
-                    await self._log.ready()
+                async with self._shared.locked(follow=False):
                     if isinstance(outcome, Nothing):
-                        return await self._idle(ask, outcome)
-                    draft = msgspec.structs.replace(base, boundary=outcome)
-                    return await self._commit(draft, ask, opened, waited=True)
+                        return await self._idle(work.ask, outcome)
+                    draft = msgspec.structs.replace(work.base, boundary=outcome)
+                    return await self._commit(draft, work.ask, opened, waited=True)
 
     def _came_first(self, seen: tuple[str, ...], reason: Reason) -> bool:
         """Whether a compaction that a trigger wants is no longer to be made: another one was, or failed to gain."""
-        fold = self._log.fold
-        fruitless = not self.triggers.worth_a_try(fold, self.ask(reason).usable)
+        fold = self._cursor.fold
+        fruitless = not self._triggers.worth_a_try(fold, self._model.ask(reason).usable)
         return seen != fold.boundaries or (fruitless and reason != "overflow")
 
     async def preview(self, instructions: str | None = None, target: int | None = None) -> Outcome:
         """Return what `compact` would append, and append nothing."""
-        async with self.lock:
-            await self._log.ready()
-            entries = self._log.fold.entries()
-            asked = self.ask("manual" if target is None else "target", instructions, target)
-            ask = await self.asking(asked, self._log.fold)
-        return await execute(planned(entries, ask, self.setup.counter), self.summarizer, aside=True)
+        async with self._shared.locked(follow=False):
+            asked = self._model.ask("manual" if target is None else "target", instructions, target)
+            work = self._taken(await self._shared.live.onto(asked, self._cursor.fold))
+        return await self._executed(work, self._shared.summarizer)
 
-    async def _make(self, entries: list[Entry], ask: Ask, size: int, opened: Span) -> Outcome:
-        """Make a boundary of these entries, beside whatever the session does meanwhile."""
-        started, counter = time.perf_counter(), self.setup.counter
-        watched = spans.Watched(self.summarizer, opened, size, counter)
-        outcome = await execute(planned(entries, ask, counter), watched, aside=True)
+    # ---- making a boundary; the lock is held to take the work, and not while it is done
+
+    def _taken(self, ask: Ask) -> _Work:
+        """Take from the path as it is what a compaction is made of."""
+        fold = self._cursor.fold
+        return _Work(
+            entries=fold.entries(),
+            ask=ask,
+            size=ask.apart_tokens + fold.tokens,
+            prefix=self._shared.prefix(),
+            base=drafted(fold, Pruned("", None, Receipt(ask.reason))),
+        )
+
+    async def _made(self, work: _Work, opened: Span) -> Outcome:
+        """Make a boundary, beside whatever the session does meanwhile."""
+        started, counter = time.perf_counter(), self._model.setup.counter
+        watched = spans.Watched(self._shared.summarizer, opened, work.size, counter)
+        outcome = await self._executed(work, watched)
         if isinstance(outcome, Nothing):
             return outcome
         spent = round((time.perf_counter() - started) * 1000, 3)
         receipt = msgspec.structs.replace(outcome.receipt, duration_ms=spent)
         return msgspec.structs.replace(outcome, receipt=receipt)
 
+    async def _executed(self, work: _Work, summarizer: Summarizer) -> Outcome:
+        steps = _planned(work.entries, work.ask, self._model.setup.counter)
+        return await execute(steps, summarizer, aside=True, prefix=work.prefix)
+
     async def _failed(self, reason: str, error: Exception) -> None:
         """Note that a compaction failed; one that somebody asked for is told to them, and is no strike."""
         if reason in GIVEN:
             return
-        async with self.lock:
-            await self._log.ready()
+        async with self._shared.locked(follow=False):
             await self._strike(reason, "floor" if isinstance(error, FloorExceeded) else "error")
 
     # ---- the end of every compaction; the lock is held
@@ -274,13 +331,13 @@ class Compactor(Knowing):
     async def _commit(self, draft: Draft, ask: Ask, opened: Span, *, waited: bool) -> Receipt | Nothing:
         """Put a draft onto the path as it is now, and append it."""
         for _ in range(RETRIES):
-            fold = self._log.fold
-            now = await self.asking(msgspec.structs.replace(ask, number=_number(fold)), fold)
-            found = rebased(draft, fold, now, self.setup.counter)
+            fold = self._cursor.fold
+            now = await self._shared.live.onto(msgspec.structs.replace(ask, number=_number(fold)), fold)
+            found = rebased(draft, fold, now, self._model.setup.counter)
             if isinstance(found, Nothing):
                 break
             boundary = msgspec.structs.replace(found.boundary, at=time.time())
-            entry = await self._log.commit(boundary, self.notes(), found.after)
+            entry = await self._cursor.commit(boundary, self._model.notes(), found.after)
             if entry is not None:
                 self._told(entry, boundary, opened, waited=waited)
                 return boundary.receipt
@@ -294,13 +351,13 @@ class Compactor(Knowing):
         """Say that no boundary was made; a trigger is not heeded again before the view has grown."""
         self._events.emit(NothingDone(reason=ask.reason, why=outcome.why, detail=outcome.detail))
         if ask.automatic:
-            self.triggers.tried(self._log.fold, in_vain=True)
+            self._triggers.tried(self._cursor.fold, in_vain=True)
         if ask.automatic or ask.reason == "overflow":
             await self._strike(ask.reason, outcome.why)
         return outcome
 
     def _told(self, entry: str, boundary: Compacted | Pruned, opened: Span, *, waited: bool) -> None:
-        self.triggers.tried(self._log.fold, in_vain=False)
+        self._triggers.tried(self._cursor.fold, in_vain=False)
         spans.committed(opened, boundary, drafted=not waited)
         if isinstance(boundary, Pruned):
             self._events.emit(PruneDone(entry=entry, receipt=boundary.receipt, drafted=not waited))
@@ -319,15 +376,15 @@ class Compactor(Knowing):
         if not strikes.fails(why):
             return
         try:
-            happened = await strikes.strike(self._log, reason, why, error=why == "error")
+            happened = await strikes.strike(self._cursor, reason, why, error=why == "error")
         except FoldlineError as error:
-            log.warning("session %s: a strike could not be noted: %s", self._log.session, error)
+            log.warning("session %s: a strike could not be noted: %s", self._shared.id, error)
             return
         for event in happened:
             self._events.emit(event)
 
 
-def planned(entries: list[Entry], ask: Ask, counter: Counter) -> Steps:
+def _planned(entries: list[Entry], ask: Ask, counter: Counter) -> Steps:
     """Plan a compaction of a fold of its own, so that nothing it reads changes meanwhile."""
     return (yield from plan(ViewState(entries, counter=counter), ask, counter))
 
@@ -347,7 +404,3 @@ def _many(count: int) -> bool:
 
 def _number(fold: ViewState) -> int:
     return fold.boundary.checkpoint.number + 1 if fold.boundary is not None else 1
-
-
-async def _as_it_is(ask: Ask, _fold: ViewState) -> Ask:
-    return ask

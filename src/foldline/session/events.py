@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final, Literal, cast
 
 import msgspec
 
@@ -16,6 +16,8 @@ from foldline.errors import InputError
 log = logging.getLogger("foldline")
 
 EVERY: Final = "*"  # stands for all names
+Remedy = Literal["max_tokens", "compaction", "newer_view", "none"]  # what is done about an overflow
+WarningKind = Literal["repeated_compactions", "unknown_window", "failed"]
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,15 +110,15 @@ class CoolingDown(Event, frozen=True):
 
 
 class OverflowSeen(Event, frozen=True):
-    """A request did not fit; sizes in the provider's tokens. `remedy` is max_tokens, compaction, newer_view or none.
+    """A request did not fit; sizes in the provider's tokens, `remedy` what is done about it.
 
-    `newer_view`: it was asked with a view that is no more, and the one that there is now is handed out.
+    `newer_view`: it was made with a view that has been folded since, and the newer one is handed out.
     """
 
     name: ClassVar[str] = "overflow"
     limit: int | None = None
     asked: int | None = None
-    remedy: str = "compaction"
+    remedy: Remedy = "compaction"
     max_tokens: int | None = None
 
 
@@ -174,10 +176,10 @@ class HandedOff(Event, frozen=True):
 
 
 class WarningGiven(Event, frozen=True):
-    """Something that a user should hear: `kind` is repeated_compactions, unknown_window, failed or another."""
+    """Something that a user should hear."""
 
     name: ClassVar[str] = "warning"
-    kind: str
+    kind: WarningKind
     text: str
     count: int = 0
 

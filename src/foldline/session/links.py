@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, cast
 from uuid import uuid4
 
 import msgspec
 
+from foldline.core.compact.handoff import handoff, opening, start_of
+from foldline.core.decide.ask import Nothing
 from foldline.core.log.entries import Compacted, Entry, Noted, Said
+from foldline.core.log.log import chained
+from foldline.core.view import ViewState
 from foldline.errors import InputError, LeafMoved
+from foldline.executor import execute
+from foldline.session.events import HandedOff
+from foldline.session.shared import Shared
+from foldline.session.state import NOTE, known_live
 from foldline.stores.base import Store
 
 LINK: Final = "link"  # the kind of note that links two sessions
@@ -33,6 +41,78 @@ class Link(msgspec.Struct, frozen=True, omit_defaults=True):
     way: Way
     entry: str | None = None
     goal: str = ""
+
+
+class Links:
+    """Begins sessions from one session, and tells which belong to it."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+
+    async def handoff(self, goal: str | None, to: str | None, text: str | None) -> str:
+        """Begin a new session for a goal with what this one knows that serves it; return its id."""
+        shared = self._shared
+        session = to or new_id(shared.id)
+        fold, boundary = await self._planned(goal, text)
+        path = fold.entries()
+        link = Link(shared.id, "handoff", "from", path[-1].id if path else None, goal or "")
+        start = start_of(fold, noted(link))
+        await begin(shared.store, session, opening(start, boundary))
+        await self._note(noted(msgspec.structs.replace(link, session=session, way="to")))
+        shared.events.emit(HandedOff(session=session))
+        return session
+
+    async def preview_handoff(self, goal: str | None) -> str:
+        """Return the checkpoint's summary that `handoff` would write; begins nothing."""
+        _, boundary = await self._planned(goal, None)
+        return boundary.checkpoint.summary
+
+    async def _planned(self, goal: str | None, text: str | None) -> tuple[ViewState, Compacted]:
+        """Plan a hand-off; return the fold that it was planned on, and the checkpoint that the new session begins with."""
+        shared = self._shared
+        counter = shared.model.setup.counter
+        async with shared.locked() as cursor:
+            fold = ViewState(cursor.fold.entries(), counter=counter)  # appends may go on meanwhile
+            ask, prefix = await shared.live.onto(shared.model.ask("manual"), fold), shared.prefix()
+        ask = msgspec.structs.replace(ask, goal=goal)
+        link = noted(Link(shared.id, "handoff", "from"))
+        steps = handoff(fold, ask, start_of(fold, link), counter, text=text)
+        made = await execute(steps, shared.summarizer, aside=True, prefix=prefix)
+        if not isinstance(made, Compacted):
+            why = made.why if isinstance(made, Nothing) else "nothing to fold"
+            raise InputError(f"session {shared.id} has nothing to hand off ({why})")
+        return fold, made
+
+    async def subagent(self, goal: str, to: str | None) -> str:
+        """Begin a session of a sub-agent, which stands in the live state as running; return its id."""
+        shared = self._shared
+        session = to or new_id(shared.id)
+        await shared.load()
+        link = Link(shared.id, "subagent", "from", shared.cursor.leaf, goal)
+        await begin(shared.store, session, [chained(noted(link), None)])
+        await self._note(noted(msgspec.structs.replace(link, session=session, way="to")))
+        await self._note_subagents(lambda running: with_child(running, session, goal))
+        return session
+
+    async def finished(self, session: str) -> None:
+        """Say that a sub-agent has ended: it no longer stands in the live state."""
+        await self._note_subagents(lambda running: without_child(running, session))
+
+    async def _note_subagents(self, change: Callable[[str], str]) -> None:
+        async with self._shared.locked() as cursor:
+            running = known_live(cursor.fold).get(SUBAGENTS, "")
+            await cursor.write(Noted("", None, NOTE, {SUBAGENTS: change(running)}, at=time.time()))
+
+    async def _note(self, note: Noted) -> None:
+        async with self._shared.locked() as cursor:
+            await cursor.write(note)
+
+    async def all(self) -> list[Link]:
+        """Return the sessions that this one came from or led to; reads the path."""
+        return await links(self._shared.store, self._shared.id)
+
+
+# ---- the notes that link sessions
 
 
 def noted(link: Link) -> Noted:

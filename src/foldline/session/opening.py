@@ -10,9 +10,8 @@ from foldline.core.decide.policy import Policy
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Window
 from foldline.folding import tokens_apart
+from foldline.session.model import with_info
 from foldline.session.session import Session, Setup
-from foldline.session.summarizer_choice import SummarizerChoice
-from foldline.session.windows import with_info
 from foldline.stores import Store, find_store
 from foldline.summarizers import Summarizer
 
@@ -70,12 +69,13 @@ def open_session(
         catalogue=known.catalogue(),
     )
     place = find_store(known.store if store is None else store)
-    opened = Session(
-        place, session, with_info(setup, info), summarizer=summarizer, owns_store=place is not store
+    # a model of the settings gives its window and prices: a project's file must not choose who reads a session
+    asked = info if model is not None else setup.catalogue.look_up(None)
+    return Session(
+        place,
+        session,
+        with_info(setup, info),
+        summarizer=summarizer,
+        summary_model=asked if summarizer is None else None,
+        owns_store=place is not store,
     )
-    if summarizer is None:
-        writers = SummarizerChoice()
-        # a model of the settings gives its window and prices: a project's file must not choose who reads a session
-        writers.use_model(opened, info if model is not None else setup.catalogue.look_up(None))
-        opened.written_by(writers)
-    return opened

@@ -1,13 +1,19 @@
-"""A request that did not fit: what the provider said of it, and what was tried already."""
+"""A request that did not fit: what the provider said of it, and what is done about it.
+
+First its window is learnt. Then a shorter reply is tried, then one compaction for a user message.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
+
+import msgspec
 
 from foldline.core.checkpoint.redact import redact
-from foldline.core.decide.triggers import fitting_output
+from foldline.core.compact.plan import floor_of
+from foldline.core.decide.ask import Nothing
+from foldline.core.decide.triggers import Refuse, Stay, fitting_output
 from foldline.core.log.entries import Compacted, Entry, Pruned, Said
 from foldline.core.log.messages import Message
 from foldline.core.measure.overflow import (
@@ -19,17 +25,124 @@ from foldline.core.measure.overflow import (
     overflow,
     silent,
 )
-from foldline.core.measure.window import Window
 from foldline.dialects import get
 from foldline.dialects.dialect_of import reply_dialect
-from foldline.errors import InputError, ProviderError
+from foldline.errors import CallsOpen, FloorExceeded, InputError, OverflowRemains, ProviderError
 from foldline.providers.base import Reply
 from foldline.providers.failures import from_sdk
+from foldline.session.compactor import Compactor
+from foldline.session.events import OverflowSeen, Remedy
+from foldline.session.reply import Shorter
 from foldline.session.setup import Setup
+from foldline.session.shared import Shared
+from foldline.session.view import ViewToken
 
 FULL = "model_context_window_exceeded"  # Anthropic's stop reason of a reply that the window cut short
-MARGIN = 1.01  # of a request's size: what came since the provider counted it is our estimate
 NEXT_TRY = 0.7  # of a view that fits by our count and did not: what is tried where the provider names no size
+
+
+class _Cure(msgspec.Struct, frozen=True):
+    """What is to be done about an overflow, on a path with these boundaries.
+
+    Ask for a shorter `reply`, or compact to `share` of the window; with neither, a newer view is there already.
+    """
+
+    found: Overflow
+    path: ViewToken
+    reply: Shorter | None = None
+    share: float | None = None
+
+    @property
+    def remedy(self) -> Remedy:
+        if self.reply:
+            return "max_tokens"
+        return "newer_view" if self.share is None else "compaction"
+
+
+class OverflowMender:
+    """Makes the next request fit after one that did not."""
+
+    def __init__(self, shared: Shared, compactor: Compactor) -> None:
+        self._shared = shared
+        self._compactor = compactor
+
+    async def mend(self, seen: Any, max_tokens: int | None, shown: ViewToken | None) -> None:
+        """Make the next request fit: by a compaction, or a shorter reply, which the session's `reply` then tells.
+
+        `shown` is the token of the view that was asked with (None: not known). Where the view is another by now, that
+        one has not been tried, and nothing is done. Raises what `Session.overflowed` raises.
+        """
+        cure = await self._considered(seen, max_tokens, shown)
+        found, reply = cure.found, cure.reply
+        self._tell(found, cure.remedy, reply.max_tokens if reply else None)
+        if cure.share is not None:
+            done = await self._compactor.overflow(cure.share, cure.path)
+            if isinstance(done, Nothing):
+                async with self._shared.locked() as cursor:
+                    if cursor.fold.boundaries == cure.path:
+                        why = f"nothing could be folded ({done.why})"
+                        raise self._remains(found, why) from _cause(seen)
+        self._shared.reply.mended(reply)
+
+    async def _considered(self, seen: Any, max_tokens: int | None, shown: ViewToken | None) -> _Cure:
+        """Return the overflow, and what is to be done about it."""
+        model, hint = self._shared.model, self._shared.reply.max_tokens
+        async with self._shared.locked() as cursor:
+            fold = cursor.fold
+            if fold.open_calls:
+                raise CallsOpen(fold.open_calls)
+            size, path = model.view_tokens, fold.boundaries
+            found, cut = overflow_in(seen, model.setup), False
+            if found is None:
+                found, cut = _cut_off_or_raise(seen, model.setup, max_tokens), True
+            if shown is not None and shown != path:
+                return _Cure(found, path)
+            if not cut:  # else a shorter reply is no help, nor is it sure that the window was what ended it
+                await model.learn_window(found, size)
+                reply = shorter(found, model.setup, model.trigger_size(cursor.fold), max_tokens)
+                if reply and (hint is None or reply.max_tokens < hint):
+                    return _Cure(found, path, reply=reply)
+            share = share_left(found, size, model.ask("overflow").usable, max_tokens)
+            self._check_permitted(found, seen)
+            return _Cure(found, path, share=share)
+
+    def _check_permitted(self, found: Overflow, seen: Any) -> None:
+        """Raise where an overflow is not to be folded away, or was and came again."""
+        fold = self._shared.cursor.fold
+        if mended_already(fold.entries()):
+            raise self._remains(found, "it was compacted for this message already") from _cause(seen)
+        decision = self._shared.triggers.decide(fold, "overflow", careful=True)
+        if isinstance(decision, Refuse):
+            raise FloorExceeded(decision.floor, decision.usable, decision.breakdown) from _cause(seen)
+        if isinstance(decision, Stay):
+            self._tell(found, "none")
+            if decision.why == "disabled" and isinstance(seen, BaseException):
+                raise seen
+            why = "the policy forbids compaction" if decision.why == "disabled" else "three attempts failed"
+            raise self._remains(found, why) from _cause(seen)
+
+    def _tell(self, found: Overflow, remedy: Remedy, max_tokens: int | None = None) -> None:
+        event = OverflowSeen(limit=found.limit, asked=found.asked, remedy=remedy, max_tokens=max_tokens)
+        self._shared.events.emit(event)
+
+    def _remains(self, found: Overflow, why: str) -> OverflowRemains:
+        model = self._shared.model
+        floor = floor_of(self._shared.cursor.fold, model.ask("overflow"), model.setup.counter)
+        return OverflowRemains(
+            why,
+            view_tokens=model.view_tokens,
+            floor=floor.total,
+            breakdown=floor.breakdown,
+            limit=found.limit,
+            asked=found.asked,
+        )
+
+
+def _cause(seen: Any) -> BaseException | None:
+    return seen if isinstance(seen, BaseException) else None
+
+
+# ---- what the provider said
 
 
 def overflow_in(seen: Any, setup: Setup) -> Overflow | None:
@@ -74,6 +187,18 @@ def cut_off(seen: Any, setup: Setup, max_tokens: int | None) -> Overflow | None:
     return Overflow(limit=asked + usage.output, asked=asked) if full and asked else None
 
 
+def _cut_off_or_raise(seen: Any, setup: Setup, max_tokens: int | None) -> Overflow:
+    if isinstance(seen, BaseException):
+        raise seen
+    found = cut_off(seen, setup, max_tokens)
+    if found is None:
+        raise InputError(
+            "this reply is no overflow: append it, and ask for the context. If it stopped at its own max_tokens, the "
+            "window was not full: ask again with a larger max_tokens, or pass the one that you used"
+        )
+    return found
+
+
 def _stop_reason(reply: object) -> object:
     if isinstance(reply, dict):
         return cast("dict[str, Any]", reply).get("stop_reason")
@@ -89,16 +214,7 @@ def _message(reply: Any) -> Message:
     return get(name).decode_reply(reply)
 
 
-class Shorter(NamedTuple):
-    """What a reply may take: `max_tokens` now, `wanted` where there is room; a provider counts `rate` times our tokens."""
-
-    max_tokens: int
-    wanted: int
-    rate: float
-
-    def fitting(self, size: int, window: Window) -> int | None:
-        """Return the `max_tokens` with which a later request of `size` tokens by our count fits; None: any will do."""
-        return fitting_output(math.ceil(MARGIN * self.rate * size), window, self.wanted)
+# ---- what helps
 
 
 def shorter(found: Overflow, setup: Setup, size: int, max_tokens: int | None) -> Shorter | None:

@@ -16,6 +16,8 @@ from foldline.core.cut.recalled import is_recall
 from foldline.core.log.entries import Said
 from foldline.core.view import ViewState
 from foldline.errors import InputError
+from foldline.session.links import handed_from
+from foldline.session.shared import Shared
 from foldline.stores.base import Hit, Store
 
 SPARE: Final = 3  # so many times the hits wanted are looked for: recall's own are left out
@@ -117,3 +119,28 @@ def _listed(entry: Said, how: str) -> FoldedEntry:
     line = " ".join(as_text(entry)[: LINE * 4].split())
     text = line if len(line) <= LINE else f"{line[: LINE - 1]}…"
     return FoldedEntry(entry.id, entry.message.role, how, text, entry.tokens, entry.at)
+
+
+class Recall:
+    """The folded past of one session, and of those that it was handed off from."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+
+    async def search(self, query: str, limit: int) -> list[Hit]:
+        """Return messages that match, folded ones included; see `search`."""
+        return await search(self._shared.store, await self._sessions(), query, limit)
+
+    async def read(self, entry: str, offset: int = 0, limit: int = PASSAGE) -> Passage:
+        """Return a piece of a message as text; see `read`."""
+        return await read(self._shared.store, await self._sessions(), entry, offset, limit)
+
+    async def folded(self, limit: int, before: str | None) -> list[FoldedEntry]:
+        """Return what the view does not show as it was received; see `folded`."""
+        shared = self._shared
+        await shared.load()
+        return await folded(shared.store, shared.id, shared.cursor.fold, limit, before)
+
+    async def _sessions(self) -> list[str]:
+        await self._shared.load()
+        return await handed_from(self._shared.store, self._shared.id)

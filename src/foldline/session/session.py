@@ -1,55 +1,47 @@
-"""A stored session: append, context, append. Loads, asks the core, appends what it answers; the only writer.
+"""A stored session: append, context, append. The face of its parts, which are composed here.
 
 The session holds what its view needs, never its whole history.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from copy import copy
-from io import BytesIO
-from itertools import chain
 from typing import Any, Literal, Self
-from weakref import WeakKeyDictionary
 
-from foldline import exports
+import msgspec
+
+from foldline.catalogue import ModelInfo
 from foldline.core.decide.ask import Nothing
+from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.price import Cache
-from foldline.core.log.entries import Boundary, Compacted, Lifted, Noted, Pinned, Receipt, Said
-from foldline.core.log.messages import Message
+from foldline.core.log.entries import Boundary, Noted, Pinned, Receipt, Said
 from foldline.core.measure.window import Window
-from foldline.core.view import Item, Kept, native_items, sized
-from foldline.dialects import get
-from foldline.dialects.dialect_of import join_system
-from foldline.dialects.native_view import NativeView
+from foldline.core.view import Item
 from foldline.errors import CallsOpen, InputError
 from foldline.providers.base import Call
 from foldline.session.compactor import Compactor
-from foldline.session.cursor import Cursor
-from foldline.session.economy import cache_of
-from foldline.session.events import Callback, Events, MessageAdded, PinChanged, Redone, Undone
+from foldline.session.events import Callback, MessageAdded, PinChanged
 from foldline.session.incoming import read
-from foldline.session.lifting import to_redo, to_undo
-from foldline.session.links import is_start
-from foldline.session.mending import mend
-from foldline.session.methods import Methods
-from foldline.session.overflow import Shorter
+from foldline.session.links import Link, Links
+from foldline.session.overflow import OverflowMender
+from foldline.session.recall import PASSAGE, FoldedEntry, Passage, Recall
 from foldline.session.setup import Setup, Stats
-from foldline.session.state import LiveState
-from foldline.session.summarizer_choice import SummarizerChoice, asked_in
-from foldline.stores.base import Store
+from foldline.session.shared import Shared
+from foldline.session.state import Render, standing
+from foldline.session.summarizer_choice import SummarizerChoice
+from foldline.session.tools import Tools
+from foldline.session.tree import Branch, Rewound, Tree
+from foldline.session.view import ContextMessages
+from foldline.stores.base import Hit, Store
 from foldline.summarizers.base import Summarizer
-from foldline.summarizers.model import ModelSummarizer
-from foldline.summarizers.offline import OfflineSummarizer
-from foldline.transcripts import dump
 
 __all__ = ["Session", "Setup", "Stats"]
 
 
-class Session(Methods):
+class Session:
     """One conversation in a store; make it with `foldline.open`."""
 
     def __init__(
@@ -59,131 +51,123 @@ class Session(Methods):
         setup: Setup,
         *,
         summarizer: Summarizer | None = None,
+        summary_model: ModelInfo | None = None,
         owns_store: bool = False,
     ) -> None:
+        """Compose a session, whose summaries are by `summarizer` (default: code alone).
+
+        With `summary_model`, that model writes them, then each that the session goes on with; a `summarizer` given
+        beside it writes them until then.
+        """
         self.id = session
         self.store = store
-        self.max_tokens: int | None = None  # after an overflow: the most that the next reply may take
-        self._shorter: Shorter | None = None  # the reply that made a request fit which did not
-        self._ahead = False  # whether `max_tokens` was worked out, not told by a provider
         self._owns_store = owns_store
-        self._log = Cursor(store, session, setup.counter)
-        self._events = Events(session)
-        written = summarizer or OfflineSummarizer(setup.counter)
-        self._compactor = Compactor(self._log, setup, self._events, written)
-        self._lock = self._compactor.lock
-        self._live = LiveState()
-        self._compactor.asking = self._live.onto
-        self._growing = NativeView()
-        self._began = False
-        self._closing: list[Callable[[], Awaitable[None]]] = []
-        self._shown: WeakKeyDictionary[asyncio.Task[Any], tuple[str, ...]] = WeakKeyDictionary()
-        self._writers: SummarizerChoice | None = None
+        self._shared = Shared(store, session, setup, summarizer)
+        self._compactor = Compactor(self._shared)
+        self._mender = OverflowMender(self._shared, self._compactor)
+        self._tree = Tree(self._shared)
+        self._links = Links(self._shared)
+        self._recall = Recall(self._shared)
+        self._tools = Tools(self._shared, self._compactor, self._recall)
+        self._choice: SummarizerChoice | None = None
+        if summary_model is not None:
+            self._choice = SummarizerChoice(self._shared, summarizer)
+            if summarizer is None:
+                self._choice.use_model(summary_model)
 
     async def __aenter__(self) -> Self:
-        async with self._lock:
-            await self._ready()
-        return self
+        async with self._shared.locked():
+            return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of the session: a draft in the making is dropped; the store is closed if `foldline.open` opened it."""
+        """Close the session: a draft in the making is dropped; the store is closed if `foldline.open` opened it."""
         async with AsyncExitStack() as stack:  # in this order from the last on, whatever fails
             if self._owns_store:
                 stack.push_async_callback(self.store.close)
-            for closing in self._closing:
+            for closing in self._shared.at_close:
                 stack.push_async_callback(closing)
-            self._closing = []
+            self._shared.at_close = []
             await self._compactor.drafts.stop()
-            await self._events.drain()
+            await self._shared.events.drain()
 
     def at_close(self, closing: Callable[[], Awaitable[None]]) -> None:
-        """Await this when the session is let go of: to close the connections of its summariser, say."""
-        self._closing.append(closing)
-
-    def written_by(self, writers: SummarizerChoice) -> None:
-        """Have the summaries written by whatever model the session goes on with, until `summarizer` is set."""
-        self._writers = writers
-
-    async def _ready(self, *, follow: bool = True) -> None:
-        """Load the session at its first use, then, to `follow`, what others have written; the lock is held."""
-        await (self._log.follow() if follow else self._log.ready())
-        if self._log.strange and follow:
-            self._log.strange = False
-            self._compactor.caught_up()
-        if not self._began:
-            self._began = True
-            self._compactor.begin()
+        """Await this when the session is closed: to close the connections of its summariser, say."""
+        self._shared.at_close.append(closing)
 
     def on(self, name: str, callback: Callback) -> Callable[[], None]:
         """Call back whenever something happens: `compacted`, `draft_ready`, `warning` ..., or `*` for everything.
 
         The callback gets one struct of `foldline.session.events`; a coroutine function runs beside the session. One that
-        raises is logged. Returns a function that ends it; raises InputError for a name there is none of.
+        raises is logged. Returns a function that ends it; raises InputError for an unknown name.
         """
-        return self._events.on(name, callback)
+        return self._shared.events.on(name, callback)
 
     # ---- reading
 
     @property
+    def setup(self) -> Setup:
+        """How the session is kept: its model's window, its policy, and what is sent beside its messages."""
+        return self._shared.model.setup
+
+    @property
+    def summarizer(self) -> Summarizer:
+        """Who writes the summaries."""
+        return self._shared.summarizer
+
+    @summarizer.setter
+    def summarizer(self, summarizer: Summarizer) -> None:
+        self._shared.summarizer = summarizer
+
+    @property
+    def max_tokens(self) -> int | None:
+        """After an overflow: the most that the next reply may take; None where there is no limit."""
+        return self._shared.reply.max_tokens
+
+    @property
     def leaf(self) -> str | None:
         """The id of the newest entry on the path."""
-        return self._log.leaf
+        return self._shared.cursor.leaf
 
     @property
     def dialect(self) -> str:
         """The dialect of the view: the one asked for, or the newest message's."""
-        if self.setup.dialect:
-            return self.setup.dialect
-        fold = self._log.fold
-        entries = chain(reversed(fold.kept), reversed(fold.quoted), reversed(fold.leading))
-        newest = next((e.message.native for e in entries if e.message.native is not None), None)
-        return newest.dialect if newest is not None else self._log.dialect or "openai-chat"
+        return self._shared.view.dialect
 
     @property
     def system(self) -> Any:
         """What to send as system prompt beside `context`, where the dialect keeps it apart: given and recorded."""
-        leading = [Kept(entry, self._log.fold.edits.get(entry.id, ())) for entry in self._log.fold.leading]
-        return join_system(self.setup.system, get(self.dialect).render(native_items(leading)).system)
+        return self._shared.view.system
 
     @property
     def view_tokens(self) -> int:
         """The size of the view by Foldline's own count, system prompt and tools included."""
-        apart = self.setup.apart
-        return apart.system + apart.tools + self._log.fold.tokens
+        return self._shared.model.view_tokens
+
+    @property
+    def cache(self) -> Cache:
+        """What the provider's cache holds of the next request, as the newest reply's usage tells."""
+        return self._shared.view.cache
 
     def view(self) -> list[Item]:
         """Return the view as it stands; nothing is compacted."""
-        return self._log.fold.view()
+        return self._shared.cursor.fold.view()
+
+    def prefix(self) -> Call:
+        """Return the session's own next request as it stands: messages, system prompt and tools; nothing is compacted."""
+        view = self._shared.view
+        return Call(messages=view.messages(), system=view.system, tools=self.setup.tools)
 
     async def history(self) -> list[Any]:
         """Return every message of the path, folded ones included, as received."""
-        found: list[Message] = [e.message async for e in self.store.path(self.id) if isinstance(e, Said)]
-        return get(self.dialect).render([(message, ()) for message in found]).messages
+        return await self._shared.view.history()
 
     async def stats(self) -> Stats:
         """Return the session's figures."""
-        async with self._lock:
-            await self._ready()
-        total = compactions = 0
-        async for entry in self.store.path(self.id):
-            total += isinstance(entry, Said)
-            compactions += isinstance(entry, Compacted)
-        categories: dict[str, int] = {}
-        for name, tokens in sized(self._log.fold.view()):
-            categories[name] = categories.get(name, 0) + tokens
-        return Stats(
-            total_messages=total,
-            active_messages=self._log.fold.messages,
-            summaries=compactions,
-            compression_ratio=round(self._log.fold.messages / total, 4) if total else 1.0,
-            view_tokens=self.view_tokens,
-            usable=self._compactor.ask("manual").usable,
-            by_category=categories,
-            open_calls=self._log.fold.open_calls,
-        )
+        await self._shared.follow()
+        return await self._shared.view.stats()
 
     async def verify(self) -> list[str]:
         """Return what is wrong with the session as it is stored; [] proves it whole."""
@@ -193,17 +177,10 @@ class Session(Methods):
         """Return the session in a form of `foldline export`: `jsonl` is every entry of the path, lossless.
 
         With `view`, what the model is sent instead of all that was said (`jsonl`: in the session's dialect).
-        Raises InputError for a form that is not known.
+        Raises InputError for an unknown form.
         """
-        await self._loaded()
-        stream = BytesIO()
-        if form == exports.OWN and not view:
-            dump([entry async for entry in self.store.path(self.id)], stream, session=self.id, leaf=self.leaf)
-        else:
-            name = self.dialect if form == exports.OWN else form
-            wish = exports.ExportWish(name, view=view, model=self.setup.model)
-            await exports.export_stored(self.store, self.id, wish, stream.write)
-        return stream.getvalue()
+        await self._shared.load()
+        return await self._shared.view.export(form, view=view)
 
     # ---- appending
 
@@ -213,103 +190,73 @@ class Session(Methods):
         Durable when it returns. A reply's usage is read. Where calls are still open and the user speaks,
         results that say so are appended first. Raises LeafMoved where somebody else said something since.
         """
-        async with self._lock:
-            await self._ready(follow=False)  # who appends has seen what was there, not what came since
-            found = read(
-                messages, dialect=self.setup.dialect, usual=lambda: self.dialect, seed=str(self.leaf)
-            )
-            entries = await self._log.say(found)
+        # who appends has seen what was there, not what came since
+        async with self._shared.locked(follow=False) as cursor:
+            seed = str(cursor.leaf)
+            found = read(messages, dialect=self.setup.dialect, usual=lambda: self.dialect, seed=seed)
+            entries = await cursor.say(found)
             if entries:
-                self._heard(entries)
+                self._appended(entries)
             own = {id(message) for message in found}
             return [entry.id for entry in entries if id(entry.message) in own]
 
-    def _heard(self, entries: Sequence[Said]) -> None:
-        """Learn from what was appended, and say that it was."""
-        compactor = self._compactor
-        compactor.calibrator.said(self._log.fold, compactor.apart)
-        compactor.triggers.said([entry.message for entry in entries])
+    def _appended(self, entries: Sequence[Said]) -> None:
+        """Learn from what was appended, and tell that it was."""
+        self._shared.model.heard()
+        self._shared.triggers.said([entry.message for entry in entries])
         if any(entry.message.role == "assistant" for entry in entries):
-            self.max_tokens = None
+            self._shared.reply.lift()
         roles = tuple(entry.message.role for entry in entries)
-        self._events.emit(MessageAdded(entries=tuple(entry.id for entry in entries), roles=roles))
+        self._shared.events.emit(MessageAdded(entries=tuple(entry.id for entry in entries), roles=roles))
 
     # ---- context
 
-    async def context(self) -> list[Any]:
+    async def context(self) -> ContextMessages:
         """Return the messages to send, in the session's dialect; compacts first if the policy says so.
 
-        What other writers have said is in them. A summary that was drafted in the background is committed here; only
-        where none is there yet and the view would not fit is one waited for. Raises CallsOpen while tool calls wait
-        for their results, FloorExceeded where nothing can help.
+        A list that knows which view it is: hand it to `overflowed`. What other writers have said is in it. A summary
+        that was drafted in the background is committed here; only where none is ready and the view would not fit is
+        one waited for. Raises CallsOpen while tool calls wait for their results, FloorExceeded where nothing can help.
         """
         while True:
-            async with self._lock:
-                await self._ready()
-                if self._log.fold.open_calls:
-                    raise CallsOpen(self._log.fold.open_calls)
-                wait = self._wished() or await self._compactor.look()
+            async with self._shared.locked() as cursor:
+                if cursor.fold.open_calls:
+                    raise CallsOpen(cursor.fold.open_calls)
+                wait = await self._compactor.look()
                 if wait is None:
-                    await self._carry_on()
-                    self._see_to_the_reply()
-                    return self._handed_out()
+                    await self._compactor.carry_on()
+                    size = self._shared.model.trigger_size(cursor.fold)
+                    self._shared.reply.look_ahead(size, self.setup.window)
+                    return self._shared.view.hand_out()
             await wait()
 
-    def _see_to_the_reply(self) -> None:
-        """After an overflow that a shorter reply mended, say ahead how long the next one may be."""
-        if self._shorter is not None and (self.max_tokens is None or self._ahead):
-            size = self._compactor.triggers.size(self._log.fold)
-            self.max_tokens, self._ahead = self._shorter.fitting(size, self.setup.window), True
-
-    def _handed_out(self) -> list[Any]:
-        """Return the messages, and remember what the task that asks has of them."""
-        task = asyncio.current_task()
-        if task is not None:
-            self._shown[task] = self._log.fold.boundaries
-        return self._messages()
-
-    def _messages(self) -> list[Any]:
-        return self._growing.messages(self.dialect, self._log.fold.items())
-
-    @property
-    def cache(self) -> Cache:
-        """What the provider's cache holds of the next request, as the newest reply's usage tells."""
-        return cache_of(self._log.fold, self.dialect, time.time())
-
-    def prefix(self) -> Call:
-        """Return the session's own next request as it stands: messages, system prompt and tools; nothing is compacted."""
-        return Call(messages=self._messages(), system=self.system, tools=self.setup.tools)
-
-    async def overflowed(self, seen: Any, *, max_tokens: int | None = None) -> list[Any]:
+    async def overflowed(
+        self, seen: Any, *, view: list[Any] | None = None, max_tokens: int | None = None
+    ) -> ContextMessages:
         """Return the messages to send after a request that did not fit, compacted where that is what helps.
 
         `seen` is what the provider raised (an SDK's exception or a ProviderError), or a reply that is an overflow in
         disguise, one that the window cut short included; any other error is raised again, InputError for any other
-        reply. `max_tokens` is what the request asked for: where a smaller one fits, the messages stay as they are
-        and `session.max_tokens` says which to send. Compacts once for a user message, and again only when the model
-        has replied since; what was folded since this task was given its view needs no more. Raises OverflowRemains
-        with what cannot be removed where nothing helps any more, and what was raised where the policy forbids to
-        mend it.
+        reply. `view` is the list that was sent, as `context` or this method returned it (default: the newest that was
+        handed out); where its view has been folded since, the newer one is returned as it is, whichever task or
+        thread asks. `max_tokens` is what the request asked for: where a smaller one fits, the messages stay as they
+        are and `session.max_tokens` says which to send. Compacts once for a user message, and again only when the
+        model has replied since. Raises OverflowRemains with what cannot be removed where nothing helps any more, and
+        what was raised where the policy forbids to mend it.
         """
-        task, hint = asyncio.current_task(), self.max_tokens
-        shown = self._shown.get(task) if task is not None else None
-        reply = await mend(self._compactor, self._ready, seen, max_tokens, hint, shown=shown)
-        self._shorter = reply or self._shorter
-        self.max_tokens, self._ahead = reply.max_tokens if reply else None, False
-        async with self._lock:
-            await self._ready()
-            if self._log.fold.open_calls:
-                raise CallsOpen(self._log.fold.open_calls)
-            return self._handed_out()
+        await self._mender.mend(seen, max_tokens, self._shared.view.asked_with(view))
+        async with self._shared.locked() as cursor:
+            if cursor.fold.open_calls:
+                raise CallsOpen(cursor.fold.open_calls)
+            return self._shared.view.hand_out()
 
     async def use_model(self, model: str | None, *, window: int | Window | None = None) -> None:
         """Go on with another model; before its first request the view is made to fit a smaller window."""
-        async with self._lock:
-            await self._ready()
+        async with self._shared.locked():
             await self._compactor.use_model(model, window)
-            self._shorter = self.max_tokens = None
-            if self._writers is not None:
-                self._writers.use_model(self, self.setup.info)
+            self._shared.reply.forget()
+            if self._choice is not None:
+                self._choice.use_model(self.setup.info)
 
     # ---- boundaries
 
@@ -326,16 +273,14 @@ class Session(Methods):
         `agent` where the model asked for it. A draft in the making is dropped. The session can be used meanwhile:
         what is said stays in order behind the boundary's cut.
         """
-        async with self._lock:
-            await self._ready()
+        await self._shared.follow()
         return await self._compactor.compact(reason if target is None else "target", instructions, target)
 
     async def preview(
         self, instructions: str | None = None, *, target: int | None = None
     ) -> Boundary | Nothing:
         """Return what `compact` would append, and append nothing."""
-        async with self._lock:
-            await self._ready()
+        await self._shared.follow()
         return await self._compactor.preview(instructions, target)
 
     async def undo(self) -> str | None:
@@ -343,55 +288,144 @@ class Session(Methods):
 
         The checkpoint that a hand-off began with stays: what it stands for is in the other session.
         """
-        async with self._lock:
-            await self._ready()
-            found = to_undo(self._log.fold)
-            if found is not None and await is_start(self.store, self.id, found):
-                found = None
-            return await self._lift(found, lift=True)
+        return await self._tree.undo()
 
     async def redo(self) -> str | None:
         """Take back the newest undo. Returns the boundary's id, None where nothing is undone or a newer one counts."""
-        async with self._lock:
-            await self._ready()
-            return await self._lift(to_redo(self._log.fold), lift=False)
-
-    async def _lift(self, target: str | None, *, lift: bool) -> str | None:
-        if target is not None:
-            await self._log.write(Lifted("", None, target, lift, at=time.time()))
-            self._compactor.triggers.tried(self._log.fold, in_vain=False)
-            self._compactor.undone()
-            self._events.emit(Undone(entry=target) if lift else Redone(entry=target))
-        return target
+        return await self._tree.redo()
 
     async def pin(self, at: str) -> None:
         """Pin an entry: every later view holds its text word for word."""
-        async with self._lock:
-            await self._ready()
+        async with self._shared.locked() as cursor:
             entry = await self.store.entry(self.id, at)
             if not isinstance(entry, Said) or not entry.message.text:
                 raise InputError(f"entry {at} holds no text that could be pinned")
-            await self._log.write(Pinned("", None, at, on=True, text=entry.message.text, at=time.time()))
-            self._events.emit(PinChanged(entry=at))
+            await cursor.write(Pinned("", None, at, on=True, text=entry.message.text, at=time.time()))
+            self._shared.events.emit(PinChanged(entry=at))
 
     async def unpin(self, at: str) -> None:
         """Take a pin away; from the next boundary on the entry is folded like any other."""
-        async with self._lock:
-            await self._ready()
-            await self._log.write(Pinned("", None, at, on=False, at=time.time()))
-            self._events.emit(PinChanged(entry=at, on=False))
+        async with self._shared.locked() as cursor:
+            await cursor.write(Pinned("", None, at, on=False, at=time.time()))
+            self._shared.events.emit(PinChanged(entry=at, on=False))
 
     async def note(self, kind: str, **data: Any) -> None:
         """Note something about the session, such as its title."""
-        async with self._lock:
-            await self._ready()
-            await self._log.write(Noted("", None, kind, data, at=time.time()))
+        async with self._shared.locked() as cursor:
+            await cursor.write(Noted("", None, kind, data, at=time.time()))
+
+    # ---- the tree
+
+    async def branches(self) -> list[Branch]:
+        """Return the branches of the session's tree, the newest first; reads every entry."""
+        return await self._tree.branches()
+
+    async def branch(self, at: str, *, summarize: bool = False, instructions: str | None = None) -> str:
+        """Go on from an entry of the session: the leaf moves there, and what is left stays as a branch.
+
+        With `summarize`, a summary of what is left is appended, as data; `instructions` say what it should look
+        at. Returns the new leaf. Raises InputError for no entry of the session, LeafMoved where somebody else
+        appended meanwhile.
+        """
+        return await self._tree.branch(at, summarize=summarize, instructions=instructions)
+
+    async def rewind(self, at: str | None = None) -> Rewound:
+        """Go back to before a message of the user's (default: the newest) and hand its text back for editing.
+
+        What is left stays as a branch: `branch(rewound.left)` returns to it. Raises InputError where the entry is
+        not a message of the user's.
+        """
+        return await self._tree.rewind(at)
+
+    # ---- other sessions
+
+    async def handoff(
+        self, goal: str | None = None, *, to: str | None = None, text: str | None = None
+    ) -> Self:
+        """Begin a new session for a goal (default: the newest request) with what this one knows that serves it.
+
+        It starts with a checkpoint: the user's rules, pins and live state go over; this session stays as it is.
+        `to` is its id, `text` the checkpoint as the user edited it (see `preview_handoff`). Both sessions share a
+        store. Raises InputError where nothing was said yet or the id is taken, FloorExceeded.
+        """
+        return self._sibling(await self._links.handoff(goal, to, text), self.setup)
+
+    async def preview_handoff(self, goal: str | None = None) -> str:
+        """Return the checkpoint's summary that `handoff` would write, for editing; begins nothing."""
+        return await self._links.preview_handoff(goal)
+
+    async def subagent(self, goal: str, *, to: str | None = None) -> Self:
+        """Begin a session of a sub-agent, linked to this one; `to` is its id. Raises InputError where that is taken.
+
+        No threshold compacts it, an overflow does. Until `finished(id)` it stands in the live state as running.
+        """
+        session = await self._links.subagent(goal, to)
+        return self._sibling(session, msgspec.structs.replace(self.setup, subagent=True))
+
+    async def finished(self, session: str) -> None:
+        """Say that a sub-agent has ended: it no longer stands in the live state."""
+        await self._links.finished(session)
+
+    async def links(self) -> list[Link]:
+        """Return the sessions that this one came from or led to; reads the path."""
+        return await self._links.all()
 
     def _sibling(self, session: str, setup: Setup) -> Self:
-        made, written = type(self)(self.store, session, setup), copy(self.summarizer)
-        if isinstance(written, ModelSummarizer):
-            asked_in(made, written)
-        made.summarizer = written
-        if self._writers is not None and self.summarizer is self._writers.chosen:
-            made.written_by(SummarizerChoice(written))
-        return made
+        """Return another session of the same store, with a summariser of its own: each learns from its session."""
+        follows = self._choice is not None and self._choice.stands
+        return type(self)(
+            self.store,
+            session,
+            setup,
+            summarizer=copy(self.summarizer),
+            summary_model=self.setup.info if follows else None,
+        )
+
+    # ---- recall
+
+    async def recall(self, query: str, limit: int = 20) -> list[Hit]:
+        """Search what was said, folded messages included; then in the sessions that this one was handed off from."""
+        return await self._recall.search(query, limit)
+
+    async def read(self, entry: str, offset: int = 0, limit: int = PASSAGE) -> Passage:
+        """Read a message as text, `limit` characters from `offset` on; raises InputError for an unknown message."""
+        return await self._recall.read(entry, offset, limit)
+
+    async def folded(self, limit: int = 50, before: str | None = None) -> list[FoldedEntry]:
+        """Return what the view does not show as received, oldest first; `before` goes on backwards from an entry."""
+        return await self._recall.folded(limit, before)
+
+    def tools(self, *, compact: bool = False) -> list[dict[str, Any]]:
+        """Return definitions of the recall tools in the session's dialect, to be sent beside your own.
+
+        With `compact` also one by which the model asks for a compaction. They count in the view from now on.
+        """
+        return self._tools.offered(compact=compact)
+
+    async def call_tool(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> str:
+        """Run a tool of `tools` that the model called and return the text of its result, 2,500 tokens at most.
+
+        `arguments` is the parsed object or its JSON. Wrong ones are answered with words for the model; InputError
+        is raised for any other tool's name.
+        """
+        return await self._tools.call(name, arguments)
+
+    # ---- state
+
+    def attach(self, name: str, render: Render) -> Callable[[], None]:
+        """Have live state, such as `todos`, rendered into every checkpoint to come; returns what ends that.
+
+        `render` returns a text (None or "": there is none now), or is a coroutine function. The checkpoint holds
+        it frozen until the next boundary. Raises InputError for a name that is not short.
+        """
+        return self._shared.live.attach(name, render)
+
+    async def live(self) -> dict[str, str]:
+        """Return the live state as it is now, by name: what the next boundary would freeze."""
+        await self._shared.load()
+        return {one.name: one.text for one in await self._shared.live.now(self._shared.cursor.fold)}
+
+    async def standing(self) -> Continuation:
+        """Return where the session stands: mid_tool (the model goes on), waiting for the user, or done."""
+        await self._shared.load()
+        return standing(self._shared.cursor.fold)

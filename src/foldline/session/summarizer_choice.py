@@ -2,56 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from functools import partial
-from typing import Protocol
-
 from foldline.catalogue import ModelInfo
-from foldline.session.economy import Asking, asking_in, window_in
+from foldline.session.shared import Shared
 from foldline.summarizers import ModelSummarizer, Summarizer, summarizer_for
 
 
-class Writing(Asking, Protocol):
-    """What is needed of a session to have its summaries written by its model."""
+class SummarizerChoice:
+    """Has a session's summaries written by the model it goes on with, until another summariser is set by hand."""
+
+    def __init__(self, shared: Shared, chosen: Summarizer | None = None) -> None:
+        self._shared = shared
+        self._chosen = chosen
 
     @property
-    def summarizer(self) -> Summarizer:
-        """Who writes its summaries."""
-        ...
+    def stands(self) -> bool:
+        """Whether the session's summariser is the one that was chosen here."""
+        return self._chosen is None or self._shared.summarizer is self._chosen
 
-    @summarizer.setter
-    def summarizer(self, summarizer: Summarizer) -> None: ...
-
-    def at_close(self, closing: Callable[[], Awaitable[None]]) -> None:
-        """Await this when it is let go of."""
-        ...
-
-
-class SummarizerChoice:
-    """The choice of one session's summariser; one that was set by hand since (`chosen` is another) stays."""
-
-    def __init__(self, chosen: Summarizer | None = None) -> None:
-        self.chosen = chosen
-
-    def use_model(self, session: Writing, info: ModelInfo) -> None:
-        """Have the summaries written by this model from now on."""
-        if self.chosen is not None and session.summarizer is not self.chosen:
+    def use_model(self, info: ModelInfo) -> None:
+        """Have the summaries written by this model from now on; a summariser that was set by hand stays."""
+        if not self.stands:
             return
-        setup = session.setup
-        written = summarizer_for(
+        setup = self._shared.model.setup
+        chosen = summarizer_for(
             info,
             setup.policy,
             catalogue=setup.catalogue,
             counter=setup.counter,
             dialect=setup.dialect,
         )
-        self.chosen = session.summarizer = written
-        if isinstance(written, ModelSummarizer):
-            asked_in(session, written)
-            session.at_close(written.close)
-
-
-def asked_in(session: Asking, written: ModelSummarizer) -> None:
-    """Have a summariser ask in this session where that is cheapest, within the window that it has learnt."""
-    written.prefix = partial(asking_in, session, written.name, written.dialect)
-    written.limits = partial(window_in, session, written.name)
+        self._chosen = self._shared.summarizer = chosen
+        if isinstance(chosen, ModelSummarizer):
+            self._shared.at_close.append(chosen.close)

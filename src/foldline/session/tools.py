@@ -13,11 +13,14 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from foldline.core.cut.recalled import MARK
+from foldline.core.cut.recalled import MARK, TOOLS
 from foldline.core.cut.shorten import Count
+from foldline.core.measure.tokens import tools_tokens
 from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE
 from foldline.errors import InputError
-from foldline.session.recall import LINE, FoldedEntry, Passage
+from foldline.session.compactor import Compactor
+from foldline.session.recall import LINE, FoldedEntry, Passage, Recall
+from foldline.session.shared import Shared
 from foldline.stores.base import Hit
 
 T = TypeVar("T")
@@ -96,6 +99,73 @@ COMPACT_TOOL: Final = Tool(
 )
 
 
+class Tools:
+    """The tools of one session."""
+
+    def __init__(self, shared: Shared, compactor: Compactor, recall: Recall) -> None:
+        self._shared = shared
+        self._compactor = compactor
+        self._recall = recall
+        self._counted: frozenset[str] = frozenset()  # names of tools whose definitions count in the view
+
+    def offered(self, *, compact: bool) -> list[dict[str, Any]]:
+        """Return definitions in the session's dialect; they count in the view from now on."""
+        chosen = (*RECALL_TOOLS, *((COMPACT_TOOL,) if compact else ()))
+        made = definitions(self._shared.view.dialect, chosen)
+        new = [one for one, tool in zip(made, chosen, strict=True) if tool.name not in self._counted]
+        if new:
+            setup = self._shared.model.setup
+            size = setup.apart.tools + tools_tokens(new, setup.counter)
+            apart = msgspec.structs.replace(setup.apart, tools=size)
+            beside = [*(setup.tools or ()), *new]
+            self._shared.model.setup = msgspec.structs.replace(setup, tools=beside, apart=apart)
+            self._counted |= {tool.name for tool in chosen}
+        return made
+
+    async def call(self, name: str, arguments: Mapping[str, Any] | str | None) -> str:
+        """Run a tool and return the text of its result; raises InputError for a name that is none of these."""
+        tool = next((one for one in (*RECALL_TOOLS, COMPACT_TOOL) if one.name == name), None)
+        if tool is None:
+            raise InputError(f"no tool {name!r} here; there are {', '.join(TOOLS)}")
+        try:
+            return await self._called(name, arguments_of(tool, arguments))
+        except InputError as error:
+            return refused(error)
+
+    async def _called(self, name: str, given: Mapping[str, Any]) -> str:
+        if name == COMPACT:
+            self._compactor.wish(given.get("focus", ""))
+            return f"{MARK}The conversation is folded before your next step."
+        if name == "recall_read":
+            return await self._read(given["entry"], given.get("offset", 0))
+        if name == "recall_list":
+            return await self._listed(capped(given, "limit", LISTED), given.get("before"))
+        query, session = given["query"], self._shared.id
+        hits = await self._recall.search(query, capped(given, "limit", HITS))
+        return trimmed(hits, lambda some: hits_text(query, some, session), self._count, newest=False)
+
+    async def _read(self, entry: str, offset: int) -> str:
+        passage = await self._recall.read(entry, offset)
+        while self._count(passage.text) > RESULT_TOKENS and len(passage.text) > 1:
+            passage = await self._recall.read(passage.entry, passage.offset, len(passage.text) * 3 // 4)
+        return passage_text(passage)
+
+    async def _listed(self, limit: int, before: str | None) -> str:
+        entries = await self._recall.folded(limit, before)
+        full = len(entries) >= limit
+
+        def tell(some: Sequence[FoldedEntry]) -> str:
+            return listed_text(some, more=full or len(some) < len(entries))
+
+        return trimmed(entries, tell, self._count, newest=True)
+
+    def _count(self, text: str) -> int:
+        return self._shared.model.setup.counter.count(text)
+
+
+# ---- definitions
+
+
 def definitions(dialect: str, tools: Sequence[Tool] = RECALL_TOOLS) -> list[dict[str, Any]]:
     """Return tool definitions as the API of a dialect takes them; `ui-message`: a function tool of the AI SDK.
 
@@ -139,7 +209,7 @@ def _parsed(given: Mapping[str, Any] | str | None) -> dict[str, Any]:
         try:
             given = json.loads(given) if given.strip() else {}
         except ValueError as error:
-            raise InputError(f"the arguments are no JSON ({error})") from error
+            raise InputError(f"the arguments are not JSON ({error})") from error
     if given is not None and not isinstance(given, Mapping):
         raise InputError("the arguments have to be a JSON object")
     return dict(cast("Mapping[str, Any]", given or {}))

@@ -1,4 +1,4 @@
-"""The tree of a session: its branches, the way back before a user's message, and what a left branch did.
+"""The tree of a session: its branches, the way back to before a user's message, undo and redo of boundaries.
 
 A branch is a new leaf in the same session: nothing is copied, and the branch that is left stays where it is.
 """
@@ -15,15 +15,21 @@ from foldline.core.checkpoint.redact import redact_facts
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.checkpoint.serialize import neutral
 from foldline.core.checkpoint.summary import request
+from foldline.core.compact.rebase import lifted
 from foldline.core.decide.ask import Ask
 from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.ledger.merge import merge
-from foldline.core.log.entries import Compacted, Entry, Noted, Said
+from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Said
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter
 from foldline.core.view import ViewState
-from foldline.errors import InputError
+from foldline.errors import InputError, LeafMoved
+from foldline.executor import execute
+from foldline.session.cursor import is_boundary
+from foldline.session.events import Branched, Redone, Undone
+from foldline.session.links import is_start
+from foldline.session.shared import Shared
 from foldline.stores.base import Store
 
 BRANCH_TOKENS = 2_048  # the most that the summary of a left branch takes
@@ -52,6 +58,87 @@ class Rewound(msgspec.Struct, frozen=True):
     text: str
     message: Message
     left: str
+
+
+class Tree:
+    """Moves one session in its tree."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+
+    async def branches(self) -> list[Branch]:
+        """Return the branches of the session's tree; see `branches`."""
+        await self._shared.load()
+        return await branches(self._shared.store, self._shared.id, self._shared.cursor.leaf)
+
+    async def branch(self, at: str, *, summarize: bool, instructions: str | None) -> str:
+        """Go on from an entry of the session; with `summarize`, append a summary of what is left. Returns the leaf."""
+        shared, cursor = self._shared, self._shared.cursor
+        async with shared.locked(follow=False):
+            if await shared.store.entry(shared.id, at) is None:
+                raise InputError(f"no entry {at!r} in session {shared.id}")
+            seen, steps, prefix = cursor.leaf, None, None
+            if summarize:
+                left = await left_behind(shared.store, shared.id, cursor.fold, at)
+                ask = shared.model.ask("manual", instructions)
+                steps, prefix = summarised(left, ask, shared.model.setup.counter), shared.prefix()
+        record = None
+        if steps is not None:
+            record = await execute(steps, shared.summarizer, aside=True, prefix=prefix)
+        async with shared.locked(follow=False):
+            if cursor.leaf != seen:
+                raise LeafMoved(f"something was appended to session {shared.id} meanwhile", leaf=cursor.leaf)
+            await self._go(at)
+            if record is not None:
+                await cursor.write(cost_of(record))
+                await cursor.say([told(record.text)])
+            return cursor.leaf or at
+
+    async def rewind(self, at: str | None) -> Rewound:
+        """Go back to before a message of the user's (default: the newest); what is left stays as a branch."""
+        shared = self._shared
+        async with shared.locked(follow=False) as cursor:
+            prompt = await prompt_at(shared.store, shared.id, at, cursor.leaf)
+            left = cursor.leaf or prompt.id
+            await self._go(prompt.parent)
+            return Rewound(prompt.message.text, prompt.message, left)
+
+    async def _go(self, leaf: str | None) -> None:
+        """Move the leaf and look at the view there as at a new one; the lock is held."""
+        shared = self._shared
+        await shared.cursor.move(leaf)
+        fold = shared.cursor.fold
+        shared.triggers.tried(fold, in_vain=False)
+        shared.triggers.happened("before_smaller_window")
+        shared.model.calibrator.load(fold, shared.model.apart)
+        shared.reply.lift()
+        shared.events.emit(Branched(leaf=leaf))
+
+    async def undo(self) -> str | None:
+        """Undo the newest boundary, but for the one that a hand-off began with; return its id, None without one."""
+        shared = self._shared
+        async with shared.locked() as cursor:
+            found = to_undo(cursor.fold)
+            if found is not None and await is_start(shared.store, shared.id, found):
+                found = None
+            return await self._lift(found, lift=True)
+
+    async def redo(self) -> str | None:
+        """Take back the newest undo; return the boundary's id, None where none is undone or a newer one counts."""
+        async with self._shared.locked() as cursor:
+            return await self._lift(to_redo(cursor.fold), lift=False)
+
+    async def _lift(self, target: str | None, *, lift: bool) -> str | None:
+        if target is not None:
+            shared = self._shared
+            await shared.cursor.write(Lifted("", None, target, lift, at=time.time()))
+            shared.triggers.tried(shared.cursor.fold, in_vain=False)
+            shared.triggers.lifted(shared.cursor.fold)
+            shared.events.emit(Undone(entry=target) if lift else Redone(entry=target))
+        return target
+
+
+# ---- branches
 
 
 async def branches(store: Store, session: str, leaf: str | None) -> list[Branch]:
@@ -106,7 +193,7 @@ async def prompt_at(store: Store, session: str, at: str | None, leaf: str | None
         entry = await store.entry(session, at)
         if isinstance(entry, Said) and entry.message.is_prompt:
             return entry
-        raise InputError(f"entry {at} is no message of the user's: rewind to one, or branch at any entry")
+        raise InputError(f"entry {at} is not a message of the user's: rewind to one, or branch at any entry")
     here = leaf
     while here is not None:
         entry = await store.entry(session, here)
@@ -114,6 +201,29 @@ async def prompt_at(store: Store, session: str, at: str | None, leaf: str | None
             return entry
         here = entry.parent if entry is not None else None
     raise InputError("there is no message of the user's to go back before")
+
+
+# ---- undo and redo
+
+
+def to_undo(fold: ViewState) -> str | None:
+    """Return the id of the newest boundary that counts; None without one."""
+    path = fold.entries()
+    out = lifted(path)
+    return next((e.id for e in reversed(path) if is_boundary(e) and e.id not in out), None)
+
+
+def to_redo(fold: ViewState) -> str | None:
+    """Return the id of the boundary that was undone last; None where nothing is undone or a newer one counts."""
+    path = fold.entries()
+    out = lifted(path)
+    undone = (e for e in reversed(path) if isinstance(e, Lifted) and e.lifted and e.target in out)
+    found = next((e.target for e in undone), None)
+    order = [entry.id for entry in path]
+    effective = fold.boundary
+    if found and effective is not None and order.index(found) < order.index(effective.id):
+        return None
+    return found
 
 
 # ---- the summary of a branch that is left

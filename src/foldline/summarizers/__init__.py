@@ -2,9 +2,8 @@
 
 from foldline.summarizers.base import Summarizer
 from foldline.summarizers.candidate import Candidate
-from foldline.summarizers.choose import Prefix
 from foldline.summarizers.model import ModelSummarizer
 from foldline.summarizers.named import summarizer_for
 from foldline.summarizers.offline import OfflineSummarizer
 
-__all__ = ["Candidate", "ModelSummarizer", "OfflineSummarizer", "Prefix", "Summarizer", "summarizer_for"]
+__all__ = ["Candidate", "ModelSummarizer", "OfflineSummarizer", "Summarizer", "summarizer_for"]

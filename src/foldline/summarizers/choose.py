@@ -13,8 +13,8 @@ from typing import Any, Final, cast
 import msgspec
 
 from foldline.core.checkpoint.in_session import KINDS, ask
-from foldline.core.checkpoint.request import SummaryRequest
-from foldline.core.decide.price import Cache, Form, Way, bare, by_price, in_session, reason
+from foldline.core.checkpoint.request import Prefix, SummaryRequest
+from foldline.core.decide.price import Form, Way, bare, by_price, in_session, reason
 from foldline.core.log.codec import encode
 from foldline.core.measure.tokens import MESSAGE_OVERHEAD, Counter
 from foldline.dialects import ANTHROPIC
@@ -23,14 +23,6 @@ from foldline.summarizers.candidate import Candidate
 from foldline.summarizers.parts import size_of
 
 MARKS: Final = 4  # cache marks that Anthropic takes in one request
-
-
-class Prefix(msgspec.Struct, frozen=True):
-    """A session's own next request: its call, its size in Foldline's tokens, and what the provider's cache has of it."""
-
-    call: Call
-    tokens: int
-    cache: Cache = Cache()
 
 
 class SummaryWay(msgspec.Struct, frozen=True):
@@ -109,13 +101,14 @@ def asked_in_session(request: SummaryRequest, own: Candidate, prefix: Prefix) ->
     Everything before it is as the session sends it, tools and thinking included, or the cache would not know it.
     Where the session caches with marks (Anthropic), one is set at the end of what it has.
     """
-    call = prefix.call
-    messages = list(call.messages)
-    marked = encode([messages, call.system, call.tools]).count(b'"cache_control"')
+    messages = list(prefix.messages)
+    marked = encode([messages, prefix.system, prefix.tools]).count(b'"cache_control"')
     if own.provider.dialect == ANTHROPIC and prefix.cache.warm and messages and marked < MARKS:
         messages[-1] = _marked(messages[-1])
     messages.append({"role": "user", "content": ask(request)})
-    return msgspec.structs.replace(call, messages=messages, max_tokens=own.max_tokens(request))
+    return Call(
+        messages=messages, system=prefix.system, tools=prefix.tools, max_tokens=own.max_tokens(request)
+    )
 
 
 def _marked(message: Any) -> Any:

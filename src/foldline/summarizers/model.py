@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
-from foldline.core.checkpoint.request import FAILED, SummaryReply, SummaryRequest
+from foldline.core.checkpoint.request import FAILED, Prefix, SummaryReply, SummaryRequest
 from foldline.core.checkpoint.summary import Accepted, check, worded
 from foldline.core.decide.price import Form
 from foldline.core.log.messages import Usage
@@ -25,7 +24,7 @@ from foldline.errors import InputError, ProviderError
 from foldline.providers.base import Call, Provider, Reply
 from foldline.providers.retry import Patience, Retrying
 from foldline.summarizers.candidate import LEAST_ROOM, Candidate, candidate, smaller
-from foldline.summarizers.choose import Prefix, SummaryWay, asked_in_session, choices
+from foldline.summarizers.choose import SummaryWay, asked_in_session, choices
 from foldline.summarizers.parts import requests, split
 
 log = logging.getLogger("foldline")
@@ -75,8 +74,9 @@ class ModelSummarizer:
 
     `provider` is the session's own model, `window` its limits and `price` what it costs (default: the
     catalogue's); `other` a model for summaries alone, which is asked where it is cheaper; `fallback` one to ask
-    when the first cannot answer (default: whichever of the two was not asked). `prefix` gives the session's own
-    next request, for summaries in the session itself. `timeout` in seconds for one call; `patience` for asking again.
+    when the first cannot answer (default: whichever of the two was not asked). `timeout` in seconds for one call;
+    `patience` for asking again. Where a request carries the session's own next request, and that is to the same
+    model, the summary may be asked for in the session itself, and the session's window is what counts.
     """
 
     def __init__(
@@ -90,7 +90,6 @@ class ModelSummarizer:
         price: Price | None = None,
         patience: Patience | None = None,
         timeout: float = TIMEOUT,
-        prefix: Callable[[], Prefix | None] | None = None,
     ) -> None:
         self._own = candidate(provider, window=window, price=price)
         self._other = _as_candidate(other)
@@ -98,8 +97,6 @@ class ModelSummarizer:
         self._counter = counter
         self._patience = patience or PATIENCE
         self._timeout = timeout
-        self.prefix = prefix
-        self.limits: Callable[[], Window | None] | None = None  # the window as a session has learnt it
         self._rooms: dict[str, int] = {}  # of models that took less than their window
         self._parts: dict[Any, str] = {}
         self._missed = False  # the provider's cache did not know what the session sends
@@ -108,11 +105,6 @@ class ModelSummarizer:
     def name(self) -> str:
         """The name of the session's own model."""
         return self._own.name
-
-    @property
-    def dialect(self) -> str:
-        """The dialect in which it can be asked in a session."""
-        return self._own.provider.dialect
 
     async def close(self) -> None:
         """Close the connections of all models."""
@@ -125,14 +117,12 @@ class ModelSummarizer:
 
         Usage and price are those of all calls that were answered. Cancelled, it closes its connection.
         """
-        if self.limits is not None and (window := self.limits()) is not None:
-            self._own = msgspec.structs.replace(self._own, window=window)
+        own, prefix = self._in_this_session(request.prefix)
         tally = _Tally()
         if not request.folded and not request.previous:
             tally.note("what leaves the view is quoted or shortened: there is nothing to sum up")
-            return self._reply("", FAILED, SummaryWay(self._own, "bare"), tally)
-        prefix = self.prefix() if self.prefix is not None and not self._missed else None
-        found = await asyncio.to_thread(choices, request, self._own, self._other, prefix, self._counter)
+            return self._reply("", FAILED, SummaryWay(own, "bare"), tally)
+        found = await asyncio.to_thread(choices, request, own, self._other, prefix, self._counter)
         tally.note(found[1])
         dead: set[str] = set()
         for choice in self._with_fallback(found[0]):
@@ -149,6 +139,15 @@ class ModelSummarizer:
                 continue
             return self._reply(reply.text, reply.stop, choice, tally)
         return self._reply("", FAILED, found[0][0], tally)
+
+    def _in_this_session(self, prefix: Prefix | None) -> tuple[Candidate, Prefix | None]:
+        """Return the session's own model as the session knows it, and the prefix if it can be asked in that."""
+        own = self._own
+        if prefix is None or prefix.model != own.name:
+            return own, None
+        own = msgspec.structs.replace(own, window=prefix.window)
+        usable = prefix.messages and prefix.dialect == own.provider.dialect and not self._missed
+        return own, prefix if usable else None
 
     def _with_fallback(self, found: list[SummaryWay]) -> list[SummaryWay]:
         if self._fallback is None:

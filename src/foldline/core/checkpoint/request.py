@@ -7,14 +7,32 @@ from typing import Any, Final, Literal
 import msgspec
 
 from foldline.core.decide.policy import Prompt
+from foldline.core.decide.price import Cache
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Usage
+from foldline.core.measure.window import Window
 
 RequestKind = Literal["first", "update", "split_turn", "branch", "handoff", "display"]
 
-
 FAILED: Final = "failed"  # the `stop` of a reply that says: no model could be asked
+
+
+class Prefix(msgspec.Struct, frozen=True):
+    """A session's own next request as it stood when a summary was wanted: the summary may be asked for in it.
+
+    `messages`, `system` and `tools` are in the form of `dialect`. `tokens` is the size of all of it in Foldline's
+    own count, `cache` what the provider's cache has of it, `window` what the session knows of its model's limits.
+    """
+
+    model: str
+    dialect: str
+    window: Window
+    messages: list[Any] = []
+    system: Any = None
+    tools: Any = None
+    tokens: int = 0
+    cache: Cache = Cache()
 
 
 class SummaryRequest(msgspec.Struct, frozen=True):
@@ -25,8 +43,8 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     summary may take, in Foldline's own count. `system` and `prompt` are empty until `summary.worded` writes
     them, for which `family`, `result_cap` and `thinking` are taken from the policy. `kept` are the entries that
     follow the checkpoint in the view, `language` is what the user writes in, where it is known, `rejected` why the
-    reply before, the `attempt`-th, was no summary. `refused`: the session's own next request was just refused as too
-    large, so that there is no asking in it.
+    reply before, the `attempt`-th, was no summary. `prefix` is the session's own next request (None: there is no
+    session to ask in); `refused`: it was just refused as too large, so that nothing can be asked in it.
     """
 
     kind: RequestKind
@@ -46,6 +64,7 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     attempt: int = 0
     rejected: str = ""
     refused: bool = False
+    prefix: Prefix | None = None
 
 
 class SummaryReply(msgspec.Struct, frozen=True):

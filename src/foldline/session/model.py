@@ -1,0 +1,305 @@
+"""What a session knows of its model: its window, its cache and prices, and how its own count differs from ours.
+
+What was learnt is kept as notes of the log. One of each kind is written with each boundary, in the same append; what
+came since is read from the entries that follow.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from foldline.catalogue import ModelInfo
+from foldline.core.decide.ask import Ask, Reason
+from foldline.core.decide.estimate import Estimates, trigger_size
+from foldline.core.decide.presets import resolve
+from foldline.core.decide.price import Cache, Economy
+from foldline.core.log.entries import Entry, Noted, Said
+from foldline.core.measure.accounting import real_usage
+from foldline.core.measure.calibration import Calibration, update
+from foldline.core.measure.overflow import Overflow
+from foldline.core.measure.window import Window
+from foldline.core.view import Kept, ViewState, item_tokens
+from foldline.dialects import ANTHROPIC
+from foldline.folding import now
+from foldline.providers.learned import learn, learned
+from foldline.session.cursor import Cursor
+from foldline.session.events import Events, ModelChanged, WarningGiven, WindowLearnt
+from foldline.session.setup import Setup
+
+CALIBRATION = "calibration"  # the kind of note that keeps how the model's count differs from ours
+WINDOW = "window"  # the kind of note that keeps a window which an overflow taught
+
+log = logging.getLogger("foldline")
+
+
+class SessionModel:
+    """The limits that a session works with, kept in step with its log."""
+
+    def __init__(self, cursor: Cursor, setup: Setup, events: Events) -> None:
+        self.calibrator = Calibrator(setup.model)
+        self._cursor = cursor
+        self._events = events
+        self._use(setup)
+
+    def _use(self, setup: Setup) -> None:
+        self._setup = setup
+        self._estimates = Estimates(setup.policy.estimator, setup.counter)
+
+    @property
+    def setup(self) -> Setup:
+        """How the session is kept."""
+        return self._setup
+
+    @setup.setter
+    def setup(self, setup: Setup) -> None:
+        self._use(setup)
+
+    @property
+    def apart(self) -> int:
+        """The tokens of the system prompt and the tools that are given apart."""
+        return self.setup.apart.system + self.setup.apart.tools
+
+    @property
+    def view_tokens(self) -> int:
+        """The size of the view by Foldline's own count, system prompt and tools included."""
+        return self.apart + self._cursor.fold.tokens
+
+    def trigger_size(self, fold: ViewState) -> int:
+        """Return the size that the policy's triggers look at, in tokens."""
+        policy = self.setup.policy
+        if policy.estimator == "foldline" and policy.trigger_on == "context":
+            return fold.context_size(self.apart, self.calibrator.ratio).tokens
+        if fold.anchor is None or policy.trigger_on == "estimate":
+            size = fold.made + self._estimates.total(fold.kept)
+            return size + (self.apart if policy.trigger_on != "estimate" else 0)
+        return trigger_size(policy, fold.kept[fold.anchor :], self.setup.counter)
+
+    def ask(
+        self,
+        reason: Reason,
+        instructions: str | None = None,
+        target: int | None = None,
+        *,
+        share: float = 1.0,
+    ) -> Ask:
+        """Return what is asked of a compaction of the view as it is; see `ask_of`."""
+        if reason in ("threshold", "model_switch"):
+            share = min(share, 1 / self.calibrator.ratio)
+        return ask_of(self.setup, self._cursor.fold, reason, instructions, target, share=share)
+
+    # ---- learning
+
+    def begin(self) -> None:
+        """Take from the loaded log what it knows of the model, and say what is only assumed."""
+        if text := self.setup.info.warning:
+            log.warning("session %s: %s", self._cursor.session, text)
+            self._events.emit(WarningGiven(kind="unknown_window", text=text))
+        self.load()
+
+    def load(self) -> None:
+        """Take from the log what it knows of the window and of the model's own count."""
+        fold = self._cursor.fold
+        self.setup = with_learnt(self.setup, fold.entries())
+        self.calibrator.load(fold, self.apart)
+
+    def heard(self) -> None:
+        """Learn from the newest reply of the view, if it was not learnt from."""
+        self.calibrator.said(self._cursor.fold, self.apart)
+
+    def change(self, model: str | None, window: int | Window | None) -> None:
+        """Work with the limits of another model; `window` in tokens overrides what the catalogue says."""
+        info = self.setup.catalogue.look_up(model, window)
+        self.setup = with_learnt(with_info(self.setup, info), self._cursor.fold.entries())
+        self.calibrator = Calibrator(model)
+
+    async def note_change(self) -> None:
+        """Write to the log which model the session goes on with; the lock is held."""
+        model = self.setup.model
+        await self._cursor.write(Noted("", None, "model", {"model": model or ""}, at=time.time()))
+        self.calibrator.load(self._cursor.fold, self.apart)
+        self._events.emit(ModelChanged(model=model, context=self.setup.window.context))
+
+    async def learn_window(self, found: Overflow, sent: int) -> None:
+        """Take over what an overflow teaches of the window and of the model's own count; the lock is held.
+
+        `sent` is the size of the request that did not fit, in tokens by our count.
+        """
+        setup = self.setup
+        if found.asked:
+            self.calibrator.refused(sent, found.asked)
+        window = learn(setup.window, found, known=setup.info.known, sent=sent)
+        if window is None or (setup.info.known and window.context > setup.window.context):
+            return  # a smaller window than the model's was asked for
+        learnt = msgspec.structs.replace(setup.info, window=window, known=True, found="learned")
+        self.setup = with_info(setup, learnt)
+        await self._cursor.write(msgspec.structs.replace(_window_noted(self.setup), at=time.time()))
+        before = setup.window.context
+        self._events.emit(WindowLearnt(model=setup.model or "", context=window.context, before=before))
+
+    def notes(self) -> list[Noted]:
+        """Return the notes that a boundary has to carry on, so that they stay within reach behind it."""
+        setup, found = self.setup, self.calibrator.note()
+        learnt = learnt_window(self._cursor.fold.entries(), setup.model)
+        return [*found, _window_noted(setup)] if learnt == setup.window.context else found
+
+
+def ask_of(
+    setup: Setup,
+    fold: ViewState,
+    reason: Reason,
+    instructions: str | None = None,
+    target: int | None = None,
+    *,
+    share: float = 1.0,
+) -> Ask:
+    """Return what is asked of a compaction of this fold.
+
+    `share` is the part of the window to work with, where the provider counts more tokens than we do.
+    """
+    boundary = fold.boundary
+    return Ask(
+        policy=setup.policy,
+        window=setup.window if share >= 1 else part_of(setup.window, share),
+        reason=reason,
+        target=target,
+        instructions=instructions,
+        apart=setup.apart,
+        now=now(),
+        number=boundary.checkpoint.number + 1 if boundary is not None else 1,
+        economy=economy_of(setup, fold, time.time()),
+    )
+
+
+# ---- the window
+
+
+def part_of(window: Window, share: float) -> Window:
+    """Return a window that holds a part of what this one does, in tokens; replies stay as long as they are."""
+    whole = window.input_limit
+    return msgspec.structs.replace(window, context=max(1, int(whole * share)), input=None)
+
+
+def learnt_window(entries: Sequence[Entry], model: str | None) -> int | None:
+    """Return the context that an overflow of this model taught, in tokens; None where none did."""
+    newest = _newest(entries, WINDOW, model or "")
+    context = newest[1].data.get("context") if newest is not None else None
+    return context if isinstance(context, int) and context > 0 else None
+
+
+def _window_noted(setup: Setup) -> Noted:
+    return Noted("", None, WINDOW, {"model": setup.model or "", "context": setup.window.context})
+
+
+def with_info(setup: Setup, info: ModelInfo) -> Setup:
+    """Return how a session is kept with another model or window: the policy is fitted to it anew."""
+    policy = resolve(setup.rules, info.name, info.window) if setup.rules is not None else setup.policy
+    return msgspec.structs.replace(setup, info=info, policy=policy)
+
+
+def with_learnt(setup: Setup, entries: Sequence[Entry]) -> Setup:
+    """Return how a session is kept with what its log knows of the window."""
+    context = learnt_window(entries, setup.model)
+    if context is None or context == setup.window.context:
+        return setup
+    return with_info(setup, learned(setup.info, context))
+
+
+def _newest(entries: Sequence[Entry], kind: str, model: str) -> tuple[int, Noted] | None:
+    """The newest note of a kind about a model, and its index."""
+    for index in range(len(entries) - 1, -1, -1):
+        entry = entries[index]
+        if isinstance(entry, Noted) and entry.kind == kind and entry.data.get("model") == model:
+            return index, entry
+    return None
+
+
+# ---- the provider's cache, and what requests cost
+
+
+def cache_of(fold: ViewState, dialect: str, now: float) -> Cache:
+    """Return what the newest reply since the boundary says of the cache; `now` is Unix time.
+
+    OpenAI caches every prompt by itself, Anthropic what was marked: only what it read or wrote counts.
+    """
+    for entry in reversed(fold.kept[fold.usage_from :]):
+        usage = real_usage(entry.message)
+        if usage is None:
+            continue
+        native = entry.message.native
+        marked = (native.dialect if native is not None else dialect) == ANTHROPIC
+        tokens = usage.cache_read + (usage.cache_write if marked else usage.input)
+        return Cache(tokens, idle=None if entry.at is None else max(0.0, now - entry.at))
+    return Cache()
+
+
+def economy_of(setup: Setup, fold: ViewState, now: float) -> Economy | None:
+    """Return the prices and the cache of a session, for the balance of a compaction; None without a price."""
+    price = setup.info.price
+    return None if price is None else Economy(price, cache_of(fold, setup.dialect or "", now))
+
+
+# ---- calibration
+
+
+class Calibrator:
+    """The calibration of one model; entries are taken as they come."""
+
+    def __init__(self, model: str | None) -> None:
+        self._model = model or ""
+        self._entry: str | None = None  # the newest reply that was learnt from
+        self.now = Calibration()
+
+    @property
+    def ratio(self) -> float:
+        """Real tokens to an estimated one; 1 while nothing was learnt."""
+        return self.now.ratio
+
+    def load(self, fold: ViewState, apart: int) -> None:
+        """Begin with the newest note, and learn from the replies behind it whose requests the view shows."""
+        entries = fold.entries()
+        found = _newest(entries, CALIBRATION, self._model)
+        self.now = _calibration(found[1]) if found is not None else Calibration()
+        since = {entry.id for entry in entries[(found[0] if found is not None else 0) :]}
+        fresh = {entry.id for entry in fold.kept[fold.usage_from :]} & since
+        before = apart
+        for item in fold.items():
+            if isinstance(item, Kept) and item.entry.id in fresh:
+                self._learn(item.entry, before)
+            before += item_tokens(item)
+
+    def said(self, fold: ViewState, apart: int) -> None:
+        """Learn from the newest reply with usage, if it was not learnt from."""
+        if fold.anchor is None:
+            return
+        entry = fold.kept[fold.anchor]
+        if entry.id != self._entry:
+            behind = sum(later.tokens for later in fold.kept[fold.anchor :])
+            self._learn(entry, apart + fold.tokens - fold.owed - behind)
+
+    def refused(self, estimated: int, asked: int) -> None:
+        """Learn from a request that did not fit: what the provider counted, and what we did."""
+        self.now = update(self.now, estimated, asked)
+
+    def note(self) -> list[Noted]:
+        """Return the note that keeps what was learnt, if anything was."""
+        data = {"model": self._model, **msgspec.to_builtins(self.now)}
+        return [Noted("", None, CALIBRATION, data)] if self.now.samples else []
+
+    def _learn(self, entry: Said, estimated: int) -> None:
+        """Compare the input that a provider counted for a reply with the estimate of the view before it."""
+        usage = real_usage(entry.message)
+        if usage is not None:
+            self.now = update(self.now, estimated, usage.total - usage.output)
+            self._entry = entry.id
+
+
+def _calibration(note: Noted) -> Calibration:
+    try:
+        known = {key: note.data[key] for key in ("ratio", "samples") if key in note.data}
+        return msgspec.convert(known, Calibration)
+    except msgspec.ValidationError:
+        return Calibration()

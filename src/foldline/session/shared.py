@@ -1,0 +1,85 @@
+"""What the parts of one session share: its place in the log, what it knows of its model, its events, its lock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from foldline.core.checkpoint.request import Prefix
+from foldline.errors import DialectError
+from foldline.session.cursor import Cursor
+from foldline.session.events import Events
+from foldline.session.model import SessionModel
+from foldline.session.reply import ReplyLimit
+from foldline.session.setup import Setup
+from foldline.session.state import LiveState
+from foldline.session.triggers import Triggers
+from foldline.session.view import SessionView
+from foldline.stores.base import Store
+from foldline.summarizers.base import Summarizer
+from foldline.summarizers.offline import OfflineSummarizer
+
+
+class Shared:
+    """The one value that every part of a session is made with.
+
+    `summarizer` writes the summaries. `lock` is held to read and to write the log, never while a summary is written.
+    """
+
+    def __init__(self, store: Store, session: str, setup: Setup, summarizer: Summarizer | None) -> None:
+        self.store = store
+        self.id = session
+        self.lock = asyncio.Lock()
+        self.cursor = Cursor(store, session, setup.counter)
+        self.events = Events(session)
+        self.model = SessionModel(self.cursor, setup, self.events)
+        self.triggers = Triggers(self.model)
+        self.view = SessionView(self.cursor, self.model)
+        self.reply = ReplyLimit()
+        self.live = LiveState()
+        self.summarizer = summarizer or OfflineSummarizer(setup.counter)
+        self.at_close: list[Callable[[], Awaitable[None]]] = []  # awaited when the session is closed
+        self._begun = False
+
+    @asynccontextmanager
+    async def locked(self, *, follow: bool = True) -> AsyncGenerator[Cursor]:
+        """Hold the lock over the loaded session; with `follow`, with what others have written since."""
+        async with self.lock:
+            await self._ready(follow=follow)
+            yield self.cursor
+
+    async def load(self) -> None:
+        """Load the session, if nobody has; the lock is not held."""
+        if not self.cursor.loaded:
+            await self.follow()
+
+    async def follow(self) -> None:
+        """Load the session, and what others have written since; the lock is not held."""
+        async with self.locked():
+            pass
+
+    async def _ready(self, *, follow: bool) -> None:
+        await (self.cursor.follow() if follow else self.cursor.ready())
+        fold = self.cursor.fold
+        if self.cursor.strange and follow:
+            self.cursor.strange = False
+            self.model.load()
+            if fold.kept:
+                self.triggers.said([fold.kept[-1].message])
+        if not self._begun:
+            self._begun = True
+            self.model.begin()
+            self.triggers.lifted(fold)
+
+    def prefix(self) -> Prefix | None:
+        """Return the session's next request as it is now, for a summary to be asked for in; the lock is held.
+
+        None where no model writes the summaries, or its dialect cannot hold the view.
+        """
+        if isinstance(self.summarizer, OfflineSummarizer):
+            return None
+        try:
+            return self.view.prefix()
+        except DialectError:  # the summary can be written all the same, of the conversation as text
+            return None

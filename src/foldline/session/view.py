@@ -1,0 +1,141 @@
+"""A session as it is read: its view in the session's dialect, its history, its figures."""
+
+from __future__ import annotations
+
+import time
+from io import BytesIO
+from itertools import chain
+from typing import Any
+
+from foldline import exports
+from foldline.core.checkpoint.request import Prefix
+from foldline.core.decide.price import Cache
+from foldline.core.log.entries import Compacted, Said
+from foldline.core.log.messages import Message
+from foldline.core.view import Kept, native_items, sized
+from foldline.dialects import get
+from foldline.dialects.dialect_of import join_system
+from foldline.dialects.native_view import NativeView
+from foldline.session.cursor import Cursor
+from foldline.session.model import SessionModel, cache_of
+from foldline.session.setup import Stats
+from foldline.transcripts import dump
+
+ViewToken = tuple[str, ...]  # the ids of the boundaries that a view was folded with
+
+
+class ContextMessages(list[Any]):
+    """The messages to send: a list like any other, that also knows which view it is.
+
+    Hand it to `overflowed` as `view`. A slice or a copy by `list(...)` is a plain list, without the token.
+    """
+
+    token: ViewToken | None = None
+
+
+class SessionView:
+    """What one session shows of itself."""
+
+    def __init__(self, cursor: Cursor, model: SessionModel) -> None:
+        self._cursor = cursor
+        self._model = model
+        self._native = NativeView()
+        self._newest: ViewToken | None = None  # of the view that was handed out last
+
+    # ---- what the model is sent
+
+    @property
+    def dialect(self) -> str:
+        """The dialect of the view: the one asked for, or the newest message's."""
+        if self._model.setup.dialect:
+            return self._model.setup.dialect
+        fold = self._cursor.fold
+        entries = chain(reversed(fold.kept), reversed(fold.quoted), reversed(fold.leading))
+        newest = next((e.message.native for e in entries if e.message.native is not None), None)
+        return newest.dialect if newest is not None else self._cursor.dialect or "openai-chat"
+
+    @property
+    def system(self) -> Any:
+        """The system prompt to send beside the messages, where the dialect keeps it apart: given and recorded."""
+        fold = self._cursor.fold
+        leading = [Kept(entry, fold.edits.get(entry.id, ())) for entry in fold.leading]
+        return join_system(self._model.setup.system, get(self.dialect).render(native_items(leading)).system)
+
+    @property
+    def cache(self) -> Cache:
+        """What the provider's cache holds of the next request, as the newest reply's usage tells."""
+        return cache_of(self._cursor.fold, self.dialect, time.time())
+
+    def messages(self) -> list[Any]:
+        """Return the messages of the view as it stands."""
+        return self._native.messages(self.dialect, self._cursor.fold.items())
+
+    def hand_out(self) -> ContextMessages:
+        """Return the messages of the view for a request; they know which view they are."""
+        messages = ContextMessages(self.messages())
+        messages.token = self._newest = self._cursor.fold.boundaries
+        return messages
+
+    def asked_with(self, messages: list[Any] | None) -> ViewToken | None:
+        """Return the token of the view that a request was made with: by its messages, else the newest handed out.
+
+        None where no view was handed out yet.
+        """
+        known = messages.token if isinstance(messages, ContextMessages) else None
+        return self._newest if known is None else known
+
+    def prefix(self) -> Prefix:
+        """Return the session's next request as it stands, so that a summary can be asked for in it."""
+        setup = self._model.setup
+        return Prefix(
+            model=setup.model or "",
+            dialect=self.dialect,
+            window=setup.window,
+            messages=self.messages(),
+            system=self.system,
+            tools=setup.tools,
+            tokens=self._model.view_tokens,
+            cache=self.cache,
+        )
+
+    # ---- what was said
+
+    async def history(self) -> list[Any]:
+        """Return every message of the path, folded ones included, as received."""
+        path = self._cursor.store.path(self._cursor.session)
+        found: list[Message] = [entry.message async for entry in path if isinstance(entry, Said)]
+        return get(self.dialect).render([(message, ()) for message in found]).messages
+
+    async def stats(self) -> Stats:
+        """Return the session's figures; reads the path."""
+        total = compactions = 0
+        async for entry in self._cursor.store.path(self._cursor.session):
+            total += isinstance(entry, Said)
+            compactions += isinstance(entry, Compacted)
+        fold = self._cursor.fold
+        categories: dict[str, int] = {}
+        for name, tokens in sized(fold.view()):
+            categories[name] = categories.get(name, 0) + tokens
+        return Stats(
+            total_messages=total,
+            active_messages=fold.messages,
+            summaries=compactions,
+            compression_ratio=round(fold.messages / total, 4) if total else 1.0,
+            view_tokens=self._model.view_tokens,
+            usable=self._model.ask("manual").usable,
+            by_category=categories,
+            open_calls=fold.open_calls,
+        )
+
+    async def export(self, form: str, *, view: bool) -> bytes:
+        """Return the session in a form of `foldline export`; with `view`, what the model is sent."""
+        store, session = self._cursor.store, self._cursor.session
+        stream = BytesIO()
+        if form == exports.OWN and not view:
+            entries = [entry async for entry in store.path(session)]
+            dump(entries, stream, session=session, leaf=self._cursor.leaf)
+        else:
+            name = self.dialect if form == exports.OWN else form
+            wish = exports.ExportWish(name, view=view, model=self._model.setup.model)
+            await exports.export_stored(store, session, wish, stream.write)
+        return stream.getvalue()
