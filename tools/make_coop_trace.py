@@ -4,7 +4,9 @@
 
 Published are the context of each turn's first call, the thirteen calls of turn 3 from 58k to 77k, and 4.25 M input
 tokens in all. The words are made up; every call sends as many tokens, by the offline counter, as `SIZES` says.
-How the sizes and the window were worked out stands in docs/replay.md.
+coop looks at turn start whether the last input exceeds context - 30,000. Turns 1 and 2 are sent whole, so the
+threshold is above 20,264; from turn 3 on every turn is back at about 22,000, so it is not above what a turn adds to that:
+22,500, a window of 52,500. The requests of turn 2 fit into it up to the last one, 51,800.
 """
 
 from __future__ import annotations
