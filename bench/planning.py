@@ -8,7 +8,7 @@ from bench.sessions import Talk, entries_of
 from bench.table import Row, cpu
 
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
-from foldline.core.compact.job import floor_of, limits_of, material_of
+from foldline.core.compact.job import Job, floor_of, limits_of, material_of
 from foldline.core.compact.plan import Outcome, plan
 from foldline.core.cut.choice import choose
 from foldline.core.cut.prune import prune
@@ -32,7 +32,7 @@ def asked(policy: str = "foldline") -> Ask:
 
 def run(fold: ViewState, ask: Ask) -> Outcome:
     """Run a plan to its end with the offline summariser."""
-    steps, summarizer = plan(fold, ask, OFFLINE), OfflineSummarizer()
+    steps, summarizer = plan(Job(fold, ask, OFFLINE)), OfflineSummarizer()
     reply: SummaryReply | None = None
     try:
         while True:
@@ -57,11 +57,11 @@ def parts(entries: Sequence[Said], speed: float) -> list[Row]:
         assert found.edits
 
     def cut() -> None:
-        limits = limits_of(fold, ask, OFFLINE)
-        assert choose(material_of(fold, {}), ask.policy, limits, OFFLINE) is not None
+        limits = limits_of(Job(fold, ask, OFFLINE))
+        assert choose(material_of(Job(fold, ask, OFFLINE)), ask.policy, limits, OFFLINE) is not None
 
     name = f"{len(entries):,} messages, {fold.tokens:,} tokens"
-    floor, blank, chosen = cpu(lambda: floor_of(fold, ask, OFFLINE)), cpu(pruned), cpu(cut)
+    floor, blank, chosen = cpu(lambda: floor_of(Job(fold, ask, OFFLINE))), cpu(pruned), cpu(cut)
     planned = floor + blank + chosen
     return [
         Row(f"prune {name}", blank * 1e3, "ms"),

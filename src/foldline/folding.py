@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from foldline.catalogue import ModelInfo
+from foldline.core.compact.job import Job
 from foldline.core.compact.plan import plan
 from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.policy import Policy, usable_of
@@ -94,7 +95,7 @@ async def fold_once(loaded: Loaded, wish: Wish, summarizer: Summarizer | None = 
     loaded.warnings = warnings
     done = _as_it_is(loaded, view, ask)
     if done is None:
-        outcome = await execute(plan(view, ask, counter), summarizer or OfflineSummarizer(counter))
+        outcome = await execute(plan(Job(view, ask, counter)), summarizer or OfflineSummarizer(counter))
         if isinstance(outcome, Nothing):
             if outcome.why != "fits":
                 raise InputError(f"nothing could be folded ({outcome.why}) {outcome.detail}".strip())

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from foldline.core.checkpoint.checkpoint import Recognised, make_checkpoint, recognise
+from foldline.core.checkpoint.checkpoint import Frame, Recognised, make_checkpoint, recognise
 from foldline.core.checkpoint.origin_check import unmarked
 from foldline.core.cut.repair import Repaired, repair
 from foldline.core.decide.presets import preset
@@ -175,12 +175,10 @@ def _theirs(record: CompactionRecord, at: int, keys: dict[str, int], counter: Co
     first = keys.get(record.first_kept) if record.first_kept is not None else None
     quoted = tuple(keys[key] for key in record.quoted if key in keys)
     ours = _through_another_tool(record.summary, counter)
+    frame = Frame(preset("foldline"), quoted=len(quoted), number=record.number or 1)
     return _Boundary(
         at=at,
-        checkpoint=ours
-        or make_checkpoint(
-            record.summary, preset("foldline"), counter, quoted=len(quoted), number=record.number or 1
-        ),
+        checkpoint=ours or make_checkpoint(record.summary, frame, counter),
         ledger=msgspec.to_builtins(parse(unmarked(ours.summary))) if ours is not None else None,
         first_kept=first,
         quoted=quoted,

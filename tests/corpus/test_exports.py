@@ -6,6 +6,7 @@ import pytest
 from tests.exports.moving import boundaries, export, load, prompts, replies, said
 from tests.support.openers import open_in_claude_code, open_in_pi
 
+from foldline.core.compact.job import Job
 from foldline.core.compact.plan import plan
 from foldline.core.decide.ask import Ask
 from foldline.core.log.entries import Said
@@ -41,7 +42,7 @@ def folded(loaded, share):
     target = int(ViewState(loaded.entries, counter=OFFLINE).tokens * share)
     ask = Ask(policy("pi"), Window(200_000), "target", target=target, now="2026-01-02T03:04:05Z")
     boundary = run_sync(
-        execute(plan(ViewState(loaded.entries, counter=OFFLINE), ask, OFFLINE), OfflineSummarizer())
+        execute(plan(Job(ViewState(loaded.entries, counter=OFFLINE), ask, OFFLINE)), OfflineSummarizer())
     )
     return [*loaded.entries, chained(boundary, loaded.entries[-1].id)]
 

@@ -11,6 +11,7 @@ from tests.support.corpus import ROOT
 from tests.support.talk import assistant, call, reminder, tool, user
 
 import foldline
+from foldline.core.compact.job import Job
 from foldline.core.compact.plan import plan
 from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.lab.replay import Replay
@@ -99,7 +100,7 @@ def replayed(said, policy, window):
     for index, entry in enumerate(said):
         while (ask := replay.due(entry.message)) is not None:
             try:
-                outcome = run_sync(execute(plan(replay.fold, ask, OFFLINE), OfflineSummarizer()))
+                outcome = run_sync(execute(plan(Job(replay.fold, ask, OFFLINE)), OfflineSummarizer()))
             except FloorExceeded:
                 outcome = None
             replay.settle(outcome)

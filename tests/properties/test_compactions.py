@@ -13,6 +13,7 @@ from tests.support.logs import any_list, ask_for, chain, compact_log, decode, fo
 from tests.support.talk import sent
 
 from foldline.core.checkpoint.request import SummaryReply
+from foldline.core.compact.job import Job
 from foldline.core.compact.plan import plan
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import PRESETS, preset
@@ -73,7 +74,9 @@ def test_a_target_is_met_or_refused_with_its_floor(made, policy, target):
 def test_a_floor_above_usable_is_refused_without_a_call(made, system):
     _, log = made
     say(log, Message("user", (Text("go on"),)))
-    steps = plan(fold_of(log), ask_for(reason="manual", context=3_000, apart=Floor(system=system)), OFFLINE)
+    steps = plan(
+        Job(fold_of(log), ask_for(reason="manual", context=3_000, apart=Floor(system=system)), OFFLINE)
+    )
     with pytest.raises(FloorExceeded) as refused:
         next(steps)
     assert refused.value.breakdown["system"] >= system
@@ -205,7 +208,7 @@ class Crashes:
 def test_a_cancelled_compaction_leaves_everything_as_it_was(made):
     _, log = made
     before, leaf, count = fold_of(log).view(), log.leaf, len(log)
-    steps = plan(fold_of(log), ask_for("claude-code", context=3_000), OFFLINE)
+    steps = plan(Job(fold_of(log), ask_for("claude-code", context=3_000), OFFLINE))
 
     async def run():
         return await execute(steps, Crashes(asyncio.CancelledError()))

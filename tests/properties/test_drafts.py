@@ -19,9 +19,9 @@ from tests.support.logs import (
     say,
 )
 
+from foldline.core.compact.job import Job, least_gain
 from foldline.core.compact.plan import plan
-from foldline.core.compact.rebase import Draft, drafted, folded_with, holds, rebased
-from foldline.core.compact.trim import least_gain
+from foldline.core.compact.rebase import Draft, drafted, holds, rebased
 from foldline.core.decide.ask import Nothing
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Lifted, Noted, Pinned, Pruned, Said
@@ -41,7 +41,7 @@ def draft_of(log: Log, ask) -> Draft | None:
     """Plan a boundary of the log as a session drafts one; None where none comes of it."""
     fold = fold_of(log)
     try:
-        outcome = run_sync(execute(plan(fold, ask, OFFLINE), OfflineSummarizer()))
+        outcome = run_sync(execute(plan(Job(fold, ask, OFFLINE)), OfflineSummarizer()))
     except FloorExceeded:
         return None
     return None if isinstance(outcome, Nothing) else drafted(fold, outcome)
@@ -81,7 +81,7 @@ def talk(draw, log: Log, dialect: str) -> None:
 
 def committed(log: Log, ask, draft: Draft):
     """Commit a draft; the boundary is None where it is not to be committed, and the log is as it was."""
-    found = rebased(draft, fold_of(log), ask, OFFLINE)
+    found = rebased(Job(fold_of(log), ask, OFFLINE), draft)
     event(found.why if isinstance(found, Nothing) else type(found.boundary).__name__)
     return (found, None) if isinstance(found, Nothing) else (found, put(log, found.boundary))
 
@@ -98,7 +98,7 @@ def test_what_a_draft_commits_is_what_the_invariants_demand(made):
         assert fold_of(log).view() == now.view()
         return
     after = fold_of(log)
-    assert now.tokens - after.tokens >= (least_gain(ask) if ask.automatic else 1)
+    assert now.tokens - after.tokens >= (least_gain(Job(now, ask, OFFLINE)) if ask.automatic else 1)
     for dialect in DIALECTS:
         if not problems(now.view(), dialect):
             assert problems(after.view(), dialect) == []
@@ -155,7 +155,7 @@ def test_the_next_one_folds_from_what_a_committed_draft_kept(made):
 @given(drafts())
 def test_with_nothing_said_since_it_is_the_boundary_that_was_planned(made):
     _, ask, draft, before = made
-    found = rebased(draft, before, ask, OFFLINE)
+    found = rebased(Job(before, ask, OFFLINE), draft)
     if isinstance(found, Nothing):
         assert found.why in ("no_gain", "signed_thinking"), found
         return
@@ -172,7 +172,7 @@ def test_a_boundary_that_came_first_makes_it_void(made, act):
         put(log, msgspec.structs.replace(draft.boundary, at=1.0))
     fold = fold_of(log)
     assert not holds(draft, fold)
-    outcome = rebased(draft, fold, ask, OFFLINE)
+    outcome = rebased(Job(fold, ask, OFFLINE), draft)
     assert isinstance(outcome, Nothing)
     assert outcome.why == "void"
 
@@ -183,7 +183,7 @@ def test_after_a_rewind_it_holds_only_while_its_cut_is_on_the_path(made, back):
     path = log.path()
     log.move(path[max(0, len(path) - back - 1)].id)
     here = {entry.id for entry in log.path()}
-    outcome = rebased(draft, fold_of(log), ask, OFFLINE)
+    outcome = rebased(Job(fold_of(log), ask, OFFLINE), draft)
     if not isinstance(outcome, Nothing) and isinstance(outcome.boundary, Compacted):
         assert draft.boundary.first_kept is None or draft.boundary.first_kept in here
         boundary = put(log, outcome.boundary)
@@ -216,7 +216,7 @@ def test_a_fold_with_a_boundary_holds_what_a_store_would_hand_out(position):
     policy = "codex" if position == "after" else "foldline"
     draft = draft_of(log, ask_for(policy))
     assert draft is not None
-    fold = folded_with(fold_of(log), chained(draft.boundary, log.leaf), OFFLINE)
+    fold = fold_of(log).with_boundary(chained(draft.boundary, log.leaf))
     whole = ViewState([*log.path(), chained(draft.boundary, log.leaf)], counter=OFFLINE)
     assert fold.view() == whole.view()
     assert len(fold.entries()) < len(whole.entries())

@@ -9,6 +9,7 @@ from tests.support.logs import DIALECTS, ask_for, compact_log, fold_of, logs, pr
 
 from foldline.core.checkpoint.checkpoint import recognise
 from foldline.core.compact.handoff import handoff, opening, start_of
+from foldline.core.compact.job import Job
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Compacted, Live, Noted
@@ -62,7 +63,7 @@ def test_a_hand_off_of_any_session_begins_one_that_is_whole_and_valid(made, live
     start = start_of(fold, Noted("", None, "link", {"session": "s", "how": "handoff", "way": "from"}))
     ask = msgspec.structs.replace(ask_for("foldline"), live=live, goal="Go on with src/app.py")
     try:
-        done = run_sync(execute(handoff(fold, ask, start, OFFLINE), OfflineSummarizer()))
+        done = run_sync(execute(handoff(Job(fold, ask, OFFLINE), start), OfflineSummarizer()))
     except FloorExceeded:
         return
     if isinstance(done, Nothing):

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 from tests.support.ui_talk import UIWriter
 
+from foldline.core.compact.job import Job
 from foldline.core.compact.plan import plan
 from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.policy import Policy
@@ -299,7 +300,7 @@ def ask_for(
 def compact_log(log: Log, ask: Ask, summarizer: Any = None) -> Compacted | Pruned | Nothing | FloorExceeded:
     """Compact the log by the real plan; a boundary is appended."""
     try:
-        outcome = run_sync(execute(plan(fold_of(log), ask, OFFLINE), summarizer or OfflineSummarizer()))
+        outcome = run_sync(execute(plan(Job(fold_of(log), ask, OFFLINE)), summarizer or OfflineSummarizer()))
     except FloorExceeded as error:
         return error
     if isinstance(outcome, Nothing):

@@ -130,6 +130,16 @@ class ViewState:
         """Return the entries that were folded, in order."""
         return list(self._entries)
 
+    def with_boundary(self, boundary: Compacted | Pruned) -> ViewState:
+        """Return the view state of the path and a new boundary behind it; it holds the entries that its view needs."""
+        path: list[Entry] = [*self._entries, boundary]
+        if isinstance(boundary, Compacted):
+            named = {*boundary.leading, *boundary.quoted}
+            first = boundary.first_kept or boundary.id
+            start = next(index for index, entry in enumerate(path) if entry.id == first)
+            path = [*(entry for entry in path[:start] if entry.id in named), *path[start:]]
+        return ViewState(path, counter=self._counter)
+
     # ---- folding
 
     def named(self, boundary: Compacted | Pruned) -> None:

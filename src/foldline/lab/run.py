@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from foldline.catalogue import Catalogue
+from foldline.core.compact.job import Job
 from foldline.core.compact.plan import Outcome, plan
 from foldline.core.decide.policy import Policy
 from foldline.core.lab.replay import Replay
@@ -166,7 +167,7 @@ class Running:
             started = time.perf_counter()
             outcome: Outcome | None = None
             try:
-                asked = plan(run.replay.fold, ask, self._counter)
+                asked = plan(Job(run.replay.fold, ask, self._counter))
                 outcome = run_sync(execute(asked, self._summarizer))
             except FloorExceeded:
                 pass  # counted as refused

@@ -16,6 +16,7 @@ from functools import partial
 import msgspec
 
 from foldline.core.checkpoint.request import Prefix
+from foldline.core.compact.job import Job
 from foldline.core.compact.plan import Outcome, Steps, plan
 from foldline.core.compact.rebase import GIVEN, VOID, Draft, drafted, rebased
 from foldline.core.decide.ask import Ask, Nothing, Reason
@@ -333,7 +334,7 @@ class Compactor:
         for _ in range(RETRIES):
             fold = self._cursor.fold
             now = await self._shared.live.onto(msgspec.structs.replace(ask, number=_number(fold)), fold)
-            found = rebased(draft, fold, now, self._model.setup.counter)
+            found = rebased(Job(fold, now, self._model.setup.counter), draft)
             if isinstance(found, Nothing):
                 break
             boundary = msgspec.structs.replace(found.boundary, at=time.time())
@@ -386,7 +387,7 @@ class Compactor:
 
 def _planned(entries: list[Entry], ask: Ask, counter: Counter) -> Steps:
     """Plan a compaction of a fold of its own, so that nothing it reads changes meanwhile."""
-    return (yield from plan(ViewState(entries, counter=counter), ask, counter))
+    return (yield from plan(Job(ViewState(entries, counter=counter), ask, counter)))
 
 
 def reason_of(due: Compact | StartDraft) -> Reason:

@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from foldline.core.compact.rebase import folded_with
 from foldline.core.cut.notes import UNANSWERED
 from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Said
 from foldline.core.log.log import chained, said
@@ -185,7 +184,7 @@ class Cursor:
         except LeafMoved:
             await self.reload()
             return None
-        fold = after or folded_with(self.fold, boundary, self.counter)
+        fold = after or self.fold.with_boundary(boundary)
         placed = entries[0]
         assert isinstance(placed, Compacted | Pruned)
         fold.named(placed)

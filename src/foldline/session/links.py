@@ -10,6 +10,7 @@ from uuid import uuid4
 import msgspec
 
 from foldline.core.compact.handoff import handoff, opening, start_of
+from foldline.core.compact.job import Job
 from foldline.core.decide.ask import Nothing
 from foldline.core.log.entries import Compacted, Entry, Noted, Said
 from foldline.core.log.log import chained
@@ -76,7 +77,7 @@ class Links:
             ask, prefix = await shared.live.onto(shared.model.ask("manual"), fold), shared.prefix()
         ask = msgspec.structs.replace(ask, goal=goal)
         link = noted(Link(shared.id, "handoff", "from"))
-        steps = handoff(fold, ask, start_of(fold, link), counter, text=text)
+        steps = handoff(Job(fold, ask, counter), start_of(fold, link), text=text)
         made = await execute(steps, shared.summarizer, aside=True, prefix=prefix)
         if not isinstance(made, Compacted):
             why = made.why if isinstance(made, Nothing) else "nothing to fold"

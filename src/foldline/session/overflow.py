@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from foldline.core.checkpoint.redact import redact
-from foldline.core.compact.plan import floor_of
+from foldline.core.compact.job import Job, floor_of
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.triggers import Refuse, Stay, fitting_output
 from foldline.core.log.entries import Compacted, Entry, Pruned, Said
@@ -127,7 +127,7 @@ class OverflowMender:
 
     def _remains(self, found: Overflow, why: str) -> OverflowRemains:
         model = self._shared.model
-        floor = floor_of(self._shared.cursor.fold, model.ask("overflow"), model.setup.counter)
+        floor = floor_of(Job(self._shared.cursor.fold, model.ask("overflow"), model.setup.counter))
         return OverflowRemains(
             why,
             view_tokens=model.view_tokens,

@@ -15,11 +15,11 @@ from foldline.core.checkpoint.redact import redact_facts
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.checkpoint.serialize import neutral
 from foldline.core.checkpoint.summary import request
-from foldline.core.compact.rebase import lifted
 from foldline.core.decide.ask import Ask
 from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.ledger.merge import merge
+from foldline.core.log.boundaries import undone
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Said
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter
@@ -209,16 +209,16 @@ async def prompt_at(store: Store, session: str, at: str | None, leaf: str | None
 def to_undo(fold: ViewState) -> str | None:
     """Return the id of the newest boundary that counts; None without one."""
     path = fold.entries()
-    out = lifted(path)
+    out = undone(path)
     return next((e.id for e in reversed(path) if is_boundary(e) and e.id not in out), None)
 
 
 def to_redo(fold: ViewState) -> str | None:
     """Return the id of the boundary that was undone last; None where nothing is undone or a newer one counts."""
     path = fold.entries()
-    out = lifted(path)
-    undone = (e for e in reversed(path) if isinstance(e, Lifted) and e.lifted and e.target in out)
-    found = next((e.target for e in undone), None)
+    out = undone(path)
+    liftings = (e for e in reversed(path) if isinstance(e, Lifted) and e.lifted and e.target in out)
+    found = next((e.target for e in liftings), None)
     order = [entry.id for entry in path]
     effective = fold.boundary
     if found and effective is not None and order.index(found) < order.index(effective.id):
@@ -260,8 +260,7 @@ def summarised(
         tokens=min(cap, BRANCH_TOKENS),
         instructions=ask.instructions,
     )
-    reply, _ = yield from obtain(wanted, counter)
-    return reply
+    return (yield from obtain(wanted, counter)).reply
 
 
 def cost_of(reply: SummaryReply) -> Noted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from foldline.core.compact.plan import floor_of
+from foldline.core.compact.job import Job, floor_of
 from foldline.core.decide.breaker import breaker_state
 from foldline.core.decide.moments import moment_of, worth_a_try
 from foldline.core.decide.policy import Moment
@@ -88,7 +88,7 @@ class Triggers:
             setup.policy,
             moment,
             messages=fold.messages,
-            floor=floor_of(fold, ask_of(setup, fold, "threshold"), setup.counter) if careful else None,
+            floor=floor_of(Job(fold, ask_of(setup, fold, "threshold"), setup.counter)) if careful else None,
             breaker=breaker_state(fold.entries(), time.time()) if careful else None,
             model=setup.model,
             by_subagent=setup.subagent,

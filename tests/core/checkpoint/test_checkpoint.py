@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from tests.core.checkpoint.talk import assistant, call, result, results, user
 
-from foldline.core.checkpoint.checkpoint import as_message, checkpoint_text, make_checkpoint, recognise
+from foldline.core.checkpoint.checkpoint import Frame, as_message, checkpoint_text, make_checkpoint, recognise
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Pin
@@ -18,7 +18,7 @@ SYSTEM = Message("system", (Text("You help."),))
 
 
 def test_everything_stands_between_one_marker():
-    assert checkpoint_text("## Goal\nShip", FULL, pins=PINS, quoted=2, ack=True, number=3) == snapshot("""\
+    assert checkpoint_text("## Goal\nShip", Frame(FULL, pins=PINS, quoted=2, ack=True, number=3)) == snapshot("""\
 <foldline-checkpoint version="1" ack="1" quoted="2">
 Checkpoint 3 of this conversation.
 
@@ -47,21 +47,23 @@ Go on.
 
 def test_a_checkpoint_is_sized_as_the_message_it_becomes_and_leaves_out_pins_that_are_shown():
     policy = Policy(name="t", summary_role="system", ack="Understood.", summary_position="after")
-    made = make_checkpoint("S", policy, OFFLINE, pins=PINS, shown=("e1",), ack=True, number=2)
+    made = make_checkpoint(
+        "S", Frame(policy, pins=PINS, shown=frozenset({"e1"}), ack=True, number=2), OFFLINE
+    )
 
     assert (made.role, made.ack, made.position, made.number) == ("system", "Understood.", "after", 2)
     assert made.pins == PINS
     assert "Never push." not in made.text
     assert "Two\nlines." in made.text
     assert made.tokens == message_tokens(as_message(made.text, "system"), OFFLINE)
-    assert make_checkpoint("S", policy, OFFLINE).ack is None
+    assert make_checkpoint("S", Frame(policy), OFFLINE).ack is None
 
 
 @pytest.mark.parametrize("policy", PRESETS.values(), ids=PRESETS)
 @pytest.mark.parametrize("ack", [False, True])
 @pytest.mark.parametrize("leading", [0, 1])
 def test_a_later_fold_recognises_its_own_in_the_role_where_a_view_has_it(policy, ack, leading):
-    text = checkpoint_text("## Goal\nShip", policy, pins=PINS, ack=ack, number=2)
+    text = checkpoint_text("## Goal\nShip", Frame(policy, pins=PINS, ack=ack, number=2))
     view = [*[SYSTEM] * leading, as_message(text, policy.summary_role), assistant("ok"), user("next")]
     found = recognise(view)
 
@@ -71,7 +73,7 @@ def test_a_later_fold_recognises_its_own_in_the_role_where_a_view_has_it(policy,
 
 
 def test_the_quoted_messages_stand_before_it_or_behind_it_and_its_acknowledgement():
-    text = checkpoint_text("S", PLAIN, quoted=2, ack=True)
+    text = checkpoint_text("S", Frame(PLAIN, quoted=2, ack=True))
     behind = recognise([SYSTEM, as_message(text, "user"), assistant("ok"), user("a"), user("b"), user("c")])
     before = recognise([SYSTEM, user("a"), user("b"), as_message(text, "user"), user("c")])
     short = recognise([as_message(text, "user"), assistant("ok"), user("a")])
@@ -84,7 +86,7 @@ def test_the_quoted_messages_stand_before_it_or_behind_it_and_its_acknowledgemen
     assert short.quoted == (2,)
 
 
-TEXT = checkpoint_text("S", PLAIN)
+TEXT = checkpoint_text("S", Frame(PLAIN))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,7 @@ HOSTILE = st.lists(
 
 @given(HOSTILE, HOSTILE)
 def test_what_is_quoted_cannot_end_it_or_start_another(summary, pin):
-    text = checkpoint_text(summary, FULL, pins=[Pin("e1", pin)])
+    text = checkpoint_text(summary, Frame(FULL, pins=(Pin("e1", pin),)))
     found = recognise([as_message(text, "user")])
 
     assert found is not None

@@ -8,6 +8,7 @@ from tests.support.talk import assistant, calls, log_of, long, system, tool, use
 from foldline.core.checkpoint.checkpoint import recognise
 from foldline.core.checkpoint.request import SummaryReply
 from foldline.core.compact.handoff import EDITED, handoff, opening, start_of
+from foldline.core.compact.job import Job
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import preset
 from foldline.core.ledger.facts.kinds import Ledger
@@ -34,7 +35,7 @@ def worked() -> Log:
 def hand_over(log: Log, ask, *replies, text: str | None = None):
     fold = fold_of(log)
     start = start_of(fold, LINK)
-    steps = handoff(fold, ask, start, OFFLINE, text=text)
+    steps = handoff(Job(fold, ask, OFFLINE), start, text=text)
     asked, answers = [], list(replies)
     try:
         asked.append(next(steps))

@@ -4,8 +4,9 @@ import msgspec
 from tests.support.logs import ask_for, fold_of, put
 from tests.support.talk import assistant, calls, log_of, long, system, user
 
-from foldline.core.checkpoint.checkpoint import make_checkpoint
-from foldline.core.compact.job import balance_notes, floor_of, limits_of, material_of, needed
+from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
+from foldline.core.compact.job import Job, floor_of, least_floor, limits_of, material_of
+from foldline.core.compact.receipts import balance_notes
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.price import Cache, Economy
@@ -21,7 +22,7 @@ APART = Floor(system=30, tools=12)
 
 
 def limits(log, rules=RULES, **more):
-    return limits_of(fold_of(log), ask_for(rules, context=6_000, apart=APART, **more), OFFLINE)
+    return limits_of(Job(fold_of(log), ask_for(rules, context=6_000, apart=APART, **more), OFFLINE))
 
 
 def test_the_limits_are_those_of_the_window_or_of_the_target():
@@ -39,15 +40,15 @@ def test_the_note_for_open_calls_stands_apart_too():
 
 def test_a_checkpoint_takes_its_marker_its_pins_and_its_acknowledgement():
     log = log_of(user("a"), assistant("b"), user("c"))
-    bare = make_checkpoint("", RULES, OFFLINE).tokens
+    bare = make_checkpoint("", Frame(RULES), OFFLINE).tokens
     assert limits(log).wrap == bare
     assert limits(log, ACK).wrap == bare + OFFLINE.count(ACK.ack) + 8
     numbered = msgspec.structs.replace(RULES, versions=True)
-    wrapped = make_checkpoint("", numbered, OFFLINE, number=123_456_789).tokens
+    wrapped = make_checkpoint("", Frame(numbered, number=123_456_789), OFFLINE).tokens
     assert limits(log, numbered, number=123_456_789).wrap == wrapped > bare
     first = log.path()[0]
     put(log, Pinned("", None, first.id, on=True, text="a"))
-    pinned = make_checkpoint("", RULES, OFFLINE, pins=[Pin(first.id, "a")]).tokens
+    pinned = make_checkpoint("", Frame(RULES, pins=(Pin(first.id, "a"),)), OFFLINE).tokens
     assert limits(log).wrap == pinned > bare
 
 
@@ -62,12 +63,12 @@ def test_a_pin_that_has_to_stay_in_the_view_takes_nothing_of_the_checkpoint():
 def test_the_floor_counts_every_part_once():
     log = log_of(system("s"), user("a"), assistant("b"), user("c"))
     ask = ask_for(ACK, context=6_000, apart=APART)
-    floor = floor_of(fold_of(log), ask, OFFLINE)
+    floor = floor_of(Job(fold_of(log), ask, OFFLINE))
     path = log.path()
     assert floor.system == 30 + path[0].tokens
     assert floor.tools == 12
     assert floor.unanswered == path[3].tokens
-    assert floor.checkpoint == make_checkpoint("", ACK, OFFLINE).tokens + 150
+    assert floor.checkpoint == make_checkpoint("", Frame(ACK), OFFLINE).tokens + 150
     assert floor.pins == OFFLINE.count(ACK.ack) + 8
 
 
@@ -79,7 +80,7 @@ def test_the_material_is_the_folds_with_the_edits_made_on_the_way():
     put(log, Pinned("", None, second.id, on=True, text="b"))
     fold = fold_of(log)
     new = Edit(second.id, 0, "elided", Text("y"), 1)
-    made = material_of(fold, {second.id: (new,)})
+    made = material_of(Job(fold, ask_for(RULES), OFFLINE), {second.id: (new,)})
     assert made.edits == {first.id: (old,), second.id: (new,)}
     assert (made.kept, made.leading, made.quoted) == (fold.kept, fold.leading, fold.quoted)
     assert made.pairing is fold.pairing
@@ -91,15 +92,17 @@ def test_the_material_is_the_folds_with_the_edits_made_on_the_way():
 def test_the_least_target_is_one_that_holds_its_own_floor():
     log = log_of(system("s"), user(long("Where is the bug in all of this?", 400)))
     fold, ask = fold_of(log), ask_for(RULES, context=6_000, reason="target", target=100, apart=APART)
-    floor = floor_of(fold, ask, OFFLINE)
-    least = needed(fold, ask, floor, OFFLINE)
-    again = floor_of(fold, msgspec.structs.replace(ask, target=least.total), OFFLINE)
+    floor = floor_of(Job(fold, ask, OFFLINE))
+    least = least_floor(Job(fold, ask, OFFLINE), floor)
+    again = floor_of(Job(fold, msgspec.structs.replace(ask, target=least.total), OFFLINE))
     assert again.total <= least.total
     assert (
-        floor.total <= least.total < floor_of(fold, ask_for(RULES, context=6_000, apart=APART), OFFLINE).total
+        floor.total
+        <= least.total
+        < floor_of(Job(fold, ask_for(RULES, context=6_000, apart=APART), OFFLINE)).total
     )
     fits = msgspec.structs.replace(ask, target=least.total)
-    assert needed(fold, fits, again, OFFLINE) == again
+    assert least_floor(Job(fold, fits, OFFLINE), again) == again
 
 
 def test_the_balance_is_that_of_the_sizes_of_what_stays_and_of_the_price_of_the_summary():
@@ -110,23 +113,23 @@ def test_the_balance_is_that_of_the_sizes_of_what_stays_and_of_the_price_of_the_
     ask = ask_for(RULES, apart=APART, economy=economy)
     same = 42 + log.path()[0].tokens
     expected = economy.balance(90_000, 20_000, same=same, summary=0.5).words
-    assert balance_notes(fold_of(log), ask, (90_000, 20_000), 0.5) == [expected]
+    assert balance_notes(Job(fold_of(log), ask, OFFLINE), (90_000, 20_000), 0.5) == [expected]
     assert expected != economy.balance(90_000, 20_000, same=0, summary=0.5).words
     assert expected != economy.balance(90_000, 20_000, same=same, summary=None).words
-    assert balance_notes(fold_of(log), ask_for(RULES), (90_000, 20_000), 0.5) == []
+    assert balance_notes(Job(fold_of(log), ask_for(RULES), OFFLINE), (90_000, 20_000), 0.5) == []
 
 
 def test_what_a_program_says_of_itself_counts_in_the_checkpoint_and_in_the_floor():
     log, live = log_of(user("a"), assistant("b"), user("c")), (Live("todos", "- mend the page"),)
     asked = Continuation("waiting", "question", question="Shall I go on?")
     bare = limits(log).wrap
-    told = make_checkpoint("", RULES, OFFLINE, live=live).tokens
-    stands = make_checkpoint("", RULES, OFFLINE, standing=asked).tokens
+    told = make_checkpoint("", Frame(RULES, live=live), OFFLINE).tokens
+    stands = make_checkpoint("", Frame(RULES, standing=asked), OFFLINE).tokens
     assert limits(log, live=live).wrap == told > bare
     assert limits(log, standing=asked).wrap == stands > bare
-    floor = floor_of(fold_of(log), ask_for(RULES, context=6_000), OFFLINE)
+    floor = floor_of(Job(fold_of(log), ask_for(RULES, context=6_000), OFFLINE))
     for more, size in (({"live": live}, told), ({"standing": asked}, stands)):
-        higher = floor_of(fold_of(log), ask_for(RULES, context=6_000, **more), OFFLINE)
+        higher = floor_of(Job(fold_of(log), ask_for(RULES, context=6_000, **more), OFFLINE))
         assert higher.checkpoint - floor.checkpoint == size - bare
 
 

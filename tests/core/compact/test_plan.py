@@ -21,11 +21,13 @@ from tests.support.talk import (
     user,
 )
 
-import foldline.core.compact.plan as plan_module
-from foldline.core.checkpoint.checkpoint import make_checkpoint, recognise
+from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint, recognise
 from foldline.core.checkpoint.obtain import ASKS, ATTEMPTS
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
-from foldline.core.compact.plan import PASSES, floor_of, plan
+from foldline.core.compact import attempt
+from foldline.core.compact.attempt import PASSES
+from foldline.core.compact.job import Job, floor_of
+from foldline.core.compact.plan import plan
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Keep, Policy
@@ -103,7 +105,7 @@ def worked(steps: int = 8, lines: int = 60) -> Log:
 
 def run(log: Log, ask, *replies):
     """Run the plan by hand; return the outcome and the requests. No reply left: None, as if it had failed."""
-    steps = plan(fold_of(log), ask, OFFLINE)
+    steps = plan(Job(fold_of(log), ask, OFFLINE))
     asked: list[SummaryRequest] = []
     answers = list(replies)
     try:
@@ -215,7 +217,7 @@ def test_a_compaction_that_would_make_the_view_larger_is_not_made():
 def test_a_floor_above_usable_is_refused_at_once_with_its_parts():
     log = log_of(system(long("rule", 300)), user("a"), assistant("b"), image("see"))
     ask = ask_for(BARE, context=1_000, apart=Floor(system=100, tools=50))
-    steps = plan(fold_of(log), ask, OFFLINE)
+    steps = plan(Job(fold_of(log), ask, OFFLINE))
     with pytest.raises(FloorExceeded) as refused:
         next(steps)
     parts = refused.value.breakdown
@@ -229,41 +231,41 @@ def test_a_floor_above_usable_is_refused_at_once_with_its_parts():
 def test_pins_count_in_the_floor_unless_they_stand_in_the_view_anyway():
     log = log_of(system("rule"), user(long("a", 60)), assistant("b"), user("c"))
     ask = ask_for(BARE)
-    assert floor_of(fold_of(log), ask, OFFLINE).pins == 0
+    assert floor_of(Job(fold_of(log), ask, OFFLINE)).pins == 0
     head, first = log.path()[:2]
     put(log, Pinned("", None, head.id, on=True, text=head.message.text))
-    assert floor_of(fold_of(log), ask, OFFLINE).pins == 0
+    assert floor_of(Job(fold_of(log), ask, OFFLINE)).pins == 0
     put(log, Pinned("", None, first.id, on=True, text=first.message.text))
-    assert floor_of(fold_of(log), ask, OFFLINE).pins >= 60
+    assert floor_of(Job(fold_of(log), ask, OFFLINE)).pins >= 60
 
 
 def test_open_calls_count_in_the_floor_with_the_note_that_answers_them():
     log = chat()
     say(log, calls("a"))
     fold = fold_of(log)
-    floor = floor_of(fold, ask_for(BARE), OFFLINE)
+    floor = floor_of(Job(fold, ask_for(BARE), OFFLINE))
     assert floor.unanswered == log.path()[-1].tokens + fold.owed
 
 
 def test_the_least_checkpoint_is_a_tenth_of_usable_at_most():
     log = chat()
-    small = floor_of(fold_of(log), ask_for(BARE, reason="target", target=500), OFFLINE).checkpoint
-    large = floor_of(fold_of(log), ask_for(BARE, reason="target", target=50_000), OFFLINE).checkpoint
+    small = floor_of(Job(fold_of(log), ask_for(BARE, reason="target", target=500), OFFLINE)).checkpoint
+    large = floor_of(Job(fold_of(log), ask_for(BARE, reason="target", target=50_000), OFFLINE)).checkpoint
     assert large - small == 150 - 50
-    odd = floor_of(fold_of(log), ask_for(BARE, reason="target", target=509), OFFLINE).checkpoint
+    odd = floor_of(Job(fold_of(log), ask_for(BARE, reason="target", target=509), OFFLINE)).checkpoint
     assert (odd, isinstance(odd, int)) == (small, True)
-    assert large == make_checkpoint("", BARE, OFFLINE).tokens + 150
+    assert large == make_checkpoint("", Frame(BARE), OFFLINE).tokens + 150
 
 
 def test_a_numbered_checkpoint_is_no_pin():
     numbered = ask_for(changed(versions=True), number=123_456_789)
-    assert floor_of(fold_of(chat()), numbered, OFFLINE).pins == 0
+    assert floor_of(Job(fold_of(chat()), numbered, OFFLINE)).pins == 0
 
 
 def test_the_floor_that_a_refusal_names_can_be_met():
     log = log_of(system(long("rule", 400)), user("a"), assistant("b"), user(long("a long letter", 300)))
     with pytest.raises(FloorExceeded) as refused:
-        next(plan(fold_of(log), ask_for(BARE, reason="target", target=150), OFFLINE))
+        next(plan(Job(fold_of(log), ask_for(BARE, reason="target", target=150), OFFLINE)))
     named = refused.value.floor
     assert sum(refused.value.breakdown.values()) == named > 150
     outcome = compact_log(log, ask_for(BARE, reason="target", target=named))
@@ -273,8 +275,8 @@ def test_the_floor_that_a_refusal_names_can_be_met():
 
 def test_leading_messages_larger_than_a_target_count_as_short_as_they_may_be():
     log = log_of(system(long("rule", 900)), user("a"), assistant("b"), user("c"))
-    aimed = floor_of(fold_of(log), ask_for(BARE, reason="target", target=600), OFFLINE)
-    live = floor_of(fold_of(log), ask_for(BARE), OFFLINE)
+    aimed = floor_of(Job(fold_of(log), ask_for(BARE, reason="target", target=600), OFFLINE))
+    live = floor_of(Job(fold_of(log), ask_for(BARE), OFFLINE))
     assert aimed.system < 200
     assert live.system > 900
 
@@ -283,7 +285,7 @@ def test_leading_messages_larger_than_a_target_count_as_short_as_they_may_be():
 def test_what_the_floor_allows_is_met(made, policy, target):
     _, log = made
     ask = ask_for(policy, reason="target", target=target)
-    floor = floor_of(fold_of(log), ask, OFFLINE)
+    floor = floor_of(Job(fold_of(log), ask, OFFLINE))
     outcome = compact_log(log, ask)
     if isinstance(outcome, FloorExceeded):
         assert floor.total > target
@@ -568,7 +570,7 @@ def test_a_checkpoint_too_large_for_the_whole_is_asked_for_again_with_less():
 
 
 def test_a_checkpoint_that_never_fits_is_refused_and_nothing_is_made():
-    steps = plan(fold_of(chat()), ask_for(BARE, reason="target", target=600), OFFLINE)
+    steps = plan(Job(fold_of(chat()), ask_for(BARE, reason="target", target=600), OFFLINE))
     big = SummaryReply(Stubborn(900).text, "offline")
     next(steps)
     least = [steps.send(big).tokens for _ in range(PASSES - 1)]
@@ -584,12 +586,12 @@ def test_a_checkpoint_that_never_fits_is_refused_and_nothing_is_made():
 
 @pytest.mark.parametrize(("asks", "asked_for"), [(ASKS, ATTEMPTS), (1, 1), (0, 0)])
 def test_a_model_is_asked_no_more_often_in_all_than_a_compaction_may(monkeypatch, asks, asked_for):
-    monkeypatch.setattr(plan_module, "ASKS", asks)
+    monkeypatch.setattr(attempt, "ASKS", asks)
     rejected = [reply("no headings at all")] * PASSES * ATTEMPTS
     ask = ask_for(BARE, reason="target", target=600)
     if asks == 0:
         with pytest.raises(StopIteration) as end:
-            next(plan(fold_of(chat()), ask, OFFLINE))
+            next(plan(Job(fold_of(chat()), ask, OFFLINE)))
         outcome, asked = end.value.value, []
     else:
         outcome, asked = run(chat(), ask, *rejected)
@@ -928,7 +930,7 @@ def test_what_cannot_be_folded_nor_shortened_to_the_target_is_refused():
     log = log_of(user(long("words of a letter", 60)))
     size = fold_of(log).tokens
     with pytest.raises(FloorExceeded):
-        next(plan(fold_of(log), ask_for(BARE, reason="target", target=size // 4), OFFLINE))
+        next(plan(Job(fold_of(log), ask_for(BARE, reason="target", target=size // 4), OFFLINE)))
 
 
 def test_a_turn_of_400_calls_with_no_user_message_but_the_first_is_folded():
@@ -1176,7 +1178,7 @@ def test_the_counter_that_is_given_counts_everything_that_is_made():
     fold = ViewState(log.path(), counter=letters)
     note = fold.view()[-1]
     assert note.tokens == message_tokens(note.message, letters)
-    steps = plan(fold, ask_for(BARE, context=60_000), letters)
+    steps = plan(Job(fold, ask_for(BARE, context=60_000), letters))
     next(steps)
     with pytest.raises(StopIteration) as end:
         steps.send(SummaryReply("## Goal\nshort", "offline"))
@@ -1206,7 +1208,7 @@ def test_live_state_stands_in_the_checkpoint_and_counts():
 
 def test_live_state_for_which_there_is_no_room_is_left_out_and_nothing_is_refused():
     log = log_of(user(long("Read this page of the handbook", 60)), assistant("Done."), user("Go on."))
-    least = floor_of(fold_of(log), ask_for(BARE), OFFLINE).total
+    least = floor_of(Job(fold_of(log), ask_for(BARE), OFFLINE)).total
     tight = msgspec.structs.replace(ask_for(BARE), target=least + 40)
     _fits = [Live(f"n{i}", "word " * 400) for i in range(9)]
 

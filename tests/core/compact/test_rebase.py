@@ -7,8 +7,9 @@ import pytest
 from tests.support.logs import ask_for, fold_of, put, say
 from tests.support.talk import assistant, call, calls, log_of, long, result, signed, system, tool, user
 
+from foldline.core.compact.job import Job
 from foldline.core.compact.plan import plan
-from foldline.core.compact.rebase import VOID, Rebased, drafted, folded_with, holds, lifted, rebased
+from foldline.core.compact.rebase import VOID, Rebased, drafted, holds, rebased
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.price import Cache, Economy
@@ -31,13 +32,13 @@ def talked(turns: int = 8):
 
 
 def draft_on(log, ask):
-    outcome = run_sync(execute(plan(fold_of(log), ask, OFFLINE), OfflineSummarizer()))
+    outcome = run_sync(execute(plan(Job(fold_of(log), ask, OFFLINE)), OfflineSummarizer()))
     assert not isinstance(outcome, Nothing), outcome
     return drafted(fold_of(log), outcome)
 
 
 def moved(log, draft, ask) -> Rebased:
-    found = rebased(draft, fold_of(log), ask, OFFLINE)
+    found = rebased(Job(fold_of(log), ask, OFFLINE), draft)
     assert isinstance(found, Rebased), found
     return found
 
@@ -105,13 +106,13 @@ def test_inside_a_signed_tool_loop_it_waits_and_then_is_committed():
     draft = draft_on(log, msgspec.structs.replace(ask, reason="manual"))
     say(log, signed("Looking.", call("c1")))
     say(log, tool("c1"))
-    found = rebased(draft, fold_of(log), ask, OFFLINE)
+    found = rebased(Job(fold_of(log), ask, OFFLINE), draft)
     assert isinstance(found, Nothing)
     assert found.why == "signed_thinking"
     say(log, assistant("Seen."))
     say(log, user("Good."))
     assert isinstance(
-        rebased(draft, fold_of(log), msgspec.structs.replace(ask, reason="manual"), OFFLINE), Rebased
+        rebased(Job(fold_of(log), msgspec.structs.replace(ask, reason="manual"), OFFLINE), draft), Rebased
     )
 
 
@@ -121,18 +122,18 @@ def test_what_leaves_too_much_is_not_committed_by_itself_but_by_hand():
     for n in range(12):
         say(log, assistant(long(f"part {n}", 40)))
         say(log, user(long(f"part {n}", 40)))
-    found = rebased(draft, fold_of(log), ask, OFFLINE)
+    found = rebased(Job(fold_of(log), ask, OFFLINE), draft)
     assert isinstance(found, Nothing)
     assert found.why == "too_large"
     by_hand = msgspec.structs.replace(ask, reason="manual")
-    assert isinstance(rebased(draft, fold_of(log), by_hand, OFFLINE), Rebased)
+    assert isinstance(rebased(Job(fold_of(log), by_hand, OFFLINE), draft), Rebased)
 
 
 def test_what_gains_too_little_is_not_committed():
     log, ask = talked(), ask_for(reason="manual", context=1_500)
     draft = draft_on(log, ask)
     wide = ask_for(reason="threshold", context=60_000)
-    found = rebased(draft, fold_of(log), wide, OFFLINE)
+    found = rebased(Job(fold_of(log), wide, OFFLINE), draft)
     assert isinstance(found, Nothing)
     assert found.why == "no_gain"
 
@@ -161,7 +162,7 @@ def test_a_prune_is_moved_with_its_edits_while_its_entries_are_there():
     for n in range(12):
         say(log, user(long(f"More {n}", 60)))
         say(log, assistant(long(f"Yes {n}", 60)))
-    found = rebased(draft, fold_of(log), ask, OFFLINE)
+    found = rebased(Job(fold_of(log), ask, OFFLINE), draft)
     assert isinstance(found, Nothing)
     assert found.why == "too_large", "a prune alone is enough only below the soft trigger"
 
@@ -180,12 +181,7 @@ def test_void_is_what_was_made_for_another_path(act):
     else:
         log.move(log.path()[2].id)
     assert not holds(draft, fold_of(log))
-    assert rebased(draft, fold_of(log), ask, OFFLINE) is VOID
-
-
-def test_lifted_are_those_that_are_undone_now():
-    path = [Lifted("1", None, "a", True), Lifted("2", "1", "b", True), Lifted("3", "2", "a", False)]
-    assert lifted(path) == {"b"}
+    assert rebased(Job(fold_of(log), ask, OFFLINE), draft) is VOID
 
 
 def read(times: int = 12):
@@ -199,7 +195,7 @@ def read(times: int = 12):
 
 
 def refused(log, draft, ask) -> Nothing:
-    found = rebased(draft, fold_of(log), ask, OFFLINE)
+    found = rebased(Job(fold_of(log), ask, OFFLINE), draft)
     assert isinstance(found, Nothing), found
     return found
 
@@ -226,7 +222,7 @@ def test_the_fold_with_a_boundary_holds_what_its_view_needs_and_no_more():
     assert isinstance(boundary, Compacted)
     assert boundary.leading
     assert boundary.quoted, "codex quotes what the user said"
-    before, after = fold_of(log), folded_with(fold_of(log), boundary, OFFLINE)
+    before, after = fold_of(log), fold_of(log).with_boundary(boundary)
     put(log, boundary)
     whole = fold_of(log)
     assert [item.tokens for item in after.view() if hasattr(item, "kind")] == [
@@ -279,7 +275,7 @@ def test_what_was_planned_is_committed_as_it_is_while_nothing_came_between():
     draft = draft_on(log, ask)
     least = msgspec.structs.replace(ask.policy, min_gain=Amount(tokens=1))
     small = ask_for(least, reason="threshold", context=draft.boundary.receipt.tokens_after // 2)
-    assert isinstance(rebased(draft, fold_of(log), small, OFFLINE), Rebased)
+    assert isinstance(rebased(Job(fold_of(log), small, OFFLINE), draft), Rebased)
     say(log, assistant("Done."))
     assert refused(log, draft, small).why == "too_large"
 

@@ -4,7 +4,9 @@ import msgspec
 from tests.support.logs import ask_for, compact_log, fold_of, put, say
 from tests.support.talk import assistant, call, calls, log_of, long, sent, system, tool, user
 
-from foldline.core.compact.trim import NOTES_LEAST, NOTES_SHARE, least_gain, no_gain, standing_in
+from foldline.core.compact.job import Job, least_gain
+from foldline.core.compact.receipts import no_gain, standing_in
+from foldline.core.compact.trim import NOTES_LEAST, NOTES_SHARE
 from foldline.core.cut.notes import HELD
 from foldline.core.decide.policy import Policy
 from foldline.core.ledger.facts.constraints import collect
@@ -23,6 +25,10 @@ OTHER = "Always keep the public API backwards compatible."
 def letter(*sentences: str) -> str:
     filler = long("We looked at the page and it was fine.", 100)
     return " ".join([filler, *(f"{sentence} {filler}" for sentence in sentences)])
+
+
+def job_for(rules, **more) -> Job:
+    return Job(fold_of(log_of()), ask_for(rules, **more), OFFLINE)
 
 
 def exact(log) -> None:
@@ -143,9 +149,9 @@ def test_a_prune_whose_day_is_not_known_says_earlier():
 
 def test_what_has_to_be_gained_is_a_share_of_usable_one_token_at_least_and_only_by_itself():
     share = msgspec.structs.replace(PRUNING, min_gain=Amount(fraction=0.2, of="usable"))
-    assert least_gain(ask_for(share, context=5_000, reason="threshold")) == 800
-    assert least_gain(ask_for(share, context=5_000, reason="manual")) == 1
-    assert least_gain(ask_for(PRUNING, context=5_000, reason="threshold")) == 1
+    assert least_gain(job_for(share, context=5_000, reason="threshold")) == 800
+    assert least_gain(job_for(share, context=5_000, reason="manual")) == 1
+    assert least_gain(job_for(PRUNING, context=5_000, reason="threshold")) == 1
     assert no_gain(5, 1_000).detail == "5 tokens of the 1,000 that it has to gain"
     assert no_gain(0, 1).detail == "0 tokens of the 1 that it has to gain"
     assert no_gain(-1_005, 1).detail == "the checkpoint would be 1,005 tokens larger than what it stands for"

@@ -4,6 +4,7 @@ import msgspec
 import pytest
 from tests.support.talk import assistant, call, entries, reminder, signed, system, tool, user
 
+from foldline.core.compact.job import Job
 from foldline.core.compact.plan import plan
 from foldline.core.decide.policy import Keep, Policy
 from foldline.core.decide.presets import PRESETS, preset
@@ -28,7 +29,7 @@ def run(messages, policy=NONE, context=20_000, scale=None, **more):
     for entry in entries(*messages, tokens=[message_tokens(message) for message in messages]):
         while (ask := replay.due(entry.message)) is not None:
             try:
-                outcome = run_sync(execute(plan(replay.fold, ask, OFFLINE), OfflineSummarizer()))
+                outcome = run_sync(execute(plan(Job(replay.fold, ask, OFFLINE)), OfflineSummarizer()))
             except FloorExceeded:
                 outcome = None
             replay.settle(outcome, 0.5)

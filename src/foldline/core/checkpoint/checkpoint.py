@@ -7,7 +7,7 @@ belongs to it: whether an acknowledgement follows and how many quoted user messa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -43,34 +43,46 @@ class Recognised(msgspec.Struct, frozen=True):
     more: bool = False
 
 
-def checkpoint_text(
-    summary: str,
-    policy: Policy,
-    *,
-    pins: Sequence[Pin] = (),
-    quoted: int = 0,
-    ack: bool = False,
-    number: int = 1,
-    live: Sequence[Live] = (),
-    standing: Continuation | None = None,
-) -> str:
-    """Return the text of the message that replaces what is folded; `number` counts the session's compactions.
+class Frame(msgspec.Struct, frozen=True):
+    """What stands around a summary in its checkpoint, by a policy's words.
 
-    `standing` says where the session stands, where nothing that is kept shows it.
+    `pins` are all pins, of which those that are `shown` (by entry id) stand in the view anyway and are not quoted.
+    `quoted` counts the user messages kept word for word beside it, `number` the session's compactions from 1;
+    `ack`: an acknowledgement follows. `standing` says where the session stands; it is recorded, and said in the
+    text unless what is kept shows it (`told`).
     """
-    version = f"Checkpoint {number} of this conversation." if policy.versions else ""
-    pinned = [f'<pinned entry="{pin.entry}">\n{_inert(pin.text)}\n</pinned>' for pin in pins]
+
+    policy: Policy
+    pins: tuple[Pin, ...] = ()
+    shown: frozenset[str] = frozenset()
+    quoted: int = 0
+    ack: bool = False
+    number: int = 1
+    live: tuple[Live, ...] = ()
+    standing: Continuation | None = None
+    told: bool = False
+
+
+def checkpoint_text(summary: str, frame: Frame) -> str:
+    """Return the text of the message that replaces what is folded."""
+    policy = frame.policy
+    version = f"Checkpoint {frame.number} of this conversation." if policy.versions else ""
+    pinned = [
+        f'<pinned entry="{pin.entry}">\n{_inert(pin.text)}\n</pinned>'
+        for pin in frame.pins
+        if pin.entry not in frame.shown
+    ]
     blocks = [
         version,
         policy.prefix.strip(),
         f"<summary>\n{_inert(summary).strip()}\n</summary>",
         *(["Pinned by the user, word for word:", *pinned] if pinned else []),
-        *live_blocks([Live(one.name, _inert(one.text)) for one in live]),
-        standing_block(_quiet(standing)),
+        *live_blocks([Live(one.name, _inert(one.text)) for one in frame.live]),
+        "" if frame.told else standing_block(_quiet(frame.standing)),
         policy.suffix.strip(),
     ]
     body = "\n\n".join(block for block in blocks if block)
-    head = f'<foldline-checkpoint version="{VERSION}" ack="{int(ack)}" quoted="{quoted}">'
+    head = f'<foldline-checkpoint version="{VERSION}" ack="{int(frame.ack)}" quoted="{frame.quoted}">'
     return f"{head}\n{body}{_CLOSE}"
 
 
@@ -85,50 +97,23 @@ def _quiet(standing: Continuation | None) -> Continuation | None:
 
 
 def make_checkpoint(
-    summary: str,
-    policy: Policy,
-    counter: Counter,
-    *,
-    pins: Sequence[Pin] = (),
-    shown: Iterable[str] = (),
-    quoted: int = 0,
-    ack: bool = False,
-    number: int = 1,
-    live: Sequence[Live] = (),
-    standing: Continuation | None = None,
-    told: bool = False,
-    made: Checkpoint | None = None,
+    summary: str, frame: Frame, counter: Counter, *, like: Checkpoint | None = None
 ) -> Checkpoint:
-    """Make a checkpoint; `shown` are the pinned entries that stand in the view anyway and are not quoted.
-
-    `standing` is recorded, and said in the text unless what is kept shows it (`told`). `made` is one that may say
-    the same: then its tokens are not counted again.
-    """
-    here = frozenset(shown)
-    rendered = [pin for pin in pins if pin.entry not in here]
-    text = checkpoint_text(
-        summary,
-        policy,
-        pins=rendered,
-        quoted=quoted,
-        ack=ack,
-        number=number,
-        live=live,
-        standing=None if told else standing,
-    )
+    """Make the checkpoint of a summary; where one like it says the same, its tokens are not counted again."""
+    policy, text = frame.policy, checkpoint_text(summary, frame)
     role = policy.summary_role
-    same = made is not None and (made.text, made.role) == (text, role)
+    same = like is not None and (like.text, like.role) == (text, role)
     return Checkpoint(
         text=text,
         summary=summary,
         role=role,
-        ack=policy.ack if ack else None,
+        ack=policy.ack if frame.ack else None,
         position=policy.summary_position,
-        pins=tuple(pins),
-        tokens=made.tokens if made and same else message_tokens(as_message(text, role), counter),
-        number=number,
-        live=tuple(live),
-        standing=msgspec.to_builtins(standing) if standing is not None else {},
+        pins=frame.pins,
+        tokens=like.tokens if like and same else message_tokens(as_message(text, role), counter),
+        number=frame.number,
+        live=frame.live,
+        standing=msgspec.to_builtins(frame.standing) if frame.standing is not None else {},
     )
 
 

@@ -9,30 +9,29 @@ from foldline.core.log.messages import Usage
 from foldline.core.measure.price import added
 
 
-class Cost:
-    """Sums up usage and price of replies, and what the receipt should note about them."""
+class Cost(msgspec.Struct, frozen=True):
+    """Usage and price (USD) of replies added up, and what the receipt should say of them, each thing once."""
 
-    def __init__(self) -> None:
-        self.usage: Usage | None = None
-        self.price: float | None = None
-        self._notes: dict[str, None] = {}
+    usage: Usage | None = None
+    price: float | None = None
+    notes: tuple[str, ...] = ()
 
-    def take(self, reply: SummaryReply) -> None:
-        """Count a reply, whatever becomes of it."""
-        self.usage = added(self.usage, reply.usage)
-        if reply.price is not None:
-            self.price = (self.price or 0.0) + reply.price
-        self._notes.update(dict.fromkeys(reply.notes))
+    def plus(self, reply: SummaryReply) -> Cost:
+        """Return the cost with that of a reply, whatever becomes of it."""
+        price = self.price if reply.price is None else (self.price or 0.0) + reply.price
+        return Cost(added(self.usage, reply.usage), price, _once(*self.notes, *reply.notes))
 
-    def note(self, words: str) -> None:
-        """Note something once."""
-        self._notes[words] = None
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the receipt should say, in the order in which it happened."""
-        return tuple(self._notes)
+    def noting(self, words: str) -> Cost:
+        """Return the cost with one more note."""
+        return Cost(self.usage, self.price, _once(*self.notes, words))
 
     def on(self, reply: SummaryReply) -> SummaryReply:
         """Return a reply with all that was spent until it came."""
         return msgspec.structs.replace(reply, usage=self.usage, price=self.price, notes=self.notes)
+
+
+FREE = Cost()
+
+
+def _once(*notes: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(notes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import TypeVar
 
 import msgspec
 
@@ -18,33 +19,52 @@ ATTEMPTS = 2  # times that a summariser is asked before the offline checkpoint t
 ASKS = 4  # times that a model is asked in one compaction, its attempts and shorter versions together
 OFFLINE = "offline"
 
+Result = TypeVar("Result")
+SummarySteps = Generator[SummaryRequest, SummaryReply | None, Result]  # yields requests, is sent the replies
 
-def obtain(
-    wanted: SummaryRequest, counter: Counter, asks: int = ASKS
-) -> Generator[SummaryRequest, SummaryReply | None, tuple[SummaryReply, int]]:
+
+class Obtained(msgspec.Struct, frozen=True):
+    """A summary, with what all attempts cost and why one was rejected; a model may be asked `asks_left` times more."""
+
+    reply: SummaryReply
+    asks_left: int
+    model_asked: bool
+
+
+def obtain(wanted: SummaryRequest, counter: Counter, asks: int = ASKS) -> SummarySteps[Obtained]:
     """Ask for a summary until one holds (invariant 7), checked against its ledger; or write it by rule.
 
-    The reply carries what all attempts cost, and why one was rejected. Returns beside it how many of the `asks`
-    are left: none after a call that failed, as many as before without a model.
+    A model is asked at most `asks` times, and not again after a call that failed.
     """
-    spent = Cost()
+    cost, model_asked = Cost(), False
     for attempt in range(1, min(ATTEMPTS, asks) + 1):
         reply = yield wanted
         if reply is not None:
-            spent.take(reply)
+            cost = cost.plus(reply)
+            if reply.stop != FAILED and reply.summarizer == OFFLINE:
+                return Obtained(cost.on(reply), asks, model_asked)
+        model_asked = True
         if reply is None or reply.stop == FAILED:
             asks = 0
             break
-        if reply.summarizer == OFFLINE:
-            return spent.on(reply), asks
         asks -= 1
         checked = check(reply, wanted, counter=counter)
         if isinstance(checked, Accepted):
-            messages = [entry.message for entry in (*wanted.folded, *wanted.kept)]
-            grounded = ground(checked.text, wanted.ledger, messages, wanted.previous)
-            return msgspec.structs.replace(spent.on(reply), text=grounded.text), asks
-        spent.note(f"a summary by {reply.summarizer} was rejected: {checked.why}")
+            return Obtained(_grounded(cost.on(reply), checked.text, wanted), asks, model_asked)
+        cost = cost.noting(f"a summary by {reply.summarizer} was rejected: {checked.why}")
         wanted = msgspec.structs.replace(wanted, attempt=attempt, rejected=checked.why)
+    return Obtained(cost.on(_by_rule(wanted, counter)), asks, model_asked)
+
+
+def _grounded(reply: SummaryReply, text: str, wanted: SummaryRequest) -> SummaryReply:
+    """Return a reply whose text is checked against what code knows."""
+    messages = [entry.message for entry in (*wanted.folded, *wanted.kept)]
+    grounded = ground(text, wanted.ledger, messages, wanted.previous)
+    return msgspec.structs.replace(reply, text=grounded.text)
+
+
+def _by_rule(wanted: SummaryRequest, counter: Counter) -> SummaryReply:
+    """Write the offline checkpoint."""
     done = compose(
         wanted.ledger,
         wanted.tokens,
@@ -52,5 +72,4 @@ def obtain(
         previous=wanted.previous,
         instructions=wanted.instructions,
     )
-    offline = SummaryReply(text=redact(done.text), summarizer=OFFLINE, ledger=done.ledger)
-    return spent.on(offline), asks
+    return SummaryReply(text=redact(done.text), summarizer=OFFLINE, ledger=done.ledger)

@@ -1,1 +1,1 @@
-"""One compaction, planned from its limits to its boundary; nothing here does anything itself."""
+"""One compaction from beginning to end: what it may prune, shorten and fold, drafts of it, and hand-offs."""

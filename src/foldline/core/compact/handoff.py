@@ -6,29 +6,29 @@ user's standing constraints, the pins and the live state.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from foldline.core.checkpoint.checkpoint import make_checkpoint
 from foldline.core.checkpoint.live import fitted
-from foldline.core.checkpoint.obtain import ASKS, obtain
-from foldline.core.checkpoint.redact import redact, redact_facts
-from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
-from foldline.core.checkpoint.summary import request
-from foldline.core.compact.job import floor_of, made_receipt
-from foldline.core.compact.plan import CONSTRAINT_SHARE, PASSES, Steps
-from foldline.core.compact.trim import constraint_figures
-from foldline.core.cut.choice import CHECKPOINT_LEAST, tokens_of
-from foldline.core.decide.ask import Ask, Nothing
-from foldline.core.ledger.bounds import bounded
-from foldline.core.ledger.collect import collect
-from foldline.core.ledger.current import current, within
+from foldline.core.checkpoint.redact import redact
+from foldline.core.checkpoint.request import SummaryReply
+from foldline.core.compact.attempt import (
+    Attempt,
+    Proposal,
+    attempt_with,
+    fit_summary,
+    summary_request,
+    with_receipt,
+)
+from foldline.core.compact.facts import CONSTRAINT_SHARE, Facts, facts_within, ledger_of
+from foldline.core.compact.job import Job, floor_of, pinned_frame
+from foldline.core.compact.plan import Steps
+from foldline.core.cut.choice import CHECKPOINT_LEAST, Choice, tokens_of
+from foldline.core.cut.cut import Cut
+from foldline.core.decide.ask import Nothing
 from foldline.core.ledger.facts.kinds import Ledger
-from foldline.core.ledger.merge import merge
-from foldline.core.log.entries import Checkpoint, Compacted, Entry, Noted, Receipt, Said
+from foldline.core.log.entries import Compacted, Entry, Noted, Said
 from foldline.core.log.log import chained, said
-from foldline.core.measure.tokens import Counter
 from foldline.core.view import ViewState
 from foldline.errors import FloorExceeded
 
@@ -42,10 +42,10 @@ class Start(msgspec.Struct, frozen=True):
     link: Noted
 
 
-def start_of(fold: ViewState, link: Noted) -> Start:
+def start_of(state: ViewState, link: Noted) -> Start:
     """Return the beginning of a new session: the system and developer messages at the head of the old one."""
     chain: list[Said] = []
-    for old in fold.leading:
+    for old in state.leading:
         parent, key = (chain[-1].id, chain[-1].said_key) if chain else (None, "")
         chain.append(said(old.message, parent=parent, said_key=key, tokens=old.tokens, at=old.at))
     return Start(tuple(chain), chained(link, chain[-1].id if chain else None))
@@ -56,131 +56,53 @@ def opening(start: Start, boundary: Compacted) -> list[Entry]:
     return [*start.leading, start.link, chained(boundary, start.link.id)]
 
 
-class _Job(msgspec.Struct, frozen=True):
-    """One hand-off while it is planned."""
+def handoff(job: Job, start: Start, *, text: str | None = None) -> Steps:
+    """Plan the checkpoint of a hand-off for the job's goal (None: the newest request).
 
-    fold: ViewState
-    ask: Ask
-    start: Start
-    counter: Counter
-
-    @property
-    def folded(self) -> list[Said]:
-        """What the view holds beside its leading messages."""
-        return [*self.fold.quoted, *self.fold.kept]
-
-
-def handoff(fold: ViewState, ask: Ask, start: Start, counter: Counter, *, text: str | None = None) -> Steps:
-    """Plan the checkpoint of a hand-off for `ask.goal` (None: the newest request); `text` is one that the user wrote.
-
-    Returns a Compacted for the new session, without an id. Raises FloorExceeded where it does not fit beside
-    the system prompt, the tools and the pins.
+    `text` is a checkpoint that the user wrote or edited: then no summary is asked for. Returns a Compacted
+    for the new session, without an id. Raises FloorExceeded where it does not fit beside the system prompt,
+    the tools and the pins.
     """
-    ask = msgspec.structs.replace(ask, live=fitted(ask.live, ask.usable, counter), number=1)
-    job = _Job(fold, ask, start, counter)
-    if not job.folded and fold.boundary is None:
+    ask, state = job.ask, job.state
+    job = job.asking(live=fitted(ask.live, ask.usable, job.counter), number=1, standing=None)
+    folded = [*state.quoted, *state.kept]
+    if not folded and state.boundary is None:
         return Nothing("nothing_to_fold")
-    whole = redact_facts(_facts(job))
+    ledger = ledger_of(job, folded, ())
+    room = ask.usable // CONSTRAINT_SHARE
+    facts = facts_within(ledger, room, job.counter) if text is None else _said_in(text, ledger)
+    proposal = _proposed(job, start, folded, facts)
     if text is not None:
-        return _fitting(job, SummaryReply(redact(text), EDITED), _still_held(whole, text), ())
-    ledger, excess = within(whole, ask.usable // CONSTRAINT_SHARE, counter.count)
-    room, asks, left = _room(job), ASKS, PASSES
-    while True:
-        reply, asks = yield from obtain(_wanted(job, ledger, room), counter, asks)
-        over = _over(job, _boundary(job, reply, whole))
-        if over <= 0 or left <= 1:
-            return _fitting(job, reply, whole, excess)
-        room, left = max(room - over - 8, CHECKPOINT_LEAST // left), left - 1
+        return _fitting(attempt_with(proposal, SummaryReply(redact(text), EDITED)))
+    requests = facts.shown.requests
+    goal = ask.goal or (requests[-1].text if requests else None)
+    wanted = summary_request(proposal, "handoff", goal, tokens=proposal.choice.room)
+    return _fitting((yield from fit_summary(proposal, wanted)))
 
 
-def _facts(job: _Job) -> Ledger:
-    """The facts of all that goes over: of the earlier checkpoint, and of what the view holds."""
-    before = job.fold.boundary.ledger if job.fold.boundary is not None else {}
-    known = merge(msgspec.convert(before, Ledger), collect(job.folded))
-    return current(known, Ledger(), kept=frozenset())
+def _proposed(job: Job, start: Start, folded: list[Said], facts: Facts) -> Proposal:
+    """Return the proposal that folds all of the old view and keeps nothing of it."""
+    frame = pinned_frame(job, job.state.pins.values())
+    base = ViewState([*start.leading, start.link], counter=job.counter)
+    wrap = make_checkpoint("", frame, job.counter).tokens + tokens_of(start.leading, {})
+    cap = job.ask.policy.summary_tokens.resolve(job.ask.window, job.ask.usable)
+    room = max(min(job.ask.usable - job.ask.apart_tokens - wrap, cap), CHECKPOINT_LEAST)
+    cut = Cut(len(job.state.kept), inside_turn=False)
+    return Proposal(job, base, Choice(cut, folded, [], [], {}, room), facts, frame)
 
 
-def _still_held(ledger: Ledger, text: str) -> Ledger:
-    """Leave out the standing constraints that the user took out of the text."""
+def _said_in(text: str, ledger: Ledger) -> Facts:
+    """Return the facts without the standing constraints that the user took out of the text."""
     there = " ".join(text.split())
     held = tuple(fact for fact in ledger.constraints if " ".join(fact.text.split()) in there)
-    return msgspec.structs.replace(ledger, constraints=held)
+    ledger = msgspec.structs.replace(ledger, constraints=held)
+    return Facts(ledger, ledger)
 
 
-def _room(job: _Job) -> int:
-    """The tokens that the summary may take."""
-    ask = job.ask
-    wrap = _point(job, "").tokens + tokens_of(job.start.leading, {})
-    cap = ask.policy.summary_tokens.resolve(ask.window, ask.usable)
-    return max(min(ask.usable - ask.apart_tokens - wrap, cap), CHECKPOINT_LEAST)
-
-
-def _point(job: _Job, text: str) -> Checkpoint:
-    ask, pins = job.ask, tuple(job.fold.pins.values())
-    return make_checkpoint(
-        text, ask.policy, job.counter, pins=pins, ack=bool(ask.policy.ack), number=ask.number, live=ask.live
-    )
-
-
-def _wanted(job: _Job, ledger: Ledger, room: int) -> SummaryRequest:
-    boundary = job.fold.boundary
-    goal = job.ask.goal or (ledger.requests[-1].text if ledger.requests else None)
-    return request(
-        job.ask.policy,
-        kind="handoff",
-        folded=job.folded,
-        previous=boundary.checkpoint.summary if boundary is not None else None,
-        ledger=ledger,
-        tokens=room,
-        instructions=job.ask.instructions or goal,
-        goal=goal,
-    )
-
-
-def _boundary(job: _Job, reply: SummaryReply, ledger: Ledger) -> Compacted:
-    carried = msgspec.structs.replace(reply.ledger or bounded(ledger), constraints=ledger.constraints)
-    return Compacted(
-        id="",
-        parent=None,
-        checkpoint=_point(job, reply.text),
-        receipt=Receipt(reason=job.ask.reason),
-        leading=tuple(entry.id for entry in job.start.leading),
-        ledger=msgspec.to_builtins(carried),
-    )
-
-
-def _after(job: _Job, boundary: Compacted) -> ViewState:
-    return ViewState(opening(job.start, boundary), counter=job.counter)
-
-
-def _over(job: _Job, boundary: Compacted) -> int:
-    """By how many tokens the new session's view would exceed usable; 0 or less: it fits."""
-    return job.ask.apart_tokens + _after(job, boundary).tokens - job.ask.usable
-
-
-def _fitting(job: _Job, reply: SummaryReply, ledger: Ledger, excess: Sequence[str]) -> Compacted:
+def _fitting(attempt: Attempt) -> Compacted:
     """Return the boundary with its receipt; raises FloorExceeded where it does not fit."""
-    fold, ask = job.fold, job.ask
-    boundary = _boundary(job, reply, ledger)
-    if (over := _over(job, boundary)) > 0:
-        floor = floor_of(ViewState(job.start.leading, counter=job.counter), ask, job.counter)
-        raise FloorExceeded(ask.usable + over, ask.usable, floor.breakdown)
-    after = _after(job, boundary)
-    receipt = made_receipt(
-        ask,
-        before=fold.view(),
-        after=after.view(),
-        folded=job.folded,
-        edits=(),
-        sizes=(ask.apart_tokens + fold.tokens, ask.apart_tokens + after.tokens),
-    )
-    shown = [fact for fact in ledger.constraints if fact.text not in excess]
-    receipt = msgspec.structs.replace(
-        receipt,
-        constraints=constraint_figures(shown, excess),
-        summarizer=reply.summarizer,
-        usage=reply.usage,
-        price=reply.price,
-        notes=(*receipt.notes, *reply.notes),
-    )
-    return msgspec.structs.replace(boundary, receipt=receipt)
+    job = attempt.proposal.job
+    if not attempt.fits:
+        floor = floor_of(msgspec.structs.replace(job, state=attempt.proposal.base))
+        raise FloorExceeded(attempt.size, job.ask.usable, floor.breakdown)
+    return with_receipt(attempt)

@@ -1,89 +1,121 @@
-"""One compaction while it is planned: what it may choose from, its limits, and the floor below them."""
+"""One compaction while it is planned: what it is made from, its limits, and the floor below them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
-from foldline.core.checkpoint.checkpoint import make_checkpoint
-from foldline.core.checkpoint.receipt import by_category, dropped
-from foldline.core.cut.choice import (
-    CHECKPOINT_LEAST,
-    Edits,
-    Limits,
-    Material,
-    add,
-    lead_edits,
-    least_kept,
-    tokens_of,
-)
+from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
+from foldline.core.compact.edits import flat, merged
+from foldline.core.cut.choice import CHECKPOINT_LEAST, Limits, Material, lead_edits, least_kept, tokens_of
 from foldline.core.cut.legal import legal_cuts
-from foldline.core.decide.ask import Ask
-from foldline.core.log.entries import Edit, Receipt, Said
+from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.log.entries import Edit, Pin, Said
 from foldline.core.measure.tokens import Counter
 from foldline.core.measure.window import Floor, share
-from foldline.core.view import Item, ViewState, sized
+from foldline.core.view import ViewState
 
 SUMMARY_SHARE = 0.25  # of usable, at most: a preset's cap for large windows would fill a small one
+SIGNED_LOOP = Nothing(
+    "signed_thinking", "inside a tool loop whose thinking is bound to what stands before it"
+)
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One compaction while it is planned; `size` is the view's in tokens before it."""
+    """One compaction: the view as it is, what is asked of it, and the counter of its tokens."""
 
-    fold: ViewState
+    state: ViewState
     ask: Ask
     counter: Counter
-    size: int
+
+    @property
+    def size(self) -> int:
+        """The tokens of the view as it is, with a system prompt and tools given apart."""
+        return self.ask.apart_tokens + self.state.tokens
+
+    def asking(self, **changes: Any) -> Job:
+        """Return the job with some fields of what is asked changed."""
+        return msgspec.structs.replace(self, ask=msgspec.structs.replace(self.ask, **changes))
 
 
-def floor_of(fold: ViewState, ask: Ask, counter: Counter) -> Floor:
-    """Return what no compaction of this fold can remove, in tokens."""
-    usable = ask.usable
-    limits = limits_of(fold, ask, counter)
-    material = material_of(fold, {})
-    leading: Edits = {}
-    add(leading, lead_edits(material, limits, counter))
-    bare = make_checkpoint("", ask.policy, counter, number=ask.number, live=ask.live, standing=ask.standing)
-    return Floor(
-        system=ask.apart.system + tokens_of(fold.leading, leading),
-        tools=ask.apart.tools,
-        pins=max(0, limits.wrap - bare.tokens),
-        unanswered=least_kept(material, usable, counter) + fold.owed,
-        checkpoint=bare.tokens + min(CHECKPOINT_LEAST, usable // 10),
+# ---- what stands around a summary
+
+
+def empty_frame(job: Job) -> Frame:
+    """Return the smallest frame of a checkpoint: no pins, no quotes, no acknowledgement."""
+    ask = job.ask
+    return Frame(ask.policy, number=ask.number, live=ask.live, standing=ask.standing)
+
+
+def pinned_frame(job: Job, pins: Iterable[Pin]) -> Frame:
+    """Return the frame of a checkpoint that quotes these pins, with its acknowledgement."""
+    return msgspec.structs.replace(empty_frame(job), pins=tuple(pins), ack=bool(job.ask.policy.ack))
+
+
+def frame_of(job: Job, *, quoted: Sequence[Said], kept: Sequence[Said], edited: Iterable[str]) -> Frame:
+    """Return the frame of a checkpoint that stands before what is kept.
+
+    A pin is quoted unless the view shows its entry, and unedited. `edited` are the ids of entries with edits.
+    """
+    policy, state = job.ask.policy, job.state
+    follows = kept[0].message.role if kept else None
+    quotes_follow = policy.summary_position == "before" and bool(quoted)
+    return msgspec.structs.replace(
+        empty_frame(job),
+        pins=tuple(state.pins.values()),
+        shown=frozenset(entry.id for entry in (*state.leading, *quoted, *kept)) - set(edited),
+        quoted=len(quoted),
+        ack=bool(policy.ack) and (quotes_follow or follows != "assistant"),
+        told=any(entry.message.role == "assistant" or entry.message.is_prompt for entry in kept),
     )
 
 
-def needed(fold: ViewState, ask: Ask, floor: Floor, counter: Counter) -> Floor:
-    """Return the floor of the least target that holds its own floor: what is elided may take a share of it."""
+# ---- limits
+
+
+def floor_of(job: Job) -> Floor:
+    """Return what no compaction of this view can remove, in tokens."""
+    state, ask, counter = job.state, job.ask, job.counter
+    limits, material = limits_of(job), material_of(job)
+    leading = merged({}, lead_edits(material, limits, counter))
+    bare = make_checkpoint("", empty_frame(job), counter)
+    return Floor(
+        system=ask.apart.system + tokens_of(state.leading, leading),
+        tools=ask.apart.tools,
+        pins=max(0, limits.wrap - bare.tokens),
+        unanswered=least_kept(material, ask.usable, counter) + state.owed,
+        checkpoint=bare.tokens + min(CHECKPOINT_LEAST, ask.usable // 10),
+    )
+
+
+def least_floor(job: Job, floor: Floor) -> Floor:
+    """Return the floor of the least target that holds its own floor.
+
+    A floor grows with its target: what is elided may take a share of it.
+    """
     for _ in range(50):
-        if ask.target is None or floor.total <= ask.target:
+        if job.ask.target is None or floor.total <= job.ask.target:
             break
-        ask = msgspec.structs.replace(ask, target=floor.total)
-        floor = floor_of(fold, ask, counter)
+        job = job.asking(target=floor.total)
+        floor = floor_of(job)
     return floor
 
 
-def limits_of(fold: ViewState, ask: Ask, counter: Counter) -> Limits:
-    """Return the budgets of a compaction; pins count that no entry shows which has to stay."""
-    legal = legal_cuts(fold.kept, fold.pairing)
-    stay = {entry.id for entry in (*fold.leading, *fold.kept[legal[-1] if legal else 0 :])} - set(fold.edits)
-    pins = [pin for pin in fold.pins.values() if pin.entry not in stay]
-    wrapped = make_checkpoint(
-        "",
-        ask.policy,
-        counter,
-        pins=pins,
-        ack=bool(ask.policy.ack),
-        number=ask.number,
-        live=ask.live,
-        standing=ask.standing,
-    )
+def limits_of(job: Job) -> Limits:
+    """Return the budgets of a compaction; pins count unless an entry that has to stay shows them."""
+    state, ask, counter = job.state, job.ask, job.counter
+    legal = legal_cuts(state.kept, state.pairing)
+    stay = {entry.id for entry in (*state.leading, *state.kept[legal[-1] if legal else 0 :])}
+    stay -= set(state.edits)
+    pins = [pin for pin in state.pins.values() if pin.entry not in stay]
+    wrapped = make_checkpoint("", pinned_frame(job, pins), counter)
     return Limits(
         window=ask.window,
         usable=ask.usable,
         nominal=ask.usable,
-        apart=ask.apart_tokens + fold.owed,
+        apart=ask.apart_tokens + state.owed,
         wrap=wrapped.tokens + (counter.count(ask.policy.ack) + 8 if ask.policy.ack else 0),
         target=ask.target is not None,
         summary_cap=_summary_cap(ask),
@@ -92,56 +124,26 @@ def limits_of(fold: ViewState, ask: Ask, counter: Counter) -> Limits:
 
 
 def _summary_cap(ask: Ask) -> int:
-    """Return the most tokens of a summary; one that leaves no room for what follows would be folded again at once."""
+    """Return the most tokens of a summary: one that fills a live view would be folded again at once."""
     cap = ask.policy.summary_tokens.resolve(ask.window, ask.usable)
     return cap if ask.target is not None else min(cap, share(ask.usable, SUMMARY_SHARE))
 
 
-def material_of(fold: ViewState, edits: Edits) -> Material:
-    """Return what a choice is made from, with edits that were made on the way to it."""
-    merged: Edits = dict(fold.edits)
-    for new in edits.values():
-        add(merged, new)
+def least_gain(job: Job) -> int:
+    """Return the tokens that a boundary has to gain."""
+    ask = job.ask
+    return max(ask.policy.min_gain.resolve(ask.window, ask.usable), 1) if ask.automatic else 1
+
+
+def material_of(job: Job, edits: Mapping[str, Sequence[Edit]] | None = None) -> Material:
+    """Return what a choice is made from, with the edits that were made on the way to it."""
+    state = job.state
     return Material(
-        leading=fold.leading,
-        quoted=fold.quoted,
-        kept=fold.kept,
-        pairing=fold.pairing,
-        fresh_from=fold.fresh_from,
-        edits=merged,
-        pinned=frozenset(fold.pins),
-    )
-
-
-def balance_notes(fold: ViewState, ask: Ask, sizes: tuple[int, int], price: float | None) -> list[str]:
-    """Return the note that says whether a compaction pays, where the session's prices are known.
-
-    `sizes` are the view's tokens before and after it, `price` is what its summary cost in USD.
-    """
-    if ask.economy is None:
-        return []
-    same = ask.apart_tokens + sum(entry.tokens for entry in fold.leading)
-    return [ask.economy.balance(*sizes, same=same, summary=price).words]
-
-
-def made_receipt(
-    ask: Ask,
-    *,
-    before: Sequence[Item],
-    after: Sequence[Item],
-    folded: Sequence[Said],
-    edits: Sequence[Edit],
-    sizes: tuple[int, int],
-) -> Receipt:
-    """Return the receipt of a boundary from the views before and after it; `sizes` are their tokens."""
-    return Receipt(
-        reason=ask.reason,
-        created_at=ask.now,
-        tokens_before=sizes[0],
-        tokens_after=sizes[1],
-        messages_before=len(before),
-        messages_after=len(after),
-        dropped=dropped(folded, edits),
-        by_category=by_category(sized(before), sized(after), apart=ask.apart_tokens),
-        policy=ask.policy.name,
+        leading=state.leading,
+        quoted=state.quoted,
+        kept=state.kept,
+        pairing=state.pairing,
+        fresh_from=state.fresh_from,
+        edits=merged(state.edits, flat(edits or {})),
+        pinned=frozenset(state.pins),
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from foldline.core.compact.job import floor_of
+from foldline.core.compact.job import Job, floor_of
 from foldline.core.decide.ask import Ask
 from foldline.core.decide.breaker import BreakerState, breaker_state
 from foldline.core.decide.continuation import Continuation, continuation
@@ -87,7 +87,7 @@ class ViewSight:
 
     def floor(self) -> Floor:
         """Return what no compaction can remove."""
-        return floor_of(self._fold, self._ask, self._counter)
+        return floor_of(Job(self._fold, self._ask, self._counter))
 
     def breaker(self) -> BreakerState:
         """Return the breaker's state at the end of the path."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import msgspec
 
-from foldline.core.compact.job import Job, floor_of, limits_of, made_receipt, material_of
-from foldline.core.cut.choice import Edits, add, lead_edits, open_loop, strip_thinking, tokens_of
+from foldline.core.compact.edits import EditsOf, edited_parts, flat, merged, saved_by, stripped
+from foldline.core.compact.job import Job, floor_of, least_gain, limits_of, material_of
+from foldline.core.compact.receipts import constraint_figures, made_receipt, no_gain
+from foldline.core.cut.choice import Edits, lead_edits, tokens_of
 from foldline.core.cut.notes import with_held
 from foldline.core.cut.prune import prune
 from foldline.core.cut.shrink import shrink
-from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.ask import Nothing
 from foldline.core.decide.triggers import thresholds
 from foldline.core.ledger.facts.constraints import collect
 from foldline.core.ledger.facts.kinds import ConstraintFact
@@ -29,12 +29,15 @@ NOTES_SHARE = 4  # of what a prune frees, the part that its notes may take again
 NOTES_LEAST = 64  # tokens below which notes say nothing
 
 
+# ---- prune
+
+
 def pruned(job: Job) -> Edits:
     """Return the edits of a prune; pinned entries are left alone."""
-    fold, ask, counter = job.fold, job.ask, job.counter
-    already = edited_parts(fold.edits) | edited_parts(fold.repairs)
+    state, ask, counter = job.state, job.ask, job.counter
+    already = edited_parts(state.edits) | edited_parts(state.repairs)
     pruning = prune(
-        fold.kept,
+        state.kept,
         ask.policy,
         ask.window,
         ask.usable,
@@ -42,32 +45,11 @@ def pruned(job: Job) -> Edits:
         already=already,
         date=ask.now[:10] or "earlier",
     )
-    edits: Edits = {}
-    add(edits, [edit for edit in pruning.edits if edit.entry not in fold.pins])
-    if edits:
-        first = min(i for i, entry in enumerate(fold.kept) if entry.id in edits)
-        add(edits, stripped(fold.kept, first, counter, already))
-    return edits
-
-
-def stripped(
-    kept: Sequence[Said], start: int, counter: Counter, already: AbstractSet[tuple[str, int]]
-) -> list[Edit]:
-    """Return edits that take signed thinking out of messages from `start` on, an open tool loop left alone."""
-    return [
-        Edit(entry.id, index, "stripped", None, part_tokens(entry.message.parts[index], counter))
-        for entry, index in strip_thinking(kept, start, open_loop(kept))
-        if (entry.id, index) not in already
-    ]
-
-
-def edited_parts(edits: Edits) -> set[tuple[str, int]]:
-    """Return (entry, part) of every edit."""
-    return {(edit.entry, edit.part) for found in edits.values() for edit in found}
-
-
-def _freed(edits: Edits) -> int:
-    return sum(edit.saved for found in edits.values() for edit in found)
+    edits = merged({}, (edit for edit in pruning.edits if edit.entry not in state.pins))
+    if not edits:
+        return edits
+    first = min(i for i, entry in enumerate(state.kept) if entry.id in edits)
+    return merged(edits, stripped(state.kept, first, counter, already))
 
 
 def suffices(job: Job, edits: Edits) -> bool:
@@ -77,27 +59,30 @@ def suffices(job: Job, edits: Edits) -> bool:
 
 def _to_spare(job: Job, edits: Edits) -> int:
     """Return the tokens by which a prune more than suffices; negative where it does not."""
-    ask, after = job.ask, job.size - _freed(edits)
+    ask, after = job.ask, job.size - saved_by(edits)
     if ask.target is not None:
         return ask.target - after
     if not ask.automatic:
         return -1
-    soft = thresholds(ask.policy, ask.window).soft or thresholds(ask.policy, ask.window).hard or ask.usable
-    return min(soft - 1 - after, job.size - after - least_gain(ask))
+    limits = thresholds(ask.policy, ask.window)
+    soft = limits.soft or limits.hard or ask.usable
+    return min(soft - 1 - after, job.size - after - least_gain(job))
 
 
 def noted(job: Job, edits: Edits) -> Edits:
-    """Return the edits of a prune that suffices with what the results held, as far as the policy and the room allow."""
+    """Return the edits of a prune that suffices, with notes of what the results held.
+
+    The notes take what the policy and the room allow.
+    """
     ask, counter = job.ask, job.counter
     most = ask.policy.prune_notes.resolve(ask.window, ask.usable)
-    budget = min(most, _freed(edits) // NOTES_SHARE, _to_spare(job, edits))
-    blanked = {(e.entry, e.part) for found in edits.values() for e in found if e.kind == "blanked"}
+    budget = min(most, saved_by(edits) // NOTES_SHARE, _to_spare(job, edits))
+    blanked = {(edit.entry, edit.part) for edit in flat(edits) if edit.kind == "blanked"}
     if budget < NOTES_LEAST or not blanked:
         return edits
-    lines = notes_for(job.fold.kept, blanked, budget, counter.count)
-    done: Edits = {}
-    for found in edits.values():
-        add(done, [_with_note(edit, lines.get((edit.entry, edit.part)), counter) for edit in found])
+    lines = notes_for(job.state.kept, blanked, budget, counter.count)
+    told = [_with_note(edit, lines.get((edit.entry, edit.part)), counter) for edit in flat(edits)]
+    done = merged({}, told)
     return done if _to_spare(job, done) >= 0 else edits
 
 
@@ -111,157 +96,131 @@ def _with_note(edit: Edit, line: str | None, counter: Counter) -> Edit:
     return msgspec.structs.replace(edit, replacement=fuller, saved=saved) if saved > 0 else edit
 
 
-def least_gain(ask: Ask) -> int:
-    """Return the tokens that a boundary has to gain."""
-    return max(ask.policy.min_gain.resolve(ask.window, ask.usable), 1) if ask.automatic else 1
-
-
-def no_gain(gain: int, least: int) -> Nothing:
-    """Say that a boundary would have gained too little."""
-    if gain < 0:
-        return Nothing("no_gain", f"the checkpoint would be {-gain:,} tokens larger than what it stands for")
-    return Nothing("no_gain", f"{gain:,} tokens of the {least:,} that it has to gain")
-
-
 def only_pruned(job: Job, edits: Edits) -> Pruned | Nothing:
     """Return the prune of a policy that does not compact, or why it does nothing."""
-    ask = job.ask
     if not edits:
         return Nothing("disabled", "compaction is switched off and nothing can be pruned")
-    if ask.target is not None:
+    if job.ask.target is not None:
         return Nothing("disabled", "compaction is switched off and pruning does not suffice")
     return prune_boundary(job, edits)
 
 
-def prune_boundary(job: Job, edits: Edits) -> Pruned | Nothing:
-    """Return the boundary of edits that suffice, with its receipt."""
-    gain, least = _freed(edits), least_gain(job.ask)
-    if gain < least:
-        return no_gain(gain, least)
-    older = {(e.entry, e.part): e.saved for found in job.fold.edits.values() for e in found}
-    listed = tuple(
-        msgspec.structs.replace(edit, saved=edit.saved + older.get((edit.entry, edit.part), 0))
-        for found in edits.values()
-        for edit in found
+# ---- shorten
+
+
+def shortened(job: Job, edits: Edits) -> Pruned | Nothing:
+    """Shorten what is there until it fits, where nothing can be folded; `edits` are those of a prune.
+
+    Raises FloorExceeded where a target is not met.
+    """
+    usable = job.ask.usable
+    material = material_of(job, edits)
+    others = job.size - saved_by(edits) - tokens_of(material.leading, material.edits)
+    leading = lead_edits(material, limits_of(job), job.counter, most=usable - others)
+    edits = merged(edits, leading)
+    over = job.size - saved_by(edits) - usable
+    if over > 0:
+        edits = merged(edits, _shrunk(job, edits, over))
+    after = job.size - saved_by(edits)
+    if job.ask.target is not None and after > job.ask.target:
+        raise FloorExceeded(after, job.ask.target, floor_of(job).breakdown)
+    return prune_boundary(job, edits) if edits else Nothing("nothing_to_fold")
+
+
+def _shrunk(job: Job, edits: Edits, over: int) -> list[Edit]:
+    """Return edits that take `over` tokens out of the kept messages; lost standing constraints are quoted."""
+    state, counter = job.state, job.counter
+    out = [edit for edit in flat(state.repairs) if edit.replacement is None]
+    shorter = partial(
+        shrink,
+        state.kept,
+        usable=job.ask.usable,
+        counter=counter,
+        edits=merged(
+            material_of(job, edits).edits, out
+        ),  # a part that the view leaves out cannot get smaller
+        spare=frozenset(state.pins),
+        recall=job.ask.recall,
     )
-    receipt = made_receipt(
-        job.ask,
-        before=job.fold.view(),
-        after=_edited(job.fold.view(), listed),
-        folded=(),
-        edits=listed,
-        sizes=(job.size, job.size - gain),
-    )
-    standing = collect([entry for entry in job.fold.kept if entry.id in edits])
-    if standing:
-        receipt = msgspec.structs.replace(receipt, constraints=constraint_figures(standing))
-    return Pruned(id="", parent=None, receipt=receipt, edits=listed)
+    found = shorter(over)
+    lost = _lost_constraints(state.kept, found).values()
+    if quotes := sum(part_tokens(Text(_quotes(facts)), counter) for facts in lost):
+        found = shorter(over + quotes)
+    return _with_constraints(state.kept, found, counter)
 
 
-def constraint_figures(shown: Sequence[ConstraintFact], excess: Sequence[str] = ()) -> dict[str, Any]:
-    """Return what a receipt says of standing constraints: those kept word for word, and those left out."""
-    figures: dict[str, Any] = {"kept": len(shown), "texts": [fact.text for fact in shown]}
-    return {**figures, "excess": list(excess)} if excess else figures
-
-
-def standing_in(
-    facts: Sequence[ConstraintFact], view: Sequence[Item]
-) -> tuple[list[ConstraintFact], list[str]]:
-    """Return the standing constraints that a view says word for word, and the texts of those that it does not."""
-    told = [_squeezed(text) for item in view for text in _read(item)]
-    here = [fact for fact in facts if any(_squeezed(fact.text) in text for text in told)]
-    return here, [fact.text for fact in facts if fact not in here]
-
-
-def _squeezed(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _read(item: Item) -> list[str]:
-    """Return the texts that the model reads in an item."""
-    if not isinstance(item, Kept):
-        return [part.text for part in item.message.parts if isinstance(part, Text)]
-    edited = {edit.part: edit.replacement for edit in item.edits}
-    parts = [edited.get(i, part) for i, part in enumerate(item.entry.message.parts)]
-    return [part.text for part in parts if isinstance(part, Text)]
-
-
-def _lost(kept: Sequence[Said], edits: Sequence[Edit]) -> list[tuple[Edit, list[ConstraintFact]]]:
-    """Return the elisions that took standing constraints out, with those constraints."""
+def _lost_constraints(
+    kept: Sequence[Said], edits: Sequence[Edit]
+) -> Mapping[tuple[str, int], list[ConstraintFact]]:
+    """Return the standing constraints that elisions took out, by (entry id, part index)."""
     by_id = {entry.id: entry for entry in kept}
-    found: list[tuple[Edit, list[ConstraintFact]]] = []
+    found: dict[tuple[str, int], list[ConstraintFact]] = {}
     for edit in edits:
         if isinstance(edit.replacement, Text) and by_id[edit.entry].message.is_prompt:
             text = edit.replacement.text
             facts = [fact for fact in collect([by_id[edit.entry]]) if fact.text not in text]
             if facts:
-                found.append((edit, facts))
+                found[edit.entry, edit.part] = facts
     return found
 
 
-def _quoted(facts: Sequence[ConstraintFact]) -> str:
+def _quotes(facts: Sequence[ConstraintFact]) -> str:
     return "\n[Standing, word for word:]\n" + "\n".join(f"- {fact.text}" for fact in facts)
 
 
 def _with_constraints(kept: Sequence[Said], edits: Sequence[Edit], counter: Counter) -> list[Edit]:
     """Quote behind an elided prompt the standing constraints that stood in what was left out."""
-    lost = {(edit.entry, edit.part): facts for edit, facts in _lost(kept, edits)}
-    done: list[Edit] = []
-    for edit in edits:
-        facts = lost.get((edit.entry, edit.part))
-        if facts and isinstance(edit.replacement, Text):
-            text = edit.replacement.text + _quoted(facts)
-            more = counter.count(text) - counter.count(edit.replacement.text)
-            edit = msgspec.structs.replace(edit, replacement=Text(text), saved=edit.saved - more)  # noqa: PLW2901
-        done.append(edit)
-    return done
+    lost = _lost_constraints(kept, edits)
+    return [_with_quotes(edit, lost.get((edit.entry, edit.part), ()), counter) for edit in edits]
 
 
-def shortened(job: Job, edits: Edits) -> Pruned | Nothing:
-    """Where nothing can be folded, shorten what is there until it fits."""
-    fold, ask, counter, size = job.fold, job.ask, job.counter, job.size
-    material, limits = material_of(fold, edits), limits_of(fold, ask, counter)
-    others = size - _freed(edits) - tokens_of(material.leading, material.edits)
-    add(edits, lead_edits(material, limits, counter, most=ask.usable - others))
-    over = size - _freed(edits) - ask.usable
-    if over > 0:
-        merged: Edits = {entry: tuple(found) for entry, found in material_of(fold, edits).edits.items()}
-        for repairs in fold.repairs.values():  # a part that the view leaves out cannot get smaller
-            add(merged, [edit for edit in repairs if edit.replacement is None])
-        shorter = partial(
-            shrink,
-            fold.kept,
-            usable=ask.usable,
-            counter=counter,
-            edits=merged,
-            spare=frozenset(fold.pins),
-            recall=ask.recall,
-        )
-        more = shorter(over)
-        if cost := sum(part_tokens(Text(_quoted(facts)), counter) for _, facts in _lost(fold.kept, more)):
-            more = shorter(over + cost)
-        add(edits, _with_constraints(fold.kept, more, counter))
-    after = size - _freed(edits)
-    if ask.target is not None and after > ask.target:
-        raise FloorExceeded(after, ask.target, floor_of(fold, ask, counter).breakdown)
-    if not edits:
-        return Nothing("nothing_to_fold")
-    return prune_boundary(job, edits)
+def _with_quotes(edit: Edit, facts: Sequence[ConstraintFact], counter: Counter) -> Edit:
+    if not facts or not isinstance(edit.replacement, Text):
+        return edit
+    text = edit.replacement.text + _quotes(facts)
+    more = counter.count(text) - counter.count(edit.replacement.text)
+    return msgspec.structs.replace(edit, replacement=Text(text), saved=edit.saved - more)
 
 
-def _edited(items: Sequence[Item], edits: Sequence[Edit]) -> list[Item]:
-    new: Edits = {}
-    add(new, edits)
+# ---- the boundary
+
+
+def prune_boundary(job: Job, edits: Edits) -> Pruned | Nothing:
+    """Return the boundary of edits that suffice, with its receipt."""
+    gain, least = saved_by(edits), least_gain(job)
+    if gain < least:
+        return no_gain(gain, least)
+    older = {(edit.entry, edit.part): edit.saved for edit in flat(job.state.edits)}
+    listed = tuple(
+        msgspec.structs.replace(edit, saved=edit.saved + older.get((edit.entry, edit.part), 0))
+        for edit in flat(edits)
+    )
+    before = job.state.view()
+    receipt = made_receipt(
+        job,
+        before=before,
+        after=_edited(before, merged({}, listed)),
+        folded=(),
+        edits=listed,
+        sizes=(job.size, job.size - gain),
+    )
+    standing = collect([entry for entry in job.state.kept if entry.id in edits])
+    if standing:
+        receipt = msgspec.structs.replace(receipt, constraints=constraint_figures(standing))
+    return Pruned(id="", parent=None, receipt=receipt, edits=listed)
+
+
+def _edited(items: Sequence[Item], new: EditsOf) -> list[Item]:
+    """Return items of a view with new edits in the place of older ones of the same parts."""
     changed = edited_parts(new)
     return [
-        Kept(
-            item.entry,
-            (
-                *(edit for edit in item.edits if (edit.entry, edit.part) not in changed),
-                *new.get(item.entry.id, ()),
-            ),
-        )
+        Kept(item.entry, (*_others(item, changed), *new.get(item.entry.id, ())))
         if isinstance(item, Kept)
         else item
         for item in items
     ]
+
+
+def _others(item: Kept, changed: set[tuple[str, int]]) -> list[Edit]:
+    """Return the edits of an item that stay as they are."""
+    return [edit for edit in item.edits if (edit.entry, edit.part) not in changed]

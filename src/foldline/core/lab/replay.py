@@ -5,7 +5,7 @@ never does anything itself. When something is due it learns from `Watch`, as a l
 before each message what is `due`, makes that boundary with the plan every session uses, and tells what came of it:
 
     while (ask := replay.due(entry.message)) is not None:
-        replay.settle(outcome_of(plan(replay.fold, ask, counter)))
+        replay.settle(outcome_of(plan(Job(replay.fold, ask, counter))))
     replay.say(entry)
 
 A draft is made when it is due, and waits; it is committed onto the path as it is then, as a live session commits it.
@@ -21,6 +21,7 @@ from typing import Literal
 
 import msgspec
 
+from foldline.core.compact.job import Job
 from foldline.core.compact.plan import Outcome
 from foldline.core.compact.rebase import Draft, drafted, holds, rebased
 from foldline.core.compact.sight import Sizer, ViewSight, asked, standing
@@ -244,7 +245,7 @@ class Replay:
     def _commit(self, draft: Draft, ask: Ask) -> Nothing | None:
         """Put a boundary onto the path as it is now; returns why it was not."""
         before, path = self.fold.items(), self.fold.entries()
-        found = rebased(draft, self.fold, ask, self._counter)
+        found = rebased(Job(self.fold, ask, self._counter), draft)
         if isinstance(found, Nothing):
             return found
         boundary = chained(found.boundary, path[-1].id if path else None)

@@ -1,0 +1,156 @@
+"""An attempt at a fold: a proposal with its summary, and the view that comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
+from foldline.core.checkpoint.cost import FREE, Cost
+from foldline.core.checkpoint.obtain import ASKS, SummarySteps, obtain
+from foldline.core.checkpoint.request import RequestKind, SummaryReply, SummaryRequest
+from foldline.core.checkpoint.summary import request
+from foldline.core.compact.facts import Facts
+from foldline.core.compact.job import Job
+from foldline.core.compact.receipts import constraint_figures, made_receipt, standing_in
+from foldline.core.cut.choice import CHECKPOINT_LEAST, Choice
+from foldline.core.ledger.bounds import bounded
+from foldline.core.log.entries import Compacted, Receipt
+from foldline.core.view import ViewState
+
+PASSES = 6  # times that a summary is asked for because the view came out too large
+
+
+class Proposal(msgspec.Struct, frozen=True):
+    """A fold without its summary: what is folded and what stays, the facts of it, and the checkpoint's frame.
+
+    `base` is the view state that the boundary goes onto: the job's own, or that of a new session.
+    """
+
+    job: Job
+    base: ViewState
+    choice: Choice
+    facts: Facts
+    frame: Frame
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """A proposal with a summary: the boundary, and the view state behind it.
+
+    `cost` is that of every summary written on the way; `model_asked`: a model wrote one, or was asked to.
+    """
+
+    proposal: Proposal
+    reply: SummaryReply
+    boundary: Compacted
+    after: ViewState
+    cost: Cost = FREE
+    model_asked: bool = False
+
+    @property
+    def size(self) -> int:
+        """The tokens of the view behind the boundary, with a system prompt and tools given apart."""
+        return self.proposal.job.ask.apart_tokens + self.after.tokens
+
+    @property
+    def fits(self) -> bool:
+        """Whether the view is within what is usable."""
+        return self.size <= self.proposal.job.ask.usable
+
+    @property
+    def spare(self) -> int:
+        """The tokens of usable that are left."""
+        return max(0, self.proposal.job.ask.usable - self.size)
+
+    @property
+    def excess(self) -> int:
+        """The tokens by which the view is too large."""
+        return max(0, self.size - self.proposal.job.ask.usable)
+
+
+def summary_request(
+    proposal: Proposal, kind: RequestKind, goal: str | None, *, tokens: int = 0
+) -> SummaryRequest:
+    """Return the request for the summary of a proposal."""
+    ask, boundary = proposal.job.ask, proposal.job.state.boundary
+    return request(
+        ask.policy,
+        kind=kind,
+        folded=proposal.choice.folded,
+        previous=boundary.checkpoint.summary if boundary is not None else None,
+        ledger=proposal.facts.shown,
+        tokens=tokens,
+        instructions=ask.instructions or goal,
+        goal=goal,
+        kept=proposal.choice.kept,
+    )
+
+
+def fit_summary(proposal: Proposal, wanted: SummaryRequest, cost: Cost = FREE) -> SummarySteps[Attempt]:
+    """Have the summary written, shorter each time, until the view fits; the smallest attempt where none does.
+
+    The first may take `wanted.tokens`. `cost` is what was spent before.
+    """
+    room, asks, model_asked = wanted.tokens, ASKS, False
+    tried: list[Attempt] = []
+    for left in range(PASSES, 0, -1):
+        wanted = msgspec.structs.replace(wanted, tokens=max(room, 1))
+        got = yield from obtain(wanted, proposal.job.counter, asks)
+        asks, model_asked, cost = got.asks_left, model_asked or got.model_asked, cost.plus(got.reply)
+        attempt = attempt_with(proposal, got.reply, cost, model_asked=model_asked)
+        if attempt.fits:
+            return attempt
+        tried.append(attempt)
+        room = max(room - attempt.excess - 8, CHECKPOINT_LEAST // left)
+    return min(tried, key=lambda attempt: attempt.size)
+
+
+def attempt_with(
+    proposal: Proposal, reply: SummaryReply, cost: Cost = FREE, *, model_asked: bool = False
+) -> Attempt:
+    """Return the attempt that a summary makes of a proposal."""
+    boundary = _boundary(proposal, reply)
+    after = ViewState([*proposal.base.entries(), boundary], counter=proposal.job.counter)
+    return Attempt(proposal, reply, boundary, after, cost, model_asked)
+
+
+def _boundary(proposal: Proposal, reply: SummaryReply) -> Compacted:
+    choice, whole = proposal.choice, proposal.facts.whole
+    carried = msgspec.structs.replace(reply.ledger or bounded(whole), constraints=whole.constraints)
+    return Compacted(
+        id="",
+        parent=None,
+        checkpoint=make_checkpoint(reply.text, proposal.frame, proposal.job.counter),
+        receipt=Receipt(reason=proposal.job.ask.reason),
+        first_kept=choice.kept[0].id if choice.kept else None,
+        leading=tuple(entry.id for entry in proposal.base.leading),
+        quoted=tuple(entry.id for entry in choice.quoted),
+        edits=tuple(edit for found in choice.edits.values() for edit in found),
+        ledger=msgspec.to_builtins(carried),
+    )
+
+
+def with_receipt(attempt: Attempt, notes: Sequence[str] = ()) -> Compacted:
+    """Return the boundary of an attempt with its receipt; `notes` stand before those of the summary."""
+    proposal, boundary = attempt.proposal, attempt.boundary
+    job, facts, after = proposal.job, proposal.facts, attempt.after.view()
+    receipt = made_receipt(
+        job,
+        before=job.state.view(),
+        after=after,
+        folded=proposal.choice.folded,
+        edits=boundary.edits,
+        sizes=(job.size, attempt.size),
+    )
+    shown, lost = standing_in(facts.shown.constraints, after)
+    receipt = msgspec.structs.replace(
+        receipt,
+        first_kept=boundary.first_kept,
+        constraints=constraint_figures(shown, [*facts.excess, *lost]),
+        summarizer=attempt.reply.summarizer,
+        usage=attempt.cost.usage,
+        price=attempt.cost.price,
+        notes=(*notes, *attempt.cost.notes),
+    )
+    return msgspec.structs.replace(boundary, receipt=receipt)

@@ -1,0 +1,44 @@
+"""What code knows of all that is folded, and the standing constraints of it that have room."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from foldline.core.checkpoint.redact import redact_facts
+from foldline.core.compact.job import Job
+from foldline.core.ledger.collect import collect
+from foldline.core.ledger.current import current, within
+from foldline.core.ledger.facts.kinds import Ledger
+from foldline.core.ledger.merge import merge
+from foldline.core.log.entries import Said
+from foldline.core.measure.tokens import Counter
+
+CONSTRAINT_SHARE = 10  # standing constraints take at most usable / CONSTRAINT_SHARE
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """The whole ledger, and the one that is shown: standing constraints had `room` tokens in it.
+
+    `excess` are the texts of those that were left out.
+    """
+
+    whole: Ledger
+    shown: Ledger
+    excess: Sequence[str] = ()
+    room: int = 0
+
+
+def ledger_of(job: Job, folded: Sequence[Said], kept: Sequence[Said]) -> Ledger:
+    """Return the ledger of what was folded before and is folded now, brought up to date by what is kept."""
+    boundary = job.state.boundary
+    before = msgspec.convert(boundary.ledger, Ledger) if boundary is not None else Ledger()
+    ids = frozenset(entry.id for entry in kept)
+    return redact_facts(current(merge(before, collect(folded)), collect(kept), kept=ids))
+
+
+def facts_within(ledger: Ledger, room: int, counter: Counter) -> Facts:
+    """Return the facts of a ledger with as many standing constraints as fit into `room` tokens."""
+    shown, excess = within(ledger, room, counter.count)
+    return Facts(ledger, shown, excess, room)

@@ -1,0 +1,69 @@
+"""A choice made into an attempt: its facts are taken, and its summary is written until the view fits."""
+
+from __future__ import annotations
+
+import msgspec
+
+from foldline.core.checkpoint.checkpoint import Frame
+from foldline.core.checkpoint.cost import FREE, Cost
+from foldline.core.checkpoint.obtain import SummarySteps
+from foldline.core.checkpoint.request import RequestKind
+from foldline.core.compact.attempt import Attempt, Proposal, fit_summary, summary_request
+from foldline.core.compact.edits import edited_parts, merged, stripped
+from foldline.core.compact.facts import facts_within, ledger_of
+from foldline.core.compact.job import Job, floor_of, frame_of
+from foldline.core.cut.choice import Choice, Limits
+from foldline.core.decide.policy import Policy
+from foldline.core.ledger.facts.kinds import Ledger
+from foldline.errors import FloorExceeded
+
+
+def folded(
+    job: Job, choice: Choice, limits: Limits, *, constraints: int, cost: Cost = FREE
+) -> SummarySteps[Attempt]:
+    """Return the attempt that folds what a choice folds; raises FloorExceeded where the view never fits.
+
+    Standing constraints may take `constraints` tokens; `cost` is what was spent before.
+    """
+    choice = with_stripped(job, choice)
+    proposal = proposed(job, choice, constraints)
+    room = choice.room if limits.target else min(choice.room, limits.summary_cap)
+    goal = job.ask.goal or _next_task(job.ask.policy, proposal.facts.shown)
+    wanted = summary_request(proposal, _kind(job, choice, goal), goal, tokens=room)
+    wanted = msgspec.structs.replace(wanted, refused=job.ask.reason == "overflow")
+    attempt = yield from fit_summary(proposal, wanted, cost)
+    if not attempt.fits:
+        floor = floor_of(job)
+        raise FloorExceeded(max(floor.total, min(job.size, attempt.size)), job.ask.usable, floor.breakdown)
+    return attempt
+
+
+def proposed(job: Job, choice: Choice, constraints: int) -> Proposal:
+    """Return the proposal of a choice; standing constraints have `constraints` tokens."""
+    facts = facts_within(ledger_of(job, choice.folded, choice.kept), constraints, job.counter)
+    return Proposal(job, job.state, choice, facts, frame_of_choice(job, choice))
+
+
+def frame_of_choice(job: Job, choice: Choice) -> Frame:
+    """Return what stands around the summary of a choice."""
+    return frame_of(job, quoted=choice.quoted, kept=choice.kept, edited=choice.edits)
+
+
+def with_stripped(job: Job, choice: Choice) -> Choice:
+    """Return a choice that takes signed thinking out of what is kept: its prefix is no longer there."""
+    new = stripped(choice.kept, 0, job.counter, edited_parts(choice.edits))
+    return msgspec.structs.replace(choice, edits=merged(choice.edits, new))
+
+
+def _next_task(policy: Policy, ledger: Ledger) -> str | None:
+    """Return the goal of a hand-off that names none: the newest request, where the policy only hands off."""
+    hands_off = policy.summary_prompt == "handoff" and policy.hard is None
+    return ledger.requests[-1].text if hands_off and ledger.requests else None
+
+
+def _kind(job: Job, choice: Choice, goal: str | None) -> RequestKind:
+    if goal is not None:
+        return "handoff"
+    if choice.cut.inside_turn:
+        return "split_turn"
+    return "update" if job.state.boundary is not None else "first"

@@ -1,0 +1,87 @@
+"""The receipt of a boundary, made from the views before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from foldline.core.checkpoint.receipt import by_category, dropped
+from foldline.core.compact.job import Job
+from foldline.core.decide.ask import Nothing
+from foldline.core.ledger.facts.kinds import ConstraintFact
+from foldline.core.log.entries import Edit, Receipt, Said
+from foldline.core.log.messages import Text
+from foldline.core.view import Item, Kept, sized
+
+
+def made_receipt(
+    job: Job,
+    *,
+    before: Sequence[Item],
+    after: Sequence[Item],
+    folded: Sequence[Said],
+    edits: Sequence[Edit],
+    sizes: tuple[int, int],
+) -> Receipt:
+    """Return the receipt of a boundary from the views before and after it; `sizes` are their tokens."""
+    ask = job.ask
+    return Receipt(
+        reason=ask.reason,
+        created_at=ask.now,
+        tokens_before=sizes[0],
+        tokens_after=sizes[1],
+        messages_before=len(before),
+        messages_after=len(after),
+        dropped=dropped(folded, edits),
+        by_category=by_category(sized(before), sized(after), apart=ask.apart_tokens),
+        policy=ask.policy.name,
+    )
+
+
+def balance_notes(job: Job, sizes: tuple[int, int], price: float | None) -> list[str]:
+    """Return the note that says whether a compaction pays, where the session's prices are known.
+
+    `sizes` are the view's tokens before and after it, `price` is what its summary cost in USD.
+    """
+    if job.ask.economy is None:
+        return []
+    same = job.ask.apart_tokens + sum(entry.tokens for entry in job.state.leading)
+    return [job.ask.economy.balance(*sizes, same=same, summary=price).words]
+
+
+def no_gain(gain: int, least: int) -> Nothing:
+    """Say that a boundary would have gained too little."""
+    if gain < 0:
+        return Nothing("no_gain", f"the checkpoint would be {-gain:,} tokens larger than what it stands for")
+    return Nothing("no_gain", f"{gain:,} tokens of the {least:,} that it has to gain")
+
+
+# ---- standing constraints
+
+
+def constraint_figures(shown: Sequence[ConstraintFact], excess: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what a receipt says of standing constraints: those kept word for word, and those left out."""
+    figures: dict[str, Any] = {"kept": len(shown), "texts": [fact.text for fact in shown]}
+    return {**figures, "excess": list(excess)} if excess else figures
+
+
+def standing_in(
+    facts: Sequence[ConstraintFact], view: Sequence[Item]
+) -> tuple[list[ConstraintFact], list[str]]:
+    """Return the standing constraints that a view says word for word, and the texts of the others."""
+    told = [_one_line(text) for item in view for text in _texts_of(item)]
+    here = [fact for fact in facts if any(_one_line(fact.text) in text for text in told)]
+    return here, [fact.text for fact in facts if fact not in here]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _texts_of(item: Item) -> list[str]:
+    """Return the texts that the model reads in an item."""
+    if not isinstance(item, Kept):
+        return [part.text for part in item.message.parts if isinstance(part, Text)]
+    edited = {edit.part: edit.replacement for edit in item.edits}
+    parts = [edited.get(i, part) for i, part in enumerate(item.entry.message.parts)]
+    return [part.text for part in parts if isinstance(part, Text)]
