@@ -24,9 +24,9 @@ from tests.support.talk import (
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint, recognise
 from foldline.core.checkpoint.obtain import ASKS, ATTEMPTS
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
-from foldline.core.compact import attempt
+from foldline.core.compact import attempt, job
 from foldline.core.compact.attempt import PASSES
-from foldline.core.compact.job import Job, floor_of
+from foldline.core.compact.job import Job
 from foldline.core.compact.plan import plan
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.continuation import Continuation
@@ -78,6 +78,10 @@ Mend the login page.
 (none)"""
 
 SPLIT = SUMMARY + "\n\n## Turn in Progress\nReading the sources."
+
+
+def floor_of(state, ask, counter):
+    return job.floor_of(Job(state, ask, counter))
 
 
 def changed(rules: Policy = BARE, **more) -> Policy:
@@ -231,35 +235,35 @@ def test_a_floor_above_usable_is_refused_at_once_with_its_parts():
 def test_pins_count_in_the_floor_unless_they_stand_in_the_view_anyway():
     log = log_of(system("rule"), user(long("a", 60)), assistant("b"), user("c"))
     ask = ask_for(BARE)
-    assert floor_of(Job(fold_of(log), ask, OFFLINE)).pins == 0
+    assert floor_of(fold_of(log), ask, OFFLINE).pins == 0
     head, first = log.path()[:2]
     put(log, Pinned("", None, head.id, on=True, text=head.message.text))
-    assert floor_of(Job(fold_of(log), ask, OFFLINE)).pins == 0
+    assert floor_of(fold_of(log), ask, OFFLINE).pins == 0
     put(log, Pinned("", None, first.id, on=True, text=first.message.text))
-    assert floor_of(Job(fold_of(log), ask, OFFLINE)).pins >= 60
+    assert floor_of(fold_of(log), ask, OFFLINE).pins >= 60
 
 
 def test_open_calls_count_in_the_floor_with_the_note_that_answers_them():
     log = chat()
     say(log, calls("a"))
     fold = fold_of(log)
-    floor = floor_of(Job(fold, ask_for(BARE), OFFLINE))
+    floor = floor_of(fold, ask_for(BARE), OFFLINE)
     assert floor.unanswered == log.path()[-1].tokens + fold.owed
 
 
 def test_the_least_checkpoint_is_a_tenth_of_usable_at_most():
     log = chat()
-    small = floor_of(Job(fold_of(log), ask_for(BARE, reason="target", target=500), OFFLINE)).checkpoint
-    large = floor_of(Job(fold_of(log), ask_for(BARE, reason="target", target=50_000), OFFLINE)).checkpoint
+    small = floor_of(fold_of(log), ask_for(BARE, reason="target", target=500), OFFLINE).checkpoint
+    large = floor_of(fold_of(log), ask_for(BARE, reason="target", target=50_000), OFFLINE).checkpoint
     assert large - small == 150 - 50
-    odd = floor_of(Job(fold_of(log), ask_for(BARE, reason="target", target=509), OFFLINE)).checkpoint
+    odd = floor_of(fold_of(log), ask_for(BARE, reason="target", target=509), OFFLINE).checkpoint
     assert (odd, isinstance(odd, int)) == (small, True)
     assert large == make_checkpoint("", Frame(BARE), OFFLINE).tokens + 150
 
 
 def test_a_numbered_checkpoint_is_no_pin():
     numbered = ask_for(changed(versions=True), number=123_456_789)
-    assert floor_of(Job(fold_of(chat()), numbered, OFFLINE)).pins == 0
+    assert floor_of(fold_of(chat()), numbered, OFFLINE).pins == 0
 
 
 def test_the_floor_that_a_refusal_names_can_be_met():
@@ -275,8 +279,8 @@ def test_the_floor_that_a_refusal_names_can_be_met():
 
 def test_leading_messages_larger_than_a_target_count_as_short_as_they_may_be():
     log = log_of(system(long("rule", 900)), user("a"), assistant("b"), user("c"))
-    aimed = floor_of(Job(fold_of(log), ask_for(BARE, reason="target", target=600), OFFLINE))
-    live = floor_of(Job(fold_of(log), ask_for(BARE), OFFLINE))
+    aimed = floor_of(fold_of(log), ask_for(BARE, reason="target", target=600), OFFLINE)
+    live = floor_of(fold_of(log), ask_for(BARE), OFFLINE)
     assert aimed.system < 200
     assert live.system > 900
 
@@ -285,7 +289,7 @@ def test_leading_messages_larger_than_a_target_count_as_short_as_they_may_be():
 def test_what_the_floor_allows_is_met(made, policy, target):
     _, log = made
     ask = ask_for(policy, reason="target", target=target)
-    floor = floor_of(Job(fold_of(log), ask, OFFLINE))
+    floor = floor_of(fold_of(log), ask, OFFLINE)
     outcome = compact_log(log, ask)
     if isinstance(outcome, FloorExceeded):
         assert floor.total > target
@@ -1208,7 +1212,7 @@ def test_live_state_stands_in_the_checkpoint_and_counts():
 
 def test_live_state_for_which_there_is_no_room_is_left_out_and_nothing_is_refused():
     log = log_of(user(long("Read this page of the handbook", 60)), assistant("Done."), user("Go on."))
-    least = floor_of(Job(fold_of(log), ask_for(BARE), OFFLINE)).total
+    least = floor_of(fold_of(log), ask_for(BARE), OFFLINE).total
     tight = msgspec.structs.replace(ask_for(BARE), target=least + 40)
     _fits = [Live(f"n{i}", "word " * 400) for i in range(9)]
 
