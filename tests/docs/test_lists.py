@@ -1,0 +1,35 @@
+"""Lists in the pages that the code knows too: events, errors, commands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+
+from foldline.cli.app import cli
+from foldline.session import events
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def section(page, heading):
+    """The text of a page between a heading and the next of its level."""
+    return (DOCS / page).read_text(encoding="utf-8").split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+
+def test_every_event_has_its_row():
+    listed = re.findall(
+        r"`([a-z_]+)`", "".join(re.findall(r"^\| (`.*?) \|", section("live.md", "Events"), re.MULTILINE))
+    )
+    kinds = [
+        kind for kind in vars(events).values() if isinstance(kind, type) and issubclass(kind, events.Event)
+    ]
+    assert sorted(listed) == sorted(kind.name for kind in kinds if kind.name)
+
+
+def test_every_command_is_in_the_table():
+    text = (DOCS / "cli.md").read_text(encoding="utf-8").split("\n## ")[0]
+    listed = re.findall(r"`([a-z]+)[^`]*`", "".join(re.findall(r"^\| (.*?) \|", text, re.MULTILINE)))
+    assert isinstance(cli, click.Group)
+    assert sorted(set(listed)) == sorted(cli.list_commands(click.Context(cli)))
