@@ -64,7 +64,7 @@ def test_a_boundary_takes_the_place_of_all_before_it_but_what_it_kept():
         "message",
     ]
     assert "Please mend the parser" not in text
-    assert "items that a boundary kept stand twice: as said, and in its history (2)" in told.warnings
+    assert "items that a boundary kept are written twice, also in its history (2)" in told.warnings
     assert len([row for row in rows(raw) if row["type"] == "response_item"]) == 12
 
 

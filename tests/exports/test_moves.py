@@ -158,7 +158,7 @@ def test_what_only_our_log_knows_is_named(form):
     raw, told = export(path, form)
 
     assert {
-        "prunes left out (the results are whole) (1)",
+        "prunes left out (the results are complete) (1)",
         "pins left out (1)",
         "undone boundaries left out (1)",
     } <= set(told.warnings)
@@ -195,7 +195,7 @@ def test_a_message_is_held_by_no_writer(form):
     """What is written of a message is written before the next one is looked at."""
     from foldline.exports.base import Origin
     from foldline.exports.formats import writer_of
-    from foldline.exports.steps import StepSurvey, whole
+    from foldline.exports.steps import StepSurvey, said_step
 
     path = entries()
     survey = StepSurvey()
@@ -205,7 +205,7 @@ def test_a_message_is_held_by_no_writer(form):
     writer = writer_of(form)(origin, origin.uuid(form, None))
     list(writer.begin())
     for entry in path:
-        step = whole(entry, survey, writer.losses)
+        step = said_step(entry, survey, writer.losses)
         if step is not None:
             written = b"".join(writer.say(step))
             assert entry.message.text.encode()[:20] in written.replace(b'\\"', b'"')

@@ -425,7 +425,7 @@ def test_the_log_is_written_from_its_start_again(file: Path) -> None:
 def test_a_store_that_was_opened_before_a_fork_says_so(file: Path) -> None:
     """The child has neither the thread nor a connection of its own: it would wait for ever, or write into the void."""
     told = told_by(FORKED, file)
-    assert "was opened before a fork: open a store of your own in each process" in told
+    assert "was opened before a fork: open a separate store in each process" in told
 
 
 # -- several processes
@@ -548,7 +548,7 @@ def test_a_purge_says_so_where_a_reader_keeps_the_log_from_being_emptied(file: P
     other = sqlite3.connect(file, isolation_level=None)
     other.execute("BEGIN")
     assert other.execute("SELECT count(*) FROM entries").fetchone()[0] == 20
-    with pytest.raises(StoreError, match=r"is purged, but another process reads .*s\.db-wal"):
+    with pytest.raises(StoreError, match=r"is purged, but another process is reading .*s\.db-wal"):
         use(file, lambda store: store.purge("s"), timeout=0.1)
     other.close()
     assert use(file, SqliteStore.sessions) == []
@@ -618,8 +618,8 @@ def test_many_purges_leave_an_index_that_can_be_searched(file: Path, monkeypatch
 
 TAMPERED = {
     "UPDATE entries SET payload = x'00' WHERE seq = 3": "cannot be read",
-    "UPDATE entries SET payload = (SELECT payload FROM entries WHERE seq = 4) WHERE seq = 3": "something else",
-    "UPDATE entries SET parent = 'gone' WHERE seq = 3": "something else",
+    "UPDATE entries SET payload = (SELECT payload FROM entries WHERE seq = 4) WHERE seq = 3": "does not match the entry",
+    "UPDATE entries SET parent = 'gone' WHERE seq = 3": "does not match the entry",
     "UPDATE entries SET boundary = id WHERE seq = 3": "wrong boundary",
     "UPDATE entries SET boundary = NULL WHERE seq = 14": "wrong boundary",
     "UPDATE entries SET segment = 2 WHERE seq = 3": "wrong segment",
@@ -628,12 +628,12 @@ TAMPERED = {
     "UPDATE sessions SET entries = 99": "it has 14 entries up to 14, not 99",
     "UPDATE entries SET payload = 'text' WHERE seq = 3": "cannot be read",
     "UPDATE entries SET payload = 5 WHERE seq = 3": "cannot be read",
-    "UPDATE entries SET id = CAST(x'ff41' AS TEXT) WHERE seq = 3": "something else",
-    "UPDATE entries SET kind = CAST(x'ff' AS TEXT) WHERE seq = 3": "something else",
+    "UPDATE entries SET id = CAST(x'ff41' AS TEXT) WHERE seq = 3": "does not match the entry",
+    "UPDATE entries SET kind = CAST(x'ff' AS TEXT) WHERE seq = 3": "does not match the entry",
     "UPDATE sessions SET title = CAST(x'ff41' AS TEXT), leaf = CAST(x'ff' AS TEXT)": "is missing",
     "UPDATE sessions SET id = CAST(x'ff41' AS TEXT)": "its id is not",
-    "PRAGMA ignore_check_constraints = ON; UPDATE entries SET seq = 'x' WHERE seq = 3": "a number in its row",
-    "UPDATE entries SET messages = 'x' WHERE seq = 3": "a number in its row",
+    "PRAGMA ignore_check_constraints = ON; UPDATE entries SET seq = 'x' WHERE seq = 3": "in place of a number",
+    "UPDATE entries SET messages = 'x' WHERE seq = 3": "in place of a number",
     "DELETE FROM entries WHERE seq = 3": "missing",
     "DELETE FROM entries WHERE seq = 14": "leaf",
     "PRAGMA foreign_keys = OFF; DELETE FROM sessions": "belongs to no session",

@@ -1,6 +1,6 @@
-"""Sessions written in other tools' forms: all that was said with its boundaries, or the folded view."""
+"""Write sessions in other tools' formats: the whole history with its boundaries, or the folded view."""
 
 from foldline.exports.formats import OWN, formats
-from foldline.exports.run import ExportWish, Told, about, export_entries, export_stored
+from foldline.exports.run import ExportResult, ExportWish, export_entries, export_stored, result_fields
 
-__all__ = ["OWN", "ExportWish", "Told", "about", "export_entries", "export_stored", "formats"]
+__all__ = ["OWN", "ExportResult", "ExportWish", "export_entries", "export_stored", "formats", "result_fields"]

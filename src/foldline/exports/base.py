@@ -1,4 +1,4 @@
-"""What every export format is given: the steps of a session in order, and what is known about it."""
+"""The input of every export format: the steps of a session in order, and what is known about it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from foldline.core.log.messages import Message, Usage
 from foldline.dialects.values import Losses
 
 RESULT_CAP = 2_000
-"""Characters of a tool result that a readable export shows unless it is asked for all."""
+"""Characters of a tool result that a readable export shows by default."""
 
 
 class SaidStep(msgspec.Struct, frozen=True):
     """A message to write. `key` is its entry's id, or one derived from it for a message that the view adds.
 
-    `measured` is False where its usage was counted on another context than the one that is written;
-    `kind` is said, or what the view calls a message of its own (ack, unanswered, late, pin).
+    `measured` is False if its usage was counted on another context than the one written;
+    `kind` is said, or the view's name for a message that it adds (ack, unanswered, late, pin).
     """
 
     key: str
@@ -34,10 +34,10 @@ class SaidStep(msgspec.Struct, frozen=True):
 
 
 class FoldStep(msgspec.Struct, frozen=True):
-    """A boundary to write. `text` stands alone, pins and ledger included; `summary` is the summary's own words.
+    """A boundary to write. `text` is complete, with pins and ledger; `summary` is the summary alone.
 
     `message` is how a view renders it; `first_kept` is the key of the first message before it that it kept.
-    `number` counts the compactions of the path; `origin` is what the file it came from says of it.
+    `number` counts the compactions of the path; `origin` is what its source file says about it.
     """
 
     key: str
@@ -58,11 +58,10 @@ Step = SaidStep | FoldStep
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """What is known of the session as a whole. Times are Unix seconds.
+    """What is known about the session as a whole. Times are Unix seconds.
 
-    `kept` are the keys that boundaries name as their first kept message, `quoted` those of older messages that
-    they quote; `cap` is how many characters of a
-    result a readable form shows (None: all).
+    `kept` are the keys that boundaries name as their first kept message, `quoted` those of older messages
+    that they quote; `cap` is how many characters of a result a readable format shows (None: all).
     """
 
     session: str
@@ -77,16 +76,16 @@ class Origin(msgspec.Struct, frozen=True):
     cap: int | None = RESULT_CAP
 
     def uuid(self, form: str, leaf: str | None) -> str:
-        """Return the id that the session gets in another tool: the same for the same export."""
+        """Return the session's id in another tool, which is the same for the same export."""
         return uuid_of(digest(encode([form, self.session, leaf, self.view])))
 
 
 class ExportWriter:
-    """Writes one session in one format, piece by piece; a format is a subclass.
+    """Write one session in one format, piece by piece; a format is a subclass.
 
-    `own_boundaries` says that the format has a form for boundaries; elsewhere a view's checkpoint is a message.
-    `quotes` says that its boundaries hold the older messages that they quote, `stepwise` that a message of it
-    never holds the results of its own calls, `joins` that the calls which results answer must stand in one reply.
+    `own_boundaries`: the format has boundaries; elsewhere a view's checkpoint is a message. `quotes`: its
+    boundaries hold the older messages that they quote. `stepwise`: its messages never hold the results of
+    their own calls. `joins`: calls that are answered together must be in one reply.
     """
 
     own_boundaries: ClassVar[bool] = True
@@ -104,7 +103,7 @@ class ExportWriter:
         self._unplaced: list[str] = []
 
     def begin(self) -> Iterator[bytes]:
-        """Yield what stands before the first message."""
+        """Yield what comes before the first message."""
         yield from ()
 
     def say(self, step: SaidStep) -> Iterator[bytes]:
@@ -116,17 +115,17 @@ class ExportWriter:
         raise NotImplementedError
 
     def end(self) -> Iterator[bytes]:
-        """Yield what stands behind the last message."""
+        """Yield what comes after the last message."""
         yield from ()
 
     def resume(self) -> tuple[str, str] | None:
-        """Return where the other tool looks for the file, and the command that goes on with it."""
+        """Return where the other tool looks for the file, and the command that resumes it."""
         return None
 
-    # ---- for subclasses: which place in the file a boundary's first kept message has
+    # ---- for subclasses: where in the file a boundary's first kept message is
 
     def expect(self, step: SaidStep) -> None:
-        """Note that the next thing written is what a boundary may name as its first kept."""
+        """Note that a boundary may name the next thing written as its first kept message."""
         if step.key in self.origin.kept:
             self._unplaced.append(step.key)
 
@@ -137,17 +136,17 @@ class ExportWriter:
         self._unplaced.clear()
 
     def place(self, key: str | None) -> str | None:
-        """Return the id under which the message with that key, or the first one behind it, was written."""
+        """Return the id under which the message with that key, or the first one after it, was written."""
         return self._places.get(key) if key is not None else None
 
     def model(self, message: Message, unknown: str) -> str:
-        """Return the model to write for a reply: its own, else the session's, else `unknown`."""
+        """Return the model to write for a reply: its own, or the session's, or `unknown`."""
         if message.model is None and self.origin.model is not None:
             self.losses.add("replies without a model carry the session's")
         return message.model or self.origin.model or unknown
 
     def usage(self, step: SaidStep) -> Usage | None:
-        """Return the usage to write: none where it measured another context than the one that is written."""
+        """Return the usage to write: None if it measured another context than the one written."""
         if step.message.usage is not None and not step.measured:
             self.losses.add("usage measured before the fold left out")
             return None
@@ -155,13 +154,13 @@ class ExportWriter:
 
 
 class Clock:
-    """Times for entries that have none: a millisecond behind the one before, the first at `start`."""
+    """Times for entries without one: a millisecond after the one before, beginning at `start`."""
 
     def __init__(self, start: float) -> None:
         self._now = start - 0.001
 
     def at(self, when: float | None) -> float:
-        """Return the time to write (Unix seconds): the one recorded, else the next after the last."""
+        """Return the time to write (Unix seconds): the recorded one, or a millisecond after the last."""
         self._now = self._now + 0.001 if when is None else when
         return self._now
 
@@ -172,13 +171,13 @@ def iso(when: float) -> str:
 
 
 def uuid_of(hexadecimal: str) -> str:
-    """Return 32 hex characters in the form of a UUID (RFC 9562, marked as version 4, so that every tool takes it)."""
+    """Return 32 hex characters as a UUID (RFC 9562), marked as version 4 so that every tool accepts it."""
     h = hexadecimal
     return f"{h[:8]}-{h[8:12]}-4{h[13:16]}-{'89ab'[int(h[16], 16) % 4]}{h[17:20]}-{h[20:32]}"
 
 
 def part_key(key: str, number: int) -> str:
-    """Return the key of one of several things that a message is written as; the first has the message's own."""
+    """Return the key of one of the pieces that a message is written as; the first has the message's own."""
     return key if number == 0 else digest(f"{key}:{number}".encode())
 
 

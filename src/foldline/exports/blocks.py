@@ -1,4 +1,4 @@
-"""A message as Anthropic content blocks, one message at a time: as received where it was, else from its parts."""
+"""Messages as Anthropic content blocks, one by one: native ones as received, others from their parts."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Block = dict[str, Any]
 
 
 class Blocks:
-    """Makes the blocks of messages in order; ids of calls are valid and unique for Anthropic's API.
+    """Make the blocks of messages in order; call ids are valid and unique for Anthropic's API.
 
-    Of what was written before, only the ids of calls are kept.
+    Only call ids are remembered between messages.
     """
 
     def __init__(self, losses: Losses) -> None:
@@ -30,7 +30,7 @@ class Blocks:
         self._renamed = 0
 
     def of(self, message: Message, edits: Sequence[Edit]) -> str | list[Block]:
-        """Return a message's content: text as it came, or blocks without blank texts ([]: nothing is left)."""
+        """Return a message's content: text as it came, or blocks without blank texts ([]: none left)."""
         content = self._native(message, edits)
         if content is None:
             content = self._encoded(message, edits)
@@ -71,7 +71,7 @@ class Blocks:
         return blocks
 
     def _note(self, part: Part) -> None:
-        """Count a part that the Messages API cannot take."""
+        """Count a part that the Messages API does not accept."""
         if isinstance(part, Media) and to_anthropic(part) is None:
             self._losses.add(f"{part.kind} left out")
         elif isinstance(part, ToolCall) and isinstance(part.arguments, str):

@@ -1,6 +1,6 @@
-"""Claude Code's session files: a chain by uuid, one line a message or result, boundary and summary for a fold.
+"""Claude Code's session files: a chain of uuids, one line per message or result, two lines per boundary.
 
-Facts: recorded files of versions 2.1.22 to 2.1.39, and what is public about how later versions read them.
+Sources: recorded files of versions 2.1.22 to 2.1.39, and what is public about later versions.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso,
 from foldline.exports.blocks import Block, Blocks
 from foldline.transcripts.shared.injected import is_injected
 
-VERSION = "2.1.39"  # of Claude Code, whose form this is
+VERSION = "2.1.39"  # of Claude Code, which writes this form
 _STOPS = {"end": "end_turn", "tools": "tool_use", "length": "max_tokens"}
 _SYNTHETIC = "<synthetic>"  # what Claude Code calls the model of replies that no model wrote
 _OWN_SUMMARY = "This session is being continued"
 
 
 class ClaudeCodeWriter(ExportWriter):
-    """Writes lines that Claude Code resumes."""
+    """Write lines that Claude Code can resume."""
 
     stepwise: ClassVar[bool] = True
     joins: ClassVar[bool] = True
@@ -40,12 +40,12 @@ class ClaudeCodeWriter(ExportWriter):
             yield line({"type": "custom-title", "customTitle": self.origin.title, "sessionId": self.session})
 
     def resume(self) -> tuple[str, str]:
-        """Return the place where Claude Code keeps a project's sessions, and its command."""
+        """Return where Claude Code keeps a project's sessions, and its command."""
         project = "".join(c if c.isascii() and c.isalnum() else "-" for c in self.origin.cwd)
         return f"~/.claude/projects/{project}/{self.session}.jsonl", f"claude --resume {self.session}"
 
     def say(self, step: SaidStep) -> Iterator[bytes]:
-        """Yield a message: results first, one line each, then what else the user said."""
+        """Yield a message: results first, one line each, then the rest of it."""
         self.expect(step)
         message = step.message
         if message.role in ("system", "developer"):
@@ -67,7 +67,7 @@ class ClaudeCodeWriter(ExportWriter):
             yield self._user(step, part_key(step.key, number), group, at)
 
     def fold(self, step: FoldStep) -> Iterator[bytes]:
-        """Yield the boundary line and the summary behind it, which starts a new chain."""
+        """Yield the boundary line and the summary after it, which start a new chain."""
         at = self.clock.at(None if self.origin.view else step.at)
         boundary, summary = uuid_of(step.key), uuid_of(part_key(step.key, 1))
         metadata: dict[str, Any] = {
@@ -104,7 +104,7 @@ class ClaudeCodeWriter(ExportWriter):
         )
 
     def _say_system(self, step: SaidStep) -> Iterator[bytes]:
-        """A system prompt is the agent's own matter; one in the middle becomes a reminder."""
+        """Yield a system message as a reminder; the first one is left to the agent."""
         text = step.message.text.strip()
         if self._last is None:
             self.losses.add("system prompt left out (the agent brings its own)")
@@ -114,7 +114,7 @@ class ClaudeCodeWriter(ExportWriter):
             yield self._user(step, step.key, content, self.clock.at(step.at))
 
     def _opening(self, at: float) -> bytes:
-        """A first line of the user's side, where a conversation begins with the model: its API wants one."""
+        """Return a first user line for a conversation that begins with the model, as the API requires."""
         self.losses.add("a first user message added")
         uuid = uuid_of(digest(f"{self.session}:opening".encode()))
         return self._line("user", uuid, at, message={"role": "user", "content": OPENING}, isMeta=True)
@@ -123,7 +123,7 @@ class ClaudeCodeWriter(ExportWriter):
         message = step.message
         failed = message.stop == "error" and not message.calls
         if message.stop in ("aborted", "error") and not failed:
-            self.losses.add("that a reply was aborted or failed left out")
+            self.losses.add("marks of aborted or failed replies left out")
         reply = {
             "model": _SYNTHETIC if failed and message.model is None else self.model(message, _SYNTHETIC),
             "id": f"msg_{digest(step.key.encode())[:24]}",
@@ -140,7 +140,7 @@ class ClaudeCodeWriter(ExportWriter):
         )
 
     def _user(self, step: SaidStep, key: str, content: str | list[Block], at: float) -> bytes:
-        """One user line: the user's words, or one result."""
+        """Return one user line: the user's words, or one result."""
         extra: dict[str, Any] = {}
         if isinstance(content, list) and content[0].get("type") == "tool_result":
             if self._caller is not None:
@@ -175,7 +175,7 @@ class ClaudeCodeWriter(ExportWriter):
 
 
 def _grouped(content: str | list[Block]) -> list[str | list[Block]]:
-    """Split a user message: each result by itself, in order, and what is no result together behind them."""
+    """Split a user message: each result by itself, in order, then everything else together."""
     if isinstance(content, str):
         return [content]
     results: list[str | list[Block]] = [[block] for block in content if block.get("type") == "tool_result"]
@@ -184,7 +184,7 @@ def _grouped(content: str | list[Block]) -> list[str | list[Block]]:
 
 
 def _is_meta(message: Message, content: str | list[Block]) -> bool:
-    """Whether a line must say that no user wrote it: its text alone does not show it."""
+    """Return whether a line needs the mark that no user wrote it, because its text does not show that."""
     return message.injected and not (isinstance(content, str) and is_injected(content))
 
 

@@ -1,7 +1,7 @@
-"""Codex's rollouts: items of the Responses API, one a line, with the events that its terminal shows.
+"""Codex's rollouts: items of the Responses API, one per line, with the events that its terminal shows.
 
-Facts: recorded rollouts of versions 0.118 and 0.119, and what Codex's source says of resuming: a `compacted` line's
-`replacement_history` takes the place of everything before it.
+Sources: recorded rollouts of versions 0.118 and 0.119, and how Codex's source resumes: the
+`replacement_history` of a `compacted` line replaces everything before it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from foldline.core.log.messages import Message, Opaque, Usage
 from foldline.dialects import get
 from foldline.dialects.values import OPENAI_RESPONSES
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso, line
-from foldline.exports.providers import provider_of
+from foldline.exports.model_maker import provider_of
 from foldline.transcripts.codex.items import SEALED
 from foldline.transcripts.shared.injected import is_injected
 
-VERSION = "0.119.0"  # of Codex, whose form this is
+VERSION = "0.119.0"  # of Codex, which writes this form
 _KEPT_WORDS = re.compile(r"\n\n\[(?:User|Assistant), kept by Codex\]: ")
 _SEALED_KINDS = ("compaction", "compaction_summary", "context_compaction")
 _ALIKE = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
@@ -28,7 +28,7 @@ Item = dict[str, Any]
 
 
 class CodexWriter(ExportWriter):
-    """Writes lines that Codex resumes. Items that a boundary kept are held until it comes, no others."""
+    """Write lines that Codex can resume. Only items that a later boundary kept are held until it comes."""
 
     quotes: ClassVar[bool] = True
     stepwise: ClassVar[bool] = True
@@ -38,12 +38,14 @@ class CodexWriter(ExportWriter):
         self._model = ""
         self._totals = [0, 0, 0]  # input, cached input, output
         self._said = False
-        self._sealed = 0  # messages to come that stand in the boundary before them
+        self._sealed = 0  # messages to come that the boundary before them holds
         self._held: dict[str, list[Item]] = {}  # first kept key -> the items from it on
         self._quotes: dict[str, list[Item]] = {}
-        self._replies: list[tuple[Message, tuple[Edit, ...]]] = []  # whose calls the next results answer
+        self._replies: list[
+            tuple[Message, tuple[Edit, ...]]
+        ] = []  # replies whose calls the next results answer
         self._answered = False
-        self._kinds: dict[str, str] = {}  # call id -> kind of call, of calls without an output yet
+        self._kinds: dict[str, str] = {}  # call id -> kind of call, for calls without an output yet
 
     def begin(self) -> Iterator[bytes]:
         """Yield the header."""
@@ -63,14 +65,14 @@ class CodexWriter(ExportWriter):
             yield self._event(self.origin.started, "thread_name_updated", thread_name=self.origin.title)
 
     def resume(self) -> tuple[str, str]:
-        """Return the place where Codex keeps the sessions of a day, and its command."""
+        """Return where Codex keeps the sessions of a day, and its command."""
         at = iso(self.origin.started)
         stamp = at[:19].replace(":", "-")
         place = f"~/.codex/sessions/{at[:10].replace('-', '/')}/rollout-{stamp}-{self.session}.jsonl"
         return place, f"codex resume {self.session}"
 
     def say(self, step: SaidStep) -> Iterator[bytes]:
-        """Yield a message's items, with the events that show it and the tokens counted for it."""
+        """Yield a message's items, with the events that show it and its token count."""
         message = step.message
         if self._sealed and _is_sealed(message):
             self._sealed -= 1
@@ -97,7 +99,7 @@ class CodexWriter(ExportWriter):
             yield from self._shown(step, at)
 
     def fold(self, step: FoldStep) -> Iterator[bytes]:
-        """Yield a boundary: what takes the place of all before it."""
+        """Yield a boundary, which replaces everything before it."""
         at = self.clock.at(None if self.origin.view else step.at)
         listed = step.origin.get("replacement_history")
         if isinstance(listed, list) and not self.origin.view:
@@ -111,7 +113,7 @@ class CodexWriter(ExportWriter):
             kept = self._held.get(step.first_kept or "", [])
             if kept:
                 self.losses.add(
-                    "items that a boundary kept stand twice: as said, and in its history", len(kept)
+                    "items that a boundary kept are written twice, also in its history", len(kept)
                 )
             history = [*quoted, _user(message), *kept]
         self._held.clear()
@@ -121,7 +123,7 @@ class CodexWriter(ExportWriter):
     # ---- items
 
     def _items(self, step: SaidStep) -> list[Item]:
-        """The items of a message: as received where it was, else rendered. A system prompt is the agent's own."""
+        """Return a message's items, as received or rendered; the first system prompt is left to the agent."""
         message = step.message
         native = message.native is not None and message.native.dialect == OPENAI_RESPONSES
         if message.role in ("system", "developer") and not native and not self._said:
@@ -142,7 +144,7 @@ class CodexWriter(ExportWriter):
         return [self._codex_form(self._paired(item), unclear=unclear) for item in items]
 
     def _outputs(self, step: SaidStep, native: bool) -> list[Any]:
-        """The items of results of another dialect: of the kinds of their calls, which stand in the replies before."""
+        """Return the items of results, in the kinds of their calls, which are in the replies before."""
         pair = (step.message, step.edits)
         if native or not step.message.results:
             return get(OPENAI_RESPONSES).render([pair]).messages
@@ -150,7 +152,7 @@ class CodexWriter(ExportWriter):
         return get(OPENAI_RESPONSES).render([*self._replies, pair]).messages[before:]
 
     def _paired(self, item: Item) -> Item:
-        """An output of the kind of its call, where an id stood twice and the other call is not in the view."""
+        """Return an output in the kind of its call, in case an id was used twice."""
         call = str(item.get("call_id"))
         if item["type"] in _ALIKE:
             self._kinds[call] = item["type"]
@@ -159,7 +161,7 @@ class CodexWriter(ExportWriter):
         return item
 
     def _codex_form(self, item: Item, *, unclear: bool) -> Item:
-        """A message with a list of content, as Codex writes it; what a program said is the developer's."""
+        """Return a message in Codex's form, with a content list; a program's becomes the developer's."""
         if item["type"] != "message":
             return item
         content, role = item.get("content"), item.get("role")
@@ -172,7 +174,7 @@ class CodexWriter(ExportWriter):
         return item
 
     def _hold(self, step: SaidStep, items: list[Item]) -> None:
-        """Keep the items that a boundary still to come names."""
+        """Keep the items that a later boundary names."""
         if step.key in self.origin.quoted:
             self._quotes[step.key] = items
         if step.key in self.origin.kept:
@@ -180,10 +182,10 @@ class CodexWriter(ExportWriter):
         for held in self._held.values():
             held.extend(items)
 
-    # ---- beside the items
+    # ---- context and events
 
     def _context(self, model: str, at: float) -> Iterator[bytes]:
-        """The context of a turn, where the model changes."""
+        """Yield the context of a turn if the model changed."""
         if model == self._model:
             return
         self._model = model
@@ -197,10 +199,10 @@ class CodexWriter(ExportWriter):
         yield self._line("turn_context", at, payload)
 
     def _shown(self, step: SaidStep, at: float) -> Iterator[bytes]:
-        """What the terminal shows of a reply, and its tokens. OpenAI's input holds the cached part."""
+        """Yield the events of a reply and its tokens; OpenAI's input includes cached tokens."""
         message = step.message
         if message.stop in ("aborted", "error", "length"):
-            self.losses.add("that a reply was aborted, failed or cut off left out")
+            self.losses.add("marks of aborted, failed or cut off replies left out")
         if message.text.strip():
             yield self._event(at, "agent_message", message=message.text)
         usage = self.usage(step)

@@ -14,7 +14,7 @@ from foldline.exports.opencode import OpenCodeWriter
 from foldline.exports.pi import PiWriter
 
 OWN = "jsonl"
-"""Foldline's own form, which holds the log itself: `transcripts.dump` writes it."""
+"""Foldline's own format, which holds the log itself; `transcripts.dump` writes it."""
 
 _TOOLS: dict[str, type[ExportWriter]] = {
     "pi": PiWriter,
@@ -32,7 +32,7 @@ def formats() -> tuple[str, ...]:
 
 
 def writer_of(name: str) -> type[ExportWriter]:
-    """Return the writer of a format; raises InputError for one that is not known."""
+    """Return the writer of a format; raises InputError for an unknown one."""
     if name in _TOOLS:
         return _TOOLS[name]
     if name in dialects.names():

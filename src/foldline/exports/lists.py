@@ -1,4 +1,4 @@
-"""A session as a list of native messages of one dialect, one a line."""
+"""A session as a list of native messages of one dialect, one per line."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, line
 
 
 class ListWriter(ExportWriter):
-    """Writes messages as JSON lines; a system prompt that the dialect takes apart stands on a line before them.
+    """Write messages as JSON lines; a system prompt that the dialect takes separately is the first line.
 
-    A list is rendered as a whole, so its messages are in memory until its end.
+    A list is rendered as a whole, so its messages stay in memory until the end.
     """
 
     own_boundaries: ClassVar[bool] = False
@@ -30,7 +30,7 @@ class ListWriter(ExportWriter):
         yield from ()
 
     def fold(self, step: FoldStep) -> Iterator[bytes]:
-        """Take a checkpoint, which is a message of a view and stands nowhere in a history."""
+        """Take a checkpoint, which is a message in a view and left out of a history."""
         if self.origin.view:
             self._items.append((step.message, ()))
         else:

@@ -1,4 +1,4 @@
-"""A session to be read by people: who said what, what was called, what came back, where it was folded."""
+"""A session for people to read: who said what, the calls and their results, and where it was folded."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _ROLES = {"user": "User", "assistant": "Assistant", "system": "System", "develop
 
 
 class MarkdownWriter(ExportWriter):
-    """Writes Markdown; results are shortened to the origin's `cap` characters, head and tail."""
+    """Write Markdown; results are shortened to the origin's `cap` characters, head and tail."""
 
     _names: dict[str, str]
 
     def begin(self) -> Iterator[bytes]:
-        """Yield the title and what is known of the session."""
+        """Yield the title and what is known about the session."""
         self._names = {}
         origin = self.origin
         facts = [f"session `{origin.session}`", *([f"model {origin.model}"] if origin.model else [])]
@@ -31,7 +31,7 @@ class MarkdownWriter(ExportWriter):
         yield _text(f"# {_one_line(origin.title or origin.session)}\n\n{' · '.join(facts)}\n")
 
     def say(self, step: SaidStep) -> Iterator[bytes]:
-        """Yield a message under a heading; results stand under the reply that called for them."""
+        """Yield a message under a heading; results follow under the reply that called for them."""
         kept = with_edits(step.message, step.edits)
         if kept is None or not kept.parts:
             self.losses.add("empty messages left out")

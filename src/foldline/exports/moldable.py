@@ -1,6 +1,6 @@
-"""Moldable's conversations: the display history as UI messages, and the newest boundary as its compaction state.
+"""Moldable's conversations: the display history as UI messages, the newest boundary as compaction state.
 
-Facts: Moldable's published conversation type, and the state that its compaction proposal adds to it.
+Sources: Moldable's published conversation type, and the state that its compaction proposal adds to it.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from foldline.transcripts.shared.values import count_or_none, mapping, moment, t
 
 
 class MoldableWriter(ExportWriter):
-    """Writes a conversation. One JSON document: its messages are in memory until its end.
+    """Write a conversation as one JSON document; its messages stay in memory until the end.
 
-    Moldable knows one compaction, the newest: `version` counts them, `apiStartIndex` is the message with which
-    what the model is sent begins behind the summary.
+    Moldable keeps only the newest compaction: `version` counts them, `apiStartIndex` is the first message
+    that the model gets after the summary.
     """
 
     def __init__(self, origin: Origin, session: str) -> None:
         super().__init__(origin, session)
         self._items: list[tuple[Message, tuple[Edit, ...]]] = []
-        self._starts: dict[str, int] = {}  # entry -> how many items stand before it
-        self._folds: list[tuple[FoldStep, int]] = []  # and how many items stand before each
+        self._starts: dict[str, int] = {}  # entry -> number of items before it
+        self._folds: list[tuple[FoldStep, int]] = []  # with the number of items before each
 
     def say(self, step: SaidStep) -> Iterator[bytes]:
-        """Take a message; the system prompt is Moldable's own matter."""
+        """Take a message; the first system prompt is left to the agent."""
         if step.message.role in ("system", "developer") and not self._items:
             self.losses.add("system prompt left out (the agent brings its own)")
         else:
@@ -72,7 +72,7 @@ class MoldableWriter(ExportWriter):
         return place, "open it in Moldable's list of conversations"
 
     def _state(self, step: FoldStep, before: int) -> dict[str, Any]:
-        """The state of a boundary; `before` items stand before it."""
+        """Return the state of a boundary that follows `before` items."""
         item = self._starts.get(step.first_kept, before) if step.first_kept is not None else before
         start = len(get(UI_MESSAGE).render(self._items[:item]).messages)
         version = max(step.number, count_or_none(step.origin.get("version")) or 0)
@@ -89,7 +89,7 @@ class MoldableWriter(ExportWriter):
 
 
 def _range(step: FoldStep, start: int) -> dict[str, Any]:
-    """What was summarised: as the file had it, if nothing moved since; else all before the start."""
+    """Return the summarised range: the file's own if nothing moved since, else all before the start."""
     span = mapping(step.origin.get("summarized_range"))
     if span and step.origin.get("api_start_index") == start:
         names = {"fromIndex": "from_index", "toIndex": "to_index", "messageCount": "message_count"}
@@ -98,7 +98,7 @@ def _range(step: FoldStep, start: int) -> dict[str, Any]:
 
 
 def _summary(step: FoldStep, version: int) -> dict[str, Any]:
-    """The message that stands for what was summarised: Moldable's own as it was, ours with all that it carries."""
+    """Return the summary message: Moldable's own as it was, or ours with the whole checkpoint."""
     if own := mapping(step.origin.get("summary_message")):
         return own
     text = wrap_summary(step.summary) if step.imported else step.text

@@ -1,6 +1,6 @@
-"""OpenCode's export document, which `opencode import` takes: `{info, messages: [{info, parts}]}`.
+"""OpenCode's export document for `opencode import`: `{info, messages: [{info, parts}]}`.
 
-Facts: recorded exports of version 1.4.3, and what OpenCode's source says of ids: they rise in the order of the messages.
+Sources: recorded exports of version 1.4.3, and OpenCode's source for ids, which rise in message order.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from foldline.dialects.media import placeholder
 from foldline.dialects.payload import parse
 from foldline.dialects.values import OPENAI_CHAT
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep
-from foldline.exports.providers import provider_of
+from foldline.exports.model_maker import provider_of
 from foldline.transcripts.shared.values import items, mapping
 
-VERSION = "1.4.3"  # of OpenCode, whose form this is
+VERSION = "1.4.3"  # of OpenCode, which writes this form
 AGENT = "build"  # OpenCode's usual agent
 _STOPS = {"end": "stop", "tools": "tool-calls", "length": "length"}
 _DETAILS = ("reasoning_details", "reasoning_opaque")
@@ -41,7 +41,7 @@ Block = dict[str, Any]
 
 
 class OpenCodeWriter(ExportWriter):
-    """Writes one document, message by message; a reply is held until its results have come."""
+    """Write one document, message by message; a reply is held until its results have come."""
 
     stepwise: ClassVar[bool] = True
     joins: ClassVar[bool] = True
@@ -51,8 +51,8 @@ class OpenCodeWriter(ExportWriter):
         self._last_id = 0
         self._id = self._new_id("ses", origin.started, session)
         self._reply: tuple[Block, list[Block]] | None = None  # info and parts
-        self._calls: dict[str, Block] = {}  # of the reply held
-        self._prompt: str | None = None  # id of the newest message of the user's
+        self._calls: dict[str, Block] = {}  # of the reply held back
+        self._prompt: str | None = None  # id of the newest user message
         self._first = True
 
     def begin(self) -> Iterator[bytes]:
@@ -75,14 +75,16 @@ class OpenCodeWriter(ExportWriter):
         yield b"\n]}\n"
 
     def resume(self) -> tuple[str, str]:
-        """Return how the file is called, and OpenCode's commands."""
+        """Return the file's name, and OpenCode's commands."""
         name = f"{self._id}.json"
         return name, f"opencode import {name} && opencode --session {self._id}"
 
     def say(self, step: SaidStep) -> Iterator[bytes]:
         """Yield a message, once it is complete."""
         native = step.message.native
-        if native is not None and native.dialect != OPENAI_CHAT:  # what seals thoughts there is carried
+        if (
+            native is not None and native.dialect != OPENAI_CHAT
+        ):  # Chat Completions' encrypted thoughts are carried
             lost_fields(native, self.losses)
         kept = with_edits(step.message, step.edits)
         if kept is None or not kept.parts:
@@ -104,7 +106,7 @@ class OpenCodeWriter(ExportWriter):
             yield from self._user(step, kept, rest, at)
 
     def fold(self, step: FoldStep) -> Iterator[bytes]:
-        """Yield a compaction: what asks for it, naming what it kept, and the reply that is the summary."""
+        """Yield a compaction: the message that asks for it, naming what it kept, and the summary as reply."""
         yield from self._end_reply()
         at = self.clock.at(None if self.origin.view else step.at)
         asked = self._user_info(step.key, at)
@@ -130,7 +132,7 @@ class OpenCodeWriter(ExportWriter):
             self.losses.add("empty messages left out")
             return
         if made and any(part["type"] == "file" for part in parts):
-            self.losses.add("media of programs are read as the user's")
+            self.losses.add("media of programs count as the user's")
         self._wrote(step, info)
         yield self._message(info, parts)
 
@@ -147,7 +149,7 @@ class OpenCodeWriter(ExportWriter):
         }
 
     def _block(self, part: Part, *, made: bool) -> Block | None:
-        """What the user or a program said: text, or a file that goes to the model as such."""
+        """Return what the user or a program said: text, or a file for the model."""
         if isinstance(part, Text):
             text = {"type": "text", "text": part.text} if part.text.strip() else None
             return {**text, "synthetic": True} if text and made else text
@@ -211,7 +213,7 @@ class OpenCodeWriter(ExportWriter):
         }
 
     def _said(self, part: Part, at: float, sealed: list[Block]) -> Block | None:
-        """A part of a reply. What seals its thoughts goes with them, one for each; what is left stands alone."""
+        """Return a part of a reply; each thought takes one of the `sealed` values, the rest stand alone."""
         if isinstance(part, Text):
             when = {"start": _ms(at), "end": _ms(at)}
             return {"type": "text", "text": part.text, "time": when} if part.text.strip() else None
@@ -228,12 +230,12 @@ class OpenCodeWriter(ExportWriter):
             self._calls[part.id] = block
             return block
         if isinstance(part, Opaque) and part.kind in _DETAILS:
-            return None  # among the sealed
+            return None  # one of the sealed values
         self._lose(part)
         return None
 
     def _result(self, result: ToolResult, at: float, step: SaidStep) -> Iterator[bytes]:
-        """Put a result into the call that waits for it; one that comes late is quoted in a note."""
+        """Put a result into the call that waits for it; a late one is quoted in a note."""
         block = self._calls.pop(result.call_id, None)
         if block is None:
             self.losses.add("late results became notes")
@@ -282,13 +284,13 @@ class OpenCodeWriter(ExportWriter):
         return comma + encode({"info": info, "parts": parts})
 
     def _part(self, info: Block, block: Block, at: float) -> Block:
-        """A part with its ids; the same object as `block`, so that a result can be put into its call."""
+        """Add a part's ids to `block` itself, so that a result can be put into its call later."""
         identity = self._new_id("prt", at, f"{info['id']}:{self._last_id}")
         block |= {"id": identity, "sessionID": self._id, "messageID": info["id"]}
         return block
 
     def _new_id(self, prefix: str, at: float, key: str) -> str:
-        """An id as OpenCode makes them, from the time and a counter; later ones are greater."""
+        """Return an id as OpenCode makes it, from the time and a counter; later ones are greater."""
         self._last_id = max(self._last_id + 1, (_ms(at) * 0x1000) & _BITS)
         return f"{prefix}_{self._last_id & _BITS:012x}{digest(key.encode())[:14]}"
 
@@ -298,7 +300,7 @@ class OpenCodeWriter(ExportWriter):
 
 
 def part_id(block: Block) -> str:
-    """Return what an attachment's id is made from: its call's part."""
+    """Return what an attachment's id is made from: the part of its call."""
     return f"{block['id']}:shown"
 
 
@@ -318,7 +320,7 @@ def _reasoning(text: str, at: float, metadata: Block) -> Block:
 
 
 def _sealed(message: Message) -> list[Block]:
-    """What seals a reply's thoughts, as OpenCode keeps it beside them: by provider."""
+    """Return a reply's encrypted thoughts by provider, as OpenCode keeps them."""
     if message.native is None or message.native.dialect != OPENAI_CHAT:
         return []
     body = mapping(parse(message.native.raw))

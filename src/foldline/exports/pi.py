@@ -1,6 +1,6 @@
-"""pi's session files, version 3: a header, then a tree by id and parentId, boundaries as compaction entries.
+"""pi's session files, version 3: a header, then a tree of id and parentId with compaction entries.
 
-Facts: the session format that pi documents and the rules by which its session manager builds a context.
+Sources: the session format that pi documents, and how its session manager builds a context.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from foldline.dialects.edits import with_edits
 from foldline.dialects.losses import lost_fields
 from foldline.dialects.media import IMAGE_TYPES, placeholder
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso, line, part_key
-from foldline.exports.providers import provider_of
+from foldline.exports.model_maker import provider_of
 from foldline.transcripts.shared.injected import is_injected
 
 VERSION = 3
@@ -35,7 +35,7 @@ Block = dict[str, Any]
 
 
 class PiWriter(ExportWriter):
-    """Writes entries that pi opens with `pi --session FILE`."""
+    """Write entries that pi opens with `pi --session FILE`."""
 
     stepwise: ClassVar[bool] = True
     joins: ClassVar[bool] = True
@@ -44,7 +44,7 @@ class PiWriter(ExportWriter):
         super().__init__(origin, session)
         self._parent: str | None = None
         self._model = ""
-        self._names: dict[str, str] = {}  # call id -> tool, of calls without a result yet
+        self._names: dict[str, str] = {}  # call id -> tool, for calls without a result yet
         self._waiting: tuple[FoldStep, float] | None = (
             None  # a boundary whose first kept message is the next one
         )
@@ -65,18 +65,18 @@ class PiWriter(ExportWriter):
             yield self._entry("session_info", key, self.origin.started, name=self.origin.title)
 
     def end(self) -> Iterator[bytes]:
-        """Yield a boundary that nothing follows."""
+        """Yield a boundary held back at the end."""
         yield from self._end_fold(None)
 
     def resume(self) -> tuple[str, str]:
-        """Return the place where pi keeps a folder's sessions, and its command."""
+        """Return where pi keeps a folder's sessions, and its command."""
         project = self.origin.cwd.lstrip("/\\").replace("/", "-").replace("\\", "-").replace(":", "-")
         stamp = iso(self.origin.started).replace(":", "-").replace(".", "-")
         place = f"~/.pi/agent/sessions/--{project}--/{stamp}_{self.session}.jsonl"
         return place, f"pi --session {place}"
 
     def say(self, step: SaidStep) -> Iterator[bytes]:
-        """Yield a message: a reply, or each result by itself and what the user said behind them."""
+        """Yield a message: a reply, or each result by itself and then the rest of it."""
         self.expect(step)
         lost_fields(step.message.native, self.losses)
         kept = with_edits(step.message, step.edits)
@@ -90,7 +90,7 @@ class PiWriter(ExportWriter):
             yield from self._say_user(step, kept)
 
     def fold(self, step: FoldStep) -> Iterator[bytes]:
-        """Yield a boundary; one that kept nothing waits for the message behind it, which it names."""
+        """Yield a boundary; one that kept nothing waits for the next message, to name it."""
         yield from self._end_fold(None)
         first = self.place(step.first_kept)
         at = self.clock.at(None if self.origin.view else step.at)
@@ -112,7 +112,7 @@ class PiWriter(ExportWriter):
         )
 
     def _say_system(self, step: SaidStep, message: Message) -> Iterator[bytes]:
-        """A system prompt is the agent's own matter; one in the middle becomes a custom message."""
+        """Yield a system message as a custom message; the first one is left to the agent."""
         if not self.count:
             self.losses.add("system prompt left out (the agent brings its own)")
         elif message.text.strip():
@@ -139,7 +139,7 @@ class PiWriter(ExportWriter):
             yield from self._message(part_key(step.key, number), at, {"role": "user", "content": content})
 
     def _custom(self, key: str, content: str | list[Block], at: float) -> Iterator[bytes]:
-        """A message that a program wrote in the user's name."""
+        """Yield a message that a program wrote in the user's name."""
         yield from self._end_fold(key)
         self.wrote(key)
         self.count += 1
@@ -194,7 +194,7 @@ class PiWriter(ExportWriter):
         }
 
     def _content(self, parts: list[Part] | tuple[Text | Media | Opaque, ...]) -> str | list[Block]:
-        """Text, or text and image blocks; blank texts are left out."""
+        """Return text, or text and image blocks; blank texts are left out."""
         blocks = [block for part in parts if (block := self._block(part)) is not None]
         if len(blocks) == 1 and blocks[0]["type"] == "text":
             return str(blocks[0]["text"])
@@ -213,7 +213,7 @@ class PiWriter(ExportWriter):
         return None
 
     def _said(self, part: Part) -> Block | None:
-        """A block of a reply."""
+        """Return a block of a reply."""
         if isinstance(part, Thinking):
             signed = {} if part.signature is None else {"thinkingSignature": part.signature}
             return {"type": "thinking", "thinking": part.text, **signed}

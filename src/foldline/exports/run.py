@@ -13,17 +13,17 @@ from foldline.core.log.entries import Entry
 from foldline.dialects.values import Losses
 from foldline.exports.base import RESULT_CAP, ExportWriter, FoldStep, Origin, SaidStep, Step
 from foldline.exports.formats import writer_of
-from foldline.exports.steps import StepSurvey, joined, stepwise, view, whole
+from foldline.exports.steps import StepSurvey, join_replies, said_step, split_turn, view_steps
 from foldline.stores.base import Store
 
 Out = Callable[[bytes], object]
 
 
 class ExportWish(msgspec.Struct, frozen=True):
-    """What is asked for: a format, the view or all that was said, and what the entries themselves do not tell.
+    """What is asked for: a format, the view or the whole history, and what the entries do not say.
 
-    `cwd` is the folder in which the other tool goes on (None: the current one); `cap` is how many characters
-    of a result a readable form shows (None: all).
+    `cwd` is the folder in which the other tool continues (None: the current one); `cap` is how many
+    characters of a result a readable format shows (None: all).
     """
 
     form: str
@@ -34,10 +34,10 @@ class ExportWish(msgspec.Struct, frozen=True):
     cap: int | None = RESULT_CAP
 
 
-class Told(msgspec.Struct, frozen=True):
-    """What an export wrote: the id that the session has in it, how many messages, and what it could not carry.
+class ExportResult(msgspec.Struct, frozen=True):
+    """What an export wrote: the session's id in it, the number of messages, and what it could not carry.
 
-    `place` and `command` say where the other tool looks for the file, and how it goes on with it.
+    `place` is where the other tool looks for the file, `command` resumes it there.
     """
 
     session: str
@@ -47,24 +47,26 @@ class Told(msgspec.Struct, frozen=True):
     command: str | None = None
 
 
-def export_entries(entries: Sequence[Entry], session: str, wish: ExportWish, out: Out) -> Told:
+def export_entries(entries: Sequence[Entry], session: str, wish: ExportWish, out: Out) -> ExportResult:
     """Write the entries of a path, root to leaf, to `out`.
 
-    `session` is what the session is called here. Raises InputError for a format that is not known.
+    `session` is the session's name here. Raises InputError for an unknown format.
     """
     survey = StepSurvey()
     for entry in entries:
         survey.note(entry)
     export = _Export(survey, session, wish)
     if wish.view:
-        return export.run(view(entries, export.losses, own_boundaries=export.writer.own_boundaries), out)
-    return export.run(export.whole(entries), out)
+        return export.run(
+            view_steps(entries, export.losses, own_boundaries=export.writer.own_boundaries), out
+        )
+    return export.run(export.history(entries), out)
 
 
-async def export_stored(store: Store, session: str, wish: ExportWish, out: Out) -> Told:
-    """Write a stored session to `out`: all that was said page by page, a view from what it needs.
+async def export_stored(store: Store, session: str, wish: ExportWish, out: Out) -> ExportResult:
+    """Write a stored session to `out`: the whole history page by page, or the view.
 
-    Raises what the store raises, and InputError for a format that is not known.
+    Raises the store's errors, and InputError for an unknown format.
     """
     info = next((known for known in await store.sessions() if known.id == session), None)
     if wish.view:
@@ -80,12 +82,12 @@ async def export_stored(store: Store, session: str, wish: ExportWish, out: Out) 
         export.losses.add("entries on other branches left out", info.entries - survey.entries)
     export.put(export.writer.begin(), out)
     async for entry in store.path(session):
-        export.put(export.steps(export.whole([entry])), out)
+        export.put(export.steps(export.history([entry])), out)
     return export.finish(out)
 
 
 class _Export:
-    """One export: what is known of the session, and the writer of its format."""
+    """One export: what is known about the session, and the writer of its format."""
 
     def __init__(self, survey: StepSurvey, session: str, wish: ExportWish) -> None:
         make = writer_of(wish.form)
@@ -107,32 +109,32 @@ class _Export:
         self.losses: Losses = self.writer.losses
         self._held: SaidStep | None = None
 
-    def whole(self, entries: Iterable[Entry]) -> Iterator[Step]:
-        """Yield the steps of entries as they were said."""
+    def history(self, entries: Iterable[Entry]) -> Iterator[Step]:
+        """Yield the steps of the entries, as they were said."""
         for entry in entries:
-            step = whole(entry, self._survey, self.losses, quotes=self.writer.quotes)
+            step = said_step(entry, self._survey, self.losses, quotes=self.writer.quotes)
             if step is not None:
                 yield step
 
-    def run(self, steps: Iterable[Step], out: Out) -> Told:
+    def run(self, steps: Iterable[Step], out: Out) -> ExportResult:
         """Write everything."""
         self.put(self.writer.begin(), out)
         self.put(self.steps(steps), out)
         return self.finish(out)
 
     def steps(self, steps: Iterable[Step]) -> Iterator[bytes]:
-        """Yield what the steps are written as."""
+        """Yield the steps as the format writes them."""
         for step in steps:
             if isinstance(step, FoldStep):
                 yield from self._release()
                 yield from self.writer.fold(step)
                 continue
-            for said in stepwise(step) if self.writer.stepwise else [step]:
+            for said in split_turn(step) if self.writer.stepwise else [step]:
                 yield from self._say(said)
 
     def _say(self, step: SaidStep) -> Iterator[bytes]:
         """Yield a message, or hold a reply that the next one may belong to."""
-        both = joined(self._held, step) if self._held is not None else None
+        both = join_replies(self._held, step) if self._held is not None else None
         if both is None:
             yield from self._release()
         if self.writer.joins and step.message.calls:
@@ -148,21 +150,21 @@ class _Export:
 
     @staticmethod
     def put(pieces: Iterable[bytes], out: Out) -> None:
-        """Hand on pieces."""
+        """Give the pieces to `out`."""
         for piece in pieces:
             out(piece)
 
-    def finish(self, out: Out) -> Told:
-        """Write the end and say what was written."""
+    def finish(self, out: Out) -> ExportResult:
+        """Write the end and return what was written."""
         self.put(self._release(), out)
         self.put(self.writer.end(), out)
         resume = self.writer.resume()
         place, command = resume if resume is not None else (None, None)
-        return Told(self.writer.session, self.writer.count, self.losses.lines(), place, command)
+        return ExportResult(self.writer.session, self.writer.count, self.losses.lines(), place, command)
 
 
-def about(told: Told) -> dict[str, Any]:
-    """Return what an export tells, as --json prints it."""
+def result_fields(told: ExportResult) -> dict[str, Any]:
+    """Return an export's result as --json prints it."""
     return {
         "count": told.count,
         "written_as": told.session,

@@ -1,4 +1,4 @@
-"""Entries of a path -> the steps that a format writes: all that was said with its boundaries, or the view."""
+"""Entries of a path -> the steps that a format writes: the history with its boundaries, or the view."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BY_HAND = ("manual", "target", "agent")
 
 
 class StepSurvey:
-    """What of a path must be known before it is written: one pass, and nothing kept that grows with the messages."""
+    """What must be known about a path before it is written; its size does not grow with the messages."""
 
     def __init__(self) -> None:
         self.undone: dict[str, bool] = {}
@@ -54,13 +54,13 @@ class StepSurvey:
             self.notes[entry.kind] = entry.data
 
     def noted(self, kind: str) -> str | None:
-        """Return the newest note of a kind, where it is text."""
+        """Return the newest note of a kind if it is text."""
         value = self.notes.get(kind, {}).get(kind)
         return value if isinstance(value, str) and value else None
 
 
-def whole(entry: Entry, survey: StepSurvey, losses: Losses, *, quotes: bool = False) -> Step | None:
-    """Return the step of an entry; None for one that says nothing to another tool. Nothing is left out unnamed.
+def said_step(entry: Entry, survey: StepSurvey, losses: Losses, *, quotes: bool = False) -> Step | None:
+    """Return the step of an entry; None for one that other tools do not need. Every omission is counted.
 
     `quotes` says that the format's boundaries hold the older messages that they quote.
     """
@@ -70,21 +70,21 @@ def whole(entry: Entry, survey: StepSurvey, losses: Losses, *, quotes: bool = Fa
         losses.add("undone boundaries left out")
     elif isinstance(entry, Compacted):
         if entry.quoted and not quotes:
-            losses.add("older messages quoted by a boundary stand in the history alone", len(entry.quoted))
+            losses.add("older messages quoted by a boundary are only in the history", len(entry.quoted))
         if entry.edits:
             losses.add("edits of kept messages left out", len(entry.edits))
-        return _folding(entry)
+        return _fold_step(entry)
     elif isinstance(entry, Pruned):
-        losses.add("prunes left out (the results are whole)")
+        losses.add("prunes left out (the results are complete)")
     elif isinstance(entry, Pinned):
         losses.add("pins left out")
     return None
 
 
-def view(entries: Sequence[Entry], losses: Losses, *, own_boundaries: bool) -> Iterator[Step]:
+def view_steps(entries: Sequence[Entry], losses: Losses, *, own_boundaries: bool) -> Iterator[Step]:
     """Yield the steps of the view of a path.
 
-    With `own_boundaries` the checkpoint is a boundary behind the leading messages, and needs no acknowledgement.
+    With `own_boundaries` the checkpoint is a boundary after the leading messages, without an acknowledgement.
     """
     fold = ViewState(entries, counter=OFFLINE)
     old = {entry.id for entry in fold.kept[: fold.usage_from]} | {entry.id for entry in fold.quoted}
@@ -96,16 +96,16 @@ def view(entries: Sequence[Entry], losses: Losses, *, own_boundaries: bool) -> I
             entry = item.entry
             yield SaidStep(entry.id, entry.message, item.edits, entry.at, measured=entry.id not in old)
         elif item.kind == "checkpoint" and fold.boundary is not None:
-            yield _folding(fold.boundary, message=item.message, alone=True)
+            yield _fold_step(fold.boundary, message=item.message, alone=True)
         else:
             key = digest(f"{item.source}:{item.kind}:{number}".encode())
             yield SaidStep(key, item.message, kind=item.kind)
 
 
-def stepwise(step: SaidStep) -> list[SaidStep]:
-    """Split a turn that is one message (calls, their results, words, ...) into what was said step by step.
+def split_turn(step: SaidStep) -> list[SaidStep]:
+    """Split a turn that is one message (calls, their results, text, ...) into its steps.
 
-    Marks of where a step begins are left out; the usage of the turn goes with its last reply.
+    Step marks are left out; the turn's usage goes to its last reply.
     """
     message = step.message
     if not own_results(message):
@@ -124,10 +124,10 @@ def stepwise(step: SaidStep) -> list[SaidStep]:
     return found
 
 
-def joined(first: SaidStep, second: SaidStep) -> SaidStep | None:
-    """Join two replies in a row of which the first still waits for results; None where they stand apart.
+def join_replies(first: SaidStep, second: SaidStep) -> SaidStep | None:
+    """Join two consecutive replies if the first still waits for results; otherwise return None.
 
-    Some dialects tell each call by itself before any result.
+    Some dialects record each call as a reply of its own before any result.
     """
     if first.message.role != "assistant" or second.message.role != "assistant" or not first.message.calls:
         return None
@@ -138,7 +138,7 @@ def joined(first: SaidStep, second: SaidStep) -> SaidStep | None:
 
 
 def _boundary_first(items: Sequence[Kept | Made], losses: Losses) -> list[Kept | Made]:
-    """Put the checkpoint behind the leading messages, and leave out the acknowledgement that only a list needs."""
+    """Put the checkpoint after the leading messages, and drop the acknowledgement that only a list needs."""
     found = next((i for i in items if isinstance(i, Made) and i.kind == "checkpoint"), None)
     rest = [i for i in items if i is not found and not (isinstance(i, Made) and i.kind == "ack")]
     if found is None:
@@ -147,7 +147,7 @@ def _boundary_first(items: Sequence[Kept | Made], losses: Losses) -> list[Kept |
     while start < len(rest) and _leads(rest[start]):
         start += 1
     if items[start] is not found:
-        losses.add("the checkpoint stands before the messages that it quotes, not behind them")
+        losses.add("the checkpoint comes before the messages that it quotes, not after them")
     return [*rest[:start], found, *rest[start:]]
 
 
@@ -155,7 +155,7 @@ def _leads(item: Kept | Made) -> bool:
     return isinstance(item, Kept) and item.entry.message.role in ("system", "developer")
 
 
-def _folding(entry: Compacted, *, message: Message | None = None, alone: bool = False) -> FoldStep:
+def _fold_step(entry: Compacted, *, message: Message | None = None, alone: bool = False) -> FoldStep:
     point, receipt = entry.checkpoint, entry.receipt
     return FoldStep(
         key=entry.id,

@@ -1,4 +1,4 @@
-"""Where sessions live: one protocol, a store in memory and one in SQLite."""
+"""Stores for sessions: one protocol, a store in memory and one in SQLite."""
 
 from __future__ import annotations
 

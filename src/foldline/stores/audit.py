@@ -1,4 +1,4 @@
-"""Whether a database holds exactly what was appended."""
+"""Check that a database holds exactly what was appended."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from foldline.stores.tree import Place
 
 
 def audit(tables: Tables, session: str | None) -> list[str]:
-    """Return a line for all that is wrong with the file, or with one session; raises SessionNotFound."""
+    """Return a line for each problem of the file, or of one session; raises SessionNotFound."""
     with _any_text(tables):
         return _session(tables, session) if session is not None else _file(tables)
 
 
 @contextmanager
 def _any_text(tables: Tables) -> Generator[None]:
-    """Read texts that are no UTF-8 too: a row that cannot be read is what an audit is to find."""
+    """Read invalid UTF-8 too: an audit must find the rows that cannot be read."""
     before = tables.database.text_factory
     tables.database.text_factory = _legible
     try:
@@ -48,19 +48,19 @@ def _file(tables: Tables) -> list[str]:
         try:
             problems += _session(tables, info.id)
         except SessionNotFound:
-            problems.append(f"session {info.id}: its id is not what was stored")
+            problems.append(f"session {info.id}: its id is not the stored one")
     return problems
 
 
 def _index(tables: Tables) -> list[str]:
-    """Ask the full-text index whether it is whole (https://www.sqlite.org/fts5.html, integrity-check)."""
+    """Check the full-text index (https://www.sqlite.org/fts5.html, integrity-check)."""
     try:
         with transaction(tables.database):
             tables.database.execute("INSERT INTO search (search) VALUES ('integrity-check')")
     except sqlite3.DatabaseError as error:
         if is_busy(error):
             raise
-        return [f"search index: {error}; what was said is not in it alone: export the sessions to a new file"]
+        return [f"search index: {error}; the messages themselves are safe: export the sessions to a new file"]
     return []
 
 
@@ -81,10 +81,11 @@ def _session(tables: Tables, session: str) -> list[str]:
 
 
 def _entries(tables: Tables, no: int, problems: list[str]) -> Iterator[Entry]:
-    """Yield the entries in the order of appending, and note what is wrong with their rows."""
+    """Yield the entries in append order, and note what is wrong with their rows."""
     rows = tables.database.execute(
         "SELECT e.id, e.parent, e.kind, e.payload, p.seq, e.seq, e.segment, e.joint, e.boundary, e.messages,"
-        " e.tokens, e.compactions FROM entries e LEFT JOIN entries p ON p.session_no = e.session_no AND p.id = e.parent"
+        " e.tokens, e.compactions FROM entries e"
+        " LEFT JOIN entries p ON p.session_no = e.session_no AND p.id = e.parent"
         " WHERE e.session_no = ? ORDER BY e.key",
         (no,),
     )
@@ -95,7 +96,7 @@ def _entries(tables: Tables, no: int, problems: list[str]) -> Iterator[Entry]:
             problems.append(f"{id_}: {error}")
             continue
         if (entry.id, entry.parent, tree.kind(entry)) != (id_, parent, kind):
-            problems.append(f"{id_}: its row says something else than the entry")
+            problems.append(f"{id_}: its row does not match the entry")
         problems += _place(tables, no, entry, parent_seq, Place(*place))
         yield entry
 
@@ -108,15 +109,15 @@ def _place(tables: Tables, no: int, entry: Entry, parent_seq: int | None, stored
         stored.messages,
         stored.tokens,
         stored.compactions,
-    ]  # SQLite stores a text where a column says INTEGER
+    ]  # SQLite allows text in an INTEGER column
     if not all(isinstance(number, int) for number in numbers):
-        return [f"{entry.id}: a number in its row, or in its parent's, is none"]
+        return [f"{entry.id}: its row, or its parent's, has something else in place of a number"]
     if parent_seq is not None and parent_seq >= stored.seq:
         return [f"{entry.id}: its parent comes later"]
     try:
         parent = tables.place_at(no, parent_seq) if parent_seq else None
         right = tree.place(entry, stored.seq, parent, partial(tables.events, no, parent))
-    except (StoreCorrupt, TypeError) as error:  # a parent's row may hold what is no number
+    except (StoreCorrupt, TypeError) as error:  # a parent's row may hold text in place of a number
         return [f"{entry.id}: {error}"]
     wrong = [name for name in Place._fields if getattr(right, name) != getattr(stored, name)]
     return [f"{entry.id}: wrong {', '.join(wrong)} in its row"] if wrong else []

@@ -1,4 +1,4 @@
-"""What every store does: the `Store` protocol and the values it hands out."""
+"""The `Store` protocol and the values that it returns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ class SessionInfo(msgspec.Struct, frozen=True):
     """One session of a store.
 
     `messages`, `compactions` (lifted ones included) and `tokens` count on the path of the leaf; `entries`
-    counts every branch. `title` is the newest one noted ("" without); `created` and `updated` are Unix times.
+    counts every branch. `title` is the newest one ("" if there is none); `created` and `updated` are Unix
+    times.
     """
 
     id: str
@@ -29,7 +30,7 @@ class SessionInfo(msgspec.Struct, frozen=True):
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A message that a search found: where it is, who said it, the words around the match, Unix time."""
+    """A message that a search found: where it is, its role, the text around the match, Unix time."""
 
     session: str
     entry: str
@@ -40,29 +41,29 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class Store(Protocol):
-    """Where sessions live. Every method is safe to cancel: what it writes is then whole or absent.
+    """A place for sessions. Every method is safe to cancel: it then writes everything or nothing.
 
-    Any of them may raise StoreError (the store cannot do it), StoreCorrupt (what is stored is not what was
+    Any method may raise StoreError (the store cannot do it), StoreCorrupt (the stored data are not what was
     appended) and, at the first use of a database, StoreVersion and FormatError.
     """
 
     async def append(self, session: str, entries: Sequence[Entry], *, seen: str | None) -> None:
         """Append a chain of entries after the leaf that the writer saw: one commit, durable on return.
 
-        The first append creates the session. Entries that already stand on the path after `seen` are left
-        as they are, so an append can be retried. Raises LeafMoved (with the current leaf) where the leaf is
-        another one, StoreError where the entries do not chain or cannot be stored; nothing is written then.
+        The first append creates the session. Entries already on the path after `seen` stay as they are, so an
+        append can be retried. Raises LeafMoved (with the current leaf) if the leaf is not `seen`, StoreError
+        if the entries do not chain or cannot be stored; then nothing is written.
         """
         ...
 
     async def leaf(self, session: str) -> str | None:
-        """Return the id of the session's leaf; None for an empty path or no such session."""
+        """Return the id of the session's leaf; None for an empty path or an unknown session."""
         ...
 
     async def move(self, session: str, leaf: str | None, *, seen: str | None) -> None:
         """Move the leaf to an entry of the session, or before the first (None). Nothing is removed.
 
-        Raises LeafMoved where the leaf is neither `seen` nor already there, SessionNotFound, StoreError.
+        Raises LeafMoved if the leaf is neither `seen` nor already there, SessionNotFound, StoreError.
         """
         ...
 
@@ -70,7 +71,7 @@ class Store(Protocol):
         """Return what a view of the path needs, in path order; the work is O(what is returned).
 
         With an effective `Compacted`: its leading and quoted entries, then the path from its first kept
-        entry (from itself where nothing was kept). Without: the whole path. [] for no such session.
+        entry (or from itself if nothing was kept). Without: the whole path. [] for an unknown session.
         """
         ...
 
@@ -79,11 +80,11 @@ class Store(Protocol):
         ...
 
     def all(self, session: str) -> AsyncIterator[Entry]:
-        """Yield every entry of the session, all branches, in the order of appending; nothing for no such session."""
+        """Yield every entry of the session, all branches, in append order; nothing for an unknown session."""
         ...
 
     async def entry(self, session: str, entry: str) -> Entry | None:
-        """Return one entry of the session, of any branch; None where there is none."""
+        """Return one entry of the session, on any branch; None if there is none."""
         ...
 
     async def entries(self, session: str, ids: Sequence[str]) -> list[Entry]:
@@ -99,20 +100,20 @@ class Store(Protocol):
     ) -> list[Hit]:
         """Return messages in which every word of the query begins a word, the best first.
 
-        Where there are none: messages that hold every word anywhere. Case and most accents are ignored, and
-        no character has a special meaning. Searched are texts, thinking, results and arguments, of every
+        If there are none: messages that contain every word anywhere. Case and most accents are ignored, and
+        no character has a special meaning. The search covers texts, thinking, results and arguments, on every
         branch, or with `on_path` only on the path of each session's leaf.
         """
         ...
 
     async def verify(self, session: str | None = None) -> list[str]:
-        """Return what is wrong with the store, or with one session of it; [] proves it whole."""
+        """Return what is wrong with the store, or with one of its sessions; [] if all is well."""
         ...
 
     async def purge(self, session: str) -> None:
-        """Delete the session with all its entries, for good. Raises SessionNotFound."""
+        """Delete the session with all its entries permanently. Raises SessionNotFound."""
         ...
 
     async def close(self) -> None:
-        """Free what the store holds. A second call does nothing; any other call raises StoreError then."""
+        """Release the store's resources. Calling it again does nothing; any other call raises StoreError."""
         ...

@@ -1,4 +1,4 @@
-"""Opening a Foldline database: settings, numbered migrations, and SQLite's errors in Foldline's words."""
+"""Open a Foldline database: settings, numbered migrations, and SQLite's errors as Foldline's."""
 
 from __future__ import annotations
 
@@ -18,31 +18,32 @@ APPLICATION = (
 )
 # A safety net for one huge append: the store itself checkpoints between appends.
 _AUTOCHECKPOINT_PAGES = 32_000
-# A commit writes whole pages, some five of them for a message: half of SQLite's usual size halves what is written.
-# Of a new file only; one that exists keeps its own.
+# A commit writes whole pages, about five for a message: half of SQLite's default size halves what is written.
+# Only for a new file; an existing one keeps its page size.
 _PAGE_SIZE = 2_048
-_CACHE_KB = 16_000  # holds what one step of the index changes; SQLite's own 2 MB spill to the disk
+_CACHE_KB = 16_000  # holds what one index step changes; SQLite's default of 2 MB spills to disk
 
 T = TypeVar("T")
 
 
 def connect(path: Path, timeout: float) -> sqlite3.Connection:
-    """Open the database at `path`, made and migrated where needed; waits up to `timeout` seconds for a lock.
+    """Open the database at `path`, creating and migrating it if needed.
 
-    What is opened does not wait by itself: `patiently` does. Raises OSError and sqlite3.Error (see `translated`), FormatError, StoreVersion.
+    Waits up to `timeout` seconds for a lock; the connection itself never waits, `retry_while_locked` does.
+    Raises OSError and sqlite3.Error (see `store_error`), FormatError, StoreVersion.
     """
     _make_private(path)
     database = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
     try:
-        patiently(lambda: _prepare(database, path), timeout)
+        retry_while_locked(lambda: _prepare(database, path), timeout)
     except BaseException:
         database.close()
         raise
     return database
 
 
-def patiently(work: Callable[[], T], timeout: float) -> T:
-    """Do the work, again while another process has the lock; raises what SQLite says after `timeout` seconds."""
+def retry_while_locked(work: Callable[[], T], timeout: float) -> T:
+    """Do the work, and retry up to `timeout` seconds while another process has the lock."""
     deadline, wait = time.monotonic() + timeout, 0.001
     while True:
         try:
@@ -55,13 +56,13 @@ def patiently(work: Callable[[], T], timeout: float) -> T:
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Return whether another connection has the lock, so that the same work may succeed later."""
+    """Return whether another connection has the lock, so that a retry may succeed."""
     return _primary(error) == sqlite3.SQLITE_BUSY
 
 
 @contextmanager
 def transaction(database: sqlite3.Connection, kind: str = "IMMEDIATE") -> Generator[None]:
-    """Make all that is done inside one commit, or nothing of it."""
+    """Commit everything done inside, or nothing."""
     try:
         database.execute(f"BEGIN {kind}")
         yield
@@ -91,25 +92,25 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
 
 
 def _check_ours(database: sqlite3.Connection, path: Path) -> int:
-    # in this order: another process may be making the tables and the mark, in one commit, between two of these
+    # in this order: another process may commit the tables and the application id between two of these
     tables: int = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     version: int = database.execute("PRAGMA user_version").fetchone()[0]
     application: int = database.execute("PRAGMA application_id").fetchone()[0]
     if application != APPLICATION and (application or version or tables):
         raise FormatError(
-            "this SQLite database belongs to another program: name another file", where=str(path)
+            "this SQLite database belongs to another program: choose another file", where=str(path)
         )
     if version > len(migrations()):
         raise StoreVersion(
-            f"{path} was written by a newer Foldline (its schema is {version}, this one knows {len(migrations())}). "
-            "Upgrade with `pip install --upgrade foldline`, or name another file; nothing was changed."
+            f"{path} was written by a newer Foldline (schema {version}, this one knows {len(migrations())}). "
+            "Upgrade with `pip install --upgrade foldline`, or choose another file; nothing was changed."
         )
     return version
 
 
 def _migrate(database: sqlite3.Connection, path: Path) -> None:
     with transaction(database):
-        version = _check_ours(database, path)  # another process may have been first
+        version = _check_ours(database, path)  # another process may have migrated it
         for number, script in enumerate(migrations()[version:], version + 1):
             for statement in statements(script):
                 database.execute(statement)
@@ -119,7 +120,7 @@ def _migrate(database: sqlite3.Connection, path: Path) -> None:
 
 @cache
 def migrations() -> list[str]:
-    """Return the migration scripts, the first one first; a database of version n has had n of them."""
+    """Return the migration scripts in order; a database of version n has had the first n."""
     return [
         script.read_text(encoding="utf-8") for script in sorted((Path(__file__).parent / "sql").glob("*.sql"))
     ]
@@ -135,22 +136,22 @@ def statements(script: str) -> Iterator[str]:
             statement = ""
 
 
-def translated(error: Exception, path: Path) -> FoldlineError:
-    """Return the Foldline error for what SQLite or the file system said, with what to do about it."""
+def store_error(error: Exception, path: Path) -> FoldlineError:
+    """Return the Foldline error for an error of SQLite or the file system, with advice."""
     code = _primary(error) if isinstance(error, sqlite3.Error) else None
     if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
         return StoreError(
             f"{path} is locked by another process: nothing was written. Try again when it is done."
         )
     if code == sqlite3.SQLITE_FULL:
-        return StoreError(
-            f"{path}: the disk is full. Nothing of this was written; free some space and try again."
-        )
+        return StoreError(f"{path}: the disk is full. Nothing was written; free some space and try again.")
     if code == sqlite3.SQLITE_NOTADB:
-        return FormatError("not a Foldline database: name another file, or restore a backup", where=str(path))
+        return FormatError(
+            "not a Foldline database: choose another file, or restore a backup", where=str(path)
+        )
     if code == sqlite3.SQLITE_CORRUPT:
         return StoreCorrupt(
-            f"{path} is damaged ({error}). Copy it away before anything else, then restore a backup, or save what is "
+            f"{path} is damaged ({error}). First make a copy of it, then restore a backup, or save what is "
             f"readable with `sqlite3 {path.name} .recover`."
         )
     if isinstance(error, OSError) or code in {
@@ -164,7 +165,7 @@ def translated(error: Exception, path: Path) -> FoldlineError:
         )
     if code == sqlite3.SQLITE_IOERR:
         return StoreError(
-            f"{path}: the disk failed ({error}). Nothing of this was written; check the disk and its space."
+            f"{path}: the disk failed ({error}). Nothing was written; check the disk and its space."
         )
     return StoreError(f"{path}: {error}")
 

@@ -1,4 +1,4 @@
-"""The full-text index of the SQLite store: caught up before a search, asked, and emptied by a purge."""
+"""The full-text index of the SQLite store: updated before a search, queried, and cleaned by a purge."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from foldline.stores.rows import is_escaped, unpack
 from foldline.stores.tables import SESSION_KEYS, Tables, key
 from foldline.stores.tree import Spans
 
-_BATCH = 500  # messages indexed in one commit: a writer elsewhere waits no longer than that
+_BATCH = 500  # messages indexed in one commit, which bounds how long another writer waits
 _PAGE = 2_000  # messages read in one step of a scan
 
 
 class Scope(NamedTuple):
-    """What a search looks at: keys from `first` to `last`, and per session number the path (None: all)."""
+    """What a search covers: keys from `first` to `last`, and the path of each session number (None: all)."""
 
     first: int
     last: int
     paths: dict[int, Spans] | None
 
     def holds(self, at: int) -> bool:
-        """Return whether the entry with this key is looked at."""
+        """Return whether the scope covers the entry with this key."""
         no, seq = divmod(at, SESSION_KEYS)
         return self.paths is None or tree.on(self.paths.get(no, []), seq)
 
 
 def scope(tables: Tables, session: str | None, *, on_path: bool) -> Scope | None:
-    """Return the scope of a search; None where there is no such session."""
+    """Return the scope of a search; None if there is no such session."""
     known = tables.session(session) if session is not None else None
     if session is not None and known is None:
         return None
@@ -67,20 +67,20 @@ def catch_up(database: sqlite3.Connection, scope: Scope) -> bool:
 
 
 def forget(database: sqlite3.Connection, no: int) -> None:
-    """Take a session out of the index, before its entries go. The text must be what was indexed."""
+    """Remove a session from the index before its entries go; the text must be the one that was indexed."""
     upto: int = database.execute("SELECT indexed FROM sessions WHERE no = ?", (no,)).fetchone()[0]
     for at, text in _texts(database, key(no, 1), key(no, upto)):
         database.execute("INSERT INTO search (search, rowid, body) VALUES ('delete', ?, ?)", (at, text))
 
 
 def clear(database: sqlite3.Connection) -> None:
-    """Empty the index of all sessions: it is filled again before the next search."""
+    """Empty the index of all sessions; it is filled again before the next search."""
     database.execute("INSERT INTO search (search) VALUES ('delete-all')")
     database.execute("UPDATE sessions SET indexed = 0")
 
 
 def matches(database: sqlite3.Connection, query: str, scope: Scope, limit: int) -> list[Hit]:
-    """Return the best matches that the index has."""
+    """Return the index's best matches."""
     expression = search.expression(query)
     if expression is None:
         return []
@@ -102,10 +102,11 @@ def scan(
 ) -> tuple[list[Hit], int]:
     """Look for the words anywhere in the messages of one page before the key `before`, the newest first.
 
-    Returns the hits and the key to go on before; 0 at the end.
+    Returns the hits and the key before which to continue; 0 at the end.
     """
     rows = database.execute(
-        "SELECT key, payload FROM entries WHERE key BETWEEN ? AND ? AND kind = 'said' ORDER BY key DESC LIMIT ?",
+        "SELECT key, payload FROM entries WHERE key BETWEEN ? AND ? AND kind = 'said'"
+        " ORDER BY key DESC LIMIT ?",
         (scope.first, before - 1, _PAGE),
     ).fetchall()
     rough = [
@@ -113,7 +114,7 @@ def scan(
     ]
     hits: list[Hit] = []
     for at, payload in rows:
-        # Reading a payload costs far more than a look at its bytes.
+        # Decoding a payload costs far more than searching its bytes.
         if not is_escaped(payload) and not all(pattern.search(payload) for pattern in rough):
             continue
         if len(hits) < limit and scope.holds(at) and search.holds(search.said_text(unpack(payload)), query):

@@ -1,4 +1,4 @@
-"""Sessions in memory: for tests, for one-off folds, and the yardstick of the other stores."""
+"""Sessions in memory: for tests, for one-off folds, and as the reference for other stores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from foldline.stores.tree import Place, Spans
 
 
 class _Session:
-    """The entries of one session, at their seq minus one, with their places."""
+    """The entries of one session, each at index seq - 1, with their places."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -53,8 +53,8 @@ class _Session:
         return [entry for entry in self.read(self.spans(place)) if isinstance(entry, Compacted | Lifted)]
 
     def add(self, entry: Entry) -> None:
-        """Append one entry; all but the lists' tails stays as it was, so that a batch can be taken back."""
-        if entry.id in self.seqs:  # said before on a branch that was left
+        """Append one entry; only the lists' tails change, so that a batch can be taken back."""
+        if entry.id in self.seqs:  # appended before, on a branch that was left
             tree.check_same(entry, self.entries[self.seqs[entry.id] - 1])
             return
         parent = self.place(entry.parent)
@@ -71,7 +71,7 @@ class _Session:
 
 
 class MemoryStore:
-    """A store that lives as long as the process: the same rules as a database's, nothing durable."""
+    """A store that lives as long as the process, with the rules of a database but nothing durable."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, _Session] = {}
@@ -80,7 +80,9 @@ class MemoryStore:
     async def append(self, session: str, entries: Sequence[Entry], *, seen: str | None) -> None:
         """Append a chain of entries: see `Store.append`."""
         tree.check_batch(session, entries, seen)
-        copies = [unpack(pack(entry)) for entry in entries]  # nobody else holds what is stored
+        copies = [
+            unpack(pack(entry)) for entry in entries
+        ]  # nobody else holds a reference to the stored copies
         known = self._open().get(session) or _Session()
         if not copies or known.stands(copies[-1]):
             return
@@ -134,13 +136,13 @@ class MemoryStore:
             yield entry
 
     async def all(self, session: str) -> AsyncIterator[Entry]:
-        """Yield every entry in the order of appending."""
+        """Yield every entry in append order."""
         known = self._open().get(session) or _Session()
         for entry in list(known.entries):
             yield entry
 
     async def entry(self, session: str, entry: str) -> Entry | None:
-        """Return one entry; None where there is none."""
+        """Return one entry; None if there is none."""
         known = self._open().get(session)
         return known.entries[known.seqs[entry] - 1] if known and entry in known.seqs else None
 
@@ -181,7 +183,7 @@ class MemoryStore:
         return [f"session {name}: {line}" for name in names for line in verify(self._known(name).entries)]
 
     async def purge(self, session: str) -> None:
-        """Delete a session for good."""
+        """Delete a session permanently."""
         self._known(session)
         del self._sessions[session]
 

@@ -1,7 +1,7 @@
 """An entry as bytes.
 
-MessagePack, in which native payloads stay bytes; JSON with escapes where a text or a number does not fit it
-(lone surrogates, integers over 64 bits). The first byte tells them apart: JSON starts with `{`.
+MessagePack, in which native payloads stay bytes; escaped JSON for texts and numbers that do not fit it (lone
+surrogates, integers over 64 bits). The first byte tells them apart: JSON starts with `{`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _decoder = msgspec.msgpack.Decoder(Entry)
 
 
 def pack(entry: Entry) -> bytes:
-    """Serialise an entry, and prove that it can be read back; raises StoreError where it cannot."""
+    """Serialise an entry and check that it can be read back; raises StoreError if it cannot."""
     try:
         payload = _packed(entry)
         _unpacked(payload)
@@ -30,7 +30,7 @@ def pack(entry: Entry) -> bytes:
 
 
 def unpack(payload: bytes) -> Entry:
-    """Read what `pack` wrote; raises StoreCorrupt where it is something else."""
+    """Read what `pack` wrote; raises StoreCorrupt for anything else."""
     try:
         return _unpacked(payload)
     except (TypeError, ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""What of a message is searched, and how a query is read. No character of a query has a special meaning."""
+"""The searched text of a message, and how a query is read. No character of a query has a special meaning."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ _AROUND = 80  # characters of context on either side of a match
 
 
 def searchable(message: Message) -> str:
-    """Return the text of a message that a search looks at: texts, thinking, calls and results, no media.
+    """Return the text of a message that a search covers: texts, thinking, calls and results, no media.
 
-    Runs of 1,024 and more base64 characters are left out. A change of what this returns needs a migration
-    that empties the index: a purge takes out of the index what this returned at the time.
+    Runs of 1,024 and more base64 characters are left out. Changing what this returns needs a migration that
+    empties the index: a purge removes from the index what this returned when the message was indexed.
     """
     return _BASE64.sub(" ", "\n".join(_texts(message)))
 
 
 def indexed(text: str) -> str:
-    """Return a text as the index takes it: valid Unicode, unspaced scripts split into characters."""
+    """Return a text as the index stores it: valid Unicode, unspaced scripts split into characters."""
     clean = text.encode("utf-8", "replace").decode().replace("\0", " ")
     return clean if clean.isascii() else _UNSPACED.sub(r" \1 ", clean)
 
 
 def words(query: str) -> list[str]:
-    """Return the words of a query: what stands between white space."""
+    """Return the words of a query, split at whitespace."""
     return query.split()
 
 
 def expression(query: str) -> str | None:
     """Return the FTS5 expression for a query: every word a phrase whose last term is a prefix.
 
-    None where no word holds a letter or a digit, which an index of words cannot answer. Source of the quoting
+    None if a word has no letter or digit, which an index of words cannot answer. Source of the quoting
     rule: https://www.sqlite.org/fts5.html#full_text_query_syntax.
     """
     asked = [indexed(word) for word in words(query)]
@@ -51,7 +51,7 @@ def expression(query: str) -> str | None:
 
 
 def holds(text: str, query: str) -> bool:
-    """Return whether the text holds every word of the query, in any case."""
+    """Return whether the text contains every word of the query, ignoring case."""
     folded = text.casefold()
     return all(word.casefold() in folded for word in words(query))
 
@@ -65,7 +65,7 @@ def begins(text: str, query: str) -> bool:
 
 
 def snippet(text: str, query: str) -> str:
-    """Return the words around the first match in the text, on one line."""
+    """Return the text around the first match, on one line."""
     folded = text.casefold() if len(text.casefold()) == len(text) else text
     found = [at for word in words(query) if (at := folded.find(word.casefold())) >= 0]
     if not found:
@@ -84,7 +84,7 @@ def hit(session: str, seq: int, entry: Said, query: str) -> Hit:
 
 
 def said_text(entry: Any) -> str:
-    """Return what a search looks at in an entry: "" for all but messages."""
+    """Return the searched text of an entry: "" for all but messages."""
     return searchable(entry.message) if isinstance(entry, Said) else ""
 
 

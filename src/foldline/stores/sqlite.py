@@ -16,26 +16,26 @@ from foldline.errors import StoreError
 from foldline.stores import index, search
 from foldline.stores.audit import audit
 from foldline.stores.base import Hit, SessionInfo, Store
-from foldline.stores.connection import connect, patiently, transaction, translated
+from foldline.stores.connection import connect, retry_while_locked, store_error, transaction
 from foldline.stores.tables import Tables
 from foldline.stores.tree import Spans
 from foldline.stores.worker import Worker
 
 _PAGE = 256  # entries read in one step
-# Bytes in the write-ahead log after which they are moved into the file. The log is then written from its start again,
-# and a sync of a file that does not grow takes two thirds of the time: so early.
+# Bytes in the write-ahead log after which they are moved into the file. The log is then written from its
+# start again, and a sync of a file that does not grow takes two thirds of the time: so it is done early.
 _CHECKPOINT = 2**20
-# Each purge adds a level to what the full-text index knows of itself, and past 2,000 SQLite takes it for damaged.
-_FRESH_INDEX = 256  # purges after which it is made anew
+# Each purge adds a level to the full-text index, and past 2,000 levels SQLite considers it damaged.
+_FRESH_INDEX = 256  # purges after which it is rebuilt
 
 T = TypeVar("T")
 
 
 class SqliteStore:
-    """A store in one SQLite file. The file is opened, made or migrated at the first use.
+    """A store in one SQLite file, which is opened, created or migrated at the first use.
 
-    All work of a store runs in its one thread, in the order asked; several stores and processes may use
-    one file. `timeout` is how many seconds to wait for another process's lock.
+    All work of a store runs in its one thread, in order; several stores and processes may use one file.
+    `timeout` is how many seconds to wait for another process's lock.
     """
 
     def __init__(self, path: str | Path, *, timeout: float = 10.0) -> None:
@@ -70,7 +70,7 @@ class SqliteStore:
             yield entry
 
     async def all(self, session: str) -> AsyncIterator[Entry]:
-        """Yield every entry in the order of appending."""
+        """Yield every entry in append order."""
         known = await self._run(lambda tables: tables.session(session))
         if known is not None and known.entries:
             async for entry in self._pages(known.no, [(1, known.entries)]):
@@ -84,7 +84,7 @@ class SqliteStore:
                     yield entry
 
     async def entry(self, session: str, entry: str) -> Entry | None:
-        """Return one entry; None where there is none."""
+        """Return one entry; None if there is none."""
         return await self._run(lambda tables: tables.entry(session, entry))
 
     async def entries(self, session: str, ids: Sequence[str]) -> list[Entry]:
@@ -105,7 +105,7 @@ class SqliteStore:
         if scope is None:
             return []
         while await self._run(lambda tables: index.catch_up(tables.database, scope)):
-            pass  # step by step, so that appends come between
+            pass  # in steps, so that appends can run in between
         hits = await self._run(lambda tables: index.matches(tables.database, query, scope, limit))
         before = 0 if hits else scope.last + 1
         while before and len(hits) < limit:
@@ -119,10 +119,11 @@ class SqliteStore:
         return await self._run(lambda tables: audit(tables, session))
 
     async def purge(self, session: str) -> None:
-        """Delete a session for good: out of the tables, the index and the write-ahead log."""
+        """Delete a session permanently from the tables, the index and the write-ahead log."""
         if not await self._run(lambda tables: _purge(tables, session, self.timeout)):
             raise StoreError(
-                f"session {session} is purged, but another process reads {self.file}: copies of its pages stay in "
+                f"session {session} is purged, but another process is reading {self.file}: "
+                "copies of its pages stay in "
                 f"{self.file.name}-wal until every program that uses the file has closed it."
             )
 
@@ -132,7 +133,7 @@ class SqliteStore:
             return
         self._closed = True
         if self._process != os.getpid():
-            return  # the thread and the connection are the other process's
+            return  # the thread and the connection belong to the parent process
         done = self._worker.ask(self._disconnect)
         try:
             await asyncio.shield(done)  # done even if the caller is cancelled
@@ -142,29 +143,27 @@ class SqliteStore:
     async def _run(self, work: Callable[[Tables], T]) -> T:
         if self._closed:
             raise StoreError("this store is closed")
-        if self._process != os.getpid():  # its thread and its connection stayed in the other one
-            raise StoreError(
-                f"{self.file} was opened before a fork: open a store of your own in each process"
-            )
+        if self._process != os.getpid():  # its thread and its connection stayed in the parent process
+            raise StoreError(f"{self.file} was opened before a fork: open a separate store in each process")
         return await self._worker.ask(partial(self._work, work))
 
     def _work(self, work: Callable[[Tables], T]) -> T:
         try:
             if self._tables is None:
                 self._tables = Tables(connect(self.file, self.timeout))
-            return patiently(partial(work, self._tables), self.timeout)
+            return retry_while_locked(partial(work, self._tables), self.timeout)
         except (sqlite3.Error, OSError, UnicodeEncodeError) as error:
-            raise translated(error, self.file) from error
+            raise store_error(error, self.file) from error
 
     def _append(self, tables: Tables, session: str, entries: Sequence[Entry], seen: str | None) -> None:
         tables.append(session, entries, seen)
         if tables.unsettled > _CHECKPOINT:
             tables.unsettled = 0
-            self._worker.submit(self._checkpoint)  # after the answer: no append waits for its own
+            self._worker.submit(self._checkpoint)  # after the answer, so that the append does not wait for it
 
     def _checkpoint(self) -> None:
         if self._tables is not None:
-            with contextlib.suppress(sqlite3.Error):  # the next one does it; what is in the log is safe there
+            with contextlib.suppress(sqlite3.Error):  # the next one will do it; until then the log is safe
                 self._tables.database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def _disconnect(self) -> None:
@@ -176,7 +175,7 @@ class SqliteStore:
 def _purge(tables: Tables, session: str, timeout: float) -> bool:
     """Delete a session; return whether the write-ahead log could be emptied of it.
 
-    One piece of work, so that a purge that is cancelled or cut short by a close leaves nothing behind.
+    One piece of work, so that a purge that is cancelled or ended by a close leaves nothing behind.
     """
     database = tables.database
     database.execute("PRAGMA secure_delete = ON")
@@ -193,7 +192,7 @@ def _purge(tables: Tables, session: str, timeout: float) -> bool:
 
 
 def _purges(database: sqlite3.Connection) -> int:
-    """Return how many sessions were ever purged: their numbers are not used again."""
+    """Return how many sessions were ever purged; their numbers are never used again."""
     counted = (
         "SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'sessions') - (SELECT count(*) FROM sessions)"
     )
@@ -202,7 +201,7 @@ def _purges(database: sqlite3.Connection) -> int:
 
 
 def _emptied(database: sqlite3.Connection, timeout: float) -> bool:
-    """Move the write-ahead log into the file and empty it; False where others still read from it after `timeout`."""
+    """Move the write-ahead log into the file and empty it; False if others still read from it."""
     database.execute(f"PRAGMA busy_timeout = {round(timeout * 1000)}")
     try:
         busy: int = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]

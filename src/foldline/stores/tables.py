@@ -20,7 +20,7 @@ SESSION_KEYS = 2**32  # the keys of one session
 
 
 class SessionRow(NamedTuple):
-    """The row of a session: its number, its leaf and where that stands, and how many entries it has."""
+    """The row of a session: its number, its leaf, the number of its entries, and the leaf's place."""
 
     no: int
     leaf: str | None
@@ -29,11 +29,11 @@ class SessionRow(NamedTuple):
 
 
 class Tables:
-    """Reads and writes of the log over one connection; to be called from one thread at a time."""
+    """Read and write the log over one connection; call it from one thread at a time."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self.database = database
-        self.unsettled = 0  # bytes in the write-ahead log, about
+        self.unsettled = 0  # approximate bytes in the write-ahead log
 
     def append(self, session: str, entries: Sequence[Entry], seen: str | None) -> None:
         """Append as `Store.append` says."""
@@ -53,7 +53,8 @@ class Tables:
             known = known or self._create(session, first)
             self._extend(known, entries, payloads, again)
             self.database.execute(
-                "UPDATE sessions SET leaf = ?, entries = ?, updated = ?, title = coalesce(?, title) WHERE no = ?",
+                "UPDATE sessions SET leaf = ?, entries = ?, updated = ?, title = coalesce(?, title)"
+                " WHERE no = ?",
                 (
                     entries[-1].id,
                     known.entries + len(entries) - again,
@@ -100,7 +101,7 @@ class Tables:
         return list(self.read(no, [(start, end)]))
 
     def entry(self, session: str, entry: str) -> Entry | None:
-        """Return one entry; None where there is none."""
+        """Return one entry; None if there is none."""
         known = self.session(session)
         seq = self._find(known.no, entry) if known else None
         return None if known is None or seq is None else self.page(known.no, seq, seq)[0]
@@ -151,7 +152,7 @@ class Tables:
         return seq
 
     def place_at(self, no: int, seq: int) -> Place:
-        """Return the place of the entry at `seq`; raises StoreCorrupt where it is missing."""
+        """Return the place of the entry at `seq`; raises StoreCorrupt if it is missing."""
         row = self.database.execute(
             "SELECT seq, segment, joint, boundary, messages, tokens, compactions FROM entries WHERE key = ?",
             (key(no, seq),),
@@ -165,7 +166,7 @@ class Tables:
         return tree.spans(partial(self.place_at, no), seq, first)
 
     def read(self, no: int, spans: Spans) -> Iterator[Entry]:
-        """Yield the entries of these ranges; raises StoreCorrupt where one is missing."""
+        """Yield the entries of these ranges; raises StoreCorrupt if one is missing."""
         for start, end in spans:
             rows = self.database.execute(
                 "SELECT payload FROM entries WHERE key BETWEEN ? AND ? ORDER BY key",
@@ -199,7 +200,7 @@ class Tables:
     def _extend(
         self, session: SessionRow, entries: Sequence[Entry], payloads: Sequence[bytes], again: int
     ) -> None:
-        """Insert the entries but the first `again`, which are stored."""
+        """Insert the entries except the first `again`, which are stored already."""
         no, count = session.no, session.entries
         place = self._place(session, entries[again - 1].id if again else None)
         for entry, payload in zip(entries[again:], payloads[again:], strict=True):
@@ -214,7 +215,7 @@ class Tables:
             )
 
     def _again(self, no: int, entries: Sequence[Entry]) -> int:
-        """Return how many entries at the head are stored: a retry, or said before on a branch that was left."""
+        """Return how many of the first entries are stored already: a retry, or a branch that was left."""
         for count, entry in enumerate(entries):
             seq = self._find(no, entry.id)
             if seq is None:

@@ -1,7 +1,7 @@
-"""The rules that every store keeps: how entries chain, and what a row knows about its path.
+"""The rules of every store: how entries chain, and what a row knows about its path.
 
 A *segment* is a run of entries with consecutive `seq`, each the child of the one before. A path is a chain
-of segments, so that any stretch of it is read in a few ranges of `seq`, however long the history.
+of segments, so that any part of it is read in a few ranges of `seq`, however long the history.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Spans = list[tuple[int, int]]  # ranges of seq, both ends included, in path orde
 
 
 class Place(NamedTuple):
-    """Where an entry stands, and what lies on the path up to it, itself included.
+    """Where an entry is stored, and totals of the path up to and including it.
 
     `seq` counts from 1 in a session; `segment` is the seq at which its segment starts, `joint` the seq of the
     entry that the segment grows from; `boundary` is the id of the newest effective `Compacted`.
@@ -34,8 +34,8 @@ class Place(NamedTuple):
 def place(entry: Entry, seq: int, parent: Place | None, events: Callable[[], Iterable[Entry]]) -> Place:
     """Return the place of an entry appended under `parent`.
 
-    `events` gives the Compacted and Lifted entries on the path up to the parent, in path order; it is called
-    only where a boundary is lifted or restored.
+    `events` returns the Compacted and Lifted entries on the path up to the parent, in path order; it is
+    called only if a boundary is lifted or restored.
     """
     grows = parent is not None and parent.seq == seq - 1
     boundary = parent.boundary if parent else None
@@ -90,7 +90,7 @@ def kind(entry: Entry) -> str:
 
 
 def check_kept(entry: Compacted, path: Spans, find: Callable[[str], int | None]) -> None:
-    """Raise StoreError where a Compacted keeps an entry that is not on the path before it."""
+    """Raise StoreError if a Compacted keeps an entry that is not on the path before it."""
     for id_ in (*entry.leading, *entry.quoted, *([entry.first_kept] if entry.first_kept else [])):
         seq = find(id_)
         if seq is None or not on(path, seq):
@@ -100,9 +100,9 @@ def check_kept(entry: Compacted, path: Spans, find: Callable[[str], int | None])
 
 
 def check_batch(session: str, entries: Sequence[Entry], seen: str | None) -> None:
-    """Raise StoreError unless the entries chain from `seen` on, each with an id of its own."""
+    """Raise StoreError unless the entries chain from `seen` on, each with its own id."""
     if not session:
-        raise StoreError("a session needs an id that is not empty")
+        raise StoreError("a session needs a non-empty id")
     before = seen
     for entry in entries:
         if entry.parent != before:
@@ -114,13 +114,13 @@ def check_batch(session: str, entries: Sequence[Entry], seen: str | None) -> Non
 
 
 def check_same(entry: Entry, stored: Entry) -> None:
-    """Raise StoreError where an entry has the id of a stored one, but another parent."""
+    """Raise StoreError if an entry has the id of a stored one, but another parent."""
     if entry.parent != stored.parent:
-        raise StoreError(f"another entry {entry.id} is in the session already: nothing was written")
+        raise StoreError(f"another entry {entry.id} is already in the session: nothing was written")
 
 
 def title_in(entries: Iterable[Entry]) -> str | None:
-    """Return the newest title noted in these entries; None without one."""
+    """Return the newest title noted in these entries; None if there is none."""
     notes = [
         entry.data.get("title") for entry in entries if isinstance(entry, Noted) and entry.kind == "title"
     ]
@@ -128,6 +128,6 @@ def title_in(entries: Iterable[Entry]) -> str | None:
 
 
 def times_in(entries: Sequence[Entry], now: float) -> tuple[float, float]:
-    """Return the Unix times of the first and the last entry that know theirs; `now` without any."""
+    """Return the Unix times of the first and the last entry with a time; `now` if none has one."""
     known = [entry.at for entry in entries if entry.at is not None] or [now]
     return known[0], known[-1]

@@ -1,4 +1,4 @@
-"""Which store a URL names: one opener a scheme, and more can be registered."""
+"""Open the store that a URL names: one opener for each scheme, and more can be registered."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
 
 
 def register(scheme: str, opener: Opener) -> None:
-    """Have URLs of a scheme (`redis` for `redis://...`) opened by a function that takes the whole URL.
+    """Open the URLs of a scheme (`redis` for `redis://...`) with a function that takes the whole URL.
 
-    A scheme that is registered again is opened by the newer function. Raises InputError for what is no scheme.
+    Registering a scheme again replaces its function. Raises InputError for an invalid scheme.
     """
-    if not isinstance(scheme, str) or not _SCHEME.fullmatch(scheme):  # pyright: ignore[reportUnnecessaryIsInstance] - whatever callers give
+    is_text = isinstance(scheme, str)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not is_text or not _SCHEME.fullmatch(scheme):
         raise InputError(f"scheme = {scheme!r}: give what stands before ://, in lower case, such as 'redis'")
     if not callable(opener):
         raise InputError(f"opener = {opener!r}: give a function that takes a URL and returns a Store")
@@ -43,9 +44,9 @@ def find_store(store: str | Store | None) -> Store:
 def open_store(url: str | None = None) -> Store:
     """Return the store that a URL names; a file or a server is opened at the first use.
 
-    `memory://`, `sqlite:///relative.db`, `sqlite:////absolute.db` (a leading ~ is the home directory), or a scheme
-    that was registered; None and a bare `sqlite://` name `~/.foldline/foldline.db`. Directories are made for their
-    owner alone (0700), new files too (0600). Raises InputError for any other URL, naming the schemes there are.
+    `memory://`, `sqlite:///relative.db`, `sqlite:////absolute.db` (a leading ~ is the home directory), or a
+    registered scheme; None and a bare `sqlite://` name `~/.foldline/foldline.db`. New directories and files
+    are private to their owner (0700, 0600). Raises InputError for any other URL, naming the known schemes.
     """
     url = url or "sqlite://"
     scheme, separator, _ = url.partition("://")

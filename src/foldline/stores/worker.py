@@ -1,6 +1,6 @@
-"""One thread that does a store's work in the order asked, and answers in the event loop that asked.
+"""One thread that does a store's work in order, and answers in the event loop that asked.
 
-What an executor of the standard library does, at half the cost of its way there and back.
+It does what an executor of the standard library does, at half the cost of a round trip.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _Queue = SimpleQueue[Callable[[], object] | None]
 
 
 class Worker:
-    """A thread that starts with its first work, and ends when it is told to or nobody has the worker any more."""
+    """A thread that starts with its first work, and ends at `stop` or when the worker is collected."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -27,17 +27,17 @@ class Worker:
         weakref.finalize(self, self._queue.put, None)
 
     def submit(self, work: Callable[[], object]) -> None:
-        """Have work done that nobody waits for; it must not raise. After `stop` it is left out."""
+        """Do work that nobody waits for; it must not raise. After `stop` it is dropped."""
         if self._thread is None:
-            # a daemon, so that a process ends though a store was never closed; what was answered is durable
+            # a daemon, so that a process can end with an open store; whatever was answered is durable
             self._thread = threading.Thread(target=_serve, args=(self._queue,), name=self._name, daemon=True)
             self._thread.start()
         self._queue.put(work)
 
     def ask(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Have work done; its result, or what it raises, comes to the running event loop.
+        """Do work; its result or its error comes back to the running event loop.
 
-        Cancelling what is returned leaves out work that was not begun, and lets go of the rest.
+        Cancelling the future drops the work if it has not begun, otherwise only its result.
         """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
@@ -47,7 +47,7 @@ class Worker:
                 return
             try:
                 result = work()
-            except BaseException as error:  # whatever it is, the one who asked has to know
+            except BaseException as error:  # any error must reach the caller
                 _post(loop, _fail, answer, error)
             else:
                 _post(loop, _give, answer, result)
@@ -56,7 +56,7 @@ class Worker:
         return answer
 
     def stop(self, *, wait: bool) -> None:
-        """End the thread when all that was asked before is done; `wait` for that."""
+        """End the thread once earlier work is done; `wait` for that."""
         self._queue.put(None)
         if wait and self._thread is not None:
             self._thread.join()
@@ -65,11 +65,11 @@ class Worker:
 def _serve(queue: _Queue) -> None:
     while (work := queue.get()) is not None:
         work()
-        del work  # it holds the store, which nobody may want any more
+        del work  # it holds the store, which may be garbage by now
 
 
 def _post(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *args: object) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+    with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody waits
         loop.call_soon_threadsafe(call, *args)
 
 

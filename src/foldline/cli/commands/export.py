@@ -26,7 +26,15 @@ from foldline.config import settings
 from foldline.core.log.entries import Entry
 from foldline.errors import InputError, SessionNotFound
 from foldline.executor import run_sync
-from foldline.exports import OWN, ExportWish, Told, about, export_entries, export_stored, formats
+from foldline.exports import (
+    OWN,
+    ExportResult,
+    ExportWish,
+    export_entries,
+    export_stored,
+    formats,
+    result_fields,
+)
 from foldline.exports.base import RESULT_CAP, line
 from foldline.folding import Wish, fold_once
 from foldline.loading import Loaded, from_entries, with_notes
@@ -127,7 +135,7 @@ def command(
     if as_json and output is None:
         print_json(_document(asked, write))
         return
-    told: list[Told] = []
+    told: list[ExportResult] = []
     with progress("writing"):
         write_whole(output or Path("-"), lambda stream: told.append(write(stream.write)))
     warn(told[0].warnings)
@@ -135,7 +143,7 @@ def command(
         _tell(asked, told[0], output, as_json=as_json)
 
 
-Write = Callable[[Callable[[bytes], object]], Told]
+Write = Callable[[Callable[[bytes], object]], ExportResult]
 
 
 def _from_file(asked: _Asked) -> Write:
@@ -156,12 +164,12 @@ def _from_file(asked: _Asked) -> Write:
     return lambda out: export_entries(entries, name, wish, out)
 
 
-def _own(log: Sequence[Entry], name: str, leaf: str | None, out: Callable[[bytes], object]) -> Told:
+def _own(log: Sequence[Entry], name: str, leaf: str | None, out: Callable[[bytes], object]) -> ExportResult:
     """Write our own form of a file that was read."""
     out(_head(session=name, leaf=leaf or log[-1].id))
     for entry in log:
         out(line(entry))
-    return Told(name, len(log))
+    return ExportResult(name, len(log))
 
 
 def _from_store(asked: _Asked) -> Write:
@@ -176,14 +184,14 @@ def _from_store(asked: _Asked) -> Write:
     return lambda out: with_store(asked.store_url, lambda store: _stored(store, name, asked, out))
 
 
-async def _stored(store: Store, name: str, asked: _Asked, out: Callable[[bytes], object]) -> Told:
+async def _stored(store: Store, name: str, asked: _Asked, out: Callable[[bytes], object]) -> ExportResult:
     if asked.wish.form == OWN:
         count = 0
         out(_head(session=name, leaf=await store.leaf(name)))
         async for entry in store.all(name):
             out(line(entry))
             count += 1
-        return Told(name, count)
+        return ExportResult(name, count)
     if asked.fold is None:
         return await export_stored(store, name, asked.wish, out)
     loaded = from_entries(await store.active(name))
@@ -223,15 +231,15 @@ def _document(asked: _Asked, write: Write) -> dict[str, Any]:
             messages = lines[1:] if beside is not None else lines
             return {"dialect": form, "system": beside, "messages": messages, "warnings": told.warnings}
         body = {"lines": lines}
-    return {"session": asked.source, "format": form, "view": asked.wish.view, **about(told), **body}
+    return {"session": asked.source, "format": form, "view": asked.wish.view, **result_fields(told), **body}
 
 
-def _tell(asked: _Asked, told: Told, output: Path, *, as_json: bool) -> None:
+def _tell(asked: _Asked, told: ExportResult, output: Path, *, as_json: bool) -> None:
     """Say what was written, and how the other tool goes on with it."""
     wish = asked.wish
     if as_json:
         known = {"session": asked.source, "file": str(output), "format": wish.form, "view": wish.view}
-        print_json({**known, **about(told)})
+        print_json({**known, **result_fields(told)})
         return
     what = "entries" if wish.form == OWN else "messages"
     err().print(f"[green]wrote[/] {told.count:,} {what} to {escape(str(output))}")

@@ -1,4 +1,4 @@
-"""Who makes a model, in the words of the agents that write it down beside each reply."""
+"""Name the provider of a model as the agents name it in their replies."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _DIALECT_APIS = {"openai-chat": "openai-completions", "openai-responses": "opena
 def provider_of(model: str, native: Native | None, *, signed: bool = False) -> tuple[str, str]:
     """Return the provider and the API of a model by its name: ("anthropic", "anthropic-messages").
 
-    A reply with a signature came from Anthropic's API, whatever the model is called. ("unknown", ...) where
-    nothing tells.
+    A reply with a signature came from Anthropic's API, whatever the model's name. The provider is "unknown"
+    if nothing names it.
     """
     if signed:
         return "anthropic", _APIS["anthropic"]
