@@ -10,6 +10,7 @@ from tests.support.logs import DIALECTS, ask_for, compact_log, fold_of, logs, pr
 from foldline.core.checkpoint.checkpoint import recognise
 from foldline.core.compact.handoff import handoff, opening, start_of
 from foldline.core.compact.job import Job
+from foldline.core.compact.sight import standing
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Compacted, Live, Noted
@@ -18,7 +19,7 @@ from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import Kept, ViewState
 from foldline.errors import FloorExceeded
 from foldline.executor import execute, run_sync
-from foldline.session.state import known_live, standing
+from foldline.session.state import known_live
 from foldline.summarizers.offline import OfflineSummarizer
 
 lives = st.dictionaries(st.sampled_from(["todos", "open files", "plan/now"]), texts(), max_size=3).map(

@@ -19,6 +19,7 @@ from tests.support.live import (
 )
 
 import foldline
+from foldline.core.decide.overflow import share_left
 from foldline.core.log.entries import Compacted, Noted
 from foldline.core.measure.overflow import Overflow
 from foldline.core.measure.tokens import OFFLINE
@@ -27,7 +28,7 @@ from foldline.errors import CompactionFailed, FloorExceeded, InputError, Overflo
 from foldline.folding import tokens_apart
 from foldline.providers import Patience
 from foldline.providers.base import Call
-from foldline.session.overflow import overflow_in, share_left, smaller_output
+from foldline.session.overflow import overflow_in, smaller_output
 from foldline.testing import Scripted, serve
 
 WIDE = Window(context=100_000, output=8_000)

@@ -8,11 +8,12 @@ import pytest
 from tests.support.logs import ask_for, compact_log, fold_of, put, say
 from tests.support.talk import assistant, calls, log_of, long, reminder, tool, user
 
+from foldline.core.compact.sight import standing
 from foldline.core.decide.continuation import Continuation
 from foldline.core.log.entries import Compacted, Live, Noted
 from foldline.errors import InputError
 from foldline.session import state
-from foldline.session.state import NOTE, LiveState, known_live, standing
+from foldline.session.state import NOTE, LiveState, known_live
 
 
 def talked(turns: int = 6):

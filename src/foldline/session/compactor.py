@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import msgspec
@@ -18,31 +18,35 @@ import msgspec
 from foldline.core.checkpoint.request import Prefix
 from foldline.core.compact.job import Job
 from foldline.core.compact.plan import Outcome, Steps, plan
-from foldline.core.compact.rebase import GIVEN, VOID, Draft, drafted, rebased
-from foldline.core.decide.ask import Ask, Nothing, Reason
+from foldline.core.compact.rebase import VOID, Draft, drafted, rebased
+from foldline.core.compact.sight import number_of, standing
+from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.breaker import Failure
 from foldline.core.decide.triggers import Compact, Refuse, StartDraft
-from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Receipt
+from foldline.core.decide.watch import CommitDraft, Wait
+from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Reason, Receipt
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter
 from foldline.core.measure.window import Window
 from foldline.core.view import ViewState
 from foldline.errors import CompactionFailed, FloorExceeded, FoldlineError
 from foldline.executor import execute
-from foldline.session import spans, strikes
+from foldline.session import spans
 from foldline.session.cursor import RETRIES
 from foldline.session.drafts import Drafts
 from foldline.session.events import (
     CompactionDone,
     CompactionStarted,
+    CoolingDown,
     DraftFailed,
     DraftReady,
     DraftStarted,
     NothingDone,
     PruneDone,
+    Struck,
     WarningGiven,
 )
 from foldline.session.shared import Shared
-from foldline.session.state import standing
 from foldline.summarizers.base import Summarizer
 from foldline.tracing import Span
 
@@ -72,11 +76,10 @@ class Compactor:
     """The compactions of one session."""
 
     def __init__(self, shared: Shared) -> None:
-        self.drafts = Drafts()
+        self.drafts = Drafts(shared.watch)
         self._shared = shared
         self._cursor = shared.cursor
         self._model = shared.model
-        self._triggers = shared.triggers
         self._events = shared.events
         self._one = asyncio.Lock()  # held while a compaction is made that somebody waits for
         self._wish: str | None = None  # what the model asked a compaction for
@@ -85,7 +88,6 @@ class Compactor:
         """Go on with another model; a draft for the one before is dropped. The lock is held."""
         await self.drafts.stop()
         self._model.change(model, window)
-        self._triggers.happened("before_smaller_window")
         await self._model.note_change()
 
     def wish(self, focus: str) -> None:
@@ -102,45 +104,29 @@ class Compactor:
         if self._wish is not None:
             wish, self._wish = self._wish, None
             return partial(self._as_wished, wish)
-        fold, triggers = self._cursor.fold, self._triggers
-        if await self._with_draft():
-            triggers.looked()
-            return None
-        due = triggers.due(fold, drafting=self.drafts.there(fold))
+        watch = self._shared.watch
+        while True:
+            self.drafts.check(self._cursor.fold)
+            due = watch.due(self._model.sight(), cold=self._cold())
+            if not isinstance(due, CommitDraft):
+                break
+            if await self._commit_draft(self._model.ask(due.reason)):
+                watch.looked()
+                return None
         if isinstance(due, Refuse):
             raise FloorExceeded(due.floor, due.usable, due.breakdown)
-        if not isinstance(due, Compact):
-            triggers.looked()
-            if isinstance(due, StartDraft) and triggers.worth_a_try(fold, due.usable):
-                self._draft(due)
-            return None
-        reason = reason_of(due)
-        if not triggers.worth_a_try(fold, due.usable) and reason != "overflow":
-            triggers.looked()
-            return None
-        if self.drafts.running:
-            # it is looked at again at the next call; what fits needs no waiting
-            fits = reason == "threshold" and due.size <= due.usable
-            return None if fits else self.drafts.finished
-        return partial(self._by_itself, reason, fold.boundaries, fits=due.size <= due.usable)
+        if isinstance(due, StartDraft):
+            self._draft(due)
+        if isinstance(due, Wait):
+            return self.drafts.finished
+        return (
+            partial(self._by_itself, due, self._cursor.fold.boundaries) if isinstance(due, Compact) else None
+        )
 
-    async def _with_draft(self) -> bool:
-        """Commit the draft that is ready, if a boundary is due; False where one is due and it will not do.
-
-        Above the soft trigger one is due as soon as the provider's cache is cold: there is none to lose, and a
-        shorter request costs less. The floor and the breaker were asked when the draft was made, and it is
-        committed only where it fits.
-        """
-        draft = self.drafts.ready
-        if draft is None:
-            return False
-        economy = self._model.ask("threshold").economy
-        cold = economy is not None and economy.cold
-        due = self._triggers.due(self._cursor.fold, drafting=not cold, careful=False)
-        if not isinstance(due, Compact | StartDraft):
-            return False
-        done = await self._commit_draft(draft, self._model.ask(reason_of(due)))
-        return not isinstance(done, Nothing) or done.why == "signed_thinking"
+    def _cold(self) -> bool:
+        """Whether the provider has let go of the session, so that a draft that is ready costs nothing to commit."""
+        economy = self._model.ask("threshold").economy if self.drafts.ready is not None else None
+        return economy is not None and economy.cold
 
     async def _as_wished(self, focus: str) -> None:
         """Compact because the model asked for it; where that fails, an event tells, and the work goes on."""
@@ -166,17 +152,17 @@ class Compactor:
         if standing(self._cursor.fold).because == "cut_off":
             await self._cursor.say([Message("user", (Text(text),), injected=True)])
 
-    async def _by_itself(self, reason: Reason, seen: tuple[str, ...], *, fits: bool) -> None:
+    async def _by_itself(self, due: Compact, seen: tuple[str, ...]) -> None:
         """Compact because of a trigger; where that fails, the session goes on as long as its view fits.
 
         Until it has ended the moments stay: who asks for the context meanwhile waits for the same compaction.
         """
         try:
-            await self.compact(reason, seen=seen)
-            self._triggers.looked()
+            await self.compact(due.reason, seen=seen)
+            self._shared.watch.looked()
         except FoldlineError as error:
-            self._triggers.looked()
-            if not fits:
+            self._shared.watch.looked()
+            if due.size > due.usable:
                 raise
             text = f"a compaction failed, the session goes on with its whole view: {error}"
             self._events.emit(WarningGiven(kind="failed", text=text))
@@ -195,8 +181,8 @@ class Compactor:
             ready, ask = self.drafts.ready, self._model.ask("overflow", share=share)
             # made for the window that was believed in then: it has to be small enough for the one there is
             if ready is not None and ready.boundary.receipt.tokens_after <= ask.usable:
-                done = await self._commit_draft(ready, ask)
-                if not isinstance(done, Nothing):
+                done = await self._commit_draft(ask)
+                if isinstance(done, Receipt):
                     return done
         return await self.compact("overflow", share=share, seen=seen)
 
@@ -215,9 +201,8 @@ class Compactor:
                 ask = await self._shared.live.onto(ask, fold)
                 outcome = await self._made(msgspec.structs.replace(work, ask=ask), opened)
         except Exception as error:
-            why = "floor" if isinstance(error, FloorExceeded) else "error"
             log.warning("session %s: a draft failed: %s", self._shared.id, error)
-            await self._draft_failed(ask, why, str(error))
+            await self._draft_failed(ask, _failure(error), str(error))
             return None
         if isinstance(outcome, Nothing):
             await self._draft_failed(ask, outcome.why, outcome.detail)
@@ -225,19 +210,26 @@ class Compactor:
         self._events.emit(DraftReady(receipt=outcome.receipt))
         return msgspec.structs.replace(work.base, boundary=outcome)
 
-    async def _draft_failed(self, ask: Ask, why: str, detail: str) -> None:
+    async def _draft_failed(self, ask: Ask, why: Failure, detail: str) -> None:
         self._events.emit(DraftFailed(why=why, detail=detail))
         async with self._shared.locked(follow=False):
-            self._triggers.tried(self._cursor.fold, in_vain=True)
-            await self._strike(ask.reason, why)
+            sight = self._model.sight()
+            await self._note(self._shared.watch.ended(ask.reason, why, sight, time.time(), drafted=True))
 
-    async def _commit_draft(self, draft: Draft, ask: Ask) -> Receipt | Nothing:
+    async def _commit_draft(self, ask: Ask) -> Receipt | Nothing | None:
+        """Commit the draft that is ready, or drop it; None where it will not do.
+
+        Inside a tool loop with signed thinking it waits for the end of the loop: then that is returned.
+        """
+        draft = self.drafts.ready
+        assert draft is not None
         size = ask.apart_tokens + self._cursor.fold.tokens
         with spans.compaction(self._shared.id, ask.reason, size) as opened:
             done = await self._commit(draft, ask, opened, waited=False)
-        if not (isinstance(done, Nothing) and done.why == "signed_thinking"):
-            self.drafts.ready = None
-        return done
+        if isinstance(done, Nothing) and done.why == "signed_thinking":
+            return done
+        self.drafts.drop()
+        return done if isinstance(done, Receipt) else None
 
     # ---- compactions that somebody waits for; the lock is not held
 
@@ -282,7 +274,7 @@ class Compactor:
     def _came_first(self, seen: tuple[str, ...], reason: Reason) -> bool:
         """Whether a compaction that a trigger wants is no longer to be made: another one was, or failed to gain."""
         fold = self._cursor.fold
-        fruitless = not self._triggers.worth_a_try(fold, self._model.ask(reason).usable)
+        fruitless = not self._shared.watch.worth_a_try(fold.tokens, self._model.ask(reason).usable)
         return seen != fold.boundaries or (fruitless and reason != "overflow")
 
     async def preview(self, instructions: str | None = None, target: int | None = None) -> Outcome:
@@ -320,12 +312,12 @@ class Compactor:
         steps = _planned(work.entries, work.ask, self._model.setup.counter)
         return await execute(steps, summarizer, aside=True, prefix=work.prefix)
 
-    async def _failed(self, reason: str, error: Exception) -> None:
+    async def _failed(self, reason: Reason, error: Exception) -> None:
         """Note that a compaction failed; one that somebody asked for is told to them, and is no strike."""
-        if reason in GIVEN:
-            return
-        async with self._shared.locked(follow=False):
-            await self._strike(reason, "floor" if isinstance(error, FloorExceeded) else "error")
+        notes = self._shared.watch.ended(reason, _failure(error), self._model.sight(), time.time())
+        if notes:
+            async with self._shared.locked(follow=False):
+                await self._note(notes)
 
     # ---- the end of every compaction; the lock is held
 
@@ -333,7 +325,7 @@ class Compactor:
         """Put a draft onto the path as it is now, and append it."""
         for _ in range(RETRIES):
             fold = self._cursor.fold
-            now = await self._shared.live.onto(msgspec.structs.replace(ask, number=_number(fold)), fold)
+            now = await self._shared.live.onto(msgspec.structs.replace(ask, number=number_of(fold)), fold)
             found = rebased(Job(fold, now, self._model.setup.counter), draft)
             if isinstance(found, Nothing):
                 break
@@ -351,14 +343,12 @@ class Compactor:
     async def _idle(self, ask: Ask, outcome: Nothing) -> Nothing:
         """Say that no boundary was made; a trigger is not heeded again before the view has grown."""
         self._events.emit(NothingDone(reason=ask.reason, why=outcome.why, detail=outcome.detail))
-        if ask.automatic:
-            self._triggers.tried(self._cursor.fold, in_vain=True)
-        if ask.automatic or ask.reason == "overflow":
-            await self._strike(ask.reason, outcome.why)
+        sight = self._model.sight()
+        await self._note(self._shared.watch.ended(ask.reason, outcome.why, sight, time.time()))
         return outcome
 
     def _told(self, entry: str, boundary: Compacted | Pruned, opened: Span, *, waited: bool) -> None:
-        self._triggers.tried(self._cursor.fold, in_vain=False)
+        self._shared.watch.folded()
         spans.committed(opened, boundary, drafted=not waited)
         if isinstance(boundary, Pruned):
             self._events.emit(PruneDone(entry=entry, receipt=boundary.receipt, drafted=not waited))
@@ -372,17 +362,19 @@ class Compactor:
             )
             self._events.emit(WarningGiven(kind="repeated_compactions", text=text, count=count))
 
-    async def _strike(self, reason: str, why: str) -> None:
-        """Note a failure; a store that cannot is logged: the compaction has failed already."""
-        if not strikes.fails(why):
-            return
+    async def _note(self, notes: Sequence[Noted]) -> None:
+        """Write what a failure leaves in the log, and tell it; a store that cannot is logged: it has failed already."""
         try:
-            happened = await strikes.strike(self._cursor, reason, why, error=why == "error")
+            for note in notes:
+                await self._cursor.write(note)
         except FoldlineError as error:
             log.warning("session %s: a strike could not be noted: %s", self._shared.id, error)
             return
-        for event in happened:
-            self._events.emit(event)
+        for note in notes:
+            if note.kind == "strike":
+                self._events.emit(Struck(**note.data, strikes=self._model.sight().breaker().strikes))
+            else:
+                self._events.emit(CoolingDown(**note.data))
 
 
 def _planned(entries: list[Entry], ask: Ask, counter: Counter) -> Steps:
@@ -390,18 +382,11 @@ def _planned(entries: list[Entry], ask: Ask, counter: Counter) -> Steps:
     return (yield from plan(Job(ViewState(entries, counter=counter), ask, counter)))
 
 
-def reason_of(due: Compact | StartDraft) -> Reason:
-    """Return the reason that a trigger gives for a compaction."""
-    if due.reason == "overflow":
-        return "overflow"
-    return "model_switch" if due.reason == "model_switch" else "threshold"
+def _failure(error: Exception) -> Failure:
+    return "floor" if isinstance(error, FloorExceeded) else "error"
 
 
 def _many(count: int) -> bool:
     """Whether so many compactions are worth a warning: 3, 6, 12, 24 ... of them."""
     times, rest = divmod(count, REPEATED)
     return not rest and times.bit_count() == 1
-
-
-def _number(fold: ViewState) -> int:
-    return fold.boundary.checkpoint.number + 1 if fold.boundary is not None else 1

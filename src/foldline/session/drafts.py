@@ -7,14 +7,16 @@ from collections.abc import Coroutine
 from typing import Any
 
 from foldline.core.compact.rebase import Draft, holds
+from foldline.core.decide.watch import Watch
 from foldline.core.view import ViewState
 
 
 class Drafts:
-    """At most one task that makes a draft, or one draft that is ready."""
+    """At most one task that makes a draft, or one draft that is ready; `watch` is told which."""
 
-    def __init__(self) -> None:
+    def __init__(self, watch: Watch) -> None:
         self.ready: Draft | None = None
+        self._watch = watch
         self._task: asyncio.Task[Draft | None] | None = None
         self._held: ViewState | None = None  # the fold on which what is ready was found to hold
 
@@ -23,35 +25,43 @@ class Drafts:
         """Whether a draft is being made."""
         return self._task is not None
 
-    def there(self, fold: ViewState) -> bool:
-        """Whether there is no need to begin one: it is being made, or one is ready that still holds.
-
-        A fold that only grows is looked at once.
-        """
+    def check(self, fold: ViewState) -> None:
+        """Drop what is ready where it can no longer be committed. A fold that only grows is looked at once."""
         if self.ready is not None and fold is not self._held:
             self._held = fold
-            self.ready = self.ready if holds(self.ready, fold) else None
-        return self.running or self.ready is not None
+            if not holds(self.ready, fold):
+                self.drop()
 
     def start(self, making: Coroutine[Any, Any, Draft | None]) -> None:
         """Make a draft in a task of its own; it raises nothing."""
         task = asyncio.create_task(making)
         self._task, self.ready, self._held = task, None, None
+        self._watch.draft_begun()
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[Draft | None]) -> None:
         if self._task is task:
             self._task = None
             self.ready = None if task.cancelled() or task.exception() else task.result()
+            if self.ready is not None:
+                self._watch.draft_made()
+            else:
+                self._watch.draft_dropped()
 
     async def finished(self) -> None:
         """Wait until the draft that is being made is ready or has failed; cancelled, the draft goes on."""
         if self._task is not None:
             await asyncio.wait({self._task})
 
+    def drop(self) -> None:
+        """Drop what is ready: it was committed, or will not do."""
+        self.ready = None
+        self._watch.draft_dropped()
+
     async def stop(self) -> None:
         """Cancel what is being made, and drop what is ready."""
-        task, self._task, self.ready = self._task, None, None
+        task, self._task = self._task, None
+        self.drop()
         if task is not None and not task.done():
             task.cancel()
             await asyncio.wait({task})

@@ -10,7 +10,9 @@ from typing import Any, ClassVar, Final, Literal, cast
 
 import msgspec
 
-from foldline.core.log.entries import Receipt
+from foldline.core.decide.ask import Why
+from foldline.core.decide.breaker import Failure
+from foldline.core.log.entries import Reason, Receipt
 from foldline.errors import InputError
 
 log = logging.getLogger("foldline")
@@ -53,7 +55,7 @@ class DraftFailed(Event, frozen=True):
     """No draft came of it; `why` is that of a `Nothing`, floor, or error."""
 
     name: ClassVar[str] = "draft_failed"
-    why: str
+    why: Failure
     detail: str = ""
 
 
@@ -61,7 +63,7 @@ class CompactionStarted(Event, frozen=True):
     """A compaction begins that somebody waits for; `size` is the view's in tokens."""
 
     name: ClassVar[str] = "compaction_started"
-    reason: str
+    reason: Reason
     size: int
 
 
@@ -87,8 +89,8 @@ class NothingDone(Event, frozen=True):
     """A compaction ended without a boundary; see `Nothing`."""
 
     name: ClassVar[str] = "nothing"
-    reason: str
-    why: str
+    reason: Reason
+    why: Why
     detail: str = ""
 
 
@@ -96,8 +98,8 @@ class Struck(Event, frozen=True):
     """A compaction failed: the `strikes`-th in a row; after three none starts by itself for a while."""
 
     name: ClassVar[str] = "strike"
-    reason: str
-    why: str
+    reason: Reason
+    why: Failure
     strikes: int
 
 
@@ -106,7 +108,7 @@ class CoolingDown(Event, frozen=True):
 
     name: ClassVar[str] = "cooldown"
     until: float
-    why: str
+    why: Failure
 
 
 class OverflowSeen(Event, frozen=True):

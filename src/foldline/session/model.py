@@ -13,11 +13,12 @@ from collections.abc import Sequence
 import msgspec
 
 from foldline.catalogue import ModelInfo
-from foldline.core.decide.ask import Ask, Reason
-from foldline.core.decide.estimate import Estimates, trigger_size
+from foldline.core.compact.sight import Sizer, ViewSight, asked
+from foldline.core.decide.ask import Ask
 from foldline.core.decide.presets import resolve
 from foldline.core.decide.price import Cache, Economy
-from foldline.core.log.entries import Entry, Noted, Said
+from foldline.core.decide.watch import Watch
+from foldline.core.log.entries import Entry, Noted, Reason, Said
 from foldline.core.measure.accounting import real_usage
 from foldline.core.measure.calibration import Calibration, update
 from foldline.core.measure.overflow import Overflow
@@ -39,15 +40,17 @@ log = logging.getLogger("foldline")
 class SessionModel:
     """The limits that a session works with, kept in step with its log."""
 
-    def __init__(self, cursor: Cursor, setup: Setup, events: Events) -> None:
+    def __init__(self, cursor: Cursor, setup: Setup, events: Events, watch: Watch) -> None:
         self.calibrator = Calibrator(setup.model)
+        self._watch = watch
         self._cursor = cursor
         self._events = events
         self._use(setup)
 
     def _use(self, setup: Setup) -> None:
         self._setup = setup
-        self._estimates = Estimates(setup.policy.estimator, setup.counter)
+        self._sizer = Sizer(setup.policy, setup.counter)
+        self._watch.use(setup.limits)
 
     @property
     def setup(self) -> Setup:
@@ -70,13 +73,13 @@ class SessionModel:
 
     def trigger_size(self, fold: ViewState) -> int:
         """Return the size that the policy's triggers look at, in tokens."""
-        policy = self.setup.policy
-        if policy.estimator == "foldline" and policy.trigger_on == "context":
-            return fold.context_size(self.apart, self.calibrator.ratio).tokens
-        if fold.anchor is None or policy.trigger_on == "estimate":
-            size = fold.made + self._estimates.total(fold.kept)
-            return size + (self.apart if policy.trigger_on != "estimate" else 0)
-        return trigger_size(policy, fold.kept[fold.anchor :], self.setup.counter)
+        return self._sizer.size(fold, self.apart, self.calibrator.ratio)
+
+    def sight(self) -> ViewSight:
+        """Return the view as it is, as what decides when to compact sees it."""
+        setup, fold, ratio = self.setup, self._cursor.fold, self.calibrator.ratio
+        ask = asked(fold, setup.policy, setup.window, "threshold", apart=setup.apart, now="")
+        return ViewSight(fold, ask, self._sizer, setup.counter, ratio=ratio, now=time.time())
 
     def ask(
         self,
@@ -86,10 +89,24 @@ class SessionModel:
         *,
         share: float = 1.0,
     ) -> Ask:
-        """Return what is asked of a compaction of the view as it is; see `ask_of`."""
-        if reason in ("threshold", "model_switch"):
-            share = min(share, 1 / self.calibrator.ratio)
-        return ask_of(self.setup, self._cursor.fold, reason, instructions, target, share=share)
+        """Return what is asked of a compaction of the view as it is.
+
+        `share` is the part of the window to work with, where the provider counts more tokens than we do.
+        """
+        setup, fold = self.setup, self._cursor.fold
+        return asked(
+            fold,
+            setup.policy,
+            setup.window,
+            reason,
+            instructions=instructions,
+            target=target,
+            apart=setup.apart,
+            now=now(),
+            ratio=self.calibrator.ratio,
+            share=share,
+            economy=economy_of(setup, fold, time.time()),
+        )
 
     # ---- learning
 
@@ -114,6 +131,7 @@ class SessionModel:
         """Work with the limits of another model; `window` in tokens overrides what the catalogue says."""
         info = self.setup.catalogue.look_up(model, window)
         self.setup = with_learnt(with_info(self.setup, info), self._cursor.fold.entries())
+        self._watch.use(self.setup.limits, switched=True)
         self.calibrator = Calibrator(model)
 
     async def note_change(self) -> None:
@@ -147,40 +165,7 @@ class SessionModel:
         return [*found, _window_noted(setup)] if learnt == setup.window.context else found
 
 
-def ask_of(
-    setup: Setup,
-    fold: ViewState,
-    reason: Reason,
-    instructions: str | None = None,
-    target: int | None = None,
-    *,
-    share: float = 1.0,
-) -> Ask:
-    """Return what is asked of a compaction of this fold.
-
-    `share` is the part of the window to work with, where the provider counts more tokens than we do.
-    """
-    boundary = fold.boundary
-    return Ask(
-        policy=setup.policy,
-        window=setup.window if share >= 1 else part_of(setup.window, share),
-        reason=reason,
-        target=target,
-        instructions=instructions,
-        apart=setup.apart,
-        now=now(),
-        number=boundary.checkpoint.number + 1 if boundary is not None else 1,
-        economy=economy_of(setup, fold, time.time()),
-    )
-
-
 # ---- the window
-
-
-def part_of(window: Window, share: float) -> Window:
-    """Return a window that holds a part of what this one does, in tokens; replies stay as long as they are."""
-    whole = window.input_limit
-    return msgspec.structs.replace(window, context=max(1, int(whole * share)), input=None)
 
 
 def learnt_window(entries: Sequence[Entry], model: str | None) -> int | None:

@@ -5,7 +5,6 @@ First its window is learnt. Then a shorter reply is tried, then one compaction f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, cast
 
 import msgspec
@@ -13,8 +12,8 @@ import msgspec
 from foldline.core.checkpoint.redact import redact
 from foldline.core.compact.job import Job, floor_of
 from foldline.core.decide.ask import Nothing
+from foldline.core.decide.overflow import share_left
 from foldline.core.decide.triggers import Refuse, Stay, fitting_output
-from foldline.core.log.entries import Compacted, Entry, Pruned, Said
 from foldline.core.log.messages import Message
 from foldline.core.measure.overflow import (
     STARVED_SHARE,
@@ -38,7 +37,6 @@ from foldline.session.shared import Shared
 from foldline.session.view import ViewToken
 
 FULL = "model_context_window_exceeded"  # Anthropic's stop reason of a reply that the window cut short
-NEXT_TRY = 0.7  # of a view that fits by our count and did not: what is tried where the provider names no size
 
 
 class _Cure(msgspec.Struct, frozen=True):
@@ -108,12 +106,11 @@ class OverflowMender:
 
     def _check_permitted(self, found: Overflow, seen: Any) -> None:
         """Raise where an overflow is not to be folded away, or was and came again."""
-        fold = self._shared.cursor.fold
-        if mended_already(fold.entries()):
-            raise self._remains(found, "it was compacted for this message already") from _cause(seen)
-        decision = self._shared.triggers.decide(fold, "overflow", careful=True)
+        decision = self._shared.watch.on_overflow(self._shared.model.sight())
         if isinstance(decision, Refuse):
             raise FloorExceeded(decision.floor, decision.usable, decision.breakdown) from _cause(seen)
+        if isinstance(decision, Stay) and decision.why == "mended":
+            raise self._remains(found, "it was compacted for this message already") from _cause(seen)
         if isinstance(decision, Stay):
             self._tell(found, "none")
             if decision.why == "disabled" and isinstance(seen, BaseException):
@@ -234,27 +231,3 @@ def smaller_output(found: Overflow, setup: Setup, size: int, max_tokens: int | N
     if found.asked is not None:
         return fits_with(found.limit or setup.window.context, found.asked, wanted)
     return fitting_output(size, setup.window, wanted) if wanted else None
-
-
-def mended_already(path: Sequence[Entry]) -> bool:
-    """Whether an overflow was folded away since the newest user message, and no reply has come since."""
-    for entry in reversed(path):
-        if isinstance(entry, Compacted | Pruned) and entry.receipt.reason == "overflow":
-            return True
-        if isinstance(entry, Said) and (entry.message.role == "assistant" or entry.message.is_prompt):
-            return False
-    return False
-
-
-def share_left(found: Overflow, size: int, usable: int, max_tokens: int | None = None) -> float:
-    """Return the part of the window, in our tokens, that is as much as the provider takes.
-
-    By its own count of the request where it gives one, and so that the reply that was asked for, of `max_tokens`,
-    has room beside it; else a view that fits by our count, and did not, is taken to be allowed 70% of itself.
-    """
-    if found.asked:
-        rate, reply = size / found.asked, max_tokens or found.max_tokens
-        if not (found.limit and reply and usable):
-            return min(1.0, rate)
-        return min(1.0, rate, rate * max(found.limit - reply, found.limit // 2) / usable)
-    return min(1.0, NEXT_TRY * size / usable) if usable else 1.0

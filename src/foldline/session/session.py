@@ -14,6 +14,7 @@ from typing import Any, Literal, Self
 import msgspec
 
 from foldline.catalogue import ModelInfo
+from foldline.core.compact.sight import standing
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.price import Cache
@@ -30,7 +31,7 @@ from foldline.session.overflow import OverflowMender
 from foldline.session.recall import PASSAGE, FoldedEntry, Passage, Recall
 from foldline.session.setup import Setup, Stats
 from foldline.session.shared import Shared
-from foldline.session.state import Render, standing
+from foldline.session.state import Render
 from foldline.session.summarizer_choice import SummarizerChoice
 from foldline.session.tools import Tools
 from foldline.session.tree import Branch, Rewound, Tree
@@ -203,7 +204,7 @@ class Session:
     def _appended(self, entries: Sequence[Said]) -> None:
         """Learn from what was appended, and tell that it was."""
         self._shared.model.heard()
-        self._shared.triggers.said([entry.message for entry in entries])
+        self._shared.watch.said([entry.message for entry in entries])
         if any(entry.message.role == "assistant" for entry in entries):
             self._shared.reply.lift()
         roles = tuple(entry.message.role for entry in entries)

@@ -8,6 +8,7 @@ import msgspec
 
 from foldline.catalogue import Catalogue, ModelInfo
 from foldline.core.decide.policy import Policy
+from foldline.core.decide.watch import WatchLimits
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Floor, Window
 
@@ -39,6 +40,11 @@ class Setup(msgspec.Struct, frozen=True):
     def window(self) -> Window:
         """The model's limits, in tokens."""
         return self.info.window
+
+    @property
+    def limits(self) -> WatchLimits:
+        """What decides when the session is compacted."""
+        return WatchLimits(self.policy, self.window, self.model, self.subagent, self.info.known)
 
 
 class Stats(msgspec.Struct, frozen=True):

@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from foldline.core.checkpoint.request import Prefix
+from foldline.core.decide.watch import Watch
+from foldline.core.log.entries import Lifted, Said
 from foldline.errors import DialectError
 from foldline.session.cursor import Cursor
 from foldline.session.events import Events
@@ -14,7 +16,6 @@ from foldline.session.model import SessionModel
 from foldline.session.reply import ReplyLimit
 from foldline.session.setup import Setup
 from foldline.session.state import LiveState
-from foldline.session.triggers import Triggers
 from foldline.session.view import SessionView
 from foldline.stores.base import Store
 from foldline.summarizers.base import Summarizer
@@ -33,8 +34,8 @@ class Shared:
         self.lock = asyncio.Lock()
         self.cursor = Cursor(store, session, setup.counter)
         self.events = Events(session)
-        self.model = SessionModel(self.cursor, setup, self.events)
-        self.triggers = Triggers(self.model)
+        self.watch = Watch(setup.limits)
+        self.model = SessionModel(self.cursor, setup, self.events, self.watch)
         self.view = SessionView(self.cursor, self.model)
         self.reply = ReplyLimit()
         self.live = LiveState()
@@ -66,11 +67,18 @@ class Shared:
             self.cursor.strange = False
             self.model.load()
             if fold.kept:
-                self.triggers.said([fold.kept[-1].message])
+                self.watch.said([fold.kept[-1].message])
         if not self._begun:
             self._begun = True
             self.model.begin()
-            self.triggers.lifted(fold)
+            self.respect_undo()
+
+    def respect_undo(self) -> None:
+        """Where the newest of the path is an undo, let it stand until something is said; the lock is held."""
+        entries = reversed(self.cursor.fold.entries())
+        newest = next((entry for entry in entries if isinstance(entry, Said | Lifted)), None)
+        if isinstance(newest, Lifted) and newest.lifted:
+            self.watch.undone(fits=self.model.view_tokens <= self.model.ask("threshold").usable)
 
     def prefix(self) -> Prefix | None:
         """Return the session's next request as it is now, for a summary to be asked for in; the lock is held.

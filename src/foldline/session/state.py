@@ -15,8 +15,8 @@ from typing import Final
 
 import msgspec
 
+from foldline.core.compact.sight import standing
 from foldline.core.decide.ask import Ask
-from foldline.core.decide.continuation import Continuation, continuation
 from foldline.core.log.entries import Live, Noted
 from foldline.core.view import ViewState
 from foldline.errors import InputError
@@ -82,12 +82,3 @@ def known_live(fold: ViewState) -> dict[str, str]:
             known.update({name: text for name, text in entry.data.items() if isinstance(text, str)})
         since = since or entry is boundary or (boundary is not None and entry.id == boundary.id)
     return known
-
-
-def standing(fold: ViewState) -> Continuation:
-    """Return where the session stands, by code: from the newest messages, or what the checkpoint recorded."""
-    messages = [entry.message for entry in fold.kept]
-    speaks = any(message.role == "assistant" or message.is_prompt for message in messages)
-    if not speaks and fold.boundary is not None and fold.boundary.checkpoint.standing:
-        return msgspec.convert(fold.boundary.checkpoint.standing, Continuation)
-    return continuation(messages)

@@ -108,8 +108,8 @@ class Tree:
         shared = self._shared
         await shared.cursor.move(leaf)
         fold = shared.cursor.fold
-        shared.triggers.tried(fold, in_vain=False)
-        shared.triggers.happened("before_smaller_window")
+        shared.watch.folded()
+        shared.watch.happened("before_smaller_window")
         shared.model.calibrator.load(fold, shared.model.apart)
         shared.reply.lift()
         shared.events.emit(Branched(leaf=leaf))
@@ -132,8 +132,8 @@ class Tree:
         if target is not None:
             shared = self._shared
             await shared.cursor.write(Lifted("", None, target, lift, at=time.time()))
-            shared.triggers.tried(shared.cursor.fold, in_vain=False)
-            shared.triggers.lifted(shared.cursor.fold)
+            shared.watch.folded()
+            shared.respect_undo()
             shared.events.emit(Undone(entry=target) if lift else Redone(entry=target))
         return target
 
