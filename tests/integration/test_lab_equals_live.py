@@ -23,7 +23,7 @@ from foldline.errors import FloorExceeded, OverflowRemains, ProviderError
 from foldline.executor import execute, run_sync
 from foldline.folding import now
 from foldline.summarizers.offline import OfflineSummarizer
-from foldline.transcripts import Heard, read
+from foldline.transcripts import MessageRecord, read
 
 WINDOW = foldline.Window(context=24_000, output=2_000)
 WORDS = "The parser reads every line of the config and keeps what it cannot name. "
@@ -127,7 +127,7 @@ RECORDED = ROOT / "native" / "pi-2.jsonl"
 @pytest.mark.skipif(not RECORDED.exists(), reason="the recorded sessions are not here")
 @pytest.mark.parametrize("name", ["foldline", "coop", "gencode", "pi"])
 async def test_a_recorded_session_folds_at_the_same_messages_live_and_in_the_lab(name):
-    records = (record for record in read(str(RECORDED)) if isinstance(record, Heard))
+    records = (record for record in read(str(RECORDED)) if isinstance(record, MessageRecord))
     messages = [record.message for record in islice(records, 600)]
     window = foldline.Window(context=40_000, output=4_000)
     said, folds, _ = await live(messages, preset(name), window)
