@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
 import pytest
-from tests.cli.calling import EXAMPLES, work, write_lines
+from tests.cli.calling import CHAT, EXAMPLES, SESSION, work, write_lines
 
 from foldline.cli.app import COMMANDS
 
+ROOT = Path(__file__).parents[2]
 NAMES = ("foldline", "coop", "klaude", "gencode:low-cost", "claude-code", "opencode", "amp")
 
 
@@ -79,8 +85,7 @@ def test_policies_by_name_in_words_and_as_data(foldline):
 
 
 def test_the_demo_shows_every_step(foldline):
-    session = EXAMPLES / "session.jsonl"
-    told = foldline("demo", "--file", session)
+    told = foldline("demo")
     for step in (
         "1. what is in",
         "2. the policy's decision",
@@ -91,11 +96,19 @@ def test_the_demo_shows_every_step(foldline):
         assert step in told.out
     assert "where to go next" in told.out
     assert "Never touch anything under migrations/" in told.out
-    done = foldline("demo", "--file", session, "--json").json
+    done = foldline("demo", "--json").json
     assert done["receipt"]["tokens_after"] == done["view_tokens"]
-    missing = foldline("demo")
+    assert foldline("demo", "--file", CHAT, "--target", 3_000, "--json").json["dialect"] == "openai-chat"
+    missing = foldline("demo", "--file", "gone.jsonl")
     assert missing.code == 2
-    assert "run this from a checkout" in missing.err
+    assert "gone.jsonl" in missing.err
+
+
+def test_the_example_of_the_demo_is_in_what_is_installed(tmp_path):
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    wheel = zipfile.ZipFile(next(tmp_path.glob("*.whl")))
+    assert wheel.read("foldline/cli/example.jsonl") == SESSION.read_bytes()
 
 
 def test_in_a_pipe_no_line_is_padded(foldline, file):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+from importlib import resources
 from pathlib import Path
 
 import click
@@ -18,17 +20,19 @@ from foldline.core.measure.composition import composition
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
 from foldline.core.view import ViewState
-from foldline.errors import InputError
 from foldline.folding import Wish, as_dict, fold_now
 from foldline.loading import Loaded
 
-EXAMPLE = Path("examples/session.jsonl")
+EXAMPLE = "example.jsonl"  # beside this package, in what is installed
 WINDOW = Window(context=32_000, output=4_000)
 
 
 @click.command(epilog="\b\nExamples:\n  foldline demo\n  foldline demo --file my-session.jsonl --target 8000")
 @click.option(
-    "--file", type=click.Path(path_type=Path), default=EXAMPLE, show_default=True, help="The session to fold."
+    "--file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The session to fold  [default: an example that comes with Foldline]",
 )
 @click.option(
     "--target", type=click.IntRange(min=1), default=9_000, show_default=True, help="The budget in tokens."
@@ -42,18 +46,17 @@ WINDOW = Window(context=32_000, output=4_000)
     help="Lines of each section of the checkpoint; 0: all.",
 )
 @json_option
-def command(file: Path, target: int, lines: int, as_json: bool) -> None:
+def command(file: Path | None, target: int, lines: int, as_json: bool) -> None:
     """Fold a session and show every step: what is in it, the decision, the checkpoint, the receipt, the view."""
-    if not file.exists():
-        raise InputError(f"{file} is not here: run this from a checkout of Foldline, or give --file")
-    loaded = read_session(str(file))
+    with _example() if file is None else nullcontext(file) as path:
+        loaded = read_session(str(path))
     rules = find_policy("foldline", None)
     done = fold_now(loaded, Wish(rules, ModelInfo(None, WINDOW), target=target))
     if as_json:
         print_json(as_dict(done))
         return
     console = out()
-    rule(console, f"1. what is in {escape(str(file))}")
+    rule(console, f"1. what is in {escape(str(file or 'the example session'))}")
     _print_composition(loaded, console)
     rule(console, "2. the policy's decision")
     _print_decision(done.receipt, rules, target, console)
@@ -68,6 +71,11 @@ def command(file: Path, target: int, lines: int, as_json: bool) -> None:
         print_view(ViewState(placed, counter=OFFLINE).view(), console)
     rule(console, "where to go next")
     console.print(NEXT, markup=False, soft_wrap=True)
+
+
+def _example() -> AbstractContextManager[Path]:
+    """Give the path of the example session while it is read; an archive's is unpacked for that."""
+    return resources.as_file(resources.files("foldline.cli") / EXAMPLE)
 
 
 def _print_composition(loaded: Loaded, console: Console) -> None:
@@ -102,4 +110,4 @@ NEXT = """\
 foldline compact YOUR-SESSION.jsonl --target 32000 -o folded.jsonl    fold your own session
 foldline inspect YOUR-SESSION.jsonl                                   where its tokens are
 foldline policies --window 200000                                     ten systems, one in four tunings, as rows of one table
-README.md, docs/library.md                                            three lines in your own agent"""
+README.md, docs/library.md                                            three lines in an agent of your own"""
