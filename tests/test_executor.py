@@ -6,6 +6,9 @@ from collections.abc import Generator
 
 import pytest
 
+import foldline
+from foldline.core.checkpoint.request import SummaryRequest
+from foldline.core.ledger.facts.kinds import Ledger
 from foldline.executor import execute
 
 
@@ -44,6 +47,40 @@ class Waits:
     async def summarize(self, request):
         self.begun.set()
         await asyncio.Event().wait()
+
+
+class Raises:
+    name = "model:broken"
+
+    async def summarize(self, request):
+        raise RuntimeError("the model is away, and so is sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD")
+
+
+def test_a_summariser_that_raises_is_named_in_the_receipt():
+    """Its error stood in the log alone: a receipt said `offline`, and nobody knew why."""
+    messages = [
+        {"role": role, "content": f"{role} {turn} " + "word " * 80}
+        for turn in range(30)
+        for role in ("user", "assistant")
+    ]
+    done = foldline.compact(messages, 2_000, summarizer=Raises())
+    assert done.receipt.summarizer == "offline"
+    told = [
+        note for note in done.receipt.notes if note.startswith("model:broken wrote no summary: the model")
+    ]
+    assert len(told) == 1
+    assert "sk-proj-abc" not in told[0]
+
+
+async def test_whoever_runs_a_plan_is_told_of_a_summary_that_failed():
+    def steps():
+        reply = yield SummaryRequest("first", "", "", (), "before", Ledger(), 100)
+        return reply
+
+    heard = []
+    reply = await execute(steps(), Raises(), failed=heard.append)
+    assert (reply.stop, reply.notes) == ("failed", tuple(heard))
+    assert heard[0].startswith("model:broken wrote no summary: the model is away")
 
 
 async def cancelled(task):

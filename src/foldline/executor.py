@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Generator
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from foldline.core.checkpoint.request import Prefix, SummaryReply, SummaryRequest
+from foldline.core.checkpoint.redact import redact
+from foldline.core.checkpoint.request import FAILED, Prefix, SummaryReply, SummaryRequest
 from foldline.summarizers.base import Summarizer
 
 T = TypeVar("T")
 log = logging.getLogger("foldline")
+QUOTED: Final = 200  # characters of an error that a receipt quotes
 
 
 class _Ended(Generic[T]):
@@ -29,17 +31,18 @@ async def execute(
     *,
     aside: bool = False,
     prefix: Prefix | None = None,
+    failed: Callable[[str], None] = lambda _: None,
 ) -> T:
     """Run a plan, or whatever asks for summaries as one does, to its end; returns its outcome.
 
-    A summariser that raises is answered for by None, and the plan falls back. With `aside` the plan's own work is
-    done in a thread, so that an event loop goes on meanwhile: nothing that the plan reads may change then. Every
-    request carries `prefix`, the next request of the session that is folded. Cancellation passes through: nothing
-    was written.
+    Where a summariser raises, or says that no model could be asked, the plan falls back, the receipt notes why, and
+    `failed` is told. With `aside` the plan's own work is done in a thread, so that an event loop goes on meanwhile:
+    nothing that the plan reads may change then. Every request carries `prefix`, the next request of the session that
+    is folded. Cancellation passes through: nothing was written.
     """
     reply: SummaryReply | None = None
     while True:
-        # cancelled while its thread runs it, a plan ends there, unheard: closing it from here can crash CPython
+        # A plan that is cancelled while its thread runs ends there; closing it from here can crash CPython.
         step = await asyncio.to_thread(_step, steps, reply) if aside else _step(steps, reply)
         if isinstance(step, _Ended):
             return step.outcome
@@ -47,11 +50,19 @@ async def execute(
             asked = step if prefix is None else msgspec.structs.replace(step, prefix=prefix)
             reply = await summarizer.summarize(asked)
         except Exception as error:  # whatever a model call raises, the session must go on
-            log.warning("summary by %s failed: %s", summarizer.name, error)
-            reply = None
+            reply = _failure(summarizer.name, error)
         except BaseException:
             steps.close()
             raise
+        if reply.stop == FAILED and (step.folded or step.previous):  # else there was nothing to sum up
+            failed("; ".join(reply.notes))
+
+
+def _failure(name: str, error: Exception) -> SummaryReply:
+    """Return the reply that says why a summariser gave none."""
+    log.warning("summary by %s failed: %s", name, error)
+    words = redact(str(error))[:QUOTED].strip() or type(error).__name__
+    return SummaryReply("", name, stop=FAILED, notes=(f"{name} wrote no summary: {words}",))
 
 
 def _step(
@@ -67,7 +78,7 @@ def _step(
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end from code that is not async, inside a running event loop too.
 
-    A coroutine that never waits (the offline path) is simply stepped through.
+    A coroutine that never waits, as without a model, is stepped through.
     """
     try:
         coroutine.send(None)
