@@ -14,6 +14,7 @@ from foldline.core.compact.job import Job
 from foldline.core.compact.plan import plan
 from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.policy import Policy, usable_of
+from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Pruned, Receipt, Said
 from foldline.core.log.log import chained
 from foldline.core.log.messages import Text
@@ -71,7 +72,7 @@ class Done(msgspec.Struct):
     receipt: Receipt
     cut: dict[str, Any] | None = None
     summary: str | None = None
-    ledger: dict[str, Any] | None = None
+    ledger: Ledger | None = None
     system: Any = None
     warnings: tuple[str, ...] = ()
     boundary: Compacted | Pruned | None = None
@@ -174,7 +175,7 @@ def _done(loaded: Loaded, boundary: Compacted | Pruned | None, view: ViewState, 
         receipt=receipt,
         cut=cut,
         summary=boundary.checkpoint.summary if isinstance(boundary, Compacted) else None,
-        ledger=boundary.ledger if isinstance(boundary, Compacted) else None,
+        ledger=msgspec.convert(boundary.ledger, Ledger) if isinstance(boundary, Compacted) else None,
         system=join_system(loaded.system, rendered.system),
         warnings=(*loaded.warnings, *_repairs(loaded, view), *rendered.warnings),
         boundary=boundary,
@@ -252,7 +253,7 @@ def as_dict(done: Done) -> Mapping[str, Any]:
         "view_tokens": done.view_tokens,
         "cut": done.cut,
         "summary": done.summary,
-        "ledger": done.ledger,
+        "ledger": msgspec.to_builtins(done.ledger),
         "receipt": receipt_dict(done.receipt),
         **({} if done.system is None else {"system": done.system}),
     }
@@ -260,4 +261,5 @@ def as_dict(done: Done) -> Mapping[str, Any]:
 
 def receipt_dict(receipt: Receipt) -> dict[str, Any]:
     """Return a receipt with every key present, as JSON writes it."""
-    return {name: msgspec.to_builtins(getattr(receipt, name)) for name in receipt.__struct_fields__}
+    found = {name: msgspec.to_builtins(getattr(receipt, name)) for name in receipt.__struct_fields__}
+    return {**found, "constraints": found["constraints"] or {}}

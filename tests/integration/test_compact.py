@@ -123,7 +123,7 @@ def test_a_receipt_says_what_the_view_does_not():
     for target in (180, 250, 400, 900):
         done = foldline.compact([*messages, *chat(30)], target=target)
         text = str(done.messages)
-        kept, excess = done.receipt.constraints["texts"], done.receipt.constraints.get("excess", [])
+        kept, excess = done.receipt.constraints.texts, done.receipt.constraints.excess
         assert all(rule in text for rule in kept)
         assert sorted([*kept, *excess]) == sorted(rules)
 
@@ -137,6 +137,6 @@ def test_what_is_left_of_a_budget_goes_to_the_users_rules_first():
         for one in ({"role": "user", "content": rule}, {"role": "assistant", "content": "ok " * 80})
     ]
     done = foldline.compact(messages, target=1_000)
-    assert done.receipt.constraints["kept"] == 24
-    assert "excess" not in done.receipt.constraints
+    assert done.receipt.constraints.kept == 24
+    assert done.receipt.constraints.excess == ()
     assert all(rule in str(done.messages) for rule in rules)

@@ -102,13 +102,13 @@ def print_figures(receipt: Receipt, console: Console) -> None:
         console.print(rows)
     for name, value in receipt.dropped.items():
         console.print(f"dropped {name.replace('_', ' ')}: {escape(_short(value))}")
-    texts: Sequence[str] = receipt.constraints.get("texts", ())
-    if texts:
-        console.print(f"standing constraints kept word for word: {len(texts)}")
-        _print_some(texts, console)
-    if excess := receipt.constraints.get("excess"):
-        console.print(f"[yellow]standing constraints that had no room, left out:[/] {len(excess)}")
-        _print_some(excess, console)
+    standing = receipt.constraints
+    if standing is not None and standing.texts:
+        console.print(f"standing constraints kept word for word: {standing.kept}")
+        _print_some(standing.texts, console)
+    if standing is not None and standing.excess:
+        console.print(f"[yellow]standing constraints that had no room, left out:[/] {len(standing.excess)}")
+        _print_some(standing.excess, console)
     for note in receipt.notes:
         console.print(f"[dim]note: {escape(note)}[/]")
 

@@ -34,7 +34,7 @@ from foldline.core.decide.policy import Keep, Policy
 from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.decide.price import Cache, Economy
 from foldline.core.ledger.facts.kinds import Ledger
-from foldline.core.log.entries import Compacted, Edit, Lifted, Live, Pinned, Pruned, Said
+from foldline.core.log.entries import Compacted, Edit, Lifted, Live, Pinned, Pruned, Said, StandingConstraints
 from foldline.core.log.log import Log
 from foldline.core.log.messages import Message, Text, Thinking, ToolResult, Usage
 from foldline.core.measure.price import Price
@@ -721,14 +721,14 @@ def ruled() -> Log:
 
 def test_what_is_left_of_a_target_goes_to_standing_constraints_first():
     outcome = compact_log(ruled(), ask_for(BARE, reason="target", target=1_000))
-    assert outcome.receipt.constraints["kept"] == 24
-    assert "excess" not in outcome.receipt.constraints
+    assert outcome.receipt.constraints.kept == 24
+    assert outcome.receipt.constraints.excess == ()
 
 
 def test_where_a_model_wrote_the_summary_constraints_keep_their_tenth():
     outcome, asked = run(ruled(), ask_for(BARE, reason="target", target=1_000), reply())
     assert len(asked) == 1
-    assert outcome.receipt.constraints["excess"]
+    assert outcome.receipt.constraints.excess
 
 
 def test_a_target_of_which_less_than_a_tenth_is_left_is_used():
@@ -785,15 +785,15 @@ def test_constraints_kept_and_those_that_exceed_their_share_are_named():
     log = log_of(*(user(rule) for rule in rules), assistant(long("ok", 100)), user("go on"))
     outcome = compact_log(log, ask_for(BARE, context=3_000))
     told = outcome.receipt.constraints
-    assert told["kept"] == len(told["texts"]) < 60
-    assert told["texts"][-1] == rules[-1]
-    assert set(told["excess"]) | set(told["texts"]) == set(rules)
+    assert told.kept == len(told.texts) < 60
+    assert told.texts[-1] == rules[-1]
+    assert set(told.excess) | set(told.texts) == set(rules)
     assert [fact.text for fact in msgspec.convert(outcome.ledger, Ledger).constraints] == rules
     few = compact_log(
         log_of(user(rules[0]), assistant(long("ok", 400)), assistant(long("so", 150)), user("go")),
         ask_for(BARE),
     )
-    assert few.receipt.constraints == {"kept": 1, "texts": rules[:1]}
+    assert few.receipt.constraints == StandingConstraints(1, tuple(rules[:1]))
 
 
 def test_pins_of_folded_entries_are_quoted_in_the_checkpoint_word_for_word():

@@ -10,7 +10,7 @@ from foldline.core.compact.trim import NOTES_LEAST, NOTES_SHARE
 from foldline.core.cut.notes import HELD
 from foldline.core.decide.policy import Policy
 from foldline.core.ledger.facts.constraints import collect
-from foldline.core.log.entries import Edit, Pinned, Pruned
+from foldline.core.log.entries import Edit, Pinned, Pruned, StandingConstraints
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.core.measure.window import Amount
@@ -44,7 +44,7 @@ def test_constraints_in_what_an_elision_takes_out_are_quoted_behind_it_word_for_
     assert isinstance(outcome, Pruned)
     text = sent(fold_of(log).view()[0]).text
     assert text.endswith(f"\n[Standing, word for word:]\n- {RULE}\n- {OTHER}")
-    assert outcome.receipt.constraints == {"kept": 2, "texts": [RULE, OTHER]}
+    assert outcome.receipt.constraints == StandingConstraints(2, (RULE, OTHER))
     assert outcome.receipt.tokens_after == fold_of(log).tokens <= 900
     exact(log)
 
@@ -56,7 +56,7 @@ def test_a_constraint_that_the_elision_leaves_is_not_quoted_again():
     assert text.startswith(RULE)
     assert text.endswith(f"\n[Standing, word for word:]\n- {OTHER}")
     assert text.count(RULE) == 1
-    assert outcome.receipt.constraints["kept"] == 2
+    assert outcome.receipt.constraints.kept == 2
     exact(log)
 
 
@@ -64,7 +64,7 @@ def test_without_constraints_nothing_is_quoted():
     log = log_of(user(letter()))
     outcome = compact_log(log, ask_for(RULES, reason="target", target=500))
     assert "Standing" not in sent(fold_of(log).view()[0]).text
-    assert outcome.receipt.constraints == {}
+    assert outcome.receipt.constraints is None
     exact(log)
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from foldline.core.checkpoint.receipt import by_category, dropped
 from foldline.core.compact.job import Job
 from foldline.core.decide.ask import Nothing
 from foldline.core.ledger.facts.kinds import ConstraintFact
-from foldline.core.log.entries import Edit, Receipt, Said
+from foldline.core.log.entries import Edit, Receipt, Said, StandingConstraints
 from foldline.core.log.messages import Text
 from foldline.core.view import Item, Kept, sized
 
@@ -59,10 +58,9 @@ def no_gain(gain: int, least: int) -> Nothing:
 # ---- standing constraints
 
 
-def constraint_figures(shown: Sequence[ConstraintFact], excess: Sequence[str] = ()) -> dict[str, Any]:
+def constraint_figures(shown: Sequence[ConstraintFact], excess: Sequence[str] = ()) -> StandingConstraints:
     """Return what a receipt says of standing constraints: those kept word for word, and those left out."""
-    figures: dict[str, Any] = {"kept": len(shown), "texts": [fact.text for fact in shown]}
-    return {**figures, "excess": list(excess)} if excess else figures
+    return StandingConstraints(len(shown), tuple(fact.text for fact in shown), tuple(excess))
 
 
 def standing_in(

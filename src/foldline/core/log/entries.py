@@ -40,11 +40,23 @@ class Live(msgspec.Struct, frozen=True):
 Reason = Literal["manual", "threshold", "overflow", "model_switch", "agent", "target"]
 
 
+class StandingConstraints(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of the user's standing constraints.
+
+    `texts` are those kept word for word, `kept` in number; `excess` those that had no room.
+    """
+
+    kept: int
+    texts: tuple[str, ...]
+    excess: tuple[str, ...] = ()
+
+
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a boundary did. Token figures are Foldline's own count, system prompt and tools included.
 
     `reason` is `imported` for a boundary that another agent made: `origin` is what its file says of it, in the
     file's words. `created_at` is ISO 8601 UTC; `by_category` maps a category to [tokens before, tokens after].
+    `constraints` is None where none were looked for.
     """
 
     reason: Reason | Literal["imported"]
@@ -56,7 +68,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     messages_after: int = 0
     dropped: dict[str, Any] = {}
     by_category: dict[str, tuple[int, int]] = {}
-    constraints: dict[str, Any] = {}
+    constraints: StandingConstraints | None = None
     policy: str = ""
     summarizer: str = ""
     usage: Usage | None = None
