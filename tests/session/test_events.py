@@ -162,3 +162,6 @@ async def test_a_failed_summary_of_a_model_is_no_failure_of_the_compaction(store
     await turns(session, 14)
     assert heard.of("compacted")
     assert not heard.of("strike")
+    told = "model:broken wrote no summary: the model is away"
+    assert told in heard.of("compacted")[0].receipt.notes
+    assert [(event.kind, event.text) for event in heard.of("warning")][:1] == [("summary_failed", told)]

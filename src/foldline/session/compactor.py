@@ -310,7 +310,11 @@ class Compactor:
 
     async def _executed(self, work: _Work, summarizer: Summarizer) -> Outcome:
         steps = _planned(work.entries, work.ask, self._model.setup.counter)
-        return await execute(steps, summarizer, aside=True, prefix=work.prefix)
+        return await execute(steps, summarizer, aside=True, prefix=work.prefix, failed=self._summary_failed)
+
+    def _summary_failed(self, why: str) -> None:
+        """Say that code had to write a summary in the place of the summariser."""
+        self._events.emit(WarningGiven(kind="summary_failed", text=why))
 
     async def _failed(self, reason: Reason, error: Exception) -> None:
         """Note that a compaction failed; one that somebody asked for is told to them, and is no strike."""
