@@ -45,11 +45,13 @@ if TYPE_CHECKING:
     from foldline.session.opening import open_session as open  # noqa: A004 - the name that users write is foldline.open
     from foldline.session.session import Session
     from foldline.session.sync import SyncSession, open_sync
+    from foldline.session.view import ContextMessages
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "CallsOpen": "errors",
+    "ContextMessages": "session.view",
     "Done": "folding",
     "FloorExceeded": "errors",
     "FoldlineError": "errors",
@@ -85,6 +87,7 @@ _MODULES = (
 
 __all__ = [
     "CallsOpen",
+    "ContextMessages",
     "Done",
     "FloorExceeded",
     "FoldlineError",

@@ -110,12 +110,12 @@ async def test_wrong_calls_are_answered_with_words_and_unknown_tools_are_the_pro
     async with foldline.open(url, "s") as session:
         await session.append({"role": "user", "content": "Hello."})
         assert await session.call_tool("recall_read", {"entry": "nope"}) == (
-            f"{MARK}Error: no message 'nope' in this session: take the id from a search or a list"
+            f"{MARK}Error: this session has no message 'nope': take the id from a search or a list"
         )
         assert "the arguments are not JSON" in await session.call_tool("recall_search", '{"query"')
         assert "recall_search needs query" in await session.call_tool("recall_search")
         assert "Nothing is folded" in await session.call_tool("recall_list", "{}")
-        with pytest.raises(foldline.InputError, match="no tool 'bash' here"):
+        with pytest.raises(foldline.InputError, match="unknown tool 'bash'"):
             await session.call_tool("bash", {"command": "rm -rf /"})
 
 

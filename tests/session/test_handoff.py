@@ -38,7 +38,7 @@ async def test_a_link_is_found_again_as_it_was_noted(store):
 
 async def test_a_session_that_somebody_has_is_not_begun_again(store):
     await store.append("new", log_of(user("Mine.")).path(), seen=None)
-    with pytest.raises(InputError, match="there is a session 'new' already"):
+    with pytest.raises(InputError, match="a session 'new' exists already"):
         await begun(store, "new")
     assert await origin(store, "new") is None
 

@@ -133,7 +133,7 @@ async def test_what_was_folded_is_listed_page_by_page_backwards(store):
     assert {one.how for one in newest} == {"folded"}
     assert newest[0].text.startswith("[")
     assert all(len(one.text) <= 160 for one in newest)
-    with pytest.raises(InputError, match="no entry 'x' on the path"):
+    with pytest.raises(InputError, match="'x' is not on the path"):
         await folded(store, "s", fold, before="x")
 
 

@@ -97,9 +97,9 @@ def test_the_rest_works_as_in_the_async_session(url):
 
 def test_errors_come_as_they_are(url):
     with foldline.open_sync(url, "s") as session:
-        with pytest.raises(foldline.InputError, match="no entry 'x'"):
+        with pytest.raises(foldline.InputError, match="has no entry 'x'"):
             session.branch("x")
-        with pytest.raises(foldline.InputError, match="no tool 'bash'"):
+        with pytest.raises(foldline.InputError, match="unknown tool 'bash'"):
             session.call_tool("bash")
         with pytest.raises(TypeError):
             session.append(bogus=1)
@@ -239,7 +239,7 @@ def test_the_type_checker_sees_the_methods_types(tmp_path):
     if not checker.exists():
         pytest.skip("no type checker here")
     (tmp_path / "program.py").write_text(
-        """from typing import Any, assert_type
+        """from typing import assert_type
 
 import foldline
 from foldline.core.decide.ask import Nothing
@@ -247,7 +247,7 @@ from foldline.stores.base import Hit
 
 with foldline.open_sync("memory://", "s", window=8_000) as session:
     assert_type(session.append({"role": "user"}), list[str])
-    assert_type(session.context(), list[Any])
+    assert_type(session.context(), foldline.ContextMessages)
     assert_type(session.compact("the SQL", target=4_000), foldline.Receipt | Nothing)
     assert_type(session.recall("q", limit=3), list[Hit])
     assert_type(session.handoff("g"), foldline.SyncSession)

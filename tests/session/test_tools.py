@@ -66,7 +66,7 @@ def test_the_definitions_are_small():
 
 
 def test_a_dialect_that_is_not_known_is_named():
-    with pytest.raises(InputError, match="no form for tools in dialect 'smoke'"):
+    with pytest.raises(InputError, match="tools cannot be defined in dialect 'smoke'"):
         definitions("smoke")
 
 
@@ -81,11 +81,11 @@ def test_arguments_come_as_json_or_as_an_object():
     [
         (SEARCH, {}, "recall_search needs query"),
         (SEARCH, {"query": ""}, "needs query"),
-        (SEARCH, {"query": 7}, "query has to be a text"),
-        (SEARCH, {"query": "a", "limit": "3"}, "limit has to be a whole number"),
-        (SEARCH, {"query": "a", "limit": True}, "limit has to be a whole number"),
+        (SEARCH, {"query": 7}, "query must be a string"),
+        (SEARCH, {"query": "a", "limit": "3"}, "limit must be a whole number"),
+        (SEARCH, {"query": "a", "limit": True}, "limit must be a whole number"),
         (SEARCH, {"query": "a", "lines": 3}, "takes query, limit, not lines"),
-        (READ, "[1]", "have to be a JSON object"),
+        (READ, "[1]", "must be a JSON object"),
         (READ, '{"entry": ', "the arguments are not JSON"),
     ],
 )

@@ -85,7 +85,7 @@ async def test_words_beside_results_are_the_users_and_results_alone_are_not(stor
 async def test_there_is_nothing_to_rewind_to_where_the_user_said_nothing(store):
     log = log_of(assistant("Hello."))
     await stored(store, log)
-    with pytest.raises(InputError, match="no message of the user's to go back before"):
+    with pytest.raises(InputError, match="nothing to rewind"):
         await prompt_at(store, "s", None, log.leaf)
 
 

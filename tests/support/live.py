@@ -22,7 +22,7 @@ LINE = "the quick brown fox jumps over the lazy dog and looks at the log of the 
 
 
 class Gate:
-    """A summariser that waits until it is let go, and counts its requests; its text is the offline one's."""
+    """A summariser that waits for `go`, and keeps its requests; its text is the offline one's."""
 
     name = "model:gate"
 

@@ -15,7 +15,7 @@ from foldline.core.view import ViewState
 from foldline.errors import LeafMoved
 from foldline.stores.base import Store
 
-RETRIES = 8  # times that an append is chained anew because only boundaries, pins or notes came between
+RETRIES = 8  # times that an append is tried again, because only boundaries, pins or notes came between
 
 
 class Cursor:
@@ -28,7 +28,7 @@ class Cursor:
         self.fold = ViewState(counter=counter)
         self.leaf: str | None = None
         self.dialect: str | None = None  # of the newest message, which may be folded
-        self.strange = False  # whether others' entries were read that nobody has looked at yet
+        self.strange = False  # others' entries were read, and nobody has looked at them yet
         self._key = ""
         self._loaded = False
         self._began = False
@@ -44,7 +44,7 @@ class Cursor:
         return self._loaded
 
     async def follow(self) -> None:
-        """Read again what the view needs where others have written or moved the leaf; `strange` says that they did."""
+        """Read again what the view needs, if others have written or moved the leaf; `strange` says that they did."""
         if not self._loaded or await self.store.leaf(self.session) != self.leaf:
             await self.reload()
 
@@ -145,7 +145,7 @@ class Cursor:
             )
 
     async def write(self, entry: Entry) -> None:
-        """Append an entry that nobody said behind whatever is there now."""
+        """Append an entry other than a message, behind whatever is there now."""
         for _ in range(RETRIES):
             placed = chained(entry, self.leaf)
             try:
@@ -171,7 +171,7 @@ class Cursor:
     async def commit(
         self, boundary: Compacted | Pruned, notes: Sequence[Noted] = (), after: ViewState | None = None
     ) -> str | None:
-        """Append a boundary, and notes with it, behind the leaf that this writer saw; return its id.
+        """Append a boundary, and notes with it, behind the leaf that this cursor saw; return its id.
 
         `after` is the fold with the boundary as its newest entry, where it was made already. None, and nothing is
         written, where somebody else appended: what is there was read again, and the boundary may not fit it.

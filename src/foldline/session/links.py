@@ -165,7 +165,7 @@ async def begin(store: Store, session: str, entries: Sequence[Entry]) -> None:
     try:
         await store.append(session, entries, seen=None)
     except LeafMoved as error:
-        raise InputError(f"there is a session {session!r} already: give another id") from error
+        raise InputError(f"a session {session!r} exists already: give another id") from error
 
 
 def new_id(session: str) -> str:

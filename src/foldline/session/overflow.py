@@ -95,7 +95,7 @@ class OverflowMender:
                 found, cut = _cut_off_or_raise(seen, model.setup, max_tokens), True
             if shown is not None and shown != path:
                 return _Cure(found, path)
-            if not cut:  # else a shorter reply is no help, nor is it sure that the window was what ended it
+            if not cut:  # of one that was cut short the size is not sure, and a shorter one does not help
                 await model.learn_window(found, size)
                 reply = shorter(found, model.setup, model.trigger_size(cursor.fold), max_tokens)
                 if reply and (hint is None or reply.max_tokens < hint):
@@ -166,7 +166,7 @@ def cut_off(seen: Any, setup: Setup, max_tokens: int | None) -> Overflow | None:
 
     That is one that ended before the `max_tokens` that were asked for, one that its provider says so of, and, where
     `max_tokens` is not known, one with which the window is full, or whose call was cut off and nothing was counted.
-    `limit` is how far it came. A reply that took all of its `max_tokens` is no overflow.
+    `limit` is how far it came. A reply that took all of its `max_tokens` is not an overflow.
     """
     if isinstance(seen, BaseException):
         return None
@@ -190,7 +190,7 @@ def _cut_off_or_raise(seen: Any, setup: Setup, max_tokens: int | None) -> Overfl
     found = cut_off(seen, setup, max_tokens)
     if found is None:
         raise InputError(
-            "this reply is no overflow: append it, and ask for the context. If it stopped at its own max_tokens, the "
+            "this reply is not an overflow: append it, and ask for the context. If it stopped at its own max_tokens, the "
             "window was not full: ask again with a larger max_tokens, or pass the one that you used"
         )
     return found
@@ -207,7 +207,7 @@ def _message(reply: Any) -> Message:
         return reply
     name = reply_dialect(reply)
     if name is None:
-        raise InputError("give what the provider raised, or the reply that it sent")
+        raise InputError("pass what the provider raised, or the reply that it sent")
     return get(name).decode_reply(reply)
 
 

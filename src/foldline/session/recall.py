@@ -1,6 +1,6 @@
 """Recall: the folded past, searched, read and listed, by the user and as tools by the model.
 
-What recall itself put into the log is no past: its own calls and answers are left out of what it finds.
+Recall does not find itself: its own calls and answers in the log are left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from foldline.session.links import handed_from
 from foldline.session.shared import Shared
 from foldline.stores.base import Hit, Store
 
-SPARE: Final = 3  # so many times the hits wanted are looked for: recall's own are left out
+SPARE: Final = 3  # times as many hits are looked for as were asked for, because recall's own are left out
 LINE: Final = 160  # characters of an entry that a list shows
 PASSAGE: Final = 8_000  # characters of an entry that one reading shows
 UNCUT: Final = 1_000_000_000
@@ -82,7 +82,7 @@ async def read(
             start = min(max(offset, 0), len(text))
             piece = text[start : start + max(limit, 1)]
             return Passage(session, entry, found.message.role, piece, start, len(text), found.at)
-    raise InputError(f"no message {entry!r} in this session: take the id from a search or a list")
+    raise InputError(f"this session has no message {entry!r}: take the id from a search or a list")
 
 
 def as_text(entry: Said) -> str:
@@ -111,7 +111,7 @@ async def folded(
             newest.append((entry, edits[0].kind if entry.id in shown and edits else "folded"))
     else:
         if before is not None:
-            raise InputError(f"no entry {before!r} on the path of this session")
+            raise InputError(f"{before!r} is not on the path of this session")
     return [_listed(entry, how) for entry, how in newest]
 
 

@@ -24,7 +24,7 @@ class Shorter(NamedTuple):
 
 
 class ReplyLimit:
-    """The most that the next reply of a session may take: `max_tokens`, None where there is no limit."""
+    """The most tokens that the next reply of a session may take: `max_tokens`, None for no limit."""
 
     def __init__(self) -> None:
         self.max_tokens: int | None = None

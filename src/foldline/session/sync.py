@@ -1,7 +1,7 @@
 """`foldline.open_sync`: a session for code that is not async. Every method is the async session's own.
 
-One thread runs an event loop for the session; a call waits there for its end. Nothing is written twice: the
-façade takes methods and their types from `Session`.
+One thread runs an event loop for the session; a call runs there, and the caller waits for its end. Nothing is
+written twice: the methods and their types are taken from `Session`.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _waits(
 
 
 def _direct(method: Callable[Concatenate[Session, P], T]) -> Callable[Concatenate[SyncSession, P], T]:
-    """Make a method that runs one of `Session` that does not wait, in the session's thread."""
+    """Make a method that runs a plain one of `Session` in the session's thread."""
 
     @functools.wraps(method)
     def run(self: SyncSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -140,7 +140,7 @@ class SyncSession:
         self.close()
 
     def close(self) -> None:
-        """Let go of the session, as `Session.close`, and end its thread. A second call does nothing."""
+        """Close the session, as `Session.close` does, and end its thread. A second call does nothing."""
         if not self.portal.closed:
             try:
                 self.portal.run(self.session.close())

@@ -1,7 +1,7 @@
 """Tools for the model itself: search, read and list its folded past, and ask for a compaction.
 
-Definitions come in the form of each dialect. A tool's answer is text for the model, and short: what it asked for
-wrongly is told to it as well, so that it can ask again.
+Definitions come in the form of each dialect. A tool's answer is a short text for the model. A wrong call is answered
+as well, with what is wrong, so that the model can ask again.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Tools:
         """Run a tool and return the text of its result; raises InputError for a name that is none of these."""
         tool = next((one for one in (*RECALL_TOOLS, COMPACT_TOOL) if one.name == name), None)
         if tool is None:
-            raise InputError(f"no tool {name!r} here; there are {', '.join(TOOLS)}")
+            raise InputError(f"unknown tool {name!r}; there are {', '.join(TOOLS)}")
         try:
             return await self._called(name, arguments_of(tool, arguments))
         except InputError as error:
@@ -172,7 +172,7 @@ def definitions(dialect: str, tools: Sequence[Tool] = RECALL_TOOLS) -> list[dict
     Raises InputError for a dialect that is not known.
     """
     if dialect not in FORMS:
-        raise InputError(f"no form for tools in dialect {dialect!r}; there is one for {', '.join(FORMS)}")
+        raise InputError(f"tools cannot be defined in dialect {dialect!r}, only in {', '.join(FORMS)}")
     return [_defined(tool, dialect) for tool in tools]
 
 
@@ -199,7 +199,7 @@ def arguments_of(tool: Tool, given: Mapping[str, Any] | str | None) -> dict[str,
         whole = isinstance(value, int) and not isinstance(value, bool)
         if value is not None and not (whole if wanted == "integer" else isinstance(value, str)):
             raise InputError(
-                f"{tool.name}: {name} has to be {'a whole number' if wanted == 'integer' else 'a text'}"
+                f"{tool.name}: {name} must be {'a whole number' if wanted == 'integer' else 'a string'}"
             )
     return {name: value for name, value in values.items() if value is not None}
 
@@ -211,7 +211,7 @@ def _parsed(given: Mapping[str, Any] | str | None) -> dict[str, Any]:
         except ValueError as error:
             raise InputError(f"the arguments are not JSON ({error})") from error
     if given is not None and not isinstance(given, Mapping):
-        raise InputError("the arguments have to be a JSON object")
+        raise InputError("the arguments must be a JSON object")
     return dict(cast("Mapping[str, Any]", given or {}))
 
 

@@ -76,7 +76,7 @@ class Tree:
         shared, cursor = self._shared, self._shared.cursor
         async with shared.locked(follow=False):
             if await shared.store.entry(shared.id, at) is None:
-                raise InputError(f"no entry {at!r} in session {shared.id}")
+                raise InputError(f"session {shared.id} has no entry {at!r}")
             seen, steps, prefix = cursor.leaf, None, None
             if summarize:
                 left = await left_behind(shared.store, shared.id, cursor.fold, at)
@@ -200,7 +200,7 @@ async def prompt_at(store: Store, session: str, at: str | None, leaf: str | None
         if isinstance(entry, Said) and entry.message.is_prompt:
             return entry
         here = entry.parent if entry is not None else None
-    raise InputError("there is no message of the user's to go back before")
+    raise InputError("the user has said nothing yet: there is nothing to rewind")
 
 
 # ---- undo and redo

@@ -45,7 +45,7 @@ _OTHER_FORM: Final = frozenset({"overflow", "bad_request"})
 
 
 class _Unusable(Exception):
-    """What came for a part is no summary."""
+    """The reply for a part is not a summary."""
 
 
 class _Tally:
