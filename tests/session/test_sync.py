@@ -21,7 +21,7 @@ from foldline.session.sync import SyncSession, open_sync
 from foldline.summarizers.offline import OfflineSummarizer
 
 WINDOW = foldline.Window(context=6_000, output=1_000)
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(params=["memory", "sqlite"])
