@@ -11,6 +11,7 @@ import pytest
 from tests.cli.calling import CHAT, EXAMPLES, SESSION, work, write_lines
 
 from foldline.cli.app import COMMANDS
+from foldline.core.decide.presets import PRESETS
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("foldline", "coop", "klaude", "gencode:low-cost", "claude-code", "opencode", "amp")
@@ -40,7 +41,7 @@ def test_no_table_wraps_at_any_width(foldline, file, monkeypatch, columns):
     monkeypatch.setenv("NO_COLOR", "1")
     rows = foldline("policies").out.splitlines()
     assert [row.split()[0] for row in rows[2:-1] if row.split()[0] in NAMES] == list(NAMES)
-    assert len(rows) == 16  # title, heading, thirteen policies, hint
+    assert len(rows) == len(PRESETS) + 3  # title, heading, hint
     told = foldline("inspect", file)
     assert max(map(len, [*rows, *told.out.splitlines()[1:]])) <= max(columns, 60)
     assert "module3.py" in told.out
