@@ -1,23 +1,25 @@
 """The view: what the model is sent, folded from the entries of a path.
 
-`ViewState` takes entries one by one, so that a turn costs what the turn adds; a boundary is the only entry that
-makes it look at older ones again.
+`ViewState` takes entries one by one, so that a turn costs what the turn adds. Only a boundary makes it look
+at older entries again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
 from foldline.core.checkpoint.receipt import category
+from foldline.core.cut.call_ids import CallIds
 from foldline.core.cut.notes import UNANSWERED
 from foldline.core.cut.pairing import Pairing, waits
+from foldline.core.log.boundaries import read_boundaries
 from foldline.core.log.entries import (
     Compacted,
     Edit,
     Entry,
-    Lifted,
     Noted,
     Pin,
     Pinned,
@@ -28,7 +30,6 @@ from foldline.core.log.messages import Message, Role, Text, ToolCall, ToolResult
 from foldline.core.measure.accounting import Size, context_size, real_usage, scaled
 from foldline.core.measure.tokens import Counter, message_tokens, part_tokens
 
-UNIQUE_IDS = ("anthropic", "openai-responses")  # dialects that want a call's id once in the whole list
 LATE_CAP = 2_000  # characters of a late result that a note quotes; the rest stays in the history
 
 
@@ -39,10 +40,13 @@ class Kept(msgspec.Struct, frozen=True):
     edits: tuple[Edit, ...] = ()
 
 
-class Made(msgspec.Struct, frozen=True):
-    """A message that the view adds: `kind` is checkpoint, ack, unanswered, late or pin; `source` its entry."""
+MadeKind = Literal["checkpoint", "ack", "unanswered", "late", "pin"]
 
-    kind: str
+
+class Made(msgspec.Struct, frozen=True):
+    """A message that the view adds; `source` is the id of the entry that it was made for."""
+
+    kind: MadeKind
     message: Message
     source: str
     tokens: int
@@ -52,15 +56,16 @@ Item = Kept | Made
 
 
 class ViewState:
-    """The fold of a path, or of the part of a path that its view needs."""
+    """The view of a path, or of the part of a path that its view needs, and what the view was made from."""
 
     def __init__(self, entries: Iterable[Entry] = (), *, counter: Counter) -> None:
         self._counter = counter
         self._entries: list[Entry] = list(entries)
-        self._refold()
+        self._rebuild()
 
     def _reset(self) -> None:
         self.boundary: Compacted | None = None
+        self.boundaries: tuple[str, ...] = ()  # all of the path, undone ones and liftings included
         self.leading: list[Said] = []
         self.quoted: list[Said] = []
         self.kept: list[Said] = []  # what was said and is in the view, from the first kept on
@@ -75,10 +80,9 @@ class ViewState:
         self._items: list[Item] = []
         self._tokens = 0
         self._added = 0  # those of `_tokens` that stand in messages which the view adds
-        self._waiting: list[Item] = []
-        self._told: set[str] = set()  # pinned entries whose words a message of the view quotes
-        self._used: dict[str, int] = {}  # call id -> how many calls of the view had it
-        self._renamed: dict[str, str] = {}  # in the newest batch
+        self._waiting: list[Item] = []  # what stands behind the results of the open calls
+        self._quoted_pins: set[str] = set()  # pinned entries whose words a message of the view quotes
+        self._call_ids = CallIds()
 
     # ---- reading
 
@@ -123,15 +127,15 @@ class ViewState:
         return [*self._items, *self._tail()]
 
     def items(self) -> Sequence[Item]:
-        """Return the view without a copy where no call is open: the same list until a boundary, only extended."""
+        """Return the view, where no call is open without a copy: the same list until a boundary."""
         return self.view() if self._waiting or self.open_calls else self._items
 
     def entries(self) -> list[Entry]:
-        """Return the entries that were folded, in order."""
+        """Return the entries that the view was made from, in order."""
         return list(self._entries)
 
     def with_boundary(self, boundary: Compacted | Pruned) -> ViewState:
-        """Return the view state of the path and a new boundary behind it; it holds the entries that its view needs."""
+        """Return the state of the path with a new boundary behind it, of the entries that its view needs."""
         path: list[Entry] = [*self._entries, boundary]
         if isinstance(boundary, Compacted):
             named = {*boundary.leading, *boundary.quoted}
@@ -140,20 +144,10 @@ class ViewState:
             path = [*(entry for entry in path[:start] if entry.id in named), *path[start:]]
         return ViewState(path, counter=self._counter)
 
-    # ---- folding
-
-    def named(self, boundary: Compacted | Pruned) -> None:
-        """Take the newest entry, a boundary that had no id yet, as it was appended: the view says the same."""
-        self._entries[-1] = boundary
-        self.boundaries = (*self.boundaries[:-1], boundary.id)
-        if isinstance(boundary, Compacted):
-            self.boundary = boundary
-            for index, item in enumerate(self._items):
-                if isinstance(item, Made) and not item.source:
-                    self._items[index] = msgspec.structs.replace(item, source=boundary.id)
+    # ---- growing
 
     def push(self, entry: Entry) -> None:
-        """Take the next entry of the path."""
+        """Take the next entry of the path; a boundary alone takes longer than the entry itself."""
         self._entries.append(entry)
         if isinstance(entry, Said):
             self._say(entry)
@@ -162,168 +156,157 @@ class ViewState:
         elif isinstance(entry, Noted):
             self.notes.append(entry)
         else:
-            self._refold()
+            self._rebuild()
 
-    def _refold(self) -> None:
+    def named(self, boundary: Compacted | Pruned) -> None:
+        """Take the newest entry, a boundary without an id, as it was appended: the view says the same."""
+        self._entries[-1] = boundary
+        self.boundaries = (*self.boundaries[:-1], boundary.id)
+        if isinstance(boundary, Compacted):
+            self.boundary = boundary
+            for index, item in enumerate(self._items):
+                if isinstance(item, Made) and not item.source:
+                    self._items[index] = msgspec.structs.replace(item, source=boundary.id)
+
+    # ---- boundaries
+
+    def _rebuild(self) -> None:
+        """Build the view anew: what the newest boundaries leave of the path, then each entry that is kept."""
         self._reset()
-        # of the path, lifted ones and their lifting included: what the view changes with, but for growing
-        self.boundaries = tuple(e.id for e in self._entries if isinstance(e, Compacted | Pruned | Lifted))
-        lifted = {e.target: e.lifted for e in self._entries if isinstance(e, Lifted)}
-        boundaries = [
-            (i, e)
-            for i, e in enumerate(self._entries)
-            if isinstance(e, Compacted | Pruned) and not lifted.get(e.id, False)
-        ]
-        start = self._start([(i, e) for i, e in boundaries if isinstance(e, Compacted)])
-        newest = boundaries[-1][0] if boundaries else -1
-        lift = max((i for i, e in enumerate(self._entries) if isinstance(e, Lifted)), default=-1)
-        said_at = next((i for i, e in boundaries if e is self.boundary), -1)
-        self._collect_edits([e for i, e in boundaries if i >= said_at])
+        found = read_boundaries(self._entries)
+        self.boundaries = found.ids
+        start = self._begin(found.fold)
+        self._edit(edit for prune in found.prunes for edit in prune.edits)
         for index in range(start, len(self._entries)):
-            entry = self._entries[index]
-            if index == newest:
+            if index == found.newest:
                 self.fresh_from = len(self.kept)
-            if index in (newest, lift):
+            if index in found.changes:
                 self.usage_from = len(self.kept)
                 self.anchor = None
+            entry = self._entries[index]
             if isinstance(entry, Said):
                 self._say(entry)
-            elif isinstance(entry, Pinned) and index > said_at:
+            elif isinstance(entry, Pinned) and (found.fold is None or index > found.fold):
                 self._pin(entry)
-        self.notes = [e for e in self._entries if isinstance(e, Noted)]
+        self.notes = [entry for entry in self._entries if isinstance(entry, Noted)]
 
-    def _start(self, compacted: list[tuple[int, Compacted]]) -> int:
-        """Place what stands before the kept messages; return the index of the first kept entry."""
-        if not compacted:
+    def _begin(self, fold: int | None) -> int:
+        """Place what the fold at this index puts before the kept messages; return where those begin."""
+        boundary = self._entries[fold] if fold is not None else None
+        if fold is None or not isinstance(boundary, Compacted):
             return 0
-        index, boundary = compacted[-1]
-        by_id, self.boundary = {entry.id: (i, entry) for i, entry in enumerate(self._entries)}, boundary
+        places = {entry.id: index for index, entry in enumerate(self._entries)}
+        self.boundary = boundary
         self.pins = {pin.entry: pin for pin in boundary.checkpoint.pins}
-        self._told = set(self.pins)
+        self._quoted_pins = set(self.pins)
         for edit in boundary.edits:
             self.edits[edit.entry] = (*self.edits.get(edit.entry, ()), edit)
-        self.leading = self._said(by_id, boundary.leading)
-        self.quoted = self._said(by_id, boundary.quoted)
-        start = by_id[boundary.first_kept][0] if boundary.first_kept in by_id else index
-        self._keep_all(self.leading)
-        made = self._checkpoint(boundary, first=self._first_kept(start))
-        if boundary.checkpoint.position == "after":
-            self._keep_all(self.quoted)
-        for item in made:
-            self._emit(item)
-        if boundary.checkpoint.position != "after":
-            self._keep_all(self.quoted)
+        self.leading = self._named_messages(boundary.leading, places)
+        self.quoted = self._named_messages(boundary.quoted, places)
+        start = places.get(boundary.first_kept or "", fold)
+        first = next((entry for entry in self._entries[start:] if isinstance(entry, Said)), None)
+        self._keep_older(self.leading)
+        self._place_checkpoint(boundary, first.message if first is not None else None)
         return start
 
-    def _said(self, by_id: dict[str, tuple[int, Entry]], ids: tuple[str, ...]) -> list[Said]:
-        return [e for e in (by_id[i][1] for i in ids if i in by_id) if isinstance(e, Said)]
+    def _named_messages(self, ids: Sequence[str], places: Mapping[str, int]) -> list[Said]:
+        found = (self._entries[places[entry]] for entry in ids if entry in places)
+        return [entry for entry in found if isinstance(entry, Said)]
 
-    def _first_kept(self, start: int) -> Message | None:
-        return next((e.message for e in self._entries[start:] if isinstance(e, Said)), None)
-
-    def _checkpoint(self, boundary: Compacted, first: Message | None) -> list[Made]:
+    def _place_checkpoint(self, boundary: Compacted, first_kept: Message | None) -> None:
+        """Emit the checkpoint with its acknowledgement, before or after the quoted messages."""
         point = boundary.checkpoint
+        behind_quotes = point.position == "after"
         role: Role = "system" if point.role == "system" else "user"
-        made = [Made("checkpoint", Message(role, (Text(point.text),)), boundary.id, point.tokens)]
-        before = self.quoted if point.position != "after" else ()
-        if point.ack and (before or first is None or first.role != "assistant"):
-            made.append(self._made("ack", Message("assistant", (Text(point.ack),)), boundary.id))
-        return made
+        if behind_quotes:
+            self._keep_older(self.quoted)
+        self._emit(Made("checkpoint", Message(role, (Text(point.text),)), boundary.id, point.tokens))
+        follows = "user" if self.quoted and not behind_quotes else first_kept and first_kept.role
+        if point.ack and follows != "assistant":
+            self._emit(self._made("ack", Message("assistant", (Text(point.ack),)), boundary.id))
+        if not behind_quotes:
+            self._keep_older(self.quoted)
 
-    def _collect_edits(self, boundaries: list[Compacted | Pruned]) -> None:
-        for boundary in boundaries:
-            if isinstance(boundary, Pruned):
-                for edit in boundary.edits:
-                    older = tuple(e for e in self.edits.get(edit.entry, ()) if e.part != edit.part)
-                    self.edits[edit.entry] = (*older, edit)
+    def _edit(self, edits: Iterable[Edit]) -> None:
+        """Put edits in, each in the place of an older one of the same part."""
+        for edit in edits:
+            older = tuple(e for e in self.edits.get(edit.entry, ()) if e.part != edit.part)
+            self.edits[edit.entry] = (*older, edit)
 
     # ---- one message
 
     def _say(self, entry: Said) -> None:
-        message = entry.message
+        """Take a message: into the head of the view, behind the open calls' results, or at its end."""
+        message, batch = entry.message, self.pairing.current
         if self.boundary is None and not self.kept and message.role in ("system", "developer"):
             self.leading.append(entry)
-            self._keep_all([entry])
+            self._keep_older([entry])
             return
         index = len(self.kept)
         self.kept.append(entry)
         if real_usage(message) is not None:
             self.anchor = index
-        batch = self.pairing.current
         if waits(message, batch):
             self._waiting.append(self._as_kept(entry))
             self.pairing.say(index, message)
             return
-        late, doubled = len(self.pairing.late), len(self.pairing.doubled)
-        left = self.pairing.say(index, message)
-        if left and batch is not None:
-            self._emit(self._unanswered(left, entry.id))
-            if not message.results or message.calls:
-                self._release()
-        strange = [part for at, part in self.pairing.late[late:] if at == index]
-        twice = [part for at, part in self.pairing.doubled[doubled:] if at == index]
-        blank = [i for i, p in enumerate(message.parts) if isinstance(p, Text) and not p.text.strip()]
-        out = [self._without(entry, part) for part in (*twice, *blank, *strange)]
-        if repairs := (*out, *self._own_ids(entry, {edit.part for edit in out})):
-            self.repairs[entry.id] = repairs
-        self._keep_but(entry, strange, len(out))
+        self._place(entry, index)
         if not self.open_calls:
             self._release()
 
+    def _place(self, entry: Said, index: int) -> None:
+        """Put a message at the end of the view, mended so that a provider takes it.
+
+        Calls that it leaves unanswered are answered by a note before it, late results become notes behind it.
+        """
+        message, late, doubled = entry.message, len(self.pairing.late), len(self.pairing.doubled)
+        left = self.pairing.say(index, message)
+        if left:
+            self._emit(self._unanswered(left, entry.id))
+            if not message.results or message.calls:
+                self._release()
+        late_parts = [part for at, part in self.pairing.late[late:] if at == index]
+        doubled_parts = [part for at, part in self.pairing.doubled[doubled:] if at == index]
+        gone = [*doubled_parts, *blank_texts(message), *late_parts]
+        self._repair(entry, gone)
+        if len(gone) < len(message.parts):
+            self._keep(entry)
+        self._waiting += [
+            self._late(part, entry.id)
+            for part in (message.parts[place] for place in late_parts)
+            if isinstance(part, ToolResult)
+        ]
+
+    def _repair(self, entry: Said, gone: Sequence[int]) -> None:
+        """List the repairs of a message: parts that no provider takes go, ids that are used again change."""
+        new_ids = self._call_ids.take(entry.message, set(gone))
+        out = [self._without(entry, part) for part in gone]
+        if repairs := (*out, *(self._renaming(entry, part, new) for part, new in new_ids.items())):
+            self.repairs[entry.id] = repairs
+
     def _without(self, entry: Said, part: int) -> Edit:
-        """Take out what no provider takes: a late result, a blank text, a call whose id is taken."""
         return Edit(entry.id, part, "repaired", None, part_tokens(entry.message.parts[part], self._counter))
 
-    def _own_ids(self, entry: Said, gone: set[int]) -> list[Edit]:
-        """Give calls an id of their own where one is used again and the dialect forbids that."""
-        native = entry.message.native
-        edits: list[Edit] = []
-        for index, part in enumerate(entry.message.parts):
-            if index in gone:
-                continue
-            if isinstance(part, ToolCall):
-                times = self._used[part.id] = self._used.get(part.id, 0) + 1
-                self._renamed.pop(part.id, None)
-                if times > 1 and (native is None or native.dialect in UNIQUE_IDS):
-                    self._renamed[part.id] = self._free_id(part.id, times, entry.message)
-                    edits.append(self._renaming(entry, index, id=self._renamed[part.id]))
-            elif isinstance(part, ToolResult) and part.call_id in self._renamed:
-                edits.append(self._renaming(entry, index, call_id=self._renamed[part.call_id]))
-        return edits
-
-    def _free_id(self, call_id: str, number: int, message: Message) -> str:
-        """Return an id that no call of the view has so far, nor another call of the message."""
-        taken = {call.id for call in message.calls}
-        while (new := f"{call_id}_{number}") in self._used or new in taken:
-            number += 1
-        self._used[new] = 1
-        return new
-
-    def _renaming(self, entry: Said, index: int, **new_id: str) -> Edit:
-        """Give a part, as a boundary left it, another id."""
+    def _renaming(self, entry: Said, index: int, new_id: str) -> Edit:
+        """Give a call or a result, as a boundary left it, another id."""
         older = next((edit for edit in self.edits.get(entry.id, ()) if edit.part == index), None)
         part = (older.replacement if older else None) or entry.message.parts[index]
+        field = "id" if isinstance(part, ToolCall) else "call_id"
         saved = older.saved if older else 0
-        return Edit(entry.id, index, "repaired", msgspec.structs.replace(part, **new_id), saved)
+        return Edit(entry.id, index, "repaired", msgspec.structs.replace(part, **{field: new_id}), saved)
 
-    def _keep_but(self, entry: Said, strange: list[int], gone: int) -> None:
-        """Keep a message unless nothing of it is left; late results become notes behind it."""
-        if gone < len(entry.message.parts):
-            self._keep(entry)
-        for part in strange:
-            result = entry.message.parts[part]
-            if isinstance(result, ToolResult):
-                self._waiting.append(self._late(result, entry.id))
+    # ---- pins
 
     def _pin(self, entry: Pinned) -> None:
+        """Take a pin; the words of an entry that the view does not show are quoted once."""
         if not entry.on:
             self.pins.pop(entry.target, None)
             return
         self.pins[entry.target] = Pin(entry.target, entry.text)
         shown = {e.id for e in (*self.leading, *self.quoted, *self.kept)} - set(self.edits)
-        if entry.target in shown | self._told:
+        if entry.target in shown | self._quoted_pins:
             return
-        self._told.add(entry.target)
+        self._quoted_pins.add(entry.target)
         quote = Text(f"[Pinned by the user, from earlier in this conversation]\n{entry.text}")
         self._waiting.append(self._made("pin", Message("user", (quote,)), entry.id))
         if not self.open_calls:
@@ -331,16 +314,12 @@ class ViewState:
 
     # ---- items
 
-    def _keep_all(self, entries: list[Said]) -> None:
+    def _keep_older(self, entries: Sequence[Said]) -> None:
+        """Keep messages that pair with nothing: leading ones, and those that are quoted."""
         for entry in entries:
-            self._mend_blanks(entry)
+            if blank := blank_texts(entry.message):
+                self.repairs[entry.id] = tuple(self._without(entry, part) for part in blank)
             self._keep(entry)
-
-    def _mend_blanks(self, entry: Said) -> None:
-        parts = entry.message.parts
-        blank = [i for i, part in enumerate(parts) if isinstance(part, Text) and not part.text.strip()]
-        if blank:
-            self.repairs[entry.id] = tuple(self._without(entry, part) for part in blank)
 
     def _as_kept(self, entry: Said) -> Kept:
         repairs = self.repairs.get(entry.id, ())
@@ -357,26 +336,10 @@ class ViewState:
         self._added += item.tokens if isinstance(item, Made) else 0
 
     def _release(self) -> None:
+        """Emit what waited for the results of open calls."""
         for item in self._waiting:
             self._emit(item)
         self._waiting.clear()
-
-    def _made(self, kind: str, message: Message, source: str) -> Made:
-        return Made(kind, message, source, message_tokens(message, self._counter))
-
-    def _unanswered(self, call_ids: tuple[str, ...], source: str) -> Made:
-        own = (self._renamed.get(call_id, call_id) for call_id in call_ids)
-        parts = tuple(ToolResult(call_id, (Text(UNANSWERED),), is_error=True) for call_id in own)
-        each = (message_tokens(Message("tool", (part,)), self._counter) for part in parts)
-        return Made("unanswered", Message("tool", parts), source, sum(each))
-
-    def _late(self, result: ToolResult, source: str) -> Made:
-        text = result.text
-        more = (
-            f"\n[{len(text) - LATE_CAP:,} more characters in entry {source}]" if len(text) > LATE_CAP else ""
-        )
-        quote = f"[Late result of tool call {result.call_id}, quoted as data]\n{text[:LATE_CAP]}{more}"
-        return self._made("late", Message("user", (Text(quote),), injected=True), source)
 
     def _tail(self) -> list[Item]:
         """What a view at a leaf with open calls needs to be valid, and what waits for their results."""
@@ -385,6 +348,30 @@ class ViewState:
             return list(self._waiting)
         source = self.kept[batch.start].id
         return [self._unanswered(tuple(batch.open), source), *self._waiting]
+
+    # ---- messages that the view adds
+
+    def _made(self, kind: MadeKind, message: Message, source: str) -> Made:
+        return Made(kind, message, source, message_tokens(message, self._counter))
+
+    def _unanswered(self, call_ids: Sequence[str], source: str) -> Made:
+        """Answer calls that have no result by a note that says so."""
+        own = (self._call_ids.in_view(call_id) for call_id in call_ids)
+        parts = tuple(ToolResult(call_id, (Text(UNANSWERED),), is_error=True) for call_id in own)
+        each = (message_tokens(Message("tool", (part,)), self._counter) for part in parts)
+        return Made("unanswered", Message("tool", parts), source, sum(each))
+
+    def _late(self, result: ToolResult, source: str) -> Made:
+        """Quote a result that came too late for its call."""
+        text, over = result.text, len(result.text) - LATE_CAP
+        more = f"\n[{over:,} more characters in entry {source}]" if over > 0 else ""
+        quote = f"[Late result of tool call {result.call_id}, quoted as data]\n{text[:LATE_CAP]}{more}"
+        return self._made("late", Message("user", (Text(quote),), injected=True), source)
+
+
+def blank_texts(message: Message) -> list[int]:
+    """Return the parts of a message that are texts without a word: no provider takes them."""
+    return [i for i, part in enumerate(message.parts) if isinstance(part, Text) and not part.text.strip()]
 
 
 def item_tokens(item: Item) -> int:

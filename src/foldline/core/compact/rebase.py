@@ -2,7 +2,7 @@
 
 A summary takes long, and the session goes on meanwhile. What was chosen stays: the cut, the summary, the
 edits. What depends on the newest messages is made anew: the checkpoint with its pins and live state, the
-thinking that has to go, the figures of the receipt. No message is read for facts again, so that this is quick.
+thinking that has to go, the figures of the receipt. No message is read for facts again, so this is quick.
 """
 
 from __future__ import annotations
