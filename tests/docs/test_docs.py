@@ -63,5 +63,26 @@ def test_links_between_pages_lead_somewhere(page):
     assert lost == []
 
 
+def anchors(page):
+    """What headings of a page are linked by: as GitHub makes them."""
+    prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name
+)
+def test_links_to_a_heading_find_it(page):
+    links = re.findall(r"\]\((?!https?://)([^)#\s]*)#([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    lost = [
+        f"{name}#{heading}"
+        for name, heading in links
+        if heading not in anchors(page.parent / name if name else page)
+    ]
+
+    assert lost == []
+
+
 def test_a_block_of_python_is_found_where_there_is_one():
     assert sum(1 for page in PAGES for _ in blocks(page)) >= 5
