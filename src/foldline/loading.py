@@ -13,7 +13,7 @@ from foldline.core.checkpoint.origin_check import unmarked
 from foldline.core.cut.repair import Repaired, repair
 from foldline.core.decide.presets import preset
 from foldline.core.ledger.collect import collect
-from foldline.core.ledger.page.parse import parse
+from foldline.core.ledger.page.page import parse
 from foldline.core.log.entries import Checkpoint, Compacted, Entry, Noted, Receipt, Said
 from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message, Text

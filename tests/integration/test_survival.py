@@ -23,7 +23,7 @@ from tests.support.planted import (
 
 import foldline
 from foldline.core.decide.presets import preset
-from foldline.core.ledger.page.parse import parse
+from foldline.core.ledger.page.page import parse
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import native_items
 from foldline.dialects import get

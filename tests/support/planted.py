@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from foldline.core.checkpoint.checkpoint import recognise
-from foldline.core.ledger.page.parse import parse
+from foldline.core.ledger.page.page import parse
 from foldline.core.ledger.text.origin import prompts
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult

@@ -6,7 +6,7 @@ from foldline.core.checkpoint.redact import redact, redact_facts
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.ledger.facts.open_work import is_done
-from foldline.core.ledger.page.compose import Composed, compose
+from foldline.core.ledger.page.page import Composed, compose
 from foldline.core.ledger.text.sentences import clip
 from foldline.core.measure.tokens import OFFLINE, Counter
 
@@ -40,17 +40,15 @@ class OfflineSummarizer:
             ledger = redact_facts(request.ledger)
             return SummaryReply(_two_sentences(ledger), NAME, ledger=ledger, notes=self.notes)
         focus = " ".join(words for words in (request.instructions, request.goal) if words)
-        done = self._composed(request.ledger, request.tokens, request.previous, redact(focus) or None)
+        done = self._composed(request.ledger, request.tokens, redact(focus) or None)
         return SummaryReply(done.text, NAME, ledger=redact_facts(done.ledger), notes=self.notes)
 
-    def _composed(self, ledger: Ledger, most: int, previous: str | None, focus: str | None) -> Composed:
+    def _composed(self, ledger: Ledger, most: int, focus: str | None) -> Composed:
         """Compose and redact: lines put side by side could spell a secret that no fact held alone."""
         budget = max(most, 1)
         done = Composed("", ledger)
         for _ in range(ATTEMPTS):
-            written = compose(
-                ledger, max(budget, 1), self.counter.count, previous=previous, instructions=focus
-            )
+            written = compose(ledger, max(budget, 1), self.counter.count, instructions=focus)
             done = Composed(redact(written.text), written.ledger)
             over = self.counter.count(done.text) - most
             if done.text == written.text or over <= 0:

@@ -8,8 +8,7 @@ from foldline.core.ledger.bounds import bounded
 from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts import answers
 from foldline.core.ledger.merge import merge
-from foldline.core.ledger.page.compose import compose
-from foldline.core.ledger.page.parse import parse
+from foldline.core.ledger.page.page import compose, parse
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall
 from foldline.core.measure.tokens import OFFLINE

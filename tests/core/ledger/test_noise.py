@@ -6,7 +6,7 @@ import pytest
 from tests.support.talk import assistant, log_of, tool, user
 
 from foldline.core.ledger.collect import collect
-from foldline.core.ledger.page.compose import compose
+from foldline.core.ledger.page.page import compose
 from foldline.core.ledger.text.sentences import uncoloured
 from foldline.core.ledger.worth.noise import is_noise, is_record
 from foldline.core.log.entries import Said

@@ -6,7 +6,7 @@ import pytest
 
 from foldline.core.ledger.facts import requests
 from foldline.core.ledger.facts.kinds import RequestFact
-from foldline.core.ledger.page.opening import first_and_newest
+from foldline.core.ledger.page.goal import first_and_newest
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text
 

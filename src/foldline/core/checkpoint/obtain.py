@@ -12,7 +12,7 @@ from foldline.core.checkpoint.ground import ground
 from foldline.core.checkpoint.redact import redact
 from foldline.core.checkpoint.request import FAILED, SummaryReply, SummaryRequest
 from foldline.core.checkpoint.summary import Accepted, check
-from foldline.core.ledger.page.compose import compose
+from foldline.core.ledger.page.page import compose
 from foldline.core.measure.tokens import Counter
 
 ATTEMPTS = 2  # times that a summariser is asked before the offline checkpoint takes its place
@@ -69,7 +69,6 @@ def _by_rule(wanted: SummaryRequest, counter: Counter) -> SummaryReply:
         wanted.ledger,
         wanted.tokens,
         counter.count,
-        previous=wanted.previous,
         instructions=wanted.instructions,
     )
     return SummaryReply(text=redact(done.text), summarizer=OFFLINE, ledger=done.ledger)

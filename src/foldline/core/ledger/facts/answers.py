@@ -15,7 +15,6 @@ from foldline.core.log.entries import Said
 from foldline.core.log.steps import finishes
 
 KIND = "answer"
-LABEL = "Said: "
 LONGEST = 400  # characters of one answer
 SCANNED = 20_000  # characters of one message that are read
 MOST = 40  # answers of one range, and of what is carried from fold to fold: the newest

@@ -17,7 +17,7 @@ def by_folder(paths: Iterable[str]) -> list[str]:
     folders: dict[str, list[str]] = {}
     for path in paths:
         folder, _, name = path.rpartition("/")
-        folders.setdefault(folder, []).append(name)
+        folders.setdefault(folder, []).append(name if folder else path)
     return [
         f"{folder}/: {', '.join(found)}" if len(found) > 1 else f"{folder}/{found[0]}"
         for folder, found in folders.items()

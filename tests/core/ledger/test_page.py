@@ -17,8 +17,8 @@ from foldline.core.ledger.facts.kinds import (
     Ledger,
     RequestFact,
 )
-from foldline.core.ledger.page.compose import HEADINGS, compose
-from foldline.core.ledger.page.parse import parse
+from foldline.core.ledger.page.page import compose, parse
+from foldline.core.ledger.page.sheet import HEADINGS
 from foldline.core.measure.tokens import OFFLINE
 
 

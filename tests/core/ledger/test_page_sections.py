@@ -12,9 +12,9 @@ from foldline.core.ledger.facts.kinds import (
     ReportFact,
     RequestFact,
 )
-from foldline.core.ledger.page import opening
-from foldline.core.ledger.page.compose import compose
-from foldline.core.ledger.page.parse import parse
+from foldline.core.ledger.page import commands, decisions, goal
+from foldline.core.ledger.page.page import compose, parse, says_already
+from foldline.core.ledger.page.sheet import DECISIONS, Sheet
 from foldline.core.measure.tokens import OFFLINE
 
 SCRIPT = "cd /w && python3 - <<'PY'\nimport ast\nprint(1)\nPY"
@@ -25,11 +25,14 @@ def test_a_script_is_told_by_its_reason():
         SCRIPT, True, "===== 29 passed in 0.3s =====", why="Check that every function has hints."
     )
     assert (
-        opening.ran(fact)
+        commands.line_of(fact)
         == "- Check that every function has hints: `python3 - <<…` passed: 29 passed in 0.3s"
     )
-    assert opening.ran(CommandFact("make test", True, "WantedBy=multi-user.target")) == "- `make test` passed"
-    assert opening.ran(CommandFact("make test", False, "boom")) == "- `make test` failed: boom"
+    assert (
+        commands.line_of(CommandFact("make test", True, "WantedBy=multi-user.target"))
+        == "- `make test` passed"
+    )
+    assert commands.line_of(CommandFact("make test", False, "boom")) == "- `make test` failed: boom"
 
 
 def test_a_call_that_was_stopped_says_what_the_user_said():
@@ -48,9 +51,11 @@ def test_the_users_choices_come_first_and_stand_in_the_order_they_were_made():
         DecisionFact("Put it into SQLite.", "e2", user=True),
         DecisionFact("Never push.", "e3", user=True),
     )
-    lines = opening.decided(facts, ["Never push."])
-    assert lines == ["- Put it into SQLite.", "- We'll use a queue."]
-    assert opening.in_order(lines, facts) == ["- We'll use a queue.", "- Put it into SQLite."]
+    small, large = Sheet(500, len), Sheet(1_000, len)
+    decisions.write(small, facts, ["Never push."], most=24)
+    decisions.write(large, facts, ["Never push."], most=500)
+    assert small.parts[DECISIONS] == ["- Put it into SQLite."]
+    assert large.parts[DECISIONS] == ["- We'll use a queue.", "- Put it into SQLite."]
 
 
 def test_reports_stand_under_done_and_are_read_back():
@@ -84,11 +89,11 @@ def test_no_request_is_told_twice():
         RequestFact(f"Thanks. {rule} Mend the nightly job and its tests, then tell me what it was.", "e2"),
         RequestFact("Ship it on Friday.", "e3"),
     )
-    assert opening.between(requests, [rule]) == [
+    assert goal.between(requests, [rule]) == [
         "- Asked before: Mend the nightly job and its tests, then tell me what it was."
     ]
-    assert opening.says_already(
+    assert says_already(
         "Mend the nightly job and its tests, then tell me",
         "- Asked before: Mend the nightly job and its tests, then tell me what it was.",
     )
-    assert not opening.says_already("Mend the daily job.", "Mend the nightly job")
+    assert not says_already("Mend the daily job.", "Mend the nightly job")

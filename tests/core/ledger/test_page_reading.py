@@ -9,8 +9,7 @@ from tests.core.ledger.session_samples import SESSION, rough_count, sessions
 
 from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
-from foldline.core.ledger.page.compose import compose
-from foldline.core.ledger.page.parse import parse
+from foldline.core.ledger.page.page import compose, parse
 
 
 def test_what_was_written_is_read_back() -> None:

@@ -1,0 +1,102 @@
+"""What is carried about one file: a line that says what became of it and why, and items below it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from foldline.core.ledger.facts.kinds import Excerpt, FileFact
+from foldline.core.ledger.page import items
+from foldline.core.ledger.page.excerpts import SHOWS, item, joined, made
+from foldline.core.ledger.text import names
+from foldline.core.ledger.text.sentences import clip
+from foldline.core.ledger.text.words import words
+
+LONGEST_NOTE = 90  # characters of the reason that a quote was met for
+BETWEEN = " / "  # between two reasons
+DEFINES = "defines "  # before the definitions of a file
+
+_LINE = re.compile(r"- `([^`]+)`(?: \((read|modified|created|deleted)(?:, used (\d+) times)?\))?(?:: (.*))?$")
+
+
+def lines_of(path: str, group: Sequence[Excerpt], fact: FileFact | None) -> list[str]:
+    """Write what was picked about one file."""
+    reasons = BETWEEN.join(text.replace(BETWEEN, "/") for text in _reasons(group, fact))
+    # A path with a backtick stands as it is in the list of files alone: here it names a topic.
+    status = f" ({_status(fact)})" if fact and "`" not in path else ""
+    lines = [f"{items.MARK}`{items.unticked(path)}`{status}" + (f": {reasons}" if reasons else "")]
+    outline = [items.one_line(excerpt.text) for excerpt in group if excerpt.kind == "outline"]
+    outline = (text.replace("; `", ", `") for text in outline)
+    lines.extend(items.BELOW + DEFINES + line for line in joined(outline))
+    rest = (excerpt for excerpt in group if excerpt.kind not in ("opened", "changed", "outline", "listing"))
+    lines.extend(map(_below, rest))
+    return lines
+
+
+def _below(excerpt: Excerpt) -> str:
+    """Write what was said or quoted about the file."""
+    text = item(excerpt)
+    if excerpt.kind in ("hit", "line"):
+        return items.BELOW + text
+    return "  " + items.told_apart(text, items.NOTED, _is_labelled)
+
+
+def _is_labelled(line: str) -> bool:
+    return line.startswith((items.MARK + DEFINES, items.MARK + SHOWS))
+
+
+def _status(fact: FileFact) -> str:
+    return fact.status if fact.uses < 2 else f"{fact.status}, used {fact.uses} times"
+
+
+def _reasons(group: Sequence[Excerpt], fact: FileFact | None) -> list[str]:
+    """Return why the file was used: what calls said, else the newest note, else why a quote of it was met."""
+    given = dict.fromkeys(
+        items.one_line(excerpt.text) for excerpt in group if excerpt.kind in ("opened", "changed")
+    )
+    reasons = [text for text in given if len(words(text)) > 1 and not text.rstrip().endswith("?")]
+    if not reasons:
+        reasons = [items.one_line(note) for note in (fact.notes[-1:] if fact else ()) if note]
+    if not reasons:
+        noted = (clip(excerpt.note, LONGEST_NOTE) for excerpt in group if excerpt.note)
+        reasons = list(dict.fromkeys(noted))[:1]
+    return reasons
+
+
+def is_about(item: Sequence[str]) -> bool:
+    """Whether an item is one of `lines_of`: it says what became of a file, names a path, or has items below."""
+    match = _LINE.match(item[0])
+    return match is not None and (match.group(2) is not None or len(item) > 1 or _is_path(match.group(1)))
+
+
+def _is_path(topic: str) -> bool:
+    found = names.find(topic)
+    return len(found) == 1 and found[0].kind == "path"
+
+
+def read_file(line: str) -> FileFact | None:
+    """Read back what became of the file; None where the line does not say."""
+    match = _LINE.match(line)
+    if match is None or not match.group(2):
+        return None
+    path, status, times, reasons = match.groups()
+    return FileFact(path, status, int(times or 1), tuple(reasons.split(BETWEEN)[-1:]) if reasons else ())
+
+
+def read(item: Sequence[str], rank: int) -> Iterator[Excerpt]:
+    """Read the excerpts of one file back."""
+    match = _LINE.match(item[0])
+    if match is None:
+        return
+    path, reasons = match.group(1), match.group(4)
+    for reason in (reasons or "").split(BETWEEN):
+        if reason:
+            yield made(reason, "opened", path, rank)
+    for line in item[1:]:
+        if line.startswith(DEFINES):
+            for text in re.split(r"; (?=`)", line.removeprefix(DEFINES)):
+                yield made(text, "outline", path, rank)
+        elif line.startswith(SHOWS):
+            yield made(line.removeprefix(SHOWS), "line", path, rank)
+        else:
+            yield made(line.removeprefix(items.NOTED), "said", path, rank)

@@ -1,0 +1,69 @@
+"""What stands in the way: calls that nothing answered, commands that failed, errors that stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from foldline.core.ledger.facts.kinds import CommandFact, ErrorFact, Ledger, OpenFact
+from foldline.core.ledger.page import commands, errors
+from foldline.core.ledger.page.items import MARK, items
+from foldline.core.ledger.page.sheet import BLOCKED, Sheet
+from foldline.core.ledger.text.sentences import clip
+
+SHARE = 0.06  # of the budget
+CALLS, COMMANDS, ERRORS = 3, 4, 8  # the newest of each
+LONGEST_CALL = 160  # characters of one call
+UNANSWERED = "A call was never answered: "
+THEN = "; the user then said: "
+
+
+def write(sheet: Sheet, ledger: Ledger, most: int) -> None:
+    """Write the newest of each kind, as many as fit; no command whose error was fixed since."""
+    fixed = {fact.source for fact in ledger.errors if fact.fixed}
+    calls = [fact for fact in ledger.open if fact.kind == "call"]
+    failed = [
+        fact for fact in reversed(ledger.commands) if fact.passed is False and fact.command not in fixed
+    ]
+    wrong = [fact for fact in reversed(ledger.errors) if not fact.fixed]
+    lines = (
+        *(call_line_of(fact) for fact in calls[-CALLS:]),
+        *(commands.line_of(fact) for fact in failed[:COMMANDS]),
+        *(error_line_of(fact) for fact in wrong[:ERRORS]),
+    )
+    sheet.add(BLOCKED, lines, most)
+
+
+def call_line_of(fact: OpenFact) -> str:
+    """Write a call that nothing answered, with what the user said then: it is not simply to be made again."""
+    text = clip(fact.text, LONGEST_CALL).replace(THEN, THEN.replace("; ", ", "))
+    return MARK + UNANSWERED + text + (THEN + " ".join(fact.then.split()) if fact.then else "")
+
+
+def error_line_of(fact: ErrorFact) -> str:
+    """Write an error that stands."""
+    return errors.open_line_of(fact, _is_no_error)
+
+
+def _is_no_error(line: str) -> bool:
+    """Whether a line is read as that of a call, a command or an error that was fixed."""
+    return _is_call(line) or errors.is_fixed(line) or commands.read(line) is not None
+
+
+def _is_call(line: str) -> bool:
+    return line.startswith(MARK + UNANSWERED)
+
+
+def read(lines: Sequence[str]) -> tuple[list[OpenFact], list[CommandFact], list[ErrorFact]]:
+    """Read the section back: the calls, the commands, the errors."""
+    calls: list[OpenFact] = []
+    failed: list[CommandFact] = []
+    wrong: list[ErrorFact] = []
+    for line, *_ in items(lines):
+        if _is_call(line):
+            text, _, then = line.removeprefix(MARK + UNANSWERED).partition(THEN)
+            calls.append(OpenFact(text, "call", "unanswered", then=then))
+        elif (command := commands.read(line)) is not None:
+            failed.append(command)
+        else:
+            wrong.append(errors.read(line))
+    return calls, failed, wrong

@@ -1,0 +1,58 @@
+"""A command that was run, on one line with its verdict; under Done where it did not fail, else under Blocked."""
+
+from __future__ import annotations
+
+import re
+
+from foldline.core.ledger.facts.commands import is_notable, is_verdict
+from foldline.core.ledger.facts.kinds import CommandFact
+from foldline.core.ledger.page.items import LABELS, MARK, unticked
+from foldline.core.ledger.text import shell
+from foldline.core.ledger.text.sentences import clip
+
+LONG = 110  # characters of a command from which its reason says it better
+LONGEST_OUTCOME = 120
+LONGEST_REASON = 120
+
+_LINE = re.compile(r"- (?:([^`]{1,160}): )?`(.+?)` (passed|failed|ran)(?:: (.*))?$")
+_VERDICTS = {True: "passed", False: "failed", None: "ran"}
+_PASSED = {word: passed for passed, word in _VERDICTS.items()}
+_ENDS_EARLY = re.compile(r"`(?:: | (?:passed|failed|ran|\((?:read|modified|created|deleted))\b)")
+
+
+def line_of(fact: CommandFact) -> str:
+    """Write a command with its verdict: a long one by its telling part, with the reason that was given."""
+    verdict = _VERDICTS[fact.passed]
+    says = fact.outcome.strip("= ") if fact.passed is False or is_verdict(fact.outcome) else ""
+    outcome = f": {clip(says, LONGEST_OUTCOME)}" if says else ""
+    if len(fact.command) <= LONG and "<<" not in fact.command:
+        return f"{MARK}`{_plain(clip(fact.command, LONG))}` {verdict}{outcome}"
+    reason = clip(unticked(fact.why).rstrip(" .:"), LONGEST_REASON)
+    if reason.startswith(LABELS):
+        reason = reason.replace(": ", " ", 1)
+    why = f"{reason}: " if reason else ""
+    return f"{MARK}{why}`{_plain(telling(fact.command))}` {verdict}{outcome}"
+
+
+def _plain(command: str) -> str:
+    """Return a command that holds nothing that looks like its end."""
+    return unticked(command) if _ENDS_EARLY.search(command) else command
+
+
+def telling(command: str, limit: int = LONG) -> str:
+    """Return the part of a command line that does more than look around, without here-documents."""
+    if len(command) <= limit and "<<" not in command:
+        return clip(command, limit)
+    head = command.split("<<", 1)[0] if "<<" in command else command
+    found = [" ".join(step.words) for step in shell.steps(head) if is_notable(" ".join(step.words))]
+    short = (" && ".join(found) or head) + (" <<…" if head != command else "")
+    return clip(short.replace("`", "'"), limit)
+
+
+def read(line: str) -> CommandFact | None:
+    """Read a line back; None where it is no command's."""
+    match = None if line.removeprefix(MARK).startswith(LABELS) else _LINE.match(line)
+    if match is None:
+        return None
+    why, command, verdict, outcome = match.groups()
+    return CommandFact(command, _PASSED[verdict], outcome or "", why=why or "")

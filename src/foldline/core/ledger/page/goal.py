@@ -1,0 +1,79 @@
+"""What the user asked: the first request, the newest, those between, and lines of them that are worth quoting."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from foldline.core.ledger.facts.decisions import by_user
+from foldline.core.ledger.facts.kinds import Excerpt, Ledger, RequestFact
+from foldline.core.ledger.facts.requests import gist, is_bare, shown, substantial
+from foldline.core.ledger.page import excerpts
+from foldline.core.ledger.page.sheet import GOAL, Sheet
+from foldline.core.ledger.text.sentences import clip
+
+SHARE = 0.1  # of the budget
+LONGEST = 500  # characters of a request that stand at the top; its lines compete as excerpts
+SHORTEST = 60  # characters to which the first and the newest may shrink, so that neither is left out
+BETWEEN = 200  # characters of a request between the first and the newest
+
+FIRST = "First request: "
+BEFORE = "- Asked before: "
+ANSWERED = "Last answered request: "  # in place of the newest, where a newer one waits
+NEWEST = "Newest request: "
+_IN_ORDER = (FIRST, BEFORE, ANSWERED, NEWEST)
+_REQUEST = re.compile(f"({'|'.join(_IN_ORDER)})(.+)")
+
+
+def write(sheet: Sheet, ledger: Ledger, most: int) -> None:
+    """Write the first and the newest request, then those between as room is left, the newest first in line."""
+    requests = ledger.requests
+    if not requests:
+        return
+    waiting = any(fact.state == "asked" for fact in ledger.open)
+    size = max(80, min(most * 2, LONGEST))
+    lines = first_and_newest(requests, size, waiting=waiting)
+    while size > SHORTEST and sum(sheet.count(line) + 1 for line in lines) > most:
+        size = size * 3 // 4
+        lines = first_and_newest(requests, size, waiting=waiting)
+    taken = sheet.add_newest_first(GOAL, lines, max(most, min(sheet.left, 2 * SHORTEST)))
+    elsewhere = (fact.text for fact in (*ledger.constraints, *ledger.decisions))
+    sheet.add_newest_first(GOAL, between(requests, elsewhere), most - taken)
+
+
+def first_and_newest(requests: Sequence[RequestFact], size: int, *, waiting: bool = False) -> list[str]:
+    """Write the two lines of a goal, the newest first.
+
+    Where a newer request is `waiting`, which stands under the next steps, the newest one here was answered.
+    """
+    real = substantial(requests)
+    newest = requests[-1] if is_bare(requests[-1].text) and requests[-1].question else real[-1]
+    lines = [f"{FIRST}{clip(real[0].text, size)}"]
+    if newest is not real[0]:
+        lines.insert(0, f"{ANSWERED if waiting else NEWEST}{clip(shown(newest), size)}")
+    return lines
+
+
+def between(requests: Sequence[RequestFact], elsewhere: Iterable[str]) -> list[str]:
+    """Write the requests between the first and the newest, the latest first, without what stands `elsewhere`."""
+    real = substantial(requests)
+    last = is_bare(requests[-1].text) and bool(requests[-1].question)
+    known = frozenset(elsewhere)
+    told = reversed(real[1:] if last else real[1:-1])
+    texts = (gist(fact.text, BETWEEN, known.union(choice.text for choice in by_user(fact))) for fact in told)
+    return [f"{BEFORE}{text}" for text in dict.fromkeys(texts) if text]
+
+
+def write_excerpts(sheet: Sheet, picked: Iterable[Excerpt]) -> None:
+    """Write the lines of requests that were picked, under the headings that they stood below."""
+    sheet.parts[GOAL].extend(excerpts.spoken_lines("asked", picked))
+
+
+def read(items: Iterable[Sequence[str]]) -> tuple[RequestFact, ...]:
+    """Read the requests back in the order in which they were made, whatever order they stand in."""
+    found: dict[str, list[str]] = {label: [] for label in _IN_ORDER}
+    for item in items:
+        match = _REQUEST.match(item[0])
+        if match:
+            found[match.group(1)].append(match.group(2))
+    return tuple(RequestFact(text, "") for texts in found.values() for text in texts)

@@ -1,0 +1,88 @@
+"""The page as headings with lines below them: filled within a budget, and split again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+Count = Callable[[str], int]
+
+GOAL = "## Goal"
+CONSTRAINTS = "## Constraints & Preferences"
+PROGRESS = "## Progress"
+DONE = "### Done"
+IN_PROGRESS = "### In Progress"
+BLOCKED = "### Blocked"
+DECISIONS = "## Key Decisions"
+NEXT_STEPS = "## Next Steps"
+CONTEXT = "## Critical Context"
+HEADINGS = (GOAL, CONSTRAINTS, PROGRESS, DONE, IN_PROGRESS, BLOCKED, DECISIONS, NEXT_STEPS, CONTEXT)
+NOTHING = "(none)"
+
+
+class Sheet:
+    """The lines under each heading, and the tokens that are left for more."""
+
+    def __init__(self, budget: int, count: Count) -> None:
+        self.budget = budget
+        self.count = count
+        self.parts: dict[str, list[str]] = {heading: [] for heading in HEADINGS}
+        self.tail: list[str] = []
+        self.used = count("\n\n".join(HEADINGS)) + len(HEADINGS) * count("\n" + NOTHING)
+
+    @property
+    def left(self) -> int:
+        """Tokens of the budget that nothing has taken."""
+        return self.budget - self.used
+
+    def add(self, heading: str, lines: Iterable[str], most: int) -> int:
+        """Add lines to a part while they fit into `most` tokens and the budget; return the tokens taken."""
+        taken = 0
+        for line in lines:
+            cost = self.count(line) + 1
+            if taken + cost > most or cost > self.left:
+                continue
+            self.parts[heading].append(line)
+            self.used += cost
+            taken += cost
+        return taken
+
+    def add_newest_first(self, heading: str, lines: Iterable[str], most: int) -> int:
+        """Add lines that come newest first, so that these get the room; they stand oldest first."""
+        part = self.parts[heading]
+        start = len(part)
+        taken = self.add(heading, lines, most)
+        part[start:] = reversed(part[start:])
+        return taken
+
+    def lines(self) -> list[str]:
+        """Return the lines of all parts."""
+        return [line for lines in self.parts.values() for line in lines]
+
+    def text(self) -> str:
+        """Write the page."""
+        blocks: list[str] = []
+        for heading in HEADINGS:
+            lines = self.parts[heading]
+            if not lines and heading != PROGRESS:
+                lines = [NOTHING]
+            blocks.append("\n".join((heading, *lines)))
+        return "\n\n".join(blocks) + ("\n\n" + "\n".join(self.tail) if self.tail else "")
+
+
+def split(text: str) -> dict[str, list[str]]:
+    """Split a page at its headings: the lines below each, blank ends cut."""
+    found: dict[str, list[str]] = {heading: [] for heading in HEADINGS}
+    current: list[str] = []
+    waiting = list(HEADINGS)
+    for line in text.split("\n"):
+        if line in waiting:
+            waiting = waiting[waiting.index(line) + 1 :]
+            current = found[line]
+        else:
+            current.append(line)
+    for lines in found.values():
+        while lines and not lines[-1].strip():
+            lines.pop()
+        if lines == [NOTHING]:
+            lines.clear()
+    return found
