@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from foldline import catalogue as catalogue
     from foldline import dialects as dialects
     from foldline import errors as errors
     from foldline import lab as lab
@@ -26,54 +27,90 @@ if TYPE_CHECKING:
     from foldline import summarizers as summarizers
     from foldline import testing as testing
     from foldline import transcripts as transcripts
+    from foldline.catalogue.info import ModelInfo
     from foldline.compaction import acompact, compact
+    from foldline.conversion import Converted, convert
+    from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
+    from foldline.core.decide.ask import Nothing
     from foldline.core.decide.policy import Policy
     from foldline.core.decide.presets import preset
-    from foldline.core.log.entries import Receipt
+    from foldline.core.ledger.facts.kinds import Ledger
+    from foldline.core.log.entries import Receipt, StandingConstraints
     from foldline.core.log.messages import Message, Usage
+    from foldline.core.measure.tokens import Counter
     from foldline.core.measure.window import Window
     from foldline.errors import (
         CallsOpen,
+        CompactionFailed,
+        DialectError,
         FloorExceeded,
         FoldlineError,
+        FormatError,
         InputError,
         LeafMoved,
         OverflowRemains,
+        PolicyError,
         ProviderError,
+        SessionNotFound,
+        StoreCorrupt,
+        StoreError,
+        StoreVersion,
     )
     from foldline.folding import Done
     from foldline.session.opening import open_session as open  # noqa: A004 - the name that users write is foldline.open
     from foldline.session.session import Session
     from foldline.session.sync import SyncSession, open_sync
     from foldline.session.view import ContextMessages
+    from foldline.stores.base import Store
+    from foldline.summarizers.base import Summarizer
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "CallsOpen": "errors",
+    "CompactionFailed": "errors",
     "ContextMessages": "session.view",
+    "Converted": "conversion",
+    "Counter": "core.measure.tokens",
+    "DialectError": "errors",
     "Done": "folding",
     "FloorExceeded": "errors",
     "FoldlineError": "errors",
+    "FormatError": "errors",
     "InputError": "errors",
     "LeafMoved": "errors",
+    "Ledger": "core.ledger.facts.kinds",
     "Message": "core.log.messages",
+    "ModelInfo": "catalogue.info",
+    "Nothing": "core.decide.ask",
     "OverflowRemains": "errors",
     "Policy": "core.decide.policy",
+    "PolicyError": "errors",
     "ProviderError": "errors",
     "Receipt": "core.log.entries",
     "Session": "session.session",
+    "SessionNotFound": "errors",
+    "StandingConstraints": "core.log.entries",
+    "Store": "stores.base",
+    "StoreCorrupt": "errors",
+    "StoreError": "errors",
+    "StoreVersion": "errors",
+    "Summarizer": "summarizers.base",
+    "SummaryReply": "core.checkpoint.request",
+    "SummaryRequest": "core.checkpoint.request",
     "SyncSession": "session.sync",
     "Usage": "core.log.messages",
     "Window": "core.measure.window",
     "acompact": "compaction",
     "compact": "compaction",
+    "convert": "conversion",
     "open": "session.opening",
     "open_sync": "session.sync",
     "preset": "core.decide.presets",
 }
 
 _MODULES = (
+    "catalogue",
     "dialects",
     "errors",
     "lab",
@@ -87,23 +124,42 @@ _MODULES = (
 
 __all__ = [
     "CallsOpen",
+    "CompactionFailed",
     "ContextMessages",
+    "Converted",
+    "Counter",
+    "DialectError",
     "Done",
     "FloorExceeded",
     "FoldlineError",
+    "FormatError",
     "InputError",
     "LeafMoved",
+    "Ledger",
     "Message",
+    "ModelInfo",
+    "Nothing",
     "OverflowRemains",
     "Policy",
+    "PolicyError",
     "ProviderError",
     "Receipt",
     "Session",
+    "SessionNotFound",
+    "StandingConstraints",
+    "Store",
+    "StoreCorrupt",
+    "StoreError",
+    "StoreVersion",
+    "Summarizer",
+    "SummaryReply",
+    "SummaryRequest",
     "SyncSession",
     "Usage",
     "Window",
     "acompact",
     "compact",
+    "convert",
     "open",
     "open_sync",
     "preset",

@@ -177,7 +177,7 @@ def _done(loaded: Loaded, boundary: Compacted | Pruned | None, view: ViewState, 
         summary=boundary.checkpoint.summary if isinstance(boundary, Compacted) else None,
         ledger=msgspec.convert(boundary.ledger, Ledger) if isinstance(boundary, Compacted) else None,
         system=join_system(loaded.system, rendered.system),
-        warnings=(*loaded.warnings, *_repairs(loaded, view), *rendered.warnings),
+        warnings=(*loaded.warnings, *repairs(loaded, view), *rendered.warnings),
         boundary=boundary,
     )
 
@@ -200,7 +200,7 @@ def _idle_receipt(view: ViewState, ask: Ask) -> Receipt:
     )
 
 
-def _repairs(loaded: Loaded, view: ViewState) -> list[str]:
+def repairs(loaded: Loaded, view: ViewState) -> list[str]:
     """Say what of the input was left out, moved or added so that the list can be sent."""
     blank = [str(loaded.index[entry.id]) for entry in view.kept if _says_nothing(entry)]
     orphans = [f"{call!r} (message {index})" for index, call in loaded.orphans]

@@ -1,0 +1,47 @@
+"""A list of messages in another dialect: `foldline.convert`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from foldline.arguments import check_system, check_text
+from foldline.core.measure.tokens import OFFLINE
+from foldline.core.view import ViewState, native_items
+from foldline.dialects import detect, get
+from foldline.folding import repairs
+from foldline.loading import from_messages
+
+
+class Converted(msgspec.Struct, frozen=True):
+    """Messages of another dialect, ready to send, and the `system` prompt where that dialect takes it separately.
+
+    `warnings` name what the dialect could not carry, and what was left out, moved or added so that the list is valid.
+    """
+
+    messages: list[Any]
+    dialect: str
+    system: Any = None
+    warnings: tuple[str, ...] = ()
+
+
+def convert(messages: Sequence[Any], to: str, *, dialect: str | None = None, system: Any = None) -> Converted:
+    """Write a list of native messages in the dialect `to`; nothing is shortened.
+
+    `messages` are dicts or SDK objects, of `dialect` (default: found out); `system` is the system prompt that stands
+    beside them. Messages that already are of that dialect come back as they are. Raises DialectError for what is no
+    message, InputError for a dialect there is none of.
+    """
+    check_text("to", to)
+    check_text("dialect", dialect)
+    check_system(system)
+    target = get(to)
+    name = dialect or detect(messages)
+    loaded = from_messages(messages, OFFLINE, dialect=name)
+    view = ViewState(loaded.entries, counter=OFFLINE)
+    leading = [] if system is None else [(get(name).decode_system(system), ())]
+    rendered = target.render([*leading, *native_items(view.view())], whole=True)
+    warnings = (*repairs(loaded, view), *rendered.warnings)
+    return Converted(rendered.messages, to, rendered.system, warnings)

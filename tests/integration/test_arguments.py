@@ -1,0 +1,113 @@
+"""What callers give is refused by its name, before anything is read or written."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import foldline
+from foldline.errors import InputError
+from foldline.stores import MemoryStore, register
+
+MESSAGES = [{"role": "user", "content": "Hello."}]
+SHARED = [
+    ({"summarizer": object()}, "summarizer = <object"),
+    ({"summarizer": foldline.summarizers.OfflineSummarizer}, "summarizer = <class"),
+    ({"counter": len}, "counter = <built-in function len>: give an object with a `name`"),
+    ({"counter": None}, "counter = None"),
+    ({"tools": "x"}, "tools = 'x': give a list of the definitions"),
+    ({"tools": ["read"]}, "tools = ['read']"),
+    ({"system": 4}, "system = 4"),
+    ({"model": 4}, "model = 4: give a name such as"),
+    ({"model": ""}, "model = ''"),
+    ({"window": "8k"}, "window = '8k': give a whole number"),
+    ({"policy": 4}, "policy = 4: give a Policy"),
+    ({"dialect": 4}, "dialect = 4"),
+]
+
+
+@pytest.mark.parametrize(("given", "told"), SHARED)
+def test_wrong_types_are_refused_by_name(given, told):
+    for call in (
+        lambda: foldline.compact(MESSAGES, **given),
+        lambda: foldline.open("memory://", "s", **given),
+        lambda: foldline.open_sync("memory://", "s", **given),
+    ):
+        with pytest.raises(InputError, match=re.escape(told)):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"target": "8000"}, "target = '8000'"),
+        ({"instructions": 4}, "instructions = 4"),
+        ({"model": "nope"}, "model = 'nope' can write no summary: unknown provider 'nope'"),
+    ],
+)
+async def test_compact_refuses_what_only_it_takes(given, told):
+    with pytest.raises(InputError, match=re.escape(told)):
+        foldline.compact(MESSAGES, **given)
+    with pytest.raises(InputError, match=re.escape(told)):
+        await foldline.acompact(MESSAGES, **given)
+
+
+def test_a_known_model_without_a_provider_gives_its_window():
+    done = foldline.compact(MESSAGES, model="claude-sonnet-4-5")
+    assert (done.messages, done.warnings) == (MESSAGES, ())
+
+
+@pytest.mark.parametrize("session", [4, None, ""])
+def test_a_session_is_named_by_a_text(session):
+    with pytest.raises(InputError, match=f"session = {session!r}: give the session's id"):
+        foldline.open("memory://", session)
+
+
+def test_a_store_is_a_url_or_an_object_with_its_methods():
+    for wrong, told in (
+        (object(), "store = <object"),
+        (MemoryStore, "store = <class"),
+        (4, "store = 4: give a store's URL"),
+        ("mongodb://here", "unknown store URL 'mongodb://here': there are sqlite://, memory://"),
+    ):
+        with pytest.raises(InputError, match=re.escape(told)):
+            foldline.open(wrong, "s")
+
+
+async def test_a_store_that_is_given_is_used_and_stays_open():
+    store = MemoryStore()
+    async with foldline.open(store=store, session="s") as session:
+        await session.append(*MESSAGES)
+    async with foldline.open(store, "s") as session:
+        assert await session.history() == MESSAGES
+    assert await store.leaf("s") is not None
+
+
+async def test_a_scheme_that_is_registered_is_opened_by_its_function(monkeypatch):
+    from foldline.stores import urls
+
+    monkeypatch.setattr(urls, "_OPENERS", dict(urls._OPENERS))
+    opened = []
+
+    def opener(url):
+        opened.append(url)
+        return MemoryStore()
+
+    register("shelf", opener)
+    async with foldline.open("shelf://a/b", "s") as session:
+        await session.append(*MESSAGES)
+    assert opened == ["shelf://a/b"]
+    with pytest.raises(InputError, match="there are sqlite://, memory://, shelf://"):
+        foldline.open("mongodb://here", "s")
+    for scheme, function in ((4, opener), ("no scheme://", opener), ("fine", "x")):
+        with pytest.raises(InputError):
+            register(scheme, function)
+
+
+def test_every_public_name_is_there_and_documented():
+    page = (Path(__file__).parents[2] / "docs" / "library.md").read_text(encoding="utf-8")
+    for name in (*foldline.__all__, *foldline._MODULES):
+        assert getattr(foldline, name) is not None
+        assert f"`{name}`" in page, name
