@@ -1,14 +1,14 @@
 """The limits and the material of one compaction."""
 
 import msgspec
-from tests.support.logs import ask_for, fold_of, put
-from tests.support.talk import assistant, calls, log_of, long, system, user
+from tests.support.logs import ask_for, compact_log, fold_of, put
+from tests.support.talk import assistant, calls, entries, log_of, long, system, user
 
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
 from foldline.core.compact.job import Job, floor_of, least_floor, limits_of, material_of
 from foldline.core.compact.receipts import balance_notes
 from foldline.core.decide.continuation import Continuation
-from foldline.core.decide.policy import Policy
+from foldline.core.decide.policy import Keep, Policy
 from foldline.core.decide.price import Cache, Economy
 from foldline.core.log.entries import Edit, Live, Pin, Pinned, Pruned, Receipt
 from foldline.core.log.messages import Text
@@ -138,3 +138,23 @@ def test_a_target_takes_the_policys_cap_as_it_is_and_a_window_a_share_of_it():
     log = log_of(user("a"), assistant("b"), user("c"))
     assert limits(log, wide).summary_cap == 1_250
     assert limits(log, wide, target=5_000, reason="target").summary_cap == 4_000
+
+
+def test_a_live_summary_grows_with_all_that_it_stands_for():
+    growing = msgspec.structs.replace(
+        RULES, reserve=Amount(), summary_tokens=Amount(tokens=9_000), summary_share=0.1
+    )
+    log = log_of(user("a"), assistant("b"), user("c"))
+    found = limits_of(Job(fold_of(log), ask_for(growing, context=100_000), OFFLINE))
+    assert found.most_summary(entries(user(), tokens=500)) == 2_000
+    assert found.most_summary(entries(user(), tokens=30_000)) == 3_000
+    assert found.most_summary(entries(user(), tokens=300_000)) == 9_000
+    later = msgspec.structs.replace(found, summary_before=2_500)
+    assert later.most_summary(entries(user(), tokens=30_000)) == 5_500
+    assert limits(log).most_summary(entries(user(), tokens=10)) == limits(log).summary_cap
+
+
+def test_the_summary_before_counts_as_it_stands_in_the_view():
+    log = log_of(*(turn for i in range(40) for turn in (user(f"go {i}"), assistant("so be it " * 40))))
+    compact_log(log, ask_for(msgspec.structs.replace(RULES, keep=Keep(messages=2)), context=6_000))
+    assert limits(log).summary_before == OFFLINE.count(fold_of(log).boundary.checkpoint.summary) > 0

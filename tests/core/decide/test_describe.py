@@ -29,7 +29,7 @@ def test_a_policy_is_told_in_six_phrases():
         "gains": "≥ 20% of usable by itself",
         "keeps": "min(20,000, 20% of usable); whole turns",
         "prunes": "min(20,000, 10% of usable) outside min(40,000, 25% of usable)",
-        "summary": "checkpoint ≤ min(12,000, 10% of usable) as user, ledger",
+        "summary": "checkpoint ≤ min(13,000, 20% of usable, 10% of what is folded) as user, ledger",
     }
 
 

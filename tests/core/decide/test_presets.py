@@ -312,7 +312,7 @@ class TestFoldline:
             ("min_gain", 36_723, 5_570),
             ("prune_minimum", 18_361, 2_785),
             ("prune_protect", 40_000, 6_963),
-            ("summary_tokens", 12_000, 2_785),
+            ("summary_tokens", 13_000, 5_570),
         ],
     )
     def test_budgets_shrink_with_the_window(self, field, large, small):

@@ -27,7 +27,7 @@ def folded(
     """
     choice = with_stripped(job, choice)
     proposal = proposed(job, choice, constraints)
-    room = choice.room if limits.target else min(choice.room, limits.summary_cap)
+    room = choice.room if limits.target else min(choice.room, limits.most_summary(choice.folded))
     goal = job.ask.goal or _next_task(job.ask.policy, proposal.facts.shown)
     wanted = summary_request(proposal, _kind(job, choice, goal), goal, tokens=room)
     wanted = msgspec.structs.replace(wanted, refused=job.ask.reason == "overflow")

@@ -119,6 +119,8 @@ def limits_of(job: Job) -> Limits:
         wrap=wrapped.tokens + (counter.count(ask.policy.ack) + 8 if ask.policy.ack else 0),
         target=ask.target is not None,
         summary_cap=_summary_cap(ask),
+        summary_share=ask.policy.summary_share,
+        summary_before=counter.count(state.boundary.checkpoint.summary) if state.boundary else 0,
         recall=ask.recall,
     )
 

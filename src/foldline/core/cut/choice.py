@@ -23,8 +23,9 @@ from foldline.core.log.entries import Edit, Said
 from foldline.core.log.messages import Message, Opaque, Part, Thinking
 from foldline.core.log.steps import finishes
 from foldline.core.measure.tokens import Counter
-from foldline.core.measure.window import Window
+from foldline.core.measure.window import Window, share
 
+SUMMARY_LEAST = 2_000  # tokens that a summary may always take, however little it stands for
 CHECKPOINT_LEAST = 150  # tokens below which a summary says nothing worth reading
 
 Edits = dict[str, tuple[Edit, ...]]
@@ -47,7 +48,8 @@ class Limits(msgspec.Struct, frozen=True):
     """Token budgets of one compaction. `wrap` is what a checkpoint takes around an empty summary.
 
     `usable` is what the view may take after it; `nominal` is what a policy's fractions of usable are of: where a
-    compaction has to gain something, it is the larger of the two.
+    compaction has to gain something, it is the larger of the two. A summary takes `summary_cap` tokens at most, and
+    `summary_share` of what it stands for; `summary_before` are the tokens of the one that it takes the place of.
     """
 
     window: Window
@@ -57,7 +59,16 @@ class Limits(msgspec.Struct, frozen=True):
     wrap: int
     target: bool
     summary_cap: int
+    summary_share: float | None = None
+    summary_before: int = 0
     recall: bool = True
+
+    def most_summary(self, folded: Sequence[Said]) -> int:
+        """Return the most tokens of a live summary of messages, which stands for all that the one before does, too."""
+        if self.summary_share is None:
+            return self.summary_cap
+        grown = self.summary_before + share(sum(entry.tokens for entry in folded), self.summary_share)
+        return min(self.summary_cap, max(grown, SUMMARY_LEAST))
 
 
 class Used(msgspec.Struct, frozen=True):

@@ -109,6 +109,7 @@ def _summary(policy: Policy) -> str:
         )
         if there
     ]
-    return ", ".join(
-        [f"{policy.summary_prompt} ≤ {amount(policy.summary_tokens)} as {policy.summary_role}", *around]
-    )
+    most = amount(policy.summary_tokens)
+    if policy.summary_share is not None:
+        most = f"min({most.removeprefix('min(').removesuffix(')')}, {policy.summary_share * 100:g}% of what is folded)"
+    return ", ".join([f"{policy.summary_prompt} ≤ {most} as {policy.summary_role}", *around])

@@ -76,6 +76,9 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     suffix: str = ""
     continuation: str = ""  # appended as a user message after an automatic compaction
     summary_tokens: Amount = Amount(tokens=13_107)
+    summary_share: float | None = (
+        None  # of what it stands for, which a live summary may take at most, or 2,000 tokens
+    )
     ledger: bool = True  # facts taken by code stand beside the summary
     result_cap: int = 2_000  # characters of a tool result that a summariser reads
     thinking_in_transcript: bool = True

@@ -33,7 +33,8 @@ FOLDLINE = Policy(
     prune_minimum=Amount(tokens=20_000, fraction=0.1, of="usable"),
     prune_protect=Amount(tokens=40_000, fraction=0.25, of="usable"),
     prune_notes=Amount(tokens=12_000, fraction=0.1, of="usable"),
-    summary_tokens=Amount(tokens=12_000, fraction=0.1, of="usable"),
+    summary_tokens=Amount(tokens=13_000, fraction=0.2, of="usable"),
+    summary_share=0.1,
     background=True,
 )
 
