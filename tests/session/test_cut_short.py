@@ -67,7 +67,7 @@ async def test_anthropic_says_itself_that_the_window_was_full(store):
         "usage": {"input_tokens": 7_000, "output_tokens": 400},
     }
     await session.overflowed(reply)
-    with pytest.raises(InputError, match="no overflow"):
+    with pytest.raises(InputError, match="not an overflow"):
         await session.overflowed({**reply, "stop_reason": "max_tokens"})
 
 

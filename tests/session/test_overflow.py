@@ -250,7 +250,7 @@ async def test_what_is_no_overflow_is_raised_again(store):
         with pytest.raises(type(error)) as caught:
             await session.overflowed(error)
         assert caught.value is error
-    with pytest.raises(InputError, match="no overflow"):
+    with pytest.raises(InputError, match="not an overflow"):
         await session.overflowed({"choices": [{"message": answer(1), "finish_reason": "stop"}]})
     with pytest.raises(InputError):
         await session.overflowed("prompt is too long")
