@@ -28,7 +28,7 @@ class Cursor:
         self.fold = ViewState(counter=counter)
         self.leaf: str | None = None
         self.dialect: str | None = None  # of the newest message, which may be folded
-        self.strange = False  # others' entries were read, and nobody has looked at them yet
+        self.has_news = False  # others' entries were read, and nobody has looked at them yet
         self._key = ""
         self._loaded = False
         self._began = False
@@ -44,7 +44,7 @@ class Cursor:
         return self._loaded
 
     async def follow(self) -> None:
-        """Read again what the view needs, if others have written or moved the leaf; `strange` says that they did."""
+        """Read again what the view needs, if others have written or moved the leaf; `has_news` says that they did."""
         if not self._loaded or await self.store.leaf(self.session) != self.leaf:
             await self.reload()
 
@@ -53,7 +53,7 @@ class Cursor:
         leaf = await self.store.leaf(self.session)
         entries = await self.store.active(self.session, leaf) if leaf is not None else []
         self.fold = ViewState(entries, counter=self.counter)
-        self.strange = self.strange or (self._began and leaf != self.leaf)
+        self.has_news = self.has_news or (self._began and leaf != self.leaf)
         self.leaf = leaf
         newest = await self._newest_said(entries, leaf)
         self._key, self.dialect = "", None
