@@ -124,7 +124,7 @@ class Compactor:
         )
 
     def _cold(self) -> bool:
-        """Whether the provider has let go of the session, so that a draft that is ready costs nothing to commit."""
+        """Whether the provider's cache no longer holds the session, so that a draft that is ready costs nothing to commit."""
         economy = self._model.ask("threshold").economy if self.drafts.ready is not None else None
         return economy is not None and economy.cold
 

@@ -63,8 +63,8 @@ class Shared:
     async def _ready(self, *, follow: bool) -> None:
         await (self.cursor.follow() if follow else self.cursor.ready())
         fold = self.cursor.fold
-        if self.cursor.strange and follow:
-            self.cursor.strange = False
+        if self.cursor.has_news and follow:
+            self.cursor.has_news = False
             self.model.load()
             if fold.kept:
                 self.watch.said([fold.kept[-1].message])
