@@ -118,8 +118,8 @@ class CompactionFailed(FoldlineError):
 class OverflowRemains(CompactionFailed):
     """A request does not fit its model, and folding does not help any more.
 
-    `view_tokens` and `floor` are in Foldline's own tokens, `limit` and `asked` in the provider's (None where it named
-    none); `breakdown` maps each part of the floor to its tokens.
+    `view_tokens` and `floor` are in Foldline's own tokens, `limit` and `asked` in the provider's (None where
+    it named none); `breakdown` maps each part of the floor to its tokens.
     """
 
     def __init__(
@@ -142,7 +142,8 @@ class OverflowRemains(CompactionFailed):
         parts = ", ".join(f"{name} {tokens:,}" for name, tokens in breakdown.items() if tokens)
         super().__init__(
             f"the request does not fit the model: {why}. The view takes {view_tokens:,} tokens by our count"
-            f"{counted}{known}. {floor:,} of ours cannot be removed ({parts}): shorten what is largest there, or use "
+            f"{counted}{known}. {floor:,} of ours cannot be removed ({parts}): shorten what is largest "
+            "there, or use "
             "a model with a larger window."
         )
 

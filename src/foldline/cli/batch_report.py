@@ -88,7 +88,8 @@ def _print_sums(sums: dict[str, Any], folder: Path) -> None:
     if "tokens_before" in sums:
         before, after = sums["tokens_before"], sums["tokens_after"]
         console.print(
-            f"{before:,} tokens -> {after:,} ({share(before - after, before)} less); {sums['folded']:,} were folded, "
+            f"{before:,} tokens -> {after:,} ({share(before - after, before)} less); {sums['folded']:,} were "
+            "folded, "
             "the others fit as they are",
             soft_wrap=True,
         )

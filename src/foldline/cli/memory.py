@@ -24,7 +24,8 @@ def check_room(stream: BinaryIO, name: str, factor: int) -> None:
     left = available() if size > SMALL else None
     if left is not None and size * factor > left:
         raise InputError(
-            f"{name}: too large for this machine: {size / 1e9:,.1f} GB need about {size * factor / 1e9:,.0f} GB of memory, "
+            f"{name}: too large for this machine: {size / 1e9:,.1f} GB need about {size * factor / 1e9:,.0f} "
+            "GB of memory, "
             f"and {left / 1e9:,.0f} GB are free. Split it, or use a larger machine; nothing was changed."
         )
 

@@ -12,7 +12,8 @@ from foldline.cli.output import escape, row, rule, share, table
 from foldline.lab.report import MEASURES, PolicyReport, SessionReport
 
 LEGEND = (
-    "handle to steps: the share of the names that the session needed later which a view still has, 1.00 at best "
+    "handle to steps: the share of the names that the session needed later which a view still has, 1.00 at "
+    "best "
     "(docs/replay.md)"
 )
 TURNS = 40  # turns that are printed

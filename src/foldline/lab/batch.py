@@ -1,7 +1,7 @@
 """The same work on an archive of sessions: a result for each, and an archive that was begun goes on.
 
-A result is written whole by the process that made it, and then named in the manifest by the one that began them all. So
-whatever is killed, what the manifest names is there; all else is done again.
+A result is written whole by the process that made it, and then named in the manifest by the one that began
+them all. So whatever is killed, what the manifest names is there; all else is done again.
 """
 
 from __future__ import annotations
@@ -93,9 +93,9 @@ def run(
 ) -> list[Result]:
     """Do the work on every task whose result is not there yet (`force`: on every one), over processes.
 
-    `work` is a function of a module, called as work(wish, file, target); it writes the result whole and returns what
-    the manifest keeps of it. `wish` says all that a result depends on. `tick` is told each result as it is there.
-    Raises InputError where the folder cannot be written to.
+    `work` is a function of a module, called as work(wish, file, target); it writes the result whole and
+    returns what the manifest keeps of it. `wish` says all that a result depends on. `tick` is told each
+    result as it is there. Raises InputError where the folder cannot be written to.
     """
     manifest = Manifest(folder)
     keys = [key_of(task.file, wish) for task in wanted]

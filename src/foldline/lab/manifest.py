@@ -1,7 +1,8 @@
 """What a batch has done: one line a file, appended when its result is there, so that a killed one goes on.
 
-A line is {"key", "file", "output", "bytes", ...what was found}. The key is a hash of the file's path, size and time of
-change and of what was asked; where any of them differs, or the result is gone, the file is done again.
+A line is {"key", "file", "output", "bytes", ...what was found}. The key is a hash of the file's path, size
+and time of change and of what was asked; where any of them differs, or the result is gone, the file is done
+again.
 """
 
 from __future__ import annotations

@@ -41,9 +41,9 @@ def spread(
 ) -> Iterator[tuple[int, T | Failed]]:
     """Do the work on every item over `jobs` processes (default: one a core); yield (index, result) as each is done.
 
-    `file` says which file an item is about; the largest are begun first. `work` must be a function of a module, or
-    a partial of one. An item that cannot be worked on yields `Failed`, and so does one whose process dies (out of
-    memory): the others go on.
+    `file` says which file an item is about; the largest are begun first. `work` must be a function of a
+    module, or a partial of one. An item that cannot be worked on yields `Failed`, and so does one whose
+    process dies (out of memory): the others go on.
     """
     count = min(jobs or os.cpu_count() or 1, len(items))
     guarded = partial(_guarded, work, file)

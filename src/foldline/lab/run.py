@@ -37,9 +37,9 @@ EVERY = 200  # messages between two reports of progress
 class Wanted(msgspec.Struct, frozen=True):
     """How to replay: the policies, the window (None: the file's, or its model's), and what to measure beside it.
 
-    `cuts` are shares of a session at which retention is measured, none to leave it out; `rounds` how often the
-    session is folded again as it grows, 0 for never; `fills` keeps what filled the window; `models` are a user's
-    own limits and prices.
+    `cuts` are shares of a session at which retention is measured, none to leave it out; `rounds` how often
+    the session is folded again as it grows, 0 for never; `fills` keeps what filled the window; `models` are a
+    user's own limits and prices.
     """
 
     policies: tuple[Policy, ...]
@@ -201,7 +201,8 @@ class _Run:
     def check(self, dialect: str) -> None:
         """Count a view that the strict validator of its dialect refuses.
 
-        Between two boundaries a view only grows: whole before and after each, and at the end, is whole always.
+        Between two boundaries a view only grows: whole before and after each, and at the end, is whole
+        always.
         """
         view: Sequence[Any] = self.replay.fold.view()
         if view:

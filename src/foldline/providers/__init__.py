@@ -3,7 +3,7 @@
     model = providers.get("openai:gpt-5.2")
     reply = await model.complete(Call(messages=messages))
 
-Importing reads no SDK: that happens at the first call.
+Importing this does not import an SDK; the first call does.
 """
 
 from foldline.providers.base import Call, Delta, Provider, ProviderError, Reply

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API, and every server that speaks it."""
+"""Anthropic's Messages API, and every server that implements it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from foldline.providers.base import Call, Delta, Stop
 from foldline.providers.options import Body, Option
 from foldline.providers.sdk import SDKProvider
 
-NO_KEY: Final = "none"  # the SDK wants one; servers that ask for none ignore it
-# The API wants a limit with every call and adds it to the input: the reserve that `foldline` leaves free.
+NO_KEY: Final = "none"  # the SDK requires a key; servers without keys ignore it
+# The API requires a limit with every call and adds it to the input: the reserve that `foldline` leaves free.
 MOST_REPLY: Final = 16_384
 REPLY_SHARE: Final = 0.15
-LEAST_BUDGET: Final = 1_024  # tokens of thinking, at the least
+LEAST_BUDGET: Final = 1_024  # the smallest thinking budget, in tokens
 
 _OFF: Final[tuple[Body, ...]] = ({"thinking": {"type": "disabled"}}, {})
 
@@ -77,7 +77,7 @@ class Anthropic(SDKProvider):
 
 
 class MessageAssembler:
-    """Events of a Messages stream -> the Message they are of."""
+    """Put the events of a Messages stream together into a Message."""
 
     def __init__(self) -> None:
         self._message: Body | None = None
@@ -103,7 +103,7 @@ class MessageAssembler:
             self._ended = True
 
     def whole(self) -> Body | None:
-        """Return the Message; None while its end has not come. ValueError for a call that cannot be read."""
+        """Return the Message; None until its end has come. ValueError for a call that cannot be read."""
         if self._message is None or not (self._ended or self._message.get("stop_reason")):
             return None
         for index, text in self._inputs.items():
@@ -137,7 +137,7 @@ class MessageAssembler:
                 yield Delta("call", delta["partial_json"], index=self._calls[index])
 
     def _input(self, text: str) -> Any:
-        """Parse a call's arguments; those that a reply was cut off in are kept as text, in an object as the API wants."""
+        """Parse a call's arguments; text cut off by the end of a reply is wrapped in an object for the API."""
         try:
             return json.loads(text) if text.strip() else {}
         except ValueError:

@@ -1,4 +1,4 @@
-"""What a provider is: one model behind one API, asked for a reply, whole or piece by piece.
+"""The provider protocol: one model behind one API, asked for a reply, whole or streamed.
 
 A provider sends what it is given and reports what came: it does not retry (`retry.py` does), it does not
 fold, and it keeps nothing between two calls but its connections.
@@ -18,19 +18,20 @@ from foldline.errors import ProviderError
 Stop = Literal["end", "tools", "length", "refused", "error"]
 DeltaKind = Literal["text", "thinking", "call", "restart"]
 
-# Seconds for a whole reply, and in a stream for the silence between two events: what the SDKs allow.
+# Seconds for a whole reply, or between two events of a stream: the SDKs' default.
 PATIENCE: Final = 600.0
 
 __all__ = ["PATIENCE", "Call", "Delta", "DeltaKind", "Provider", "ProviderError", "Reply", "Stop"]
 
 
 class Call(msgspec.Struct, frozen=True):
-    """One request: native messages of the provider's dialect, and what goes beside them.
+    """One request: native messages in the provider's dialect, and its options.
 
     `system` and `tools` are in the dialect's form (in `openai-chat` the system prompt becomes the first
-    message). `max_tokens` is the most that the reply may take (None: the API's default; Anthropic has none, so
-    the model's output limit). `thinking` None leaves it to the model, False switches it off where the API can, True on.
-    `timeout` in seconds: for the whole reply; in a stream for the silence between two events. None: 600.
+    message). `max_tokens` is the most that the reply may take (None: the API's default; Anthropic has none,
+    so the model's output limit). `thinking` None leaves it to the model, False switches it off where the API
+    can, True on. `timeout` in seconds: for the whole reply; in a stream for the silence between two events.
+    None: 600.
     """
 
     messages: list[Any]
@@ -42,9 +43,9 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A piece of a reply as it is made: of its text, of its thinking, or of a call of a tool.
+    """A piece of a reply as it streams in: of its text, its thinking, or a tool call.
 
-    Of a call `index` counts the calls of the reply from 0, `id` and `name` come with its first piece, and
+    For a call, `index` counts the calls of the reply from 0, `id` and `name` come with its first piece, and
     `text` is the next piece of its arguments. `restart` says that what came so far is void (see `retry.py`).
     """
 
@@ -58,10 +59,11 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a model answered.
 
-    `native` is the provider's whole reply (a ChatCompletion, a Response, a Message) as a dict: `session.append`
-    and the dialect's `decode_reply` read message and usage from it. `text` is its text alone. `stop` is why it
-    ended; `tokens_asked` the `max_tokens` that was sent. `overflow`: the provider counted more input than the
-    model's known window holds and answered all the same; nothing failed, but the context must be folded.
+    `native` is the provider's whole reply (a ChatCompletion, a Response, a Message) as a dict:
+    `session.append` and the dialect's `decode_reply` read message and usage from it. `text` is its text
+    alone. `stop` is why it ended; `tokens_asked` the `max_tokens` that was sent. `overflow`: the provider
+    counted more input than the model's known window holds and answered all the same; nothing failed, but the
+    context must be folded.
     """
 
     native: dict[str, Any]
@@ -87,11 +89,11 @@ class Provider(Protocol):
         ...
 
     async def complete(self, call: Call) -> Reply:
-        """Ask for a whole reply; raises ProviderError. Cancelled, it closes the connection."""
+        """Ask for a whole reply; raises ProviderError. Cancelling closes the connection."""
         ...
 
     def stream(self, call: Call) -> AsyncIterator[Delta | Reply]:
-        """Ask for a reply piece by piece, the whole Reply last; raises ProviderError.
+        """Stream a reply piece by piece, the whole Reply last; raises ProviderError.
 
         Closing the iterator before its end, or cancelling, closes the connection.
         """

@@ -1,4 +1,4 @@
-"""A provider by its name: `provider:model`, or `...-compatible:NAME@URL` for any server."""
+"""Find a provider by its name: `provider:model`, or `...-compatible:NAME@URL` for any server."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from foldline.providers.sdk import Access, SDKProvider, installed
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """What stands before the colon of a provider's name."""
+    """The part of a provider's name before the colon."""
 
     package: str
-    dialects: tuple[str, ...]  # the first is the usual one
+    dialects: tuple[str, ...]  # the first is the default
     variables: tuple[str, ...]
     compatible: bool = False
 
 
-# Keys of OpenAI and Anthropic go to no server that a name holds: a name may come from a project's settings.
+# OpenAI's and Anthropic's keys never go to a server named by URL: the name may come from a project's settings.
 KINDS: Final = {
     "openai": Kind("openai", (OPENAI_CHAT, OPENAI_RESPONSES), ("OPENAI_API_KEY",)),
     "openai-chat": Kind("openai", (OPENAI_CHAT,), ("OPENAI_API_KEY",)),
@@ -50,7 +50,7 @@ _EXAMPLES: Final = (
 
 
 class Named(msgspec.Struct, frozen=True):
-    """A provider's name taken apart."""
+    """A provider's name in its parts."""
 
     kind: Kind
     model: str
@@ -58,7 +58,7 @@ class Named(msgspec.Struct, frozen=True):
 
 
 def named(name: str) -> Named:
-    """Take a provider's name apart; raises InputError for one that is not understood."""
+    """Split a provider's name into its parts; raises InputError for an invalid name."""
     prefix, colon, rest = name.partition(":")
     kind = KINDS.get(prefix)
     if kind is None or not colon or not rest:
@@ -87,9 +87,8 @@ def get(
     `base_url` is another server for it; `api_key` stands for the variable that its key is read from else
     (OPENAI_API_KEY, ANTHROPIC_API_KEY; for servers named by URL OPENAI_COMPATIBLE_API_KEY and
     ANTHROPIC_COMPATIBLE_API_KEY, where they want one). `dialect` chooses Responses where both are spoken.
-    `info` is what is known of the model (default: what the catalogue says). `offline` is a provider that refuses
-    every call.
-    Raises InputError for a name or a dialect that is not understood.
+    `info` is what is known of the model (default: what the catalogue says). `offline` is a provider that
+    refuses every call. Raises InputError for a name or a dialect that is not understood.
     """
     if name == OFFLINE:
         return OfflineProvider(dialect or OPENAI_CHAT)
@@ -106,9 +105,9 @@ def get(
 
 
 def missing(name: str, *, api_key: str | None = None) -> str | None:
-    """Say why no call to a provider can succeed: no SDK, no key. None where a call may be tried.
+    """Return why no call to a provider can succeed: no SDK, no key. None if a call may be tried.
 
-    Raises InputError for a name that is not understood.
+    Raises InputError for an invalid name.
     """
     if name == OFFLINE:
         return "offline: no model is asked"

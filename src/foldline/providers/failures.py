@@ -1,4 +1,4 @@
-"""What the SDKs raise, and what servers say in a body, as one ProviderError with its kind."""
+"""Turn what the SDKs raise and what servers send into a ProviderError with its kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from foldline.core.checkpoint.redact import redact
 from foldline.core.measure.overflow import overflow
 from foldline.errors import DialectError, ProviderError, ProviderKind
 
-# What OpenAI and Anthropic call an error where there is no status: in a stream, or in a reply with status 200.
+# What OpenAI and Anthropic call an error where there is no status: in a stream, or in a reply with status
+# 200.
 _TYPES: Final[dict[str, ProviderKind]] = {
     "rate_limit_error": "rate", "rate_limit_exceeded": "rate", "requests": "rate", "tokens": "rate",
     "overloaded_error": "overloaded", "slow_down": "overloaded", "server_is_overloaded": "overloaded",
@@ -27,7 +28,7 @@ _STATUSES: Final[dict[int, ProviderKind]] = {
     401: "auth", 402: "auth", 403: "auth", 408: "timeout", 409: "server", 425: "server", 429: "rate",
     499: "cancelled", 503: "overloaded", 504: "timeout", 524: "timeout", 529: "overloaded",
 }  # fmt: skip
-# A 429 that no waiting helps: the account has nothing left.
+# A 429 that waiting does not help: the account has no credit left.
 _SPENT: Final = re.compile(
     r"insufficient[ _]quota|exceeded your current quota|credit balance|billing", re.IGNORECASE
 )
@@ -37,7 +38,7 @@ Scrub = Callable[[str], str]
 
 
 def scrub_with(secrets: tuple[str, ...]) -> Scrub:
-    """Return what takes these secrets, and all that looks like one, out of a text."""
+    """Return a function that removes these secrets, and anything like a secret, from a text."""
 
     def scrub(text: str) -> str:
         for secret in secrets:
@@ -49,7 +50,7 @@ def scrub_with(secrets: tuple[str, ...]) -> Scrub:
 
 
 def from_sdk(error: Exception, provider: str, scrub: Scrub) -> ProviderError | None:
-    """Translate what an SDK, its HTTP client or the reading of a reply raised; None for what is a bug of ours."""
+    """Translate an error of an SDK, its HTTP client or the reading of a reply; None for a bug of ours."""
     if isinstance(error, ProviderError):
         return error
     status = getattr(error, "status_code", None)
@@ -66,7 +67,7 @@ def from_sdk(error: Exception, provider: str, scrub: Scrub) -> ProviderError | N
         )
     if isinstance(error, TimeoutError) or _is(error, "Timeout"):
         return ProviderError(
-            "no answer in the time allowed; raise the time-out, or try again",
+            "no answer in the time allowed; raise the timeout, or try again",
             kind="timeout",
             provider=provider,
         )
@@ -79,7 +80,9 @@ def from_sdk(error: Exception, provider: str, scrub: Scrub) -> ProviderError | N
         )
     if isinstance(error, UnicodeEncodeError):
         return ProviderError(
-            "the messages hold half a character, which no request can", kind="bad_request", provider=provider
+            "the messages hold half a character, which no request can carry",
+            kind="bad_request",
+            provider=provider,
         )
     if isinstance(error, DialectError | ValueError) or _is(error, "ResponseValidation"):
         return ProviderError(
@@ -107,7 +110,7 @@ def from_body(
     code = status if status is not None and status >= 400 else None
     text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False) if body else ""
     inner = _inner(body)
-    shown = scrub(_clip(_message(inner) or text or fallback or "no words came with it"))
+    shown = scrub(_clip(_message(inner) or text or fallback or "no message"))
     sizes = overflow(text or fallback, code)
     if sizes is not None:
         return ProviderError(shown, kind="overflow", status=code, overflow=sizes, provider=provider)
@@ -117,7 +120,7 @@ def from_body(
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read how long a server asks to wait, in seconds: `retry-after-ms`, or `retry-after` as seconds or a date."""
+    """Return how many seconds a server asks to wait: `retry-after-ms`, or `retry-after` in seconds or a date."""
     for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
         value = headers.get(name)
         if value is None:
@@ -153,7 +156,7 @@ def _kind(inner: dict[str, Any], status: int | None, text: str) -> ProviderKind:
 
 
 def _inner(body: Any) -> dict[str, Any]:
-    """The object that describes the error: servers put it under `error`, or send it bare."""
+    """Return the object that describes the error: under `error`, or the body itself."""
     fields = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
     inner = fields.get("error")
     return cast("dict[str, Any]", inner) if isinstance(inner, dict) else fields
@@ -172,6 +175,6 @@ def _clip(text: str) -> str:
 
 
 def _is(error: BaseException, *words: str) -> bool:
-    """Whether an exception is of such a class, told by names: the SDKs may not be installed."""
+    """Return whether an exception's class has such a name: the SDKs may not be installed."""
     names = [f"{kind.__module__}.{kind.__name__}" for kind in type(error).__mro__]
     return any(word in name for word in words for name in names)

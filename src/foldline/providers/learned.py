@@ -23,10 +23,10 @@ def learned(info: ModelInfo, context: int) -> ModelInfo:
 def learn(window: Window, overflow: Overflow, *, known: bool, sent: int | None = None) -> Window | None:
     """Return the window that an overflow teaches, or None where it teaches nothing new.
 
-    A limit that the provider names is believed, above or below what was assumed: it is a fact of that server. Where
-    it names none, an unknown model (`known` False) is tried with 70% of the tokens that were `sent`; a
-    known one keeps its window, as our count, not the window, may be off. Tokens are the provider's for a named
-    limit, Foldline's for `sent`.
+    A limit that the provider names is believed, above or below what was assumed: it is a fact of that server.
+    Where it names none, an unknown model (`known` False) is tried with 70% of the tokens that were `sent`; a
+    known one keeps its window, as our count, not the window, may be off. Tokens are the provider's for a
+    named limit, Foldline's for `sent`.
     """
     if overflow.limit:
         return None if overflow.limit == window.context else narrowed(window, max(LEAST, overflow.limit))

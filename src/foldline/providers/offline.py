@@ -1,4 +1,4 @@
-"""The provider that is none: where no model is to be asked."""
+"""A provider that asks no model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OFFLINE: Final = "offline"
 
 
 class OfflineProvider:
-    """Refuse every call, for good: whoever asks falls back on what needs no model."""
+    """Refuse every call permanently, so that callers fall back on what needs no model."""
 
     name = OFFLINE
 
@@ -28,7 +28,7 @@ class OfflineProvider:
         """Raise ProviderError of kind `auth`, which no retry helps."""
         del call
         raise _refusal()
-        yield  # makes it an iterator, as every stream is
+        yield  # makes this a generator, as every stream is
 
     async def close(self) -> None:
         """Do nothing: there is no connection."""

@@ -1,7 +1,8 @@
 """Fields of a request that some servers refuse: several forms of each, tried in order and remembered.
 
-Which model takes `reasoning_effort: none`, `max_tokens` or `thinking: disabled` changes from month to month and
-server to server. A server that does not know a field says so with a 400 that names it: then the next form is sent.
+Which model takes `reasoning_effort: none`, `max_tokens` or `thinking: disabled` changes from month to month
+and server to server. A server that does not know a field says so with a 400 that names it: then the next form
+is sent.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ Body = dict[str, Any]
 
 
 class Option(msgspec.Struct, frozen=True):
-    """One wish: the word that an error about it holds, and the fields that say it, the best form first.
+    """One option: words that an error about it contains, and the fields that express it, the best form first.
 
-    The last form should be the empty one where a reply without the wish is better than none.
+    The last form should be empty if a reply without the option is better than none.
     """
 
     name: str
@@ -36,7 +37,7 @@ class Option(msgspec.Struct, frozen=True):
 
 
 class Options:
-    """The forms that a server has been found to take. One a provider; nothing in it depends on a call."""
+    """The forms that a server accepts. One per provider; nothing in it depends on a call."""
 
     def __init__(self) -> None:
         self._refused: dict[str, int] = {}
@@ -52,7 +53,7 @@ class Options:
         return found
 
     def learn(self, wanted: Sequence[Option], error: ProviderError) -> bool:
-        """Take a refusal into account; whether there is another form to try."""
+        """Take a refusal into account; return whether there is another form to try."""
         if error.kind != "bad_request" or not _REFUSED.search(error.text):
             return False
         for option in wanted:

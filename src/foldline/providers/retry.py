@@ -1,4 +1,4 @@
-"""Ask again after a transient failure: with back-off and jitter, when the server says so, and not for ever.
+"""Ask again after a transient failure: with back-off and jitter, when the server says so, and within limits.
 
 An overflow is never asked again: the same messages would overflow again.
 """
@@ -20,8 +20,8 @@ from foldline.providers.base import Call, Delta, Provider, Reply
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
     """How often, and how long, to ask again. Times in seconds.
 
-    `attempts` in all, within `timeout` from the first on; waits double from `first` to `longest`, each with up
-    to `jitter` more. A Retry-After takes the place of the wait; longer than `most`, it ends the asking.
+    `attempts` in all, within `timeout` from the first on; waits double from `first` to `longest`, each with
+    up to `jitter` more. A Retry-After takes the place of the wait; longer than `most`, it ends the asking.
     """
 
     attempts: int = 6
@@ -35,7 +35,7 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
 class Retrying:
     """A provider that asks another one again after transient failures.
 
-    A stream that fails after it began is asked for anew: a `restart` delta says that what came is void.
+    A stream that fails after it began is started again: a `restart` delta says that earlier pieces are void.
     """
 
     def __init__(self, provider: Provider, patience: Patience | None = None) -> None:
@@ -47,12 +47,12 @@ class Retrying:
 
     @property
     def name(self) -> str:
-        """The name of the provider that is asked."""
+        """The wrapped provider's name."""
         return self.provider.name
 
     @property
     def dialect(self) -> str:
-        """The dialect of the provider that is asked."""
+        """The wrapped provider's dialect."""
         return self.provider.dialect
 
     async def complete(self, call: Call) -> Reply:
@@ -63,7 +63,7 @@ class Retrying:
         raise AssertionError("unreachable")
 
     async def stream(self, call: Call) -> AsyncIterator[Delta | Reply]:
-        """Ask for a reply piece by piece; raises the last ProviderError."""
+        """Stream a reply piece by piece; raises the last ProviderError."""
         shown = False
         async for attempt in self._attempts():
             if shown:
@@ -85,7 +85,7 @@ class Retrying:
                 raise failure
 
     async def close(self) -> None:
-        """Close the connections of the provider that is asked."""
+        """Close the wrapped provider's connections."""
         await self.provider.close()
 
     def _attempts(self) -> Any:

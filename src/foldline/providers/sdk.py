@@ -1,4 +1,4 @@
-"""What both SDKs have in common: a client made at the first call, time-outs, closing, errors, and the reply read."""
+"""What both SDKs share: a client made at the first call, timeouts, closing, errors, and reading a reply."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a provider is and how it is paid. The key is read from `variables` at the first call.
+    """Where a provider is and its key, which is read from `variables` at the first call.
 
-    `key` is one given by hand; it is in no repr. `keyless`: the server may be one that asks for none.
+    `key` is one given by the caller; no repr shows it. `keyless`: the server may not need one.
     """
 
     base_url: str | None = None
@@ -38,30 +38,30 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     keyless: bool = False
 
     def __repr__(self) -> str:
-        """Name all but the key."""
+        """Show everything but the key."""
         return f"Access(base_url={self.base_url!r}, variables={self.variables!r}, keyless={self.keyless!r})"
 
     def find_key(self) -> tuple[str, str] | None:
-        """Return the key and the variable it stands in ("" for one given by hand); None where there is none."""
+        """Return the key and the variable that holds it ("": the caller gave it); None if there is no key."""
         if self.key:
             return self.key, ""
         return next(((os.environ[name], name) for name in self.variables if os.environ.get(name)), None)
 
 
 class Assembler(Protocol):
-    """Puts the events of a stream together."""
+    """Put the events of a stream together."""
 
     def take(self, event: Body) -> Iterator[Delta]:
-        """Take the next event; yield what of it is shown."""
+        """Take the next event; yield its deltas."""
         ...
 
     def whole(self) -> Body | None:
-        """Return the reply as if it had come whole; None while its end has not come."""
+        """Return the whole reply; None until its end has come."""
         ...
 
 
 class SDKProvider(ABC):
-    """A provider on an official SDK. Made without the SDK, a key or a network: all three are needed at a call."""
+    """A provider on an official SDK; the SDK, a key and a network are needed only at the first call."""
 
     dialect: str
     package: ClassVar[str]  # the SDK's module, and the name of the extra that installs it
@@ -82,15 +82,15 @@ class SDKProvider(ABC):
 
     @abstractmethod
     def _client(self, sdk: Any, key: str | None, variable: str) -> Any:
-        """Make the SDK's asynchronous client, its own retries off."""
+        """Make the SDK's asynchronous client, without its own retries."""
 
     @abstractmethod
     def _request(self, call: Call) -> Body:
-        """Write the fields of the request that every server takes."""
+        """Return the request fields that every server accepts."""
 
     @abstractmethod
     def _wanted(self, call: Call, *, stream: bool) -> Sequence[Option]:
-        """List the fields that a server may refuse."""
+        """Return the fields that a server may refuse."""
 
     @abstractmethod
     def _create(self, client: Any, fields: Body) -> Awaitable[Any]:
@@ -98,11 +98,11 @@ class SDKProvider(ABC):
 
     @abstractmethod
     def _assembler(self) -> Assembler:
-        """Make what puts a stream together."""
+        """Make the assembler of a stream."""
 
     @abstractmethod
     def _stopped(self, body: Body, message: Message) -> Stop:
-        """Say why the reply ended."""
+        """Return why the reply ended."""
 
     @abstractmethod
     def _reason(self, body: Body) -> str:
@@ -120,7 +120,7 @@ class SDKProvider(ABC):
             return reply
 
     async def stream(self, call: Call) -> AsyncIterator[Delta | Reply]:
-        """Ask for a reply piece by piece, the whole Reply last; see `Provider`."""
+        """Stream a reply piece by piece, the whole Reply last; see `Provider`."""
         patience = call.timeout or PATIENCE
         assembler = self._assembler()
         with spans.chat(self.package, self.model, call) as opened, self._reported():
@@ -151,7 +151,7 @@ class SDKProvider(ABC):
     # ---- parts of a call
 
     async def _send(self, call: Call, *, stream: bool) -> Any:
-        """Send the request; in another form where the server refuses one of its optional fields."""
+        """Send the request, in another form if the server refuses one of its optional fields."""
         client = await self._connected()
         fields = {**self._request(call), "timeout": call.timeout or PATIENCE, "stream": stream}
         wanted = self._wanted(call, stream=stream)
@@ -168,7 +168,7 @@ class SDKProvider(ABC):
             found = self._access.find_key()
             if found is None and not self._access.keyless:
                 raise self._failed(f"no key: set {' or '.join(self._access.variables)}", "auth")
-            # in a thread: reading an SDK takes a second or more, in which nothing else would move
+            # in a thread: importing an SDK takes a second or more and would block the event loop
             sdk = await asyncio.to_thread(load, self.package)
             key, variable = found or (None, "")
             if self._made is None:
@@ -188,7 +188,7 @@ class SDKProvider(ABC):
         if bare and over is None:
             over = overflow(reason)
         if over is not None and bare:
-            text = f"no room was left for a reply ({reason or 'no reason given'})"
+            text = f"there was no room for a reply ({reason or 'no reason given'})"
             raise ProviderError(text, kind="overflow", status=None, overflow=over, provider=self.name)
         return Reply(
             native=body,
@@ -208,7 +208,7 @@ class SDKProvider(ABC):
 
     @contextlib.contextmanager
     def _reported(self) -> Generator[None]:
-        """Raise what an SDK raises as a ProviderError, alone: the SDK's text may quote the key."""
+        """Raise an SDK's error as a ProviderError without its cause: the SDK's text may quote the key."""
         try:
             yield
         except Exception as error:
@@ -225,7 +225,7 @@ class SDKProvider(ABC):
 
 
 def load(package: str) -> Any:
-    """Import an SDK; raises InputError saying what to install."""
+    """Import an SDK; raises InputError that says what to install."""
     try:
         return importlib.import_module(package)
     except ImportError as error:
@@ -233,12 +233,12 @@ def load(package: str) -> Any:
 
 
 def installed(package: str) -> bool:
-    """Whether an SDK can be imported, without importing it."""
+    """Return whether an SDK can be imported, without importing it."""
     return importlib.util.find_spec(package) is not None
 
 
 def _is_bare(message: Message) -> bool:
-    """Whether nothing was said, called or done, though perhaps thought."""
+    """Return whether a reply has no text, call or other content besides thinking."""
     parts = [part for part in message.parts if not isinstance(part, Thinking)]
     return all(isinstance(part, Text) and not part.text.strip() for part in parts)
 
@@ -252,14 +252,14 @@ def _taken(assembler: Assembler, event: Body) -> list[Delta]:
     try:
         return list(assembler.take(event))
     except (AttributeError, KeyError, TypeError) as error:
-        raise ValueError(f"an event without what it should hold: {error!r}") from error
+        raise ValueError(f"an event with missing fields: {error!r}") from error
 
 
 def _plain(value: Any) -> Body:
-    """An SDK object as the dict it was made from; ValueError for what is none (a page of HTML in a reply's place)."""
+    """Return an SDK object as the dict it was made from; ValueError for anything else, such as HTML."""
     dump = getattr(value, "to_dict", None)
     body = dump(mode="json", warnings=False) if callable(dump) else value
     if not isinstance(body, dict):
         text = str(cast("Any", body))[:200]
-        raise ValueError(f"not a JSON object: {text}")  # noqa: TRY004 - what a server sent, not what a caller gave
+        raise ValueError(f"not a JSON object: {text}")  # noqa: TRY004 - sent by a server
     return cast("Body", body)

@@ -1,4 +1,4 @@
-"""The span of one call of a model, by the gen_ai conventions; the words that are said stand in none."""
+"""The span of one model call, by the gen_ai conventions; no span holds what was said."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from foldline.tracing import Span
 
 @contextmanager
 def chat(package: str, model: str, call: Call) -> Generator[Span]:
-    """Open the span of a call, which is nobody's parent; what is raised marks it as failed, by its kind."""
+    """Open the span of a call, without children; an exception marks it as failed, by its kind."""
     opened = tracing.started(
         f"chat {model}",
         values={
@@ -29,7 +29,7 @@ def chat(package: str, model: str, call: Call) -> Generator[Span]:
     except ProviderError as error:
         opened.failed(error.kind)
         raise
-    except GeneratorExit:  # a reader of a stream who had enough
+    except GeneratorExit:  # the reader of a stream stopped early
         raise
     except BaseException as error:
         opened.failed(type(error).__name__)
@@ -39,7 +39,7 @@ def chat(package: str, model: str, call: Call) -> Generator[Span]:
 
 
 def answered(opened: Span, reply: Reply) -> None:
-    """Say in the span what came: the model, why it stopped, and the usage."""
+    """Record the reply in the span: the model, why it stopped, and the usage."""
     usage = reply.usage
     opened.put(
         {

@@ -1,4 +1,4 @@
-"""Who writes the summaries: code alone (`offline`), or a model."""
+"""Summarisers: code alone (`offline`), or a model."""
 
 from foldline.summarizers.base import Summarizer
 from foldline.summarizers.candidate import Candidate

@@ -1,4 +1,4 @@
-"""What a compaction needs of whoever writes its summary."""
+"""The summariser protocol: what a compaction needs to get its summary."""
 
 from __future__ import annotations
 

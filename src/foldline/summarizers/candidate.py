@@ -1,4 +1,4 @@
-"""A model that may write summaries: whom to ask, what it takes, what it costs."""
+"""A model that may write summaries: its provider, its window, its price."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from foldline.core.measure.price import Price
 from foldline.core.measure.window import Window, share
 from foldline.providers.base import Provider
 
-# Our count and the provider's differ by so much, now and then: that share of a window is filled.
+# Our count and the provider's can differ by this much: only this share of a window is filled.
 FILLED: Final = 0.9
-# A summary may take that share of a summariser's window, and its output limit, at most.
+# A summary may take at most this share of a summariser's window, and its output limit.
 SUMMARY_SHARE: Final = 0.25
-# A reply may take more of the provider's tokens than was asked for in ours, and models that reason first need room.
+# A reply may take more of the provider's tokens than was asked for in ours, and models that reason first need
+# room.
 SLACK, MORE = 1.25, 256
 # After an overflow that names no sizes.
 NEXT_TRY: Final = 0.7
@@ -25,7 +26,7 @@ LEAST_ROOM: Final = 512  # tokens of a prompt below which no smaller one is trie
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """A model to ask for summaries; `price` None where it is not known."""
+    """A model to ask for summaries; `price` is None if unknown."""
 
     provider: Provider
     window: Window
@@ -54,14 +55,14 @@ class Candidate(msgspec.Struct, frozen=True):
         return max(cap, min(wanted * (1 + request.attempt), window.output, free))
 
     def room(self, request: SummaryRequest) -> int:
-        """Return the tokens that a prompt may take, by our count, with the reply's cap beside it."""
+        """Return the tokens that a prompt may take, by our count, besides the reply's cap."""
         window = self.window
         free = window.context - self.max_tokens(request)
         return max(1, share(min(window.input_limit, free), FILLED))
 
 
 def candidate(provider: Provider, *, window: Window | None = None, price: Price | None = None) -> Candidate:
-    """Return a model as a candidate; window and price, where not given, are those of the catalogue."""
+    """Return a model as a candidate; window and price default to the catalogue's."""
     known = Catalogue().look_up(provider.name)
     return Candidate(provider, window or known.window, price or known.price)
 

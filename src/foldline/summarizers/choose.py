@@ -1,7 +1,7 @@
-"""Who writes a summary, and in which form: the cheapest way that fits, and why it is that.
+"""Choose which model writes a summary, and in which form: the cheapest way that fits, and why.
 
-There are three: the session's own model with the session's own prefix, which its provider has cached; the same
-model with the conversation as text; another model (`Policy.summary_model`) with that text.
+There are three: the session's own model with the session's own prefix, which its provider has cached; the
+same model with the conversation as text; another model (`Policy.summary_model`) with that text.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _asked(request: SummaryRequest, counter: Counter) -> int:
 
 
 def _fits(request: SummaryRequest, own: Candidate, prefix: Prefix, counter: Counter) -> bool:
-    """Whether the session's next request, if it was not refused, has room for the message that asks, and for the reply."""
+    """Return whether the session's next request has room for the message that asks, and for the reply."""
     if request.refused or request.kind not in KINDS:
         return False
     prompt = prefix.tokens + _asked(request, counter)
@@ -98,8 +98,8 @@ def _fits(request: SummaryRequest, own: Candidate, prefix: Prefix, counter: Coun
 def asked_in_session(request: SummaryRequest, own: Candidate, prefix: Prefix) -> Call:
     """Return the session's next request with one more message that asks for the summary.
 
-    Everything before it is as the session sends it, tools and thinking included, or the cache would not know it.
-    Where the session caches with marks (Anthropic), one is set at the end of what it has.
+    Everything before it is as the session sends it, tools and thinking included, or the cache would not know
+    it. Where the session caches with marks (Anthropic), one is set at the end of what it has.
     """
     messages = list(prefix.messages)
     marked = encode([messages, prefix.system, prefix.tools]).count(b'"cache_control"')
@@ -112,7 +112,7 @@ def asked_in_session(request: SummaryRequest, own: Candidate, prefix: Prefix) ->
 
 
 def _marked(message: Any) -> Any:
-    """A message of Anthropic's with a cache mark on its last block, where that may have one."""
+    """Return an Anthropic message with a cache mark on its last block, if that may have one."""
     fields = cast("dict[str, Any]", message)
     content = fields.get("content")
     whole = [{"type": "text", "text": content}] if isinstance(content, str) else content

@@ -1,8 +1,8 @@
 """Summaries written by a model: the cheapest way that works, then the next, then none.
 
-Whatever a model answers is judged by the core. This asks, in as many calls as the range needs; asks again after
-what passes; takes a smaller range after an overflow; and gives up without raising, so that the receipt says why
-the offline checkpoint stands there.
+Whatever a model answers is judged by the core. This asks, in as many calls as the range needs; asks again
+after what passes; takes a smaller range after an overflow; and gives up without raising, so that the receipt
+says why the offline checkpoint stands there.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from foldline.summarizers.parts import requests, split
 
 log = logging.getLogger("foldline")
 
-# Somebody may be waiting, and there is a fallback: less patience than for a reply to the user.
+# Somebody may be waiting, and there is a fallback, so retry less than for a reply to the user.
 PATIENCE: Final = Patience(attempts=4, timeout=120.0)
 TIMEOUT: Final = (
     240.0  # seconds for one call: a large range, and a slow model that writes thousands of tokens
@@ -49,7 +49,7 @@ class _Unusable(Exception):
 
 
 class _Tally:
-    """What one summary has taken so far."""
+    """What one summary has cost so far."""
 
     def __init__(self) -> None:
         self.usage: Usage | None = None
@@ -70,13 +70,14 @@ class _Tally:
 
 
 class ModelSummarizer:
-    """Have summaries written by a model.
+    """Write summaries with a model.
 
     `provider` is the session's own model, `window` its limits and `price` what it costs (default: the
-    catalogue's); `other` a model for summaries alone, which is asked where it is cheaper; `fallback` one to ask
-    when the first cannot answer (default: whichever of the two was not asked). `timeout` in seconds for one call;
-    `patience` for asking again. Where a request carries the session's own next request, and that is to the same
-    model, the summary may be asked for in the session itself, and the session's window is what counts.
+    catalogue's); `other` a model for summaries alone, which is asked where it is cheaper; `fallback` one to
+    ask when the first cannot answer (default: whichever of the two was not asked). `timeout` in seconds for
+    one call; `patience` for asking again. Where a request carries the session's own next request, and that is
+    to the same model, the summary may be asked for in the session itself, and the session's window is what
+    counts.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class ModelSummarizer:
         self._timeout = timeout
         self._rooms: dict[str, int] = {}  # of models that took less than their window
         self._parts: dict[Any, str] = {}
-        self._missed = False  # the provider's cache did not know what the session sends
+        self._missed = False  # the provider's cache did not have the session's prefix
 
     @property
     def name(self) -> str:
@@ -113,9 +114,9 @@ class ModelSummarizer:
                 await one.provider.close()
 
     async def summarize(self, request: SummaryRequest) -> SummaryReply:
-        """Write the summary that is asked for; a reply whose `stop` is "failed" says that no model could.
+        """Write the requested summary; a reply whose `stop` is "failed" says that no model could.
 
-        Usage and price are those of all calls that were answered. Cancelled, it closes its connection.
+        Usage and price are those of all answered calls. Cancelling closes the connection.
         """
         own, prefix = self._in_this_session(request.prefix)
         tally = _Tally()
@@ -178,14 +179,16 @@ class ModelSummarizer:
     async def _in_session(
         self, who: Candidate, request: SummaryRequest, tally: _Tally, prefix: Prefix | None
     ) -> Reply:
-        """Ask in the session itself; not again, if the cache that should have paid for it did not."""
+        """Ask within the session; never again if the expected cache was not there."""
         if prefix is None:
             raise InputError("there is no session to ask in")
         reply = await self._ask(who, asked_in_session(request, who, prefix), prefix.tokens, tally)
         read = reply.usage.cache_read if reply.usage is not None else 0
         if read < HIT * min(prefix.cache.warm, prefix.tokens):
             self._missed = True
-            tally.note(f"the cache had {read:,} tokens of it: from now on the conversation is sent as text")
+            tally.note(
+                f"only {read:,} tokens of it were cached: from now on the conversation is sent as text"
+            )
         return reply
 
     async def _bare(
@@ -202,16 +205,16 @@ class ModelSummarizer:
                 if error.kind != "overflow" or not left or room < LEAST_ROOM:
                     raise
                 self._rooms[who.name] = room
-                tally.note(f"{who.name} took less than was known: {room:,} tokens at a time")
+                tally.note(f"{who.name} accepts less than was known: {room:,} tokens at a time")
         raise AssertionError("unreachable")
 
     async def _by_parts(self, who: Candidate, request: SummaryRequest, room: int, tally: _Tally) -> Reply:
-        """Sum up one part after another; the reply to the last is the summary of the whole."""
+        """Summarise one part after another; the last reply is the summary of the whole."""
         tokens = who.tokens(request)
         parts = await asyncio.to_thread(split, request, room, self._counter)
         tally.parts = len(parts.runs)
         if tally.parts > 1:
-            tally.note(f"in {tally.parts} parts: the range exceeds what {who.name} takes at a time")
+            tally.note(f"in {tally.parts} parts: the range exceeds what {who.name} accepts at a time")
         if parts.left_out:
             tally.note(f"{who.name} saw the range with its middle left out")
         *before, last = requests(request, parts, tokens)
@@ -222,7 +225,7 @@ class ModelSummarizer:
         return await self._ask_bare(who, last, room, tally)
 
     async def _part(self, who: Candidate, request: SummaryRequest, room: int, tally: _Tally) -> str:
-        """The summary of one part, which must be one; it is remembered for a second attempt at the whole."""
+        """Return the summary of one part; it is remembered for a second attempt at the whole."""
         key = (who.name, request.folded[0].id, request.folded[-1].id, request.previous, request.instructions)
         if key in self._parts:
             return self._parts[key]
@@ -244,7 +247,7 @@ class ModelSummarizer:
         words = await asyncio.to_thread(worded, request, limit=room, counter=self._counter)
         size = self._counter.count(words.system) + self._counter.count(words.prompt)
         if size > room:
-            raise _Unusable(f"what is asked takes {size:,} tokens without the conversation, of {room:,}")
+            raise _Unusable(f"the request takes {size:,} of {room:,} tokens without the conversation")
         call = Call(
             messages=[{"role": "user", "content": words.prompt}],
             system=words.system,

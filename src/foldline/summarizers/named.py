@@ -1,4 +1,4 @@
-"""The summariser for a model's name: the model where it can be asked, code alone where it cannot."""
+"""The summariser for a model: the model if it can be asked, otherwise code alone."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def summarizer_for(
     counter: Counter = OFFLINE,
     dialect: str | None = None,
 ) -> Summarizer:
-    """Return who writes the summaries of a session with this model; nothing is imported or connected.
+    """Return the summariser of a session with this model; nothing is imported or connected.
 
-    `policy.summary_model` names a second model. Where neither can be asked (no provider in the name, no SDK, no
-    key), code alone writes, at once, and each receipt says why.
+    `policy.summary_model` names a second model. Where neither can be asked (no provider in the name, no SDK,
+    no key), code alone writes, at once, and each receipt says why.
     """
     own, why = _candidate(info, dialect)
     other, why_other = _candidate(catalogue.look_up(policy.summary_model), None)
@@ -45,7 +45,7 @@ def summarizer_for(
 
 
 def _candidate(info: ModelInfo, dialect: str | None) -> tuple[Candidate | None, str]:
-    """Return the model as one that can be asked, or say why it cannot be; "" where no model is named."""
+    """Return the model as a candidate, or why it cannot be asked ("" if no model is named)."""
     name = info.name
     if not name or name == NO_MODEL:
         return None, ""

@@ -1,4 +1,4 @@
-"""Checkpoints without a model, a key or a network: the default, the fallback, and the yardstick."""
+"""Checkpoints without a model, a key or a network: the default, the fallback, and the baseline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WORDS = 160  # characters of a request or of open work that a line for display q
 class OfflineSummarizer:
     """Write every summary from the ledger, by rule. It never fails, and costs nothing.
 
-    `notes` go into each receipt: why no model is asked.
+    `notes` go into each receipt and say why no model is asked.
     """
 
     name = NAME
@@ -28,11 +28,11 @@ class OfflineSummarizer:
         self.notes = notes
 
     async def summarize(self, request: SummaryRequest) -> SummaryReply:
-        """Write the summary that is asked for; the same request gives the same text."""
+        """Write the requested summary; the same request gives the same text."""
         return self.write(request)
 
     def write(self, request: SummaryRequest) -> SummaryReply:
-        """Write the summary that is asked for, in at most `request.tokens` tokens of this counter.
+        """Write the requested summary in at most `request.tokens` tokens of this counter.
 
         The reply carries the ledger reduced to what the next fold should know. Neither holds a secret.
         """
@@ -58,7 +58,7 @@ class OfflineSummarizer:
 
 
 def _two_sentences(ledger: Ledger) -> str:
-    """What a list of sessions shows: what was worked on, and what is open."""
+    """Return two sentences for a list of sessions: what was worked on, and what is open."""
     asked = clip(ledger.requests[-1].text, WORDS).rstrip(".") if ledger.requests else "Nothing was asked yet"
     changed = sum(fact.status != "read" for fact in ledger.files)
     files = f" ({changed} file{'s' if changed != 1 else ''} changed)" if changed else ""

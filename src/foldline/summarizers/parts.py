@@ -1,4 +1,4 @@
-"""A range that is larger than the summariser's window, in parts: the summary of one is `previous` of the next."""
+"""Split a range larger than the summariser's window: one part's summary is the next one's `previous`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LEAST_SHARE: Final = (
 
 
 class Parts(msgspec.Struct, frozen=True):
-    """The runs of entries that are summed up one after another, and the cap of results in them, in characters."""
+    """Runs of entries to summarise one after another, and the cap of their results in characters."""
 
     runs: tuple[tuple[Said, ...], ...]
     result_cap: int
@@ -38,8 +38,8 @@ def size_of(request: SummaryRequest, counter: Counter) -> int:
 def split(request: SummaryRequest, room: int, counter: Counter) -> Parts:
     """Split what is folded so that the prompt of each part takes at most `room` tokens.
 
-    Results are shortened further before there are more than `MOST_PARTS` parts. A request for display is never
-    split: two sentences can be said of what is left of it.
+    Results are shortened further before there are more than `MOST_PARTS` parts. A request for display is
+    never split: two sentences can be said of what is left of it.
     """
     whole = Parts((request.folded,), request.result_cap)
     size = size_of(request, counter)
@@ -57,7 +57,7 @@ def split(request: SummaryRequest, room: int, counter: Counter) -> Parts:
 
 
 def _joined(runs: Sequence[tuple[Said, ...]]) -> tuple[tuple[Said, ...], ...]:
-    """At most `MOST_PARTS` runs: neighbours are put together, evenly."""
+    """Join neighbouring runs evenly into at most `MOST_PARTS`."""
     if len(runs) <= MOST_PARTS:
         return tuple(runs)
     edges = [len(runs) * place // MOST_PARTS for place in range(MOST_PARTS + 1)]

@@ -36,7 +36,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load the server at its first use: it needs an extra."""
+    """Load the server at its first use, because it needs an extra."""
     if name in ("serve", "serve_in_thread"):
         try:
             from foldline.testing import server  # noqa: PLC0415  an optional extra

@@ -1,4 +1,4 @@
-"""What a scripted model says, and the finished reply that is made of it."""
+"""What a scripted model answers, and the finished reply made of it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SHORTEST = 24
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An answer of a model: text, calls of tools, thinking, in any combination.
+    """A model's answer: text, tool calls and thinking, in any combination.
 
-    A call without an id gets one. `stop` follows from the rest where it is None. `usage` None: counted from
+    A call without an id gets one. `stop` None: it follows from the rest. `usage` None: it is counted from
     the request and the answer, with a simulated prompt cache. `wait` seconds pass before the first byte.
     """
 
@@ -41,7 +41,7 @@ def call(name: str, /, **arguments: Any) -> Answer:
 
 
 def calls(*answers: Answer) -> Answer:
-    """Put the calls of several answers into one: they are called in parallel."""
+    """Put the calls of several answers into one answer, as parallel calls."""
     return Answer(
         text="\n".join(answer.text for answer in answers if answer.text),
         calls=tuple(one for answer in answers for one in answer.calls),

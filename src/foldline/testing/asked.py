@@ -1,4 +1,4 @@
-"""One request as a served model sees it, and as a test reads it afterwards."""
+"""One request as a served model sees it, for tests to read afterwards."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ CAP_KEYS: Final = {
 class Asked(msgspec.Struct):
     """A request: its dialect, JSON body and headers (lower case). `index` counts requests from 0.
 
-    `tokens` is the input in the model's own count, `refused` the words of the refusal where it was refused.
-    Both are set once the model has looked at it.
+    `tokens` is the input in the model's own count, `refused` the text of the refusal if it was refused.
+    Both are set once the model has looked at the request.
     """
 
     dialect: str
@@ -46,7 +46,7 @@ class Asked(msgspec.Struct):
 
     @property
     def system(self) -> Any:
-        """The system prompt where the dialect takes it apart, as it came; else None."""
+        """The system prompt as it came, if the dialect takes it separately; else None."""
         key = SYSTEM_KEY[self.dialect]
         return self.body.get(key) if key else None
 
@@ -57,13 +57,13 @@ class Asked(msgspec.Struct):
 
     @property
     def model(self) -> str:
-        """The model asked for; "" for none."""
+        """The requested model; "" for none."""
         model = self.body.get("model")
         return model if isinstance(model, str) else ""
 
     @property
     def stream(self) -> bool:
-        """Whether the reply is to come as a stream of events."""
+        """Whether the reply should be a stream of events."""
         return self.body.get("stream") is True
 
     @property

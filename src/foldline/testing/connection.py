@@ -1,4 +1,4 @@
-"""One HTTP connection, by hand: so that it can be cut, reset and kept silent at any byte."""
+"""One HTTP connection, driven by hand so that it can be cut, reset or stalled at any byte."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Handle = Callable[[Received], Awaitable[Wire]]
 
 
 class Connection:
-    """Reads requests from one connection and writes what the handler says, until either side closes it."""
+    """Read requests from one connection and write the handler's responses, until either side closes it."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, handle: Handle) -> None:
         self._reader = reader
@@ -41,7 +41,7 @@ class Connection:
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MOST)
 
     async def run(self) -> None:
-        """Serve the connection to its end; a client that goes away is no error."""
+        """Serve the connection to its end; a client that disconnects is not an error."""
         try:
             with contextlib.suppress(ConnectionError, h11.RemoteProtocolError):
                 while (received := await self._receive()) is not None:
@@ -52,7 +52,7 @@ class Connection:
                         return
                     self._http.start_next_cycle()
         except asyncio.CancelledError:
-            self._writer.transport.abort()  # a client that does not read must not keep us
+            self._writer.transport.abort()  # do not wait for a client that does not read
             raise
         finally:
             self._writer.close()
@@ -60,7 +60,7 @@ class Connection:
                 await self._writer.wait_closed()
 
     async def _receive(self) -> Received | None:
-        """Read one request; None where the client has closed the connection."""
+        """Read one request; None if the client has closed the connection."""
         head: h11.Request | None = None
         body = bytearray()
         while True:
@@ -83,7 +83,7 @@ class Connection:
                 return None
 
     async def _send(self, wire: Wire) -> bool:
-        """Write a response; whether the connection may go on."""
+        """Write a response; return whether the connection may continue."""
         if not await self._pause(wire.wait):
             return False
         if not wire.pieces and wire.end != "whole":
@@ -105,7 +105,7 @@ class Connection:
         await self._writer.drain()
 
     async def _pause(self, seconds: float) -> bool:
-        """Say nothing for a while; whether the client is still there."""
+        """Stay silent for a while; return whether the client is still there."""
         if seconds <= 0:
             return True
         try:

@@ -1,4 +1,4 @@
-"""A model behind a bad network: seeded faults around another model, each as a real server would cause it."""
+"""A model behind a bad network: seeded faults around another model, like those of real servers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WAITS: Final = (0.0, 0.01, 0.02)  # seconds in a retry-after
 
 
 class Maker(Protocol):
-    """What faults can be put around: a `Scripted`."""
+    """A model that faults can be put around, such as a `Scripted`."""
 
     dialect: str
     model: str
@@ -54,7 +54,7 @@ class Maker(Protocol):
         ...
 
     def refuse_body(self, dialect: str, text: str) -> Wire:
-        """Answer a body that is no JSON object."""
+        """Answer a body that is not a JSON object."""
         ...
 
     def count(self, asked: Asked) -> int:
@@ -63,7 +63,7 @@ class Maker(Protocol):
 
 
 class Faulty(AsProvider):
-    """Puts faults around a scripted model; which request meets which fault follows from the seed alone.
+    """Put faults around a scripted model; the seed alone decides which request meets which fault.
 
     - `rate` 429 with retry-after, `overloaded` 529 (OpenAI: 503) or the same as an event of a stream that has
       begun, `server` 500
@@ -71,12 +71,13 @@ class Faulty(AsProvider):
     - `stall` the server is silent for `stall` seconds, before a byte or within the body
     - `half` the connection is closed before the body is complete; `unfinished` the body ends in order, but
       without the events (or the part of the JSON) that end a reply
-    - `malformed` a body or an event that is no JSON
+    - `malformed` a body or an event that is not JSON
     - `usage` wrong figures: none, or many times too large
     - `truncated` the text breaks off, and the reply says that it ended
 
     `rates`: the chance of each fault, or one number: the chance of any. `plan` names the faults of the first
-    requests (None: no fault) before chance takes over. An answer that a fault kept from arriving is given again.
+    requests (None: no fault) before chance takes over. An answer that a fault kept from arriving is given
+    again.
     """
 
     def __init__(
@@ -135,11 +136,11 @@ class Faulty(AsProvider):
         return self.inner.count(asked)
 
     def refuse_body(self, dialect: str, text: str) -> Wire:
-        """Answer a body that is no JSON object."""
+        """Answer a body that is not a JSON object."""
         return self.inner.refuse_body(dialect, text)
 
     def due(self, number: int) -> Fault | None:
-        """The fault that the request of this number meets, counted from 0."""
+        """Return the fault that the request with this number (from 0) meets."""
         if number < len(self._plan):
             return self._plan[number]
         at = random.Random(f"{self.seed}:due:{number}").random()
@@ -150,7 +151,7 @@ class Faulty(AsProvider):
         return None
 
     def _broken(self, wire: Wire, fault: Fault, chance: random.Random, asked: Asked) -> Wire:
-        """Return a response that a fault breaks on its way."""
+        """Return a response as broken by a fault."""
         change = msgspec.structs.replace
         if fault == "stall":
             at = chance.randrange(len(wire.pieces)) if wire.streamed else 0
@@ -173,7 +174,7 @@ class Faulty(AsProvider):
 def _chances(rates: Mapping[Fault, float] | float) -> dict[Fault, float]:
     chances = dict(rates) if isinstance(rates, Mapping) else dict.fromkeys(FAULTS, rates / len(FAULTS))
     if min(chances.values(), default=0.0) < 0 or sum(chances.values()) > 1 + 1e-9:
-        raise ValueError(f"{rates} are no chances: each at least 0, together at most 1")
+        raise ValueError(f"invalid rates {rates}: each must be at least 0, together at most 1")
     return chances
 
 
@@ -193,7 +194,7 @@ def _first_part(wire: Wire, chance: random.Random) -> Wire:
 
 
 def _unreadable(wire: Wire, chance: random.Random) -> Wire:
-    """Return a body of which a part is no JSON: one event of a stream, or the end of the whole."""
+    """Return a body with a part that is not JSON: one event of a stream, or the end of the body."""
     if not wire.streamed:
         body = wire.pieces[0]
         part = body[: chance.randrange(1, len(body))]
@@ -208,7 +209,7 @@ def _unreadable(wire: Wire, chance: random.Random) -> Wire:
 
 
 def _altered(made: FinishedReply, fault: Fault, chance: random.Random) -> FinishedReply:
-    """Return a reply that arrives in order and is wrong."""
+    """Return a reply that arrives complete but is wrong."""
     if fault == "usage":
         wrong = chance.choice((Usage(), Usage(input=made.usage.total * 20, output=made.usage.output)))
         return msgspec.structs.replace(made, usage=wrong)

@@ -1,4 +1,4 @@
-"""Count a request in tokens and simulate the provider's prompt cache: what of a prompt was seen before."""
+"""Count a request in tokens, and simulate the provider's prompt cache."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from foldline.testing.asked import Asked
 CACHE_LEAST: Final = 1_024
 CACHE_STEP: Final = 128
 _MARK: Final = b'"cache_control"'
-_REMEMBERED: Final = 100_000  # counts kept by content; a long run must not grow without end
+_REMEMBERED: Final = 100_000  # counts kept by content, bounded for long runs
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """A part of a prompt in the order in which the provider renders it: its tokens, and whether a cache mark ends it."""
+    """A part of a prompt in the provider's order: its tokens, and whether it ends in a cache mark."""
 
     digest: bytes
     tokens: int
@@ -30,7 +30,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 class Meter:
-    """Counts requests, each message once, and remembers which beginnings of prompts were cached."""
+    """Count requests, each message once, and remember which prompt prefixes were cached."""
 
     def __init__(self, counter: Counter = OFFLINE) -> None:
         self._counter = counter
@@ -38,7 +38,7 @@ class Meter:
         self._cached: set[bytes] = set()
 
     def pieces(self, asked: Asked) -> list[Piece]:
-        """The prompt in parts: tools, system prompt, messages."""
+        """Return the prompt in parts: tools, system prompt, messages."""
         found: list[Piece] = []
         if asked.tools:
             found.append(self._piece(b"tools", asked.tools, asked.dialect))
@@ -48,11 +48,11 @@ class Meter:
         return found
 
     def count(self, asked: Asked) -> int:
-        """The input of a request: messages, system prompt and tools, in tokens."""
+        """Count the input of a request in tokens: messages, system prompt and tools."""
         return sum(piece.tokens for piece in self.pieces(asked))
 
     def output(self, text: str) -> int:
-        """The tokens of what the model wrote."""
+        """Count the tokens of what the model wrote."""
         return self._counter.count(text)
 
     def usage(self, asked: Asked, output: int) -> Usage:
@@ -103,7 +103,7 @@ class Meter:
 
 
 def unmarked(value: Any) -> Any:
-    """A JSON value without cache marks: they may move while the prompt stays the same."""
+    """Return a JSON value without cache marks, which may move while the prompt stays the same."""
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
         return {key: unmarked(item) for key, item in fields.items() if key != "cache_control"}
@@ -113,7 +113,7 @@ def unmarked(value: Any) -> Any:
 
 
 def _chain(dialect: str, pieces: list[Piece]) -> list[tuple[bytes, int]]:
-    """Each beginning of the prompt: what identifies it, and its tokens."""
+    """Return each prefix of the prompt: its digest and its tokens."""
     found: list[tuple[bytes, int]] = []
     key = dialect.encode()
     tokens = 0
@@ -125,6 +125,6 @@ def _chain(dialect: str, pieces: list[Piece]) -> list[tuple[bytes, int]]:
 
 
 def _last_mark(asked: Asked, pieces: list[Piece]) -> int | None:
-    if asked.body.get("cache_control"):  # a mark on the request stands at its end
+    if asked.body.get("cache_control"):  # a mark on the request counts at its end
         return len(pieces) - 1
     return next((index for index in reversed(range(len(pieces))) if pieces[index].marked), None)

@@ -1,4 +1,4 @@
-"""A served model as a provider in this process: the real provider's code, with a client that needs no network."""
+"""A served model as a provider in this process: the real provider's code with a local client."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NONE: Final = scrub_with(())
 
 
 class Answering(Protocol):
-    """What stands behind the client: a `Scripted` or a `Faulty`."""
+    """The model behind the client: a `Scripted` or a `Faulty`."""
 
     async def answer(self, asked: Asked) -> Wire:
         """Answer a request."""
@@ -34,13 +34,13 @@ class Answering(Protocol):
 
 
 class AsProvider:
-    """Gives a served model the methods of a provider (`providers/base.py`)."""
+    """Give a served model the methods of a provider (`providers/base.py`)."""
 
     dialect: str
     name: str
 
     def _be_provider(self, dialect: str, model: str, window: Window) -> None:
-        """Be the provider of one model in one dialect."""
+        """Set up the provider of one model in one dialect."""
         self.dialect = dialect
         self.name = f"scripted:{model}"
         client = _Client(cast("Answering", self), dialect, self.name)
@@ -52,15 +52,15 @@ class AsProvider:
         return await self._provider.complete(call)
 
     def stream(self, call: Call) -> AsyncIterator[Delta | Reply]:
-        """Ask for a reply piece by piece, the whole Reply last; raises ProviderError."""
+        """Stream a reply piece by piece, the whole Reply last; raises ProviderError."""
         return self._provider.stream(call)
 
     async def close(self) -> None:
-        """Close nothing: there are no connections."""
+        """Do nothing: there are no connections."""
 
 
 class _Client:
-    """Stands in the place of an SDK's client: each of its `create` methods asks the served model."""
+    """Replace an SDK's client: each of its `create` methods asks the served model."""
 
     def __init__(self, served: Answering, dialect: str, name: str) -> None:
         self._served = served
@@ -87,7 +87,7 @@ class _Client:
         return received
 
     async def close(self) -> None:
-        """Close nothing."""
+        """Do nothing."""
 
     async def _read(self, wire: Wire) -> AsyncGenerator[dict[str, Any]]:
         for index, piece in enumerate(wire.pieces):
@@ -103,11 +103,11 @@ class _Client:
             raise self._lost()
 
     def _lost(self) -> ProviderError:
-        return ProviderError("the connection failed: broken off", kind="connection", provider=self._name)
+        return ProviderError("the connection failed: cut off", kind="connection", provider=self._name)
 
 
 class _Events:
-    """The events of one stream, to be closed like an SDK's."""
+    """The events of one stream, closed like an SDK's."""
 
     def __init__(self, events: AsyncGenerator[dict[str, Any]]) -> None:
         self._events = events

@@ -1,4 +1,4 @@
-"""What a provider answers instead of a reply: its status, and its words in the JSON body of its own form."""
+"""What a provider answers instead of a reply: its status, and a JSON body in its own form."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from foldline.dialects.values import ANTHROPIC
 
-# What each provider says of a status when a test gives no words: (error type, code, message).
+# What each provider says for a status if a test gives no text: (error type, code, message).
 _ANTHROPIC: Final[dict[int, tuple[str, str]]] = {
     400: ("invalid_request_error", "Invalid request"),
     401: ("authentication_error", "invalid x-api-key"),
@@ -30,7 +30,8 @@ _OPENAI: Final[dict[int, tuple[str, str | None, str]]] = {
     401: (
         "invalid_request_error",
         "invalid_api_key",
-        "Incorrect API key provided. You can find your API key at https://platform.openai.com/account/api-keys.",
+        "Incorrect API key provided. You can find your API key at "
+        "https://platform.openai.com/account/api-keys.",
     ),
     403: ("invalid_request_error", "unsupported_country_region_territory", "Country not supported"),
     404: ("invalid_request_error", None, "Not Found"),
@@ -39,7 +40,8 @@ _OPENAI: Final[dict[int, tuple[str, str | None, str]]] = {
         "tokens",
         "rate_limit_exceeded",
         (
-            "Rate limit reached for this model on tokens per min (TPM): Limit 30000, Used 29000, Requested 2500. "
+            "Rate limit reached for this model on tokens per min (TPM): Limit 30000, Used 29000, Requested "
+            "2500. "
             "Please try again in 3s. Visit https://platform.openai.com/account/rate-limits to learn more."
         ),
     ),
@@ -51,7 +53,8 @@ _OPENAI: Final[dict[int, tuple[str, str | None, str]]] = {
     503: (
         "server_error",
         None,
-        "The server is currently overloaded with other requests. Sorry about that! Please retry your request.",
+        "The server is currently overloaded with other requests. Sorry about that! Please retry your "
+        "request.",
     ),
 }
 
@@ -59,8 +62,8 @@ _OPENAI: Final[dict[int, tuple[str, str | None, str]]] = {
 class Refusal(Exception):
     """An error of a provider, raised by the rules or given in a script.
 
-    `status` is HTTP's. Without `text` (and `kind`, the error's type) the words are the provider's own for that
-    status. `code` and `param` are OpenAI's fields, `retry_after` (seconds) becomes the header.
+    `status` is HTTP's. Without `text` (and `kind`, the error's type) the words are the provider's own for
+    that status. `code` and `param` are OpenAI's fields, `retry_after` (seconds) becomes the header.
     """
 
     def __init__(
@@ -82,18 +85,18 @@ class Refusal(Exception):
         self.retry_after = retry_after
 
     def status_for(self, dialect: str) -> int:
-        """The status as the provider sends it: 529 is Anthropic's alone, elsewhere it is 503."""
+        """Return the status as the provider sends it: 529 is Anthropic's, elsewhere it is 503."""
         return 503 if self.status == 529 and dialect != ANTHROPIC else self.status
 
     def body(self, dialect: str, request_id: str = "req_0") -> dict[str, Any]:
-        """The JSON body of the error in the form of the dialect's provider."""
+        """Return the JSON body of the error in the form of the dialect's provider."""
         error = self.error(dialect)
         if dialect == ANTHROPIC:
             return {"type": "error", "error": error, "request_id": request_id}
         return {"error": error}
 
     def error(self, dialect: str) -> dict[str, Any]:
-        """The inner object of the body, which streams also send by itself."""
+        """Return the inner object of the body, which streams also send by itself."""
         status = self.status_for(dialect)
         if dialect == ANTHROPIC:
             kind, text = _ANTHROPIC.get(status, _ANTHROPIC[500 if status >= 500 else 400])
@@ -108,7 +111,7 @@ class Refusal(Exception):
         }
 
     def headers(self) -> list[tuple[str, str]]:
-        """The headers that go with the error."""
+        """Return the headers of the error."""
         if self.retry_after is None:
             return []
         return [("retry-after", f"{self.retry_after:g}")]

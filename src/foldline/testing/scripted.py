@@ -1,4 +1,4 @@
-"""A model that answers by script and refuses what a real API refuses. Every request is kept."""
+"""A model that answers from a script and refuses what a real API refuses. Every request is kept."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Scripted(AsProvider):
         self.requests.append(asked)
 
     def again(self) -> None:
-        """Give the last answer of the script again: the one before did not arrive."""
+        """Give the last answer of the script again, because it did not arrive."""
         self._next = max(0, self._next - 1)
 
     def refuse(self, asked: Asked, refusal: Refusal) -> Wire:
@@ -108,12 +108,13 @@ class Scripted(AsProvider):
         return refuse(refusal, asked.dialect, _key(asked), asked)
 
     def refuse_body(self, dialect: str, text: str) -> Wire:
-        """Answer a body that is no JSON object."""
+        """Answer a body that is not a JSON object."""
         words = (
             f"The request body is not valid JSON: {text}"
             if dialect == ANTHROPIC
             else "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your "
-            "HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)"
+            "HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid "
+            "JSON.)"
         )
         return refuse(Refusal(400, words, kind="invalid_request_error"), dialect)
 
@@ -123,7 +124,7 @@ class Scripted(AsProvider):
 
     @property
     def left(self) -> int:
-        """How many answers of the list have not been given."""
+        """The number of answers left in the list."""
         return 0 if callable(self._answers) else len(self._answers) - self._next
 
     def _script(self, asked: Asked) -> str | Answer | Refusal:
@@ -182,7 +183,7 @@ class Scripted(AsProvider):
     def _cut(
         self, asked: Asked, text: str, calls: tuple[ToolCall, ...], thinking: str | None
     ) -> tuple[str, tuple[ToolCall, ...], bool]:
-        """Cut what does not fit into the reply's cap and the window's room, as a model that runs out of it."""
+        """Cut what does not fit into the reply's cap and the window, as a model that runs out of room does."""
         room = max(1, self.window.context - asked.tokens) if self._strict.overflow == "error" else None
         caps = [cap for cap in (asked.max_tokens, room) if cap is not None]
         cap = min(caps, default=None)
@@ -202,5 +203,5 @@ class Scripted(AsProvider):
 
 
 def _key(asked: Asked) -> str:
-    """24 characters that the same conversation never gets twice: a digest of what was asked."""
+    """Return 24 characters, unique in a conversation: a digest of the request."""
     return sha256(encode([asked.dialect, asked.model, asked.system, asked.messages])).hexdigest()[:24]

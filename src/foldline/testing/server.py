@@ -1,4 +1,4 @@
-"""Scripted models behind HTTP on the loopback: what the providers' own SDKs talk to.
+"""Scripted models behind HTTP on the loopback, for the providers' own SDKs.
 
 Routes, each with or without `/v1` before it: `/chat/completions`, `/responses`, `/messages`,
 `/messages/count_tokens`, `/models`.
@@ -33,7 +33,7 @@ _START_SECONDS: Final = 30.0  # for the thread's server to come up
 
 
 class Server:
-    """Serves one model on a free port of the loopback. `api_key` None takes every key, but not none."""
+    """Serve one model on a free port of the loopback. `api_key` None accepts any key, but requires one."""
 
     def __init__(self, served: Served, *, api_key: str | None = None) -> None:
         self.url = ""
@@ -51,10 +51,10 @@ class Server:
         return self.url
 
     async def stop(self) -> None:
-        """Stop listening and end every connection, whatever it waits for."""
+        """Stop listening and end every connection, whatever it is waiting for."""
         if self._listening is None:
             return
-        await asyncio.sleep(0)  # a task that has not begun could not close what it was given
+        await asyncio.sleep(0)  # a task that has not begun could not close its socket
         self._listening.cancel()
         await asyncio.gather(self._listening, return_exceptions=True)
         self._listening = None
@@ -64,7 +64,7 @@ class Server:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _listen(self, held: socket.socket) -> None:
-        """Accept connections, each in a task of ours: `asyncio.start_server` would lose one made as it stops."""
+        """Accept connections, each in its own task: `asyncio.start_server` can lose one while it stops."""
         with held:
             while True:
                 accepted, _ = await asyncio.get_running_loop().sock_accept(held)
@@ -101,7 +101,7 @@ class Server:
         return await self._served.answer(asked)
 
     def _stranger(self, received: Received, dialect: str) -> Refusal | None:
-        """Refuse a request without a key, or with another than the one that was set."""
+        """Refuse a request without a key, or with the wrong one."""
         bearer = received.headers.get("authorization", "").removeprefix("Bearer ")
         key = received.headers.get("x-api-key") or bearer if dialect == ANTHROPIC else bearer
         if not key:
@@ -121,7 +121,7 @@ class Server:
 
 @contextlib.asynccontextmanager
 async def serve(served: Served, *, api_key: str | None = None) -> AsyncGenerator[str]:
-    """Serve a model on the loopback while the block runs; gives the URL.
+    """Serve a model on the loopback while the block runs; yields the URL.
 
     It is the `base_url` of both SDKs. No port, connection or task outlives the block.
     """
@@ -135,7 +135,7 @@ async def serve(served: Served, *, api_key: str | None = None) -> AsyncGenerator
 
 @contextlib.contextmanager
 def serve_in_thread(served: Served, *, api_key: str | None = None) -> Generator[str]:
-    """As `serve`, in a thread of its own: for clients that are not async, and for other processes."""
+    """Like `serve`, but in its own thread: for clients that are not async, and for other processes."""
     server = Server(served, api_key=api_key)
     ready = threading.Event()
     loops: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []

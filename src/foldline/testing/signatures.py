@@ -1,7 +1,7 @@
-"""Signatures of thinking, issued and checked as a provider does: none can be made up, moved or reused.
+"""Signatures of thinking, issued and checked like a provider's: none can be invented, moved or reused.
 
 A signature is an HMAC over what the model saw before it (the rendered prefix) and over the thinking itself.
-Earlier thinking is no part of the prefix: the provider leaves it out as well.
+Earlier thinking is not part of the prefix: the provider leaves it out as well.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _THINKING: Final = ("thinking", "redacted_thinking")
 
 
 class Signer:
-    """Issues and checks signatures. `binds`: to the prefix and the block, or to the block alone."""
+    """Issue and check signatures. `binds`: to the prefix and the block, or to the block alone."""
 
     def __init__(self, binds: Binding = "prefix", secret: bytes = _SECRET) -> None:
         self.binds = binds
         self._secret = secret
 
     def prefix(self, system: Any, messages: Sequence[Any]) -> bytes:
-        """The digest of what stands before a reply: the system prompt and the messages, thinking left out."""
+        """Return the digest of what precedes a reply: the system prompt and the messages, without thinking."""
         if self.binds == "block":
             return b""
         digest = sha256(encode(_plain(system)))
@@ -39,12 +39,12 @@ class Signer:
         return digest.digest()
 
     def sign(self, prefix: bytes, thinking: str) -> str:
-        """The signature of thinking that follows a prefix."""
+        """Return the signature of thinking that follows a prefix."""
         mac = hmac.new(self._secret, prefix + thinking.encode("utf-8", "surrogatepass"), sha256)
         return _MAGIC + base64.b64encode(mac.digest()).decode()
 
     def bad(self, system: Any, messages: Sequence[Any]) -> list[tuple[int, int]]:
-        """The places (message, block) of thinking whose signature does not hold."""
+        """Return the places (message, block) of thinking with an invalid signature."""
         if not any(_thinks(message) for message in messages):
             return []
         found: list[tuple[int, int]] = []
@@ -59,7 +59,7 @@ class Signer:
 
     @staticmethod
     def ours(block: dict[str, Any]) -> bool:
-        """Whether a block's signature was issued by some signer of this kind, for whatever it was."""
+        """Return whether some signer of this kind issued a block's signature, for any content."""
         return str(block.get("signature")).startswith(_MAGIC)
 
     def _holds(self, prefix: bytes, block: dict[str, Any]) -> bool:
@@ -69,12 +69,12 @@ class Signer:
         return hmac.compare_digest(self.sign(prefix, thinking).encode(), signature.encode())
 
     def seal(self, text: str) -> str:
-        """Encrypted reasoning as the Responses API hands it out: the text, and a proof that it is ours."""
+        """Return encrypted reasoning in the form of the Responses API: the text, and a proof that it is ours."""
         raw = text.encode("utf-8", "surrogatepass")
         return base64.urlsafe_b64encode(hmac.new(self._secret, raw, sha256).digest() + raw).decode()
 
     def sealed(self, value: str) -> bool:
-        """Whether encrypted reasoning was handed out by this signer."""
+        """Return whether this signer issued the encrypted reasoning."""
         try:
             raw = base64.urlsafe_b64decode(value.encode("ascii", "replace"))
         except ValueError:
@@ -97,7 +97,7 @@ def _thinks(message: Any) -> bool:
 
 
 def _add(digest: Any, message: Any) -> None:
-    """Add a message to the prefix; a string is the same as one text block of it."""
+    """Add a message to the prefix; a string counts as one text block."""
     fields = cast("dict[str, Any]", message) if isinstance(message, dict) else {}
     content = fields.get("content")
     blocks = [block for _, block in _blocks(fields) if block.get("type") not in _THINKING]

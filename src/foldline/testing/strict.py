@@ -1,6 +1,6 @@
-"""What a real API refuses, in its own words: shapes, pairing, models, limits, signatures.
+"""Refuse what a real API refuses, in its own words: shapes, pairing, models, limits, signatures.
 
-The shape of a list is the dialect's own validator; this adds what stands around the list in a request, and
+The dialect's own validator checks the list; this adds what stands around the list in a request, and
 what only the server knows: its models, its window, and the signatures that it issued.
 """
 
@@ -20,13 +20,16 @@ from foldline.testing.signatures import Signer
 from foldline.testing.words import anthropic as words_anthropic
 from foldline.testing.words import openai as words_openai
 
-# error: refused, as most do. truncate: the oldest input is cut away in silence (Ollama). accept: answered, with
-# the usage that shows it (z.ai). starve: a reply of no token that stopped for length (MiMo).
+# error: refused, as most do. truncate: the oldest input is cut away in silence (Ollama). accept: answered,
+# with the usage that shows it (z.ai). starve: a reply of no token that stopped for length (MiMo).
 Overflowing = Literal["error", "truncate", "accept", "starve"]
 
 THINKING_LEAST: Final = 1_024  # Anthropic's smallest budget for thinking
 _ENCRYPTED: Final = "encrypted_content"
-_ALTERNATE: Final = 'messages: roles must alternate between "user" and "assistant", but found multiple "{role}" roles in a row'
+_ALTERNATE: Final = (
+    'messages: roles must alternate between "user" and "assistant", '
+    'but found multiple "{role}" roles in a row'
+)
 
 
 def bad(text: str) -> Refusal:
@@ -115,7 +118,8 @@ class Strict:
         self._signatures(asked)
         if asked.messages[-1].get("role") == "assistant" and (asked.thinking or not self._prefill):
             raise bad(
-                "This model does not support assistant message prefill. The conversation must end with a user message."
+                "This model does not support assistant message prefill. The conversation must end with a "
+                "user message."
             )
 
     def _signatures(self, asked: Asked) -> None:
@@ -126,7 +130,8 @@ class Strict:
         last = max(i for i, message in enumerate(asked.messages) if message.get("role") == "assistant")
         if n == last and self._signer.ours(asked.messages[n]["content"][place]):
             raise bad(
-                f"messages.{n}.content.{place}: `thinking` or `redacted_thinking` blocks in the latest assistant "
+                f"messages.{n}.content.{place}: `thinking` or `redacted_thinking` blocks in the latest "
+                "assistant "
                 "message cannot be modified. These blocks must remain as they were in the original response."
             )
         raise bad(f"messages.{n}.content.{place}: Invalid `signature` in `thinking` block")
@@ -150,14 +155,15 @@ class Strict:
         self._reasoning(asked.messages)
 
     def _reasoning(self, items: Sequence[Any]) -> None:
-        """Encrypted reasoning must be ours, and what was made with reasoning needs it; nothing is stored here."""
+        """Check that encrypted reasoning is ours, and that items made with reasoning have it."""
         before: set[str] = set()
         for index, item in enumerate(items):
             item_id, kind = item.get("id"), item.get("type")
             if kind == "item_reference":
                 raise Refusal(
                     404,
-                    f"Item with id '{item_id}' not found. Items are not persisted when `store` is set to false.",
+                    f"Item with id '{item_id}' not found. Items are not persisted when `store` is set to "
+                    "false.",
                     kind="invalid_request_error",
                     param="input",
                 )
@@ -183,13 +189,15 @@ class Strict:
             return
         if asked.dialect == ANTHROPIC:
             raise bad(
-                f"max_tokens: {cap} > {most}, which is the maximum allowed number of output tokens for {asked.model}"
+                f"max_tokens: {cap} > {most}, which is the maximum allowed number of output tokens for "
+                f"{asked.model}"
             )
         key = next(
             key for key in ("max_completion_tokens", "max_tokens", "max_output_tokens") if key in asked.body
         )
         raise words_openai.bad(
-            f"{key} is too large: {cap}. This model supports at most {most} completion tokens, whereas you provided {cap}.",
+            f"{key} is too large: {cap}. This model supports at most {most} completion tokens, whereas you "
+            f"provided {cap}.",
             key,
             "invalid_value",
         )
@@ -203,13 +211,15 @@ class Strict:
                 raise bad(f"prompt is too long: {used} tokens > {most} maximum")
             if both:
                 raise bad(
-                    f"input length and `max_tokens` exceed context limit: {used} + {cap} > {self.window.context}, "
+                    f"input length and `max_tokens` exceed context limit: {used} + {cap} > "
+                    f"{self.window.context}, "
                     "decrease input length or `max_tokens` and try again"
                 )
         elif asked.dialect == OPENAI_RESPONSES:
             if used > most:  # a reply that finds no room is cut short instead
                 raise words_openai.bad(
-                    "Your input exceeds the context window of this model. Please adjust your input and try again.",
+                    "Your input exceeds the context window of this model. Please adjust your input and try "
+                    "again.",
                     "input",
                     "context_length_exceeded",
                 )
@@ -231,7 +241,8 @@ def reasoning_of(item_id: str) -> str | None:
 def _chat_overflow(used: int, most: int, cap: int) -> Refusal:
     text = (
         f"This model's maximum context length is {most} tokens. However, you requested {used + cap} tokens "
-        f"({used} in the messages, {cap} in the completion). Please reduce the length of the messages or completion."
+        f"({used} in the messages, {cap} in the completion). Please reduce the length of the messages or "
+        "completion."
         if cap
         else f"This model's maximum context length is {most} tokens. However, your messages resulted in {used} tokens. "
         "Please reduce the length of the messages."
@@ -250,7 +261,7 @@ def _require_list(asked: Asked) -> None:
 
 
 def _thinking(asked: Asked, cap: int) -> None:
-    """What switching thinking on asks of a request: a budget, and that an open tool loop begins with thinking."""
+    """Check a request with thinking: it needs a budget, and an open tool loop must begin with thinking."""
     value = asked.body.get("thinking")
     if not isinstance(value, dict) or cast("dict[str, Any]", value).get("type") != "enabled":
         return
@@ -270,9 +281,12 @@ def _thinking(asked: Asked, cap: int) -> None:
     first: Any = cast("list[Any]", content)[0].get("type") if isinstance(content, list) else "text"
     if first not in ("thinking", "redacted_thinking"):
         raise bad(
-            f"messages.{n}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{first}`. When "
-            "`thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the "
-            "lastmost set of `tool_use` and `tool_result` blocks). To avoid this requirement, disable `thinking`."
+            f"messages.{n}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{first}`. "
+            "When "
+            "`thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding "
+            "the "
+            "lastmost set of `tool_use` and `tool_result` blocks). To avoid this requirement, disable "
+            "`thinking`."
         )
 
 

@@ -1,4 +1,4 @@
-"""What goes over the wire for one request: status, headers, the body in pieces, and how it ends."""
+"""The response to one request on the wire: status, headers, the body in pieces, and how it ends."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ EVENTS = "text/event-stream; charset=utf-8"
 
 
 class Wire(msgspec.Struct, frozen=True):
-    """A response as bytes. `pieces` are sent one by one: of a stream one event each.
+    """A response as bytes. `pieces` are sent one by one, for a stream one event each.
 
-    `wait` seconds pass before the first byte; before the piece at index `stall_at`
-    the server is silent for `stall` seconds. `end`: the connection is kept ("whole"), closed before the
-    body is complete ("close"), or reset ("reset"). `length` is the announced length of a body that is no stream.
-    `reply` is the whole reply as one body, for those who read it in this process; None for an error.
+    `wait` seconds pass before the first byte; before the piece at index `stall_at` the server is silent for
+    `stall` seconds. `end`: the connection is kept ("whole"), closed before the body is complete ("close"), or
+    reset ("reset"). `length` is the announced length of a body that is no stream. `reply` is the whole reply
+    as one body, for those who read it in this process; None for an error.
     """
 
     status: int
@@ -40,7 +40,7 @@ class Wire(msgspec.Struct, frozen=True):
 
 
 class Served(Protocol):
-    """A model that can be served: `answer` looks at a request and says what goes over the wire."""
+    """A model that can be served: `answer` returns the response to a request."""
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class Served(Protocol):
         ...
 
     def refuse_body(self, dialect: str, text: str) -> Wire:
-        """Answer a request whose body is no JSON object."""
+        """Answer a request whose body is not a JSON object."""
         ...
 
     def count(self, asked: Asked) -> int:
@@ -61,7 +61,7 @@ class Served(Protocol):
 
 
 def sse(data: Any, event: str | None = None) -> bytes:
-    """Write one server-sent event; `data` is a JSON value, or text that goes out as it is."""
+    """Write one server-sent event; `data` is a JSON value, or text that is sent unchanged."""
     text = data.encode() if isinstance(data, str) else encode(data)
     name = f"event: {event}\n".encode() if event else b""
     return name + b"data: " + text + b"\n\n"

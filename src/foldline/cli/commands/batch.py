@@ -81,9 +81,9 @@ def command(
 ) -> None:
     """Fold session FILEs, or replay them, on all cores.
 
-    A DIR stands for the session files in it, and results are laid out as it is. Folded sessions are JSON lines, ready
-    to send (as by `compact`); with --replay each result is a report (as by `replay --json`, where --policy takes a
-    list). A file that fails is named and the others go on; the exit code is then 1.
+    A DIR stands for the session files in it, and results are laid out as it is. Folded sessions are JSON
+    lines, ready to send (as by `compact`); with --replay each result is a report (as by `replay --json`,
+    where --policy takes a list). A file that fails is named and the others go on; the exit code is then 1.
     """
     if "-" in files:
         raise InputError("a batch goes over files: save standard input to one first")

@@ -72,7 +72,8 @@ def _tell(session: str, loaded: Loaded, log: list[Entry], new: int, *, as_json: 
         )
         return
     out().print(
-        f"[green]{escape(session)}[/]: {said:,} messages, {folds} compactions ({loaded.format}), {new:,} entries new"
+        f"[green]{escape(session)}[/]: {said:,} messages, {folds} compactions ({loaded.format}), {new:,} "
+        "entries new"
     )
     if loaded.orphans:
         out().print(f"[yellow]{len(loaded.orphans)} results had no call and were left out[/]")

@@ -158,7 +158,8 @@ def _print_rest(found: Composition, console: Console, top: int) -> None:
         console.print(f"[magenta]boundary[/] {boundary.kind} ({boundary.reason}), {kept}{size}")
     for problem in found.problems[:top]:
         console.print(
-            f"[yellow]{problem.kind}[/] at message {problem.index}: {escape(problem.tool)} {escape(problem.call_id)}"
+            f"[yellow]{problem.kind}[/] at message {problem.index}: {escape(problem.tool)} "
+            f"{escape(problem.call_id)}"
         )
     if len(found.problems) > top:
         console.print(f"[yellow]and {len(found.problems) - top} more pairing problems[/]")

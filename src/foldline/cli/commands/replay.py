@@ -101,9 +101,10 @@ def command(
 ) -> None:
     """Replay session FILEs as they would have gone under one or more policies.
 
-    For every turn: calls, the context of the first, input tokens, boundaries. In all: input tokens, price without
-    and with prompt caching, compactions, overflows, retention. A folder stands for the session files in it.
-    Nothing is sent anywhere; checkpoints are written without a model. docs/replay.md says how it counts.
+    For every turn: calls, the context of the first, input tokens, boundaries. In all: input tokens, price
+    without and with prompt caching, compactions, overflows, retention. A folder stands for the session files
+    in it. Nothing is sent anywhere; checkpoints are written without a model. docs/replay.md says how it
+    counts.
     """
     known = settings()
     wanted = Wanted(

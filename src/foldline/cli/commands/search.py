@@ -33,7 +33,8 @@ def command(query: str, session: str | None, limit: int, store_url: str | None, 
     console = out()
     for hit in hits:
         console.print(
-            f"[green]{escape(hit.session)}[/] [dim]{hit.entry[:8]} {hit.role}[/]  {escape(_one_line(hit.snippet))}",
+            f"[green]{escape(hit.session)}[/] [dim]{hit.entry[:8]} {hit.role}[/]  "
+            f"{escape(_one_line(hit.snippet))}",
             soft_wrap=not console.is_terminal,
         )
     if not hits:

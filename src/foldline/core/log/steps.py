@@ -1,7 +1,7 @@
 """The steps of an assistant message that holds the results of its own calls.
 
-In some dialects one message is a whole turn: call, result, text, call, result, text. The order of its parts is
-the truth: a step is what the model said at a time, its calls, and their results behind it.
+In some dialects one message is a whole turn: call, result, text, call, result, text. The order of its parts
+is the truth: a step is what the model said at a time, its calls, and their results behind it.
 """
 
 from __future__ import annotations

@@ -86,8 +86,8 @@ def class_table(groups: Sequence[tuple[str, bytes]], shift: int) -> bytes:
 LEFT: Final = class_table(LEFT_GROUPS, 4)
 RIGHT: Final = class_table(RIGHT_GROUPS, 0)
 
-# A run of one letter takes a token for 8 of them. Looking for 52 letters one by one is slow; 16 bytes in a row
-# of one class are rare, and only then is it worth to look closer.
+# A run of one letter takes a token for 8 of them. Looking for 52 letters one by one is slow; 16 bytes in a
+# row of one class are rare, and only then is it worth to look closer.
 LETTER_RUN_CLASSES: Final = tuple(bytes([number]) * 16 for number in (2, 3, 4, 5))
 LETTER_RUN: Final = re.compile(rb"([A-Za-z])\1{15,}")
 LETTERS_A_TOKEN: Final = 8

@@ -78,13 +78,16 @@ _SIZED: Final = _all(
     # OpenAI, Azure, DeepSeek, OpenRouter, vLLM before
     rf"maximum context length is {_LIMIT} tokens?.{{0,40}}requested {_ABOUT}{_TOTAL} tokens"
     rf"[^)]{{0,120}}?{_REPLY} (?:in|for) the (?:completion|output)",
-    rf"maximum context length is {_LIMIT} tokens?.{{0,40}}(?:resulted in|requested|contains?|has) {_ABOUT}{_ASKED} tokens",
+    rf"maximum context length is {_LIMIT} tokens?.{{0,40}}(?:resulted in|requested|contains?|has) "
+    rf"{_ABOUT}{_ASKED} tokens",
     rf"input tokens exceed the configured limit of {_LIMIT} tokens?.{{0,40}}resulted in {_ASKED} tokens",
     # text-generation-inference
-    rf"inputs\W* tokens \+ \W*max_new_tokens\W* must be <= {_LIMIT}\. Given: {_ASKED} \W*inputs\W* tokens and {_REPLY}",
+    rf"inputs\W* tokens \+ \W*max_new_tokens\W* must be <= {_LIMIT}\. Given: {_ASKED} \W*inputs\W* tokens "
+    rf"and {_REPLY}",
     # Bedrock Mantle, LiteLLM, Gemini, xAI, Together and SGLang
     rf"prompt tokens \({_ASKED}\) exceed model maximum(?:[^\d\n]{{0,20}}{_LIMIT})?",
-    rf"{_ASKED}(?: tokens?)?\)? exceeds? (?:the )?(?:model\S{{0,7}}s )?maximum context length(?: of |\s*\(){_LIMIT}",
+    rf"{_ASKED}(?: tokens?)?\)? exceeds? (?:the )?(?:model\S{{0,7}}s )?maximum context length(?: of "
+    rf"|\s*\(){_LIMIT}",
     rf"exceeds? (?:the )?(?:model\S{{0,7}}s )?maximum context length(?: of |\s*\(){_LIMIT}",
     rf"input token count\s*\(?{_ASKED}\)? exceeds the maximum number of tokens allowed\s*\(?{_LIMIT}",
     rf"maximum prompt length is {_LIMIT}(?:.{{0,30}}request contains {_ASKED} tokens)?",
@@ -92,7 +95,8 @@ _SIZED: Final = _all(
     # Poolside, Copilot, llama.cpp, Kimi, Mistral, DS4, Fireworks, Cohere, GitHub Models, DashScope, LM Studio
     rf"exceeds (?:the )?maximum allowed input length of {_LIMIT} tokens?",
     rf"token count of {_ASKED} exceeds the limit of {_LIMIT}",
-    rf"request \({_ASKED}(?: tokens?)?\) exceeds (?:the )?(?:available )?context(?: size| window| length)? \({_LIMIT}",
+    rf"request \({_ASKED}(?: tokens?)?\) exceeds (?:the )?(?:available )?context(?: size| window| length)? "
+    rf"\({_LIMIT}",
     rf"n_prompt_tokens\W+{_ASKED}.{{0,40}}n_ctx\W+{_LIMIT}",
     rf"exceeded model token limit:? {_LIMIT}(?: \(requested:? {_ASKED}\))?",
     rf"prompt contains {_ASKED} tokens.{{0,60}}too large for model with {_LIMIT} maximum context length",
@@ -115,7 +119,8 @@ _NAMED: Final = _all(
     r"greater than the context length|context window exceeds limit|exceed_context_size",
     r"too large for model with \d+ maximum context length",
     r"input length and \W*max_tokens\W* exceed|tokens exceed context limit",
-    r"context[_ ](?:length|window|limit|size)[_ ](?:was |is |has been )?exceeded|model_context_window_exceeded",
+    r"context[_ ](?:length|window|limit|size)[_ ](?:was |is |has been "
+    r")?exceeded|model_context_window_exceeded",
     r"context[_ ](?:too[_ ]large|overflow(?:ed)?\b)|ContextWindowExceeded",
     r"reduce the length of the (?:messages|input|prompt)|range of input length should be",
     r"requested \d+ output tokens.{0,120}for a total of.{0,20}\d+ tokens",
@@ -168,7 +173,8 @@ def silent(usage: Usage | None, stop: str | None, window: Window) -> Overflow | 
     """Recognise an overflow that came as an ordinary reply, from its usage and why it stopped.
 
     Either more input was counted than the window holds (z.ai), or the reply stopped for length without one
-    token while the input filled the window (MiMo). Aborted and errored replies, and all-zero usage, say nothing.
+    token while the input filled the window (MiMo). Aborted and errored replies, and all-zero usage, say
+    nothing.
     """
     if usage is None or stop in ("aborted", "error"):
         return None

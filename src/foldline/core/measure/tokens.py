@@ -1,8 +1,9 @@
 """How many tokens a text, a message or a list of tools takes: the counter protocol and the offline counter.
 
 The offline counter needs no vocabulary. It reads a text's UTF-8 bytes, puts every byte into one of 16
-classes, and adds up the chance that a token starts between each two neighbours: two classes, one weight.
-The weights (`weights.py`) were fitted against o200k_base on many kinds of text; `docs/evidence.md` has the errors.
+classes, and adds up the chance that a token starts between each two neighbours: two classes, one weight. The
+weights (`weights.py`) were fitted against o200k_base on many kinds of text; `docs/evidence.md` has the
+errors.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from foldline.core.measure.weights import WEIGHTS
 
 # OpenAI's cookbook for the o200k models: 3 tokens frame a message, 1 names its role.
 MESSAGE_OVERHEAD: Final = 4
-# Delimiters, the field names and the id around a call or a result; no provider publishes it. Calibration corrects it.
+# Delimiters, the field names and the id around a call or a result; no provider publishes it. Calibration
+# corrects it.
 CALL_OVERHEAD: Final = 8
 # The same for one tool definition.
 TOOL_OVERHEAD: Final = 8
@@ -40,7 +42,8 @@ PAGE_BYTES: Final = 60_000
 PAGES_MOST: Final = 100
 # Pages of a document whose size is not known (a URL, a file id).
 PAGES_UNKNOWN: Final = 4
-# Gemini: sound takes 32 tokens a second, video about 300; at 16 KB and 250 KB a second. Two hours, one hour at most.
+# Gemini: sound takes 32 tokens a second, video about 300; at 16 KB and 250 KB a second. Two hours, one hour
+# at most.
 SOUND_BYTES_A_TOKEN: Final = 500
 SOUND_TOKENS_MOST: Final = 230_000
 VIDEO_BYTES_A_TOKEN: Final = 830

@@ -36,8 +36,8 @@ class OpenAIResponsesDialect:
     def decode(self, payload: Any, *, index: int | None = None) -> Message:
         """Read an item (dict, JSON bytes or SDK object), or the list of items that are one reply.
 
-        It is kept as received beside its parts. Raises DialectError (with `index`) for anything else, and for a
-        list that holds more than one reply.
+        It is kept as received beside its parts. Raises DialectError (with `index`) for anything else, and for
+        a list that holds more than one reply.
         """
         if not is_list(payload):
             item, raw = read(payload, index)

@@ -1,4 +1,4 @@
-"""A finished reply in the form of OpenAI's Chat Completions: the whole completion, and its stream of chunks."""
+"""A finished reply in the form of Chat Completions: the whole completion, and its stream of chunks."""
 
 from __future__ import annotations
 

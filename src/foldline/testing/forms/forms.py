@@ -1,4 +1,4 @@
-"""A reply or a refusal, in the form of the request's dialect and as the request wants it: whole or as a stream."""
+"""Write a reply or a refusal in the form of the request's dialect, whole or as a stream."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from foldline.testing.wire import sse
 
 
 class _Events:
-    """Numbers the events of one stream."""
+    """Number the events of one stream."""
 
     def __init__(self) -> None:
         self.found: list[bytes] = []
@@ -54,7 +54,7 @@ def stream(made: FinishedReply) -> list[bytes]:
 
 
 def failed(key: str, asked: Asked, inner: dict[str, Any]) -> list[bytes]:
-    """Return the stream that begins and then fails: so the API reports a prompt that is too long."""
+    """Return a stream that begins and then fails, as the API reports a prompt that is too long."""
     events = _Events()
     head: dict[str, Any] = _head(key, asked.model, asked) | {"output": [], "usage": None}
     events.add("response.created", response=head | {"status": "in_progress"})
@@ -101,7 +101,7 @@ def _head(key: str, model: str, asked: Asked) -> dict[str, Any]:
 
 
 def _items(made: FinishedReply) -> list[dict[str, Any]]:
-    """The output items. An id of what was made with reasoning names it: `_r` and the key of the reply."""
+    """Return the output items; ids of items made with reasoning contain `_r` and the reply's key."""
     mark = f"r{made.key}" if made.thinking is not None else made.key
     items: list[dict[str, Any]] = []
     if made.thinking is not None:

@@ -87,7 +87,8 @@ def _paired(problem: Problem, messages: Sequence[Any]) -> str:
     if rule == "result-orphan":
         place = _place(messages[n], "tool_result", call_id)
         return (
-            f"messages.{n}.content.{place}: unexpected `tool_use_id` found in `tool_result` blocks: {call_id}. "
+            f"messages.{n}.content.{place}: unexpected `tool_use_id` found in `tool_result` blocks: "
+            f"{call_id}. "
             "Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
         )
     if rule == "result-duplicate":
@@ -110,7 +111,7 @@ def _paired(problem: Problem, messages: Sequence[Any]) -> str:
 
 
 def _missing(problem: Problem, problems: Sequence[Problem], messages: Sequence[Any]) -> str:
-    """Calls without results at once after them; results that stand behind other blocks count as missing too."""
+    """Return the calls without results right after them; results behind other blocks count as missing."""
     if problem.rule == "results-first":
         n = problem.index - 1
         blocks = [block for block in _blocks(messages[n + 1]) if block.get("type") == "tool_result"]
@@ -121,7 +122,8 @@ def _missing(problem: Problem, problems: Sequence[Problem], messages: Sequence[A
         ids = [found[1] for p in same if (found := _QUOTED.search(p.text))]
     return (
         f"messages.{n}: `tool_use` ids were found without `tool_result` blocks immediately after: "
-        f"{', '.join(ids)}. Each `tool_use` block must have a corresponding `tool_result` block in the next message."
+        f"{', '.join(ids)}. Each `tool_use` block must have a corresponding `tool_result` block in the next "
+        "message."
     )
 
 
@@ -161,7 +163,7 @@ def _blocks(message: Any) -> list[dict[str, Any]]:
 
 
 def _place(message: Any, kind: str, call_id: str = "", *, last: bool = False) -> int:
-    """The index of the block of a type (with an id) in a message; 0 where there is none such."""
+    """Return the index of the block of a type (with an id) in a message; 0 if there is none."""
     found = [
         place
         for place, block in enumerate(_blocks(message))

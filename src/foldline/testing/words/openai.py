@@ -56,7 +56,8 @@ def _role(problem: Problem, _problems: Sequence[Problem], messages: Sequence[Any
 
 def _orphan(problem: Problem, *_: Any) -> Refusal:
     return bad(
-        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.",
+        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
+        "'tool_calls'.",
         f"messages.[{problem.index}].role",
     )
 
@@ -65,7 +66,8 @@ def _unanswered(problem: Problem, problems: Sequence[Problem], _messages: Sequen
     same = [p for p in problems if p.rule == "result-missing" and p.index == problem.index]
     ids = ", ".join(found[1] for p in same if (found := _QUOTED.search(p.text)))
     return bad(
-        "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
+        "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+        "'tool_call_id'. "
         f"The following tool_call_ids did not have response messages: {ids}",
         f"messages.[{problem.index + 1}].role",
     )
@@ -94,7 +96,8 @@ def _part(problem: Problem, *_: Any) -> Refusal:
     named = _QUOTED.search(problem.text)
     kind = named[1] if named else ""
     return bad(
-        f"Invalid value: '{kind}'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', 'audio', "
+        f"Invalid value: '{kind}'. Supported values are: 'text', 'image_url', 'input_audio', 'refusal', "
+        "'audio', "
         "and 'file'.",
         f"messages[{problem.index}].content[0].type",
         "invalid_value",
