@@ -191,7 +191,7 @@ async def test_a_range_larger_than_the_window_is_summed_up_in_parts():
     assert done.receipt.summarizer == "scripted:scripted"
     assert len(told) > 1
     assert (
-        f"in {len(told)} parts: the range exceeds what scripted:scripted takes at a time"
+        f"in {len(told)} parts: the range exceeds what scripted:scripted accepts at a time"
         in done.receipt.notes
     )
     assert "<previous-summary>" not in told[0]
@@ -250,7 +250,7 @@ async def test_an_overflow_makes_the_range_smaller():
     assert len(refused) == 1
     assert reply.text == GOOD
     assert reply.detail["parts"] > 1
-    assert any("took less than was known" in note for note in reply.notes)
+    assert any("accepts less than was known" in note for note in reply.notes)
     before = len(served.requests)
     await summarizer.summarize(asked(work(10), instructions="again"))
     assert not any(request.refused for request in list(served.requests)[before:]), "it is remembered"
@@ -349,7 +349,7 @@ async def test_a_session_whose_cache_does_not_pay_is_not_asked_again():
     served, summarizer = model([GOOD, GOOD], price=PRICE)
     reply = await summarizer.summarize(asked(messages, prefix=warm(messages)))
     assert reply.detail["form"] == "in-session"
-    assert reply.notes[-1].startswith("the cache had 0 tokens of it: ")
+    assert reply.notes[-1].startswith("only 0 tokens of it were cached: ")
     reply = await summarizer.summarize(asked(messages, prefix=warm(messages)))
     assert reply.detail["form"] == "bare"
     assert len(served.requests) == 2

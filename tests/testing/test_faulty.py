@@ -173,7 +173,7 @@ def test_which_request_meets_which_fault_follows_from_the_seed():
 
 
 def test_a_rate_that_is_none_is_refused():
-    with pytest.raises(ValueError, match="no chances"):
+    with pytest.raises(ValueError, match="invalid rates"):
         Faulty(Scripted(), 0, {"rate": 0.7, "server": 0.7})
     with pytest.raises(ValueError, match="unknown fault 'rain'"):
         Faulty(Scripted(), 0, {"rain": 0.5})

@@ -30,8 +30,10 @@ _OPENAI: Final[dict[int, tuple[str, str | None, str]]] = {
     401: (
         "invalid_request_error",
         "invalid_api_key",
-        "Incorrect API key provided. You can find your API key at "
-        "https://platform.openai.com/account/api-keys.",
+        (
+            "Incorrect API key provided. You can find your API key at "
+            "https://platform.openai.com/account/api-keys."
+        ),
     ),
     403: ("invalid_request_error", "unsupported_country_region_territory", "Country not supported"),
     404: ("invalid_request_error", None, "Not Found"),
@@ -53,8 +55,10 @@ _OPENAI: Final[dict[int, tuple[str, str | None, str]]] = {
     503: (
         "server_error",
         None,
-        "The server is currently overloaded with other requests. Sorry about that! Please retry your "
-        "request.",
+        (
+            "The server is currently overloaded with other requests. Sorry about that! Please retry your "
+            "request."
+        ),
     ),
 }
 
