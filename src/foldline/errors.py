@@ -116,7 +116,7 @@ class CompactionFailed(FoldlineError):
 
 
 class OverflowRemains(CompactionFailed):
-    """A request does not fit its model, and folding does not help any more.
+    """A request does not fit its model, and folding no longer helps.
 
     `view_tokens` and `floor` are in Foldline's own tokens, `limit` and `asked` in the provider's (None where
     it named none); `breakdown` maps each part of the floor to its tokens.
@@ -149,7 +149,8 @@ class OverflowRemains(CompactionFailed):
 
 
 ProviderKind = Literal[
-    "overflow", "rate", "overloaded", "server", "timeout", "connection", "auth", "bad_request", "malformed", "cancelled"
+    "overflow", "rate", "overloaded", "server", "timeout", "connection", "auth", "bad_request", "malformed",
+    "cancelled",
 ]  # fmt: skip
 TRANSIENT: Final = frozenset({"rate", "overloaded", "server", "timeout", "connection", "malformed"})
 
@@ -183,5 +184,5 @@ class ProviderError(FoldlineError):
 
     @property
     def transient(self) -> bool:
-        """Whether the same call may well succeed later; an overflow never does."""
+        """Whether the same call may succeed later; an overflow never does."""
         return self.kind in TRANSIENT

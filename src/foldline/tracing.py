@@ -1,6 +1,6 @@
-"""Spans for OpenTelemetry, where opentelemetry-api is installed (extra `otel`); else nothing happens.
+"""OpenTelemetry spans, if opentelemetry-api is installed (extra `otel`); otherwise nothing happens.
 
-The names of the gen_ai conventions stand here as constants of our own: the conventions still change.
+The names of the gen_ai conventions are constants here, because the conventions still change.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Value = str | bool | int | float | list[str]
 
 
 class Span:
-    """One span; without OpenTelemetry it holds nothing and does nothing."""
+    """One span; without OpenTelemetry it does nothing."""
 
     def __init__(self, span: Any = None) -> None:
         self._span = span
@@ -62,7 +62,7 @@ class Span:
 
 @contextmanager
 def span(name: str, values: Mapping[str, Value | None] | None = None) -> Generator[Span]:
-    """Open a span that is the parent of those opened inside; an exception marks it as failed, by its class."""
+    """Open a span, the parent of those opened inside; an exception marks it as failed, by its class."""
     trace = _trace()
     if trace is None:
         yield Span()
@@ -80,7 +80,7 @@ def span(name: str, values: Mapping[str, Value | None] | None = None) -> Generat
 
 
 def started(name: str, kind: str = "client", values: Mapping[str, Value | None] | None = None) -> Span:
-    """Start a span that is nobody's parent, to be ended by hand: for a stream, whose reader may be anywhere."""
+    """Start a span without children, ended by the caller: for a stream, whose reader may be anywhere."""
     trace = _trace()
     if trace is None:
         return Span()

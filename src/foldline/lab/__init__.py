@@ -1,1 +1,1 @@
-"""The lab: recorded sessions replayed under policies. It reads files, makes the compactions, measures, draws."""
+"""The lab replays recorded sessions under policies: it reads files, compacts, measures and draws."""

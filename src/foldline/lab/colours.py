@@ -1,4 +1,4 @@
-"""Colours that tell lines apart, also for eyes that see red and green alike (Okabe and Ito, 2008, and greys)."""
+"""Line colours that colour-blind people can tell apart too (Okabe and Ito, 2008, and greys)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from foldline.lab.panels import Panel
 
-GREY = "#8a8f98"  # of `none`, which is there to compare with
+GREY = "#8a8f98"  # for `none`, the policy to compare with
 _PALETTE = (
     "#0072b2",
     "#d55e00",
@@ -24,7 +24,7 @@ _PALETTE = (
 
 
 def colours(panels: Iterable[Panel]) -> dict[str, str]:
-    """Return a colour for every name of a line, the same in all panels."""
+    """Return a colour for every line name, the same in all panels."""
     names = dict.fromkeys(line.name for panel in panels for line in panel.lines if line.name != "none")
     found = {name: _PALETTE[index % len(_PALETTE)] for index, name in enumerate(names)}
     return {**found, "none": GREY}

@@ -1,4 +1,4 @@
-"""Panels as one HTML page with everything in it, by plotly."""
+"""Panels as one self-contained HTML page, by plotly."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEIGHT = 400  # pixels of a row of panels
 
 
 def write_html(panels: Sequence[Panel], title: str, target: Path) -> None:
-    """Write panels as a page that needs nothing else; a click in the legend hides a line in all panels."""
+    """Write panels as a self-contained page; a click in the legend hides a line in all panels."""
     rows = -(-len(panels) // COLUMNS)
     figure = subplots.make_subplots(
         rows=rows, cols=COLUMNS, subplot_titles=[panel.title for panel in panels], vertical_spacing=0.3 / rows

@@ -1,4 +1,4 @@
-"""What a batch has done: one line a file, appended when its result is there, so that a killed one goes on.
+"""What a batch has done: one line per file, appended once its result exists, so that a batch can resume.
 
 A line is {"key", "file", "output", "bytes", ...what was found}. The key is a hash of the file's path, size
 and time of change and of what was asked; where any of them differs, or the result is gone, the file is done
@@ -21,7 +21,7 @@ NAME = "manifest.jsonl"
 
 
 class ManifestLine(msgspec.Struct, frozen=True):
-    """One file that was done: its key, its path, its result below the folder and that one's bytes, what it came to."""
+    """One finished file: its key, its path, its result below the folder, the result's bytes, its findings."""
 
     key: str
     file: str
@@ -34,7 +34,7 @@ class Manifest:
     """The manifest of an output folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Read what was done; a last line that was cut off is passed over."""
+        """Read what was done; a truncated last line is skipped."""
         self._folder = folder
         self._path = folder / NAME
         self._lines: dict[str, ManifestLine] = {}
@@ -52,7 +52,7 @@ class Manifest:
         self._torn = bool(raw) and not raw.endswith(b"\n")
 
     def done(self, key: str, output: str) -> dict[str, Any] | None:
-        """Return what a file came to if its result is there, whole."""
+        """Return a file's findings if its result exists and is complete."""
         line = self._lines.get(key)
         if line is None or line.output != output:
             return None
@@ -63,7 +63,7 @@ class Manifest:
         return line.found if whole else None
 
     def add(self, key: str, file: str, output: str, found: dict[str, Any]) -> None:
-        """Append that a file is done; its result is there already. Raises FoldlineError for a full disk."""
+        """Append that a file is done, after its result was written. Raises FoldlineError for a full disk."""
         try:
             line = ManifestLine(key, file, output, (self._folder / output).stat().st_size, found)
             with self._path.open("ab") as stream:
@@ -75,7 +75,7 @@ class Manifest:
 
 
 def key_of(file: str, wish: Any) -> str:
-    """Return the key of a file as it is now and of what is asked of it; a file that is not there has one, too."""
+    """Return the key of a file's current state and of the wish; a missing file has a key too."""
     path = Path(file)
     try:
         told = path.stat()

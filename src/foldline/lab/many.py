@@ -15,7 +15,7 @@ SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 
 
 def session_files(names: Sequence[str]) -> list[str]:
-    """Return the session files that paths name; a folder stands for all files in it that can be sessions.
+    """Return the session files that paths name; a folder stands for all files in it with a known suffix.
 
     Raises InputError for a folder without any.
     """
@@ -37,9 +37,9 @@ def session_files(names: Sequence[str]) -> list[str]:
 def replay_many(
     files: Sequence[str], wanted: Wanted, jobs: int | None, tick: Callable[[int], None] = lambda _: None
 ) -> list[SessionReport | Failed]:
-    """Replay files over `jobs` processes (default: one a core), and return what came of each, in their order.
+    """Replay files over `jobs` processes (default: one per core), and return the reports in file order.
 
-    `tick` is told how many are done; of a single file, how many of its messages. A single file that cannot be
+    `tick` gets the number of files done, or of messages of a single file. A single file that cannot be
     replayed raises its error.
     """
     if len(files) == 1:

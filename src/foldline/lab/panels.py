@@ -1,4 +1,4 @@
-"""What is drawn, without how: panels of lines, stacked areas or bars."""
+"""The content of drawings, without their form: panels of lines, stacked areas or bars."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from foldline.lab.report import PolicyReport, SessionReport
 _Values = Callable[[PolicyReport], tuple[float, ...]]
 
 MOST_BARS = 12
-FILLED_MOST = 3  # policies of which it is drawn what fills the window
+FILLED_MOST = 3  # policies for which the drawing shows what fills the window
 
 
 class PlotLine(msgspec.Struct, frozen=True):
@@ -29,7 +29,7 @@ class PlotLine(msgspec.Struct, frozen=True):
 class Panel(msgspec.Struct, frozen=True):
     """One drawing: lines over `x`, areas stacked over `x`, or bars, one for each of `x`.
 
-    `limit` is a level that is not to be exceeded. The colour of lines of one name is the same in all panels.
+    `limit` is a level that must not be exceeded. Lines of one name have the same colour in all panels.
     """
 
     title: str
@@ -67,13 +67,13 @@ def replay_panels(report: SessionReport) -> list[Panel]:
                 values=_sum_of("price_cached"),
             ),
         ]
-    # of what was too large for good it is not known
+    # it is unknown for a policy whose requests were too large
     filled = [one for one in report.policies if one.turns and all(turn.get("fills") for turn in one.turns)]
     return [*panels, *(_fills(one, turns, report.window) for one in _last(filled))]
 
 
 def _last(reports: Sequence[PolicyReport]) -> Sequence[PolicyReport]:
-    """Return the policies whose filling is drawn: those asked for last."""
+    """Return the policies whose window is drawn: those asked for last."""
     return reports[-FILLED_MOST:]
 
 
@@ -116,7 +116,7 @@ def _fills(one: PolicyReport, turns: Sequence[int], window: int) -> Panel:
 
 
 def _scaled(fills: dict[str, int], whole: int) -> dict[str, float]:
-    """Return our counts as parts of the request's size in the model's tokens, in which what is apart is known."""
+    """Scale our counts to the request's size in the model's tokens; the separate part keeps its size."""
     apart = min(fills.get(APART, 0), whole)
     rate = (whole - apart) / max(1, sum(fills.values()) - fills.get(APART, 0))
     return {kind: apart if kind == APART else tokens * rate for kind, tokens in fills.items()}

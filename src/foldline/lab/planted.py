@@ -1,4 +1,4 @@
-"""What is planted into a session to see it survive: rules that hold throughout, and settings that change."""
+"""What is planted into a session to see whether it survives: lasting rules, and settings that change."""
 
 from __future__ import annotations
 

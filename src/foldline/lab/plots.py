@@ -1,6 +1,6 @@
 """Drawings: replays over the turns of a session, and where a session's tokens are. Needs the extra `plots`.
 
-HTML by plotly, whole in one file and interactive; PNG by matplotlib. Both draw the same panels.
+Interactive, self-contained HTML by plotly; PNG by matplotlib. Both draw the same panels.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ MISSING = "drawing needs the extra `plots`: pip install 'foldline[plots]'"
 
 
 def draw(report: SessionReport, target: Path) -> None:
-    """Draw one session under all its policies; the ending of `target` says how."""
+    """Draw one session under all its policies; the suffix of `target` chooses the form."""
     draw_panels(
         replay_panels(report), f"{Path(report.session).name}, window {report.window:,} tokens", target
     )
 
 
 def check_targets(targets: Sequence[Path]) -> None:
-    """Raise InputError for a file whose ending is none of `KINDS`: before anything long begins."""
+    """Raise InputError for a file whose suffix is not in `KINDS`, before any long work begins."""
     for target in targets:
         if target.suffix not in KINDS:
             raise InputError(f"{target}: a drawing is written as {' or '.join(KINDS)}")
 
 
 def draw_panels(panels: Sequence[Panel], title: str, target: Path) -> None:
-    """Write panels to a file that appears whole or not at all.
+    """Write panels to a file atomically.
 
-    Raises InputError for an ending that is none of `KINDS`, FoldlineError where the extra is not installed or
+    Raises InputError for a suffix not in `KINDS`, FoldlineError if the extra is not installed or
     the file cannot be written.
     """
     check_targets([target])

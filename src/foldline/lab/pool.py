@@ -1,4 +1,4 @@
-"""The same work on many files, over processes; none of them outlives the one that began it."""
+"""Do the same work on many files in processes, none of which outlives its parent."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from foldline.errors import FoldlineError
 
 Item = TypeVar("Item")
 T = TypeVar("T")
-AHEAD = 2  # files that are handed to each process ahead of time
+AHEAD = 2  # files given to each process ahead of time
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """A file that the work could not be done on, and why."""
+    """A file whose work failed, and why."""
 
     session: str
     error: str
@@ -39,7 +39,7 @@ def spread(
     *,
     file: Callable[[Item], str] = str,
 ) -> Iterator[tuple[int, T | Failed]]:
-    """Do the work on every item over `jobs` processes (default: one a core); yield (index, result) as each is done.
+    """Do the work on every item over `jobs` processes (default: one per core); yield (index, result).
 
     `file` says which file an item is about; the largest are begun first. `work` must be a function of a
     module, or a partial of one. An item that cannot be worked on yields `Failed`, and so does one whose
@@ -59,7 +59,7 @@ def spread(
         yield from _round(items, deque([index]), guarded, 1, died)
         if died:
             name = file(items[index])
-            yield index, Failed(name, f"{name}: its process was ended (out of memory?)")
+            yield index, Failed(name, f"{name}: its process died (out of memory?)")
 
 
 def _round(
@@ -69,9 +69,9 @@ def _round(
     jobs: int,
     suspects: list[int],
 ) -> Iterator[tuple[int, T | Failed]]:
-    """Take items out of `left` and yield what comes of them, until none is left or a process of the pool dies.
+    """Take items from `left` and yield their results, until none is left or a process of the pool dies.
 
-    Then those that were at it are added to `suspects`.
+    The items in work at that time are added to `suspects`.
     """
     pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
     running: dict[Future[T | Failed], int] = {}
@@ -96,13 +96,13 @@ def _round(
 
 
 def _end(pool: ProcessPoolExecutor) -> None:
-    """End the processes of a pool that is given up: what they are at would keep the command waiting."""
-    for process in list(pool._processes.values()):  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - the public way is of Python 3.14
+    """End the processes of an abandoned pool, so that the command need not wait for them."""
+    for process in list(pool._processes.values()):  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         process.terminate()
 
 
 def _begin() -> None:
-    """Begin a process: Ctrl-C is its parent's business, and it ends when that one is gone, killed or not."""
+    """Set up a process: its parent handles Ctrl-C, and it ends when its parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -115,7 +115,7 @@ def _end_with_parent() -> None:
 
 
 def _guarded(work: Callable[[Item], T], file: Callable[[Item], str], item: Item) -> T | Failed:
-    """Do the work on one of several items; what cannot be worked on does not stop the others."""
+    """Do the work on one of several items; a failure does not stop the others."""
     name = file(item)
     try:
         return work(item)
@@ -124,8 +124,8 @@ def _guarded(work: Callable[[Item], T], file: Callable[[Item], str], item: Item)
         return Failed(name, text if name in text else f"{name}: {text}")
     except MemoryError:
         return Failed(name, f"{name}: out of memory: this file is too large for this machine")
-    except Exception as error:  # a bug that one file of an archive meets must not stop the others
-        return Failed(name, f"{name}: {type(error).__name__}: {error} (this is a bug of Foldline's)")
+    except Exception as error:  # a bug that one file triggers must not stop the others
+        return Failed(name, f"{name}: {type(error).__name__}: {error} (this is a bug in Foldline)")
 
 
 def _size(file: str) -> int:

@@ -1,4 +1,4 @@
-"""What a replay came to, as it is printed and written: one row a policy."""
+"""The report of a replay, as it is printed and written: one row per policy."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MEASURES = tuple(name.replace("_", "-") for name in Scores.__struct_fields__)
 
 
 class PolicyReport(msgspec.Struct, frozen=True):
-    """A session under one policy: its turns, its totals, its retention (None where it was not measured).
+    """A session under one policy: its turns, its totals, its retention (None if it was not measured).
 
-    `rounds` is what survived when it was folded again and again, where that was asked for.
+    `rounds` is what survived repeated folding, if that was asked for.
     """
 
     policy: str
@@ -42,7 +42,7 @@ class SessionReport(msgspec.Struct, frozen=True):
 
 
 def as_json(reports: Sequence[SessionReport]) -> dict[str, Any]:
-    """Return the reports as `foldline replay --json` prints them; `rounds` is there only where it was asked for."""
+    """Return the reports as `foldline replay --json` prints them; `rounds` only if asked for."""
     return {
         "sessions": [
             {
@@ -72,7 +72,7 @@ def policy_report(
     cuts: Sequence[ScoredCut] = (),
     rounds: list[dict[str, Any]] | None = None,
 ) -> PolicyReport:
-    """Return what came of a replay, prices in USD where the model's are known."""
+    """Return the report of a replay, with prices in USD if the model's are known."""
     sums = replay.sums
     plain, cached = usages(sums.input_tokens, sums.cache_read, sums.output_tokens)
     totals: dict[str, Any] = {
@@ -100,12 +100,12 @@ def policy_report(
 
 
 def usages(sent: int, read: int, output: int) -> tuple[Usage, Usage]:
-    """Return what is paid for without and with prompt caching: what is not read from the cache is written to it."""
+    """Return the usage without and with prompt caching, where all uncached input is written to the cache."""
     return Usage(input=sent, output=output), Usage(cache_read=read, cache_write=sent - read, output=output)
 
 
 def priced(usage: Usage, price: Price | None) -> float | None:
-    """Return USD, None where no price is known."""
+    """Return USD, or None if no price is known."""
     return round(cost(usage, price), 6) if price is not None else None
 
 
@@ -119,7 +119,7 @@ def _turn(turn: ReplayedTurn, price: Price | None) -> dict[str, Any]:
 
 
 def _retention(cuts: Sequence[ScoredCut]) -> dict[str, Any] | None:
-    """Return the mean of the cuts whose view could be sent, and every cut; None where none could be scored."""
+    """Return every cut, and the mean of those whose view could be sent; None if there are no cuts."""
     if not cuts:
         return None
     sendable = [cut.scores for cut in cuts if cut.scores is not None]
@@ -139,7 +139,7 @@ def _cut(cut: ScoredCut) -> dict[str, Any]:
 
 
 def shares(scores: Scores) -> dict[str, float | None]:
-    """Return the five shares by the names that the score gives them."""
+    """Return the five shares by their names."""
     return {name.replace("_", "-"): _rounded(getattr(scores, name)) for name in Scores.__struct_fields__}
 
 

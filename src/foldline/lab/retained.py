@@ -1,4 +1,4 @@
-"""Retention of a replay: where a session is cut, what was needed there, and what each policy's view says of it."""
+"""Retention of a replay: where a session is cut, what it needed there, and what each view kept of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from foldline.core.log.entries import Said
 from foldline.core.view import native_items
 from foldline.dialects.edits import with_edits
 
-MOST_TOKENS = 4_000_000  # of a session that is held in memory to find out what its future needed
+MOST_TOKENS = 4_000_000  # tokens of a session held in memory to find what its future needed
 
 
 class ScoredCut(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class Cuts:
 
     @classmethod
     def of(cls, steps: Iterable[object], shares: Sequence[float], most: int = MOST_TOKENS) -> Self:
-        """Read a session and find out what was needed at its cuts, given as shares of its tokens.
+        """Read a session and find what was needed at its cuts, given as shares of its tokens.
 
         A cut at which fewer than five handles were needed says nothing and is left out; so are all cuts of a
         session of more than `most` tokens, which would not fit into memory twice.
@@ -84,6 +84,6 @@ class Cuts:
 
 @cache
 def common_names() -> frozenset[str]:
-    """Return the names that say nothing: those that calls of at least three unrelated projects used."""
+    """Return the names that mean nothing: those used by calls of at least three unrelated projects."""
     text = (resources.files("foldline.lab") / "common_names.txt").read_text(encoding="utf-8")
     return frozenset(line for line in text.splitlines() if line and not line.startswith("# "))

@@ -17,10 +17,10 @@ Step = Said | CompactionRecord | FactRecord | WarningRecord
 
 
 def steps(records: Iterable[Record], counter: Counter) -> Iterator[Step]:
-    """Yield the entries of a transcript as they were said, and what the file tells beside them.
+    """Yield the entries of a transcript as they were said, and the file's other records.
 
-    Results go to their calls, as when a file is loaded, where they stand at most `HELD_MOST` messages behind;
-    one that comes later is an orphan, left out with a warning.
+    As when a file is loaded, results go to their calls if they follow within `HELD_MOST` messages; a later
+    one is an orphan, left out with a warning.
     """
     chain = _Chain(counter)
     held: list[MessageRecord] = []
@@ -47,7 +47,7 @@ class _Chain:
         self._key = ""
 
     def ordered(self, held: list[MessageRecord]) -> Iterator[Step]:
-        """Yield the entries of some messages with every result behind its call."""
+        """Yield the entries of some messages, with every result after its call."""
         repaired = repair([one.message for one in held])
         for index, call in repaired.orphans:
             yield WarningRecord(held[index].line, f"a result that no call asked for: {call} (left out)")

@@ -162,7 +162,7 @@ class Pinned(msgspec.Struct, frozen=True, tag="pinned", omit_defaults=True):
 
 
 class Noted(msgspec.Struct, frozen=True, tag="noted", omit_defaults=True):
-    """A fact about the session: title, model, strike, cooldown, continuation, live state, what a summary took."""
+    """A fact about the session: title, model, strike, cooldown, continuation, live state, a summary's cost."""
 
     id: str
     parent: str | None

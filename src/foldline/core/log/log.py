@@ -1,7 +1,7 @@
 """The log: an append-only tree of entries, chained by their ids, with a movable leaf.
 
 Two keys. `id` chains every entry: a hash over the parent's id and the entry's payload, times, durations and
-derived figures left out; it proves a log whole. `said_key` chains the messages alone, over a normal form in
+derived figures left out; it proves a log intact. `said_key` chains the messages alone, over a normal form in
 which the differences that clients introduce (cache marks, nulls, thinking, usage) do not show; it recognises
 a history that is sent again.
 """
@@ -29,7 +29,7 @@ def digest(data: bytes) -> str:
 
 
 def entry_id(entry: Entry) -> str:
-    """Return the id that the entry must have: a hash over its parent and payload, times and durations left out."""
+    """Return the id that the entry must have: a hash over its parent and payload, without times."""
     if isinstance(entry, Said):
         bare: Entry = msgspec.structs.replace(entry, id="", at=None, tokens=0, said_key="")
     elif isinstance(entry, Compacted | Pruned):
@@ -61,7 +61,7 @@ def next_said_key(before: str, message: Message) -> str:
 
 
 def normal_form(message: Message) -> list[Any]:
-    """Return what makes two messages the same: role, text, calls with parsed arguments, results, media."""
+    """Return what makes two messages equal: role, text, calls with parsed arguments, results, media."""
     results = [[result.call_id, result.text] for result in message.results]
     text = message.text.strip()
     role = "tool" if results and not text and message.role == "user" else message.role
@@ -105,7 +105,7 @@ class Log:
     def append(self, entries: Iterable[Entry], *, seen: str | None) -> None:
         """Append a chain of entries after the leaf that the writer saw, all or none.
 
-        Raises LeafMoved where the leaf is another one; entries that already follow `seen` on the path are
+        Raises LeafMoved if the leaf is another one; entries that already follow `seen` on the path are
         left as they are.
         """
         new = list(entries)
@@ -148,7 +148,7 @@ class Log:
         yield from self._entries.values()
 
     def verify(self) -> list[str]:
-        """Return what is wrong with the log; an empty list proves that it is whole."""
+        """Return what is wrong with the log; an empty list proves it intact."""
         return verify(self._entries.values())
 
 

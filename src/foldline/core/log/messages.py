@@ -135,7 +135,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def texts(message: Message) -> Iterator[str]:
-    """Yield every text in the message: its own, thinking, and that of tool results. Arguments are left out."""
+    """Yield every text in the message: its own, thinking and tool results, but no arguments."""
     for part in message.parts:
         if isinstance(part, Text | Thinking | ToolResult):
             yield part.text

@@ -13,7 +13,7 @@ STEP = "step-start"
 
 
 def is_step(part: Part) -> bool:
-    """Whether a part is the mark of a step's beginning."""
+    """Return whether a part marks the beginning of a step."""
     return isinstance(part, Opaque) and part.kind == STEP
 
 
@@ -70,11 +70,11 @@ def last_step(message: Message) -> int:
 
 
 def finishes(message: Message) -> bool:
-    """Whether a message ends with words: its last step calls no tool."""
+    """Return whether a message ends with text: its last step calls no tool."""
     return not any(isinstance(part, ToolCall) for part in message.parts[last_step(message) :])
 
 
 def ends_in_results(message: Message) -> bool:
-    """Whether a message ends with results of its own calls, to which the model said nothing yet."""
+    """Return whether a message ends with results of its own calls that the model has not answered yet."""
     own = own_results(message)
     return bool(own) and max(own) >= last_step(message)

@@ -1,4 +1,4 @@
-"""Where the tokens of a history are: by role, kind, tool, file and turn; what is large, repeated or unpaired."""
+"""Where the tokens of a history are: by role, kind, tool, file and turn; large, repeated, unpaired."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from heapq import nlargest
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -56,7 +56,7 @@ class TurnSize(msgspec.Struct, frozen=True):
 
 
 class Repeat(msgspec.Struct, frozen=True):
-    """A call made more than once with the same arguments: `tokens` is what the results but the newest take."""
+    """A call repeated with the same arguments: `tokens` is what all its results but the newest take."""
 
     tool: str
     what: str
@@ -76,8 +76,9 @@ class BoundaryShown(msgspec.Struct, frozen=True):
 
 
 class Composition(msgspec.Struct, frozen=True):
-    """Where the tokens are. Each of `by_role`, `by_kind` and `by_turn` adds up to `tokens`; largest first, turns in order.
+    """Where the tokens are. Each of `by_role`, `by_kind` and `by_turn` adds up to `tokens`.
 
+    Shares come largest first, turns in order.
     `by_tool` counts a tool's calls and results; `by_file` those of calls that name a file in their arguments,
     a call that names several counting for each.
     """
@@ -186,11 +187,11 @@ class _Tally:
 
 
 def paths(call: ToolCall) -> Iterator[str]:
-    """Yield the distinct files that a call's arguments name, by the names of the arguments or a patch's own lines."""
+    """Yield the distinct files that a call's arguments name, by the arguments' names or a patch's lines."""
     found: dict[str, None] = {}
     for key, value in call.arguments.items() if isinstance(call.arguments, dict) else ():
         if re.sub(r"[_-]", "", key).lower() in _PATH_KEYS:
-            for path in value if isinstance(value, list) else [value]:  # pyright: ignore[reportUnknownVariableType]
+            for path in _listed(value):
                 if isinstance(path, str) and path.strip("./ "):
                     found[path.strip().removeprefix("file://").removeprefix("./")] = None
     for text in _texts(call.arguments):
@@ -202,13 +203,18 @@ def paths(call: ToolCall) -> Iterator[str]:
 def _texts(arguments: dict[str, Any] | str) -> Iterator[str]:
     values = [arguments] if isinstance(arguments, str) else list(arguments.values())
     for value in values:
-        for text in value if isinstance(value, list) else [value]:  # pyright: ignore[reportUnknownVariableType]
+        for text in _listed(value):
             if isinstance(text, str):
                 yield text
 
 
+def _listed(value: Any) -> list[Any]:
+    """Return a value as a list: a list as it is, anything else as its only element."""
+    return cast("list[Any]", value) if isinstance(value, list) else [value]
+
+
 def _read_key(call: ToolCall) -> tuple[str, bytes] | None:
-    """What makes two reads the same: tool and arguments; None for a call that names no file or carries content."""
+    """Return what makes two reads equal: tool and arguments; None if the call names no file or has content."""
     if not isinstance(call.arguments, dict) or not any(paths(call)):
         return None
     written = encode(sorted(call.arguments.items()))
@@ -216,7 +222,7 @@ def _read_key(call: ToolCall) -> tuple[str, bytes] | None:
 
 
 def _role(message: Message) -> str:
-    """The role that a message's framing counts to: tool where it carries nothing but results."""
+    """Return the role that a message's framing counts to: tool if it holds only results."""
     only_results = bool(message.parts) and all(isinstance(part, ToolResult) for part in message.parts)
     return "tool" if only_results else message.role
 
@@ -268,7 +274,7 @@ def _largest(
 
 
 def _what(message: Message, index: int, calls: dict[tuple[int, int], ToolCall]) -> str:
-    """Say what a message is, in a few words."""
+    """Describe a message in a few words."""
     answered = [calls[index, number] for number in range(len(message.parts)) if (index, number) in calls]
     if message.results and message.role != "assistant":
         shown = ", ".join(_label(call) for call in answered[:3]) or "no call asked for it"
@@ -279,7 +285,7 @@ def _what(message: Message, index: int, calls: dict[tuple[int, int], ToolCall]) 
 
 
 def _label(call: ToolCall) -> str:
-    """A call in a few words: its name, and the file or the first short argument."""
+    """Describe a call in a few words: its name, and the file or the first short argument."""
     named = next(paths(call), None)
     if named is None and isinstance(call.arguments, dict):
         named = next(
@@ -289,7 +295,7 @@ def _label(call: ToolCall) -> str:
 
 
 def _opening(text: str) -> str:
-    """The first line that says something, cut to fit a table."""
+    """Return the beginning of a text, cut to fit a table."""
     line = " ".join(text[: _LABEL_CHARS * 8].split())
     return line if len(line) <= _LABEL_CHARS else line[: _LABEL_CHARS - 1] + "…"
 

@@ -1,7 +1,7 @@
 """Tell a context overflow from every other error that a provider reports, and read the sizes it names.
 
 Providers have no common code for it: the text is what there is. The phrases come from the providers'
-documentation and from error reports of public agents (2026). They are asked in this order: what speaks of
+documentation and from error reports of public agents (2026). They are tried in this order: what speaks of
 rates and load (never an overflow), texts that name sizes in tokens, what speaks of the size of an image or
 a file (never an overflow), texts that only name the fact.
 """
@@ -22,7 +22,7 @@ STARVED_SHARE: Final = 0.99
 LEAST_REPLY: Final = 1_024
 # Statuses that say who may ask and how often, not how much.
 _OTHER_STATUS: Final = frozenset({401, 402, 403, 404, 429, 503, 529})
-# No provider's message is longer; a page of HTML in its place is read in part.
+# No provider's message is longer; an HTML page in its place is read in part.
 _READ_CHARS: Final = 20_000
 
 
@@ -186,12 +186,12 @@ def silent(usage: Usage | None, stop: str | None, window: Window) -> Overflow | 
 
 
 def cut_short(usage: Usage | None, stop: str | None, max_tokens: int) -> bool:
-    """Whether a reply stopped for length before its own `max_tokens`: the window, not the reserve, ran out."""
+    """Return whether a reply stopped for length before its `max_tokens`, because the window ran out."""
     return usage is not None and stop == "length" and 0 < usage.output < max_tokens
 
 
 def cut_call(message: Message) -> bool:
-    """Whether a reply stopped for length inside a tool call: its arguments are text that does not parse."""
+    """Return whether a reply stopped for length inside a tool call, whose arguments then do not parse."""
     last = message.parts[-1] if message.parts else None
     return message.stop == "length" and isinstance(last, ToolCall) and isinstance(last.arguments, str)
 

@@ -1,4 +1,4 @@
-"""Which tool calls and results belong together, and what is wrong with those that do not."""
+"""Pair tool calls with their results, and name the problems of those that do not pair."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PairingProblem(msgspec.Struct, frozen=True):
 
 
 class Pairs(msgspec.Struct, frozen=True):
-    """What `pairs` finds: `calls` maps a result's (message, part) indices to its call; `problems` by place."""
+    """The result of `pairs`: `calls` maps a result's (message, part) indices to its call."""
 
     calls: dict[tuple[int, int], ToolCall]
     problems: tuple[PairingProblem, ...]
@@ -55,7 +55,7 @@ def pairs(said: Sequence[Said]) -> Pairs:
 
 
 class _Matcher:
-    """Calls waiting for their results, as messages go by."""
+    """Match calls with their results, message by message."""
 
     def __init__(self) -> None:
         self._calls: dict[tuple[int, int], ToolCall] = {}
@@ -78,7 +78,7 @@ class _Matcher:
             elif isinstance(value, ToolResult):
                 self._answer(value.call_id, (index, part), entry.id)
         if not speaking and any(not isinstance(part, ToolResult) for part in message.parts):
-            self._batch += 1  # what is said from here on does not answer the batch before
+            self._batch += 1  # later messages do not answer the batch before
 
     def _ask(self, call: ToolCall, index: int, entry: str) -> None:
         before = self._newest.get(call.id)
@@ -104,7 +104,7 @@ class _Matcher:
         self._problems.append(PairingProblem(kind, call_id, tool, index, entry))
 
     def finish(self) -> Pairs:
-        """Name the calls that nothing answered, and put all problems in order of place."""
+        """Report unanswered calls, and sort all problems by message."""
         for asked in self._asked:
             if not asked.answered:
                 kind = "open" if asked.batch == self._batch else "unanswered"

@@ -1,4 +1,4 @@
-"""What a request costs: prices come in as values, whoever knows them."""
+"""What a request costs, at prices passed in as values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model's limits, what of them a session may use, and what of a session no compaction can remove."""
+"""A model's limits, the part that a session may use, and what no compaction can remove."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SMALLEST_SHARE = 0.25  # of the input limit that stays usable, however large the
 
 
 class Window(msgspec.Struct, frozen=True):
-    """Limits of a model, in tokens: `context` in all, `input` at most (None: the context), `output` at most."""
+    """A model's limits in tokens: `context` in all, at most `input` (None: the context) and `output`."""
 
     context: int
     input: int | None = None
