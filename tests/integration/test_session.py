@@ -111,7 +111,7 @@ async def test_preview_shows_the_boundary_and_changes_nothing(url):
         before = await session.context()
         leaf = session.leaf
         preview = await session.preview("look at module 1")
-        assert isinstance(preview, Compacted)
+        assert isinstance(preview.boundary, Compacted)
         assert preview.receipt.tokens_after < preview.receipt.tokens_before
         assert (await session.context(), session.leaf) == (before, leaf)
 

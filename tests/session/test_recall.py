@@ -10,7 +10,7 @@ from foldline.core.decide.policy import Policy
 from foldline.core.log.entries import Compacted, Pruned, Said
 from foldline.core.measure.window import Amount
 from foldline.errors import InputError
-from foldline.session.recall import PASSAGE, as_text, folded, read, search
+from foldline.session.recall import PASSAGE, as_text, listed, read, search
 
 PRUNES = Policy(
     name="prunes",
@@ -126,15 +126,15 @@ async def test_what_was_folded_is_listed_page_by_page_backwards(store):
     gone = [e.id for e in log.path() if isinstance(e, Said) and e not in fold.kept]
     assert len(gone) > 8
 
-    newest = await folded(store, "s", fold, limit=5)
-    before = await folded(store, "s", fold, limit=5, before=newest[0].entry)
+    newest = await listed(store, "s", fold, 5, None, hidden=True)
+    before = await listed(store, "s", fold, 5, newest[0].entry, hidden=True)
 
     assert [one.entry for one in (*before, *newest)] == gone[-10:]
     assert {one.how for one in newest} == {"folded"}
     assert newest[0].text.startswith("[")
     assert all(len(one.text) <= 160 for one in newest)
     with pytest.raises(InputError, match="'x' is not on the path"):
-        await folded(store, "s", fold, before="x")
+        await listed(store, "s", fold, 50, "x", hidden=True)
 
 
 async def test_results_that_are_blanked_in_the_view_are_listed_and_can_be_read(store):
@@ -142,7 +142,7 @@ async def test_results_that_are_blanked_in_the_view_are_listed_and_can_be_read(s
     assert isinstance(compact_log(log, ask_for(PRUNES, context=60_000)), Pruned)
     await stored(store, log)
     fold = fold_of(log)
-    blanked = [one for one in await folded(store, "s", fold) if one.how == "blanked"]
+    blanked = [one for one in await listed(store, "s", fold, 50, None, hidden=True) if one.how == "blanked"]
 
     assert blanked
     text = (await read(store, ["s"], blanked[0].entry)).text
@@ -153,5 +153,5 @@ async def test_results_that_are_blanked_in_the_view_are_listed_and_can_be_read(s
 async def test_nothing_folded_is_an_empty_list(store):
     log = read_files(2)
     await stored(store, log)
-    assert await folded(store, "s", fold_of(log)) == []
-    assert await folded(store, "none", fold_of(log_of())) == []
+    assert await listed(store, "s", fold_of(log), 50, None, hidden=True) == []
+    assert await listed(store, "none", fold_of(log_of()), 50, None, hidden=True) == []

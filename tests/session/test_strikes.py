@@ -180,6 +180,6 @@ async def test_a_preview_changes_nothing_and_strikes_nobody(store):
     heard = Heard(session)
     await turns(session, 6)
     before, leaf = await session.context(), session.leaf
-    assert isinstance(await session.preview(target=2_000), Compacted)
+    assert isinstance((await session.preview(target=2_000)).boundary, Compacted)
     assert (await session.context(), session.leaf) == (before, leaf)
     assert set(heard.names) == {"message"}

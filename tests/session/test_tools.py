@@ -13,7 +13,7 @@ from foldline.core.cut.recalled import MARK, TOOLS
 from foldline.core.measure.tokens import OFFLINE, tools_tokens
 from foldline.dialects import names
 from foldline.errors import InputError
-from foldline.session.recall import FoldedEntry, Passage
+from foldline.session.recall import EntryInfo, Passage
 from foldline.session.tools import (
     COMPACT,
     COMPACT_TOOL,
@@ -127,7 +127,7 @@ abc
 
 
 def test_a_list_says_how_to_go_on_backwards():
-    entries = [FoldedEntry(f"e{n}", "user", "folded", f"[User]: {n}", 12, None) for n in range(2)]
+    entries = [EntryInfo(f"e{n}", "user", "folded", f"[User]: {n}", 12, None) for n in range(2)]
 
     assert listed_text(entries, more=True) == snapshot("""\
 [Recall] 2 messages that you do not see in full, oldest first:

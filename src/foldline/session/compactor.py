@@ -16,12 +16,15 @@ from functools import partial
 import msgspec
 
 from foldline.core.checkpoint.request import Prefix
+from foldline.core.compact.by_hand import with_summary
+from foldline.core.compact.display import display
 from foldline.core.compact.job import Job
 from foldline.core.compact.plan import Outcome, Steps, plan
 from foldline.core.compact.rebase import VOID, Draft, drafted, rebased
 from foldline.core.compact.sight import number_of, standing
 from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.breaker import Failure
+from foldline.core.decide.policy import Policy
 from foldline.core.decide.triggers import Compact, Refuse, StartDraft
 from foldline.core.decide.watch import CommitDraft, Wait
 from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Reason, Receipt
@@ -42,10 +45,12 @@ from foldline.session.events import (
     DraftReady,
     DraftStarted,
     NothingDone,
+    PolicyChanged,
     PruneDone,
     Struck,
     WarningGiven,
 )
+from foldline.session.preview import Preview
 from foldline.session.shared import Shared
 from foldline.summarizers.base import Summarizer
 from foldline.tracing import Span
@@ -89,6 +94,12 @@ class Compactor:
         await self.drafts.stop()
         self._model.change(model, window)
         await self._model.note_change()
+
+    async def use_policy(self, policy: Policy) -> None:
+        """Go on by another policy; a draft by the one before is dropped. The lock is held."""
+        await self.drafts.stop()
+        self._model.follow(policy)
+        self._events.emit(PolicyChanged(policy=policy.name))
 
     def wish(self, focus: str) -> None:
         """Compact before the next request, because the model asked for it; `focus` is what to look at first."""
@@ -277,12 +288,33 @@ class Compactor:
         fruitless = not self._shared.watch.worth_a_try(fold.tokens, self._model.ask(reason).usable)
         return seen != fold.boundaries or (fruitless and reason != "overflow")
 
-    async def preview(self, instructions: str | None = None, target: int | None = None) -> Outcome:
+    async def preview(self, instructions: str | None = None, target: int | None = None) -> Preview | Nothing:
         """Return what `compact` would append, and append nothing."""
         async with self._shared.locked(follow=False):
             asked = self._model.ask("manual" if target is None else "target", instructions, target)
             work = self._taken(await self._shared.live.onto(asked, self._cursor.fold))
-        return await self._executed(work, self._shared.summarizer)
+        outcome = await self._executed(work, self._shared.summarizer)
+        if isinstance(outcome, Nothing):
+            return outcome
+        return Preview(msgspec.structs.replace(work.base, boundary=outcome), work.ask)
+
+    async def commit(self, preview: Preview, summary: str | None) -> Receipt | Nothing:
+        """Append the boundary of a preview, with the summary as the user edited it (None: as it was shown)."""
+        draft = preview.draft if summary is None else with_summary(preview.draft, summary)
+        async with self._one:
+            await self.drafts.stop()
+            size = self._model.view_tokens
+            with spans.compaction(self._shared.id, preview.ask.reason, size) as opened:
+                async with self._shared.locked(follow=False):
+                    return await self._commit(draft, preview.ask, opened, waited=True)
+
+    async def display(self) -> str:
+        """Return two sentences on the session, for people."""
+        async with self._shared.locked():
+            counter = self._model.setup.counter
+            state = ViewState(self._cursor.fold.entries(), counter=counter)
+            job, prefix = Job(state, self._model.ask("manual"), counter), self._shared.prefix()
+        return await execute(display(job), self._shared.summarizer, aside=True, prefix=prefix)
 
     # ---- making a boundary; the lock is held to take the work, and not while it is done
 

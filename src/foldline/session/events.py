@@ -141,6 +141,13 @@ class ModelChanged(Event, frozen=True):
     context: int
 
 
+class PolicyChanged(Event, frozen=True):
+    """The session goes on by another policy."""
+
+    name: ClassVar[str] = "policy"
+    policy: str
+
+
 class Undone(Event, frozen=True):
     """A boundary was undone."""
 
@@ -202,6 +209,7 @@ KINDS: Final[dict[str, type[Event]]] = {
         OverflowSeen,
         WindowLearnt,
         ModelChanged,
+        PolicyChanged,
         Undone,
         Redone,
         PinChanged,

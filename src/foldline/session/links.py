@@ -1,4 +1,4 @@
-"""Sessions that belong together: a hand-off begins a new one, a sub-agent has its own; both are linked by notes."""
+"""Sessions that belong together: a hand-off or a fork begins a new one, a sub-agent has its own; notes link them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ HEAD: Final = 64  # entries at the beginning of a session among which the link t
 CHAIN: Final = 16  # hand-offs that are followed back
 SUBAGENTS: Final = "sub-agents"  # the name of the live state that lists those that are running
 
-How = Literal["handoff", "subagent"]
+How = Literal["handoff", "subagent", "fork"]
 Way = Literal["from", "to"]
 
 
 class Link(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A session that this one came `from` or led `to`, by a hand-off or as a sub-agent.
+    """A session that this one came `from` or led `to`: by a hand-off, as a sub-agent, or as a copy of its path.
 
     `entry` is the leaf that the older session had then, `goal` what the newer one is for.
     """
@@ -83,6 +83,20 @@ class Links:
             why = made.why if isinstance(made, Nothing) else "nothing to fold"
             raise InputError(f"session {shared.id} has nothing to hand off ({why})")
         return fold, made
+
+    async def fork(self, to: str | None, at: str | None) -> str:
+        """Begin a session with a copy of the path up to an entry (None: the leaf); return its id."""
+        shared = self._shared
+        session = to or new_id(shared.id)
+        async with shared.locked() as cursor:
+            end = at or cursor.leaf
+            if end is None or await shared.store.entry(shared.id, end) is None:
+                raise InputError(f"no entry {at!r} in session {shared.id}" if at else "nothing was said yet")
+            path = [entry async for entry in shared.store.path(shared.id, end)]
+        link = Link(shared.id, "fork", "from", end)
+        await begin(shared.store, session, [*path, chained(noted(link), end)])
+        await self._note(noted(msgspec.structs.replace(link, session=session, way="to")))
+        return session
 
     async def subagent(self, goal: str, to: str | None) -> str:
         """Begin a session of a sub-agent, which stands in the live state as running; return its id."""

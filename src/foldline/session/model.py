@@ -15,6 +15,7 @@ import msgspec
 from foldline.catalogue import ModelInfo
 from foldline.core.compact.sight import Sizer, ViewSight, asked
 from foldline.core.decide.ask import Ask
+from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import resolve
 from foldline.core.decide.price import Cache, Economy
 from foldline.core.decide.watch import Watch
@@ -70,6 +71,11 @@ class SessionModel:
     def view_tokens(self) -> int:
         """The size of the view by Foldline's own count, system prompt and tools included."""
         return self.apart + self._cursor.fold.tokens
+
+    @property
+    def context_tokens(self) -> int:
+        """The size of the next request: the newest reply's usage, and estimates of what came since."""
+        return self._cursor.fold.context_size(self.apart, self.calibrator.ratio).tokens
 
     def trigger_size(self, fold: ViewState) -> int:
         """Return the size that the policy's triggers look at, in tokens."""
@@ -133,6 +139,11 @@ class SessionModel:
         self.setup = with_learnt(with_info(self.setup, info), self._cursor.fold.entries())
         self._watch.use(self.setup.limits, switched=True)
         self.calibrator = Calibrator(model)
+
+    def follow(self, policy: Policy) -> None:
+        """Work by another policy, fitted to the model."""
+        self.setup = with_info(msgspec.structs.replace(self.setup, rules=policy), self.setup.info)
+        self._watch.use(self.setup.limits)
 
     async def note_change(self) -> None:
         """Write to the log which model the session goes on with; the lock is held."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal, cast
 
 import msgspec
 
@@ -25,19 +25,23 @@ LINE: Final = 160  # characters of an entry that a list shows
 PASSAGE: Final = 8_000  # characters of an entry that one reading shows
 UNCUT: Final = 1_000_000_000
 
+Standing = Literal["kept", "folded", "blanked", "elided", "stripped", "repaired"]
 
-class FoldedEntry(msgspec.Struct, frozen=True):
-    """An entry that the view does not show as it was received.
 
-    `how` is folded (it is not in the view), or what was done to it there: blanked, elided, stripped, repaired.
+class EntryInfo(msgspec.Struct, frozen=True):
+    """A message of a session's path, and where it stands.
+
+    `how` is kept (in the view as received), folded (not in the view), or what was done to it there: blanked, elided,
+    stripped, repaired. `tokens` is its size as received, `text` its beginning on one line, `at` Unix time.
     """
 
     entry: str
     role: str
-    how: str
+    how: Standing
     text: str
     tokens: int
     at: float | None
+    pinned: bool = False
 
 
 class Passage(msgspec.Struct, frozen=True):
@@ -91,56 +95,80 @@ def as_text(entry: Said) -> str:
     return whole.removeprefix("<conversation>").removesuffix("</conversation>").strip()
 
 
-async def folded(
-    store: Store, session: str, fold: ViewState, limit: int = 50, before: str | None = None
-) -> list[FoldedEntry]:
-    """Return what the view does not show as it was received, oldest first: the newest `limit` of it.
+async def listed(
+    store: Store, session: str, fold: ViewState, limit: int | None, before: str | None, *, hidden: bool
+) -> list[EntryInfo]:
+    """Return the messages of the path, oldest first: the newest `limit` of them (None: all).
 
-    `before` is the entry of an earlier list from which to go on backwards. Reads the path once and holds no more
-    than is returned. Raises InputError where `before` is not on the path.
+    With `hidden`, those alone that the view does not show as received, recall's own left out. `before` is the entry
+    of an earlier list from which to go on backwards. Reads the path once and holds no more than is returned. Raises
+    InputError where `before` is not on the path.
     """
     shown = {entry.id for entry in (*fold.leading, *fold.quoted, *fold.kept)}
-    newest: deque[tuple[Said, str]] = deque(maxlen=max(limit, 0))
+    newest: deque[EntryInfo] = deque(maxlen=None if limit is None else max(limit, 0))
     async for entry in store.path(session):
         if entry.id == before:
             break
-        if not isinstance(entry, Said) or is_recall(entry.message):
+        if not isinstance(entry, Said) or (hidden and is_recall(entry.message)):
             continue
-        edits = fold.edits.get(entry.id, ())
-        if entry.id not in shown or edits:
-            newest.append((entry, edits[0].kind if entry.id in shown and edits else "folded"))
+        how = _standing(entry, fold, shown)
+        if not hidden or how != "kept":
+            newest.append(_info(entry, how, pinned=entry.id in fold.pins))
     else:
         if before is not None:
             raise InputError(f"{before!r} is not on the path of this session")
-    return [_listed(entry, how) for entry, how in newest]
+    return list(newest)
 
 
-def _listed(entry: Said, how: str) -> FoldedEntry:
+def _standing(entry: Said, fold: ViewState, shown: set[str]) -> Standing:
+    if entry.id not in shown:
+        return "folded"
+    edits = fold.edits.get(entry.id, ())
+    return cast("Standing", edits[0].kind) if edits else "kept"
+
+
+def _info(entry: Said, how: Standing, *, pinned: bool) -> EntryInfo:
     line = " ".join(as_text(entry)[: LINE * 4].split())
     text = line if len(line) <= LINE else f"{line[: LINE - 1]}…"
-    return FoldedEntry(entry.id, entry.message.role, how, text, entry.tokens, entry.at)
+    return EntryInfo(entry.id, entry.message.role, how, text, entry.tokens, entry.at, pinned)
 
 
 class Recall:
-    """The folded past of one session, and of those that it was handed off from."""
+    """The past of one session, of those that it was handed off from, and of any other of its store."""
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
 
-    async def search(self, query: str, limit: int) -> list[Hit]:
+    async def search(self, query: str, limit: int, sessions: Sequence[str] | None) -> list[Hit]:
         """Return messages that match, folded ones included; see `search`."""
-        return await search(self._shared.store, await self._sessions(), query, limit)
+        return await search(self._shared.store, await self._among(sessions), query, limit)
 
-    async def read(self, entry: str, offset: int = 0, limit: int = PASSAGE) -> Passage:
+    async def read(
+        self, entry: str, offset: int = 0, limit: int = PASSAGE, session: str | None = None
+    ) -> Passage:
         """Return a piece of a message as text; see `read`."""
-        return await read(self._shared.store, await self._sessions(), entry, offset, limit)
+        among = await self._among(None if session is None else [session])
+        return await read(self._shared.store, among, entry, offset, limit)
 
-    async def folded(self, limit: int, before: str | None) -> list[FoldedEntry]:
-        """Return what the view does not show as it was received; see `folded`."""
+    async def folded(self, limit: int, before: str | None) -> list[EntryInfo]:
+        """Return what the view does not show as it was received; see `listed`."""
+        return await self._listed(limit, before, hidden=True)
+
+    async def entries(self, limit: int | None, before: str | None) -> list[EntryInfo]:
+        """Return every message of the path; see `listed`."""
+        return await self._listed(limit, before, hidden=False)
+
+    async def _listed(self, limit: int | None, before: str | None, *, hidden: bool) -> list[EntryInfo]:
         shared = self._shared
         await shared.load()
-        return await folded(shared.store, shared.id, shared.cursor.fold, limit, before)
+        return await listed(shared.store, shared.id, shared.cursor.fold, limit, before, hidden=hidden)
 
-    async def _sessions(self) -> list[str]:
+    async def _among(self, sessions: Sequence[str] | None) -> Sequence[str]:
+        """Return the sessions to look in: those named, which must be there, or this one and its origins."""
         await self._shared.load()
-        return await handed_from(self._shared.store, self._shared.id)
+        if sessions is None:
+            return await handed_from(self._shared.store, self._shared.id)
+        for session in sessions:
+            if await self._shared.store.leaf(session) is None:
+                raise InputError(f"no session {session!r} in this store")
+        return sessions

@@ -14,11 +14,14 @@ from typing import Any, Literal, Self
 import msgspec
 
 from foldline.catalogue import ModelInfo
+from foldline.config import settings
 from foldline.core.compact.sight import standing
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.continuation import Continuation
+from foldline.core.decide.policy import Policy
 from foldline.core.decide.price import Cache
-from foldline.core.log.entries import Boundary, Noted, Pinned, Receipt, Said
+from foldline.core.ledger.facts.tracked import FILES, files_note
+from foldline.core.log.entries import Noted, Pinned, Receipt, Said
 from foldline.core.measure.window import Window
 from foldline.core.view import Item
 from foldline.errors import CallsOpen, InputError
@@ -28,7 +31,8 @@ from foldline.session.events import Callback, MessageAdded, PinChanged
 from foldline.session.incoming import read
 from foldline.session.links import Link, Links
 from foldline.session.overflow import OverflowMender
-from foldline.session.recall import PASSAGE, FoldedEntry, Passage, Recall
+from foldline.session.preview import Preview
+from foldline.session.recall import PASSAGE, EntryInfo, Passage, Recall, as_text
 from foldline.session.setup import Setup, Stats
 from foldline.session.shared import Shared
 from foldline.session.state import Render
@@ -114,6 +118,11 @@ class Session:
         return self._shared.model.setup
 
     @property
+    def policy(self) -> Policy:
+        """The policy by which the session is folded, fitted to its model; `use_policy` changes it."""
+        return self.setup.policy
+
+    @property
     def summarizer(self) -> Summarizer:
         """Who writes the summaries."""
         return self._shared.summarizer
@@ -169,6 +178,13 @@ class Session:
         """Return the session's figures."""
         await self._shared.follow()
         return await self._shared.view.stats()
+
+    async def display_summary(self) -> str:
+        """Return two sentences on the session for people, as a list of sessions shows them: what was done, what is open.
+
+        Written by the session's summariser, else by code; nothing is appended.
+        """
+        return await self._compactor.display()
 
     async def verify(self) -> list[str]:
         """Return what is wrong with the session as it is stored; [] proves it whole."""
@@ -259,6 +275,15 @@ class Session:
             if self._choice is not None:
                 self._choice.use_model(self.setup.info)
 
+    async def use_policy(self, policy: str | Policy) -> None:
+        """Go on by another policy from the next request on; a draft by the one before is dropped.
+
+        `policy` is a preset, one of the settings, a `.toml` file or a `Policy`. Raises PolicyError for any other.
+        """
+        rules = settings().find_policy(policy)
+        async with self._shared.locked():
+            await self._compactor.use_policy(rules)
+
     # ---- boundaries
 
     async def compact(
@@ -279,10 +304,20 @@ class Session:
 
     async def preview(
         self, instructions: str | None = None, *, target: int | None = None
-    ) -> Boundary | Nothing:
-        """Return what `compact` would append, and append nothing."""
+    ) -> Preview | Nothing:
+        """Return what `compact` would append, and append nothing; `commit` appends that very boundary."""
         await self._shared.follow()
         return await self._compactor.preview(instructions, target)
+
+    async def commit(self, preview: Preview, *, summary: str | None = None) -> Receipt | Nothing:
+        """Append the boundary that a preview showed, with the pins and the live state of now; returns its receipt.
+
+        `summary` is its summary as the user edited it: a standing constraint that was taken out no longer stands.
+        What was said since stays behind the boundary's cut. Nothing, and why, where it no longer fits the path: a
+        boundary came since, or it would gain nothing. Raises InputError for an empty summary.
+        """
+        await self._shared.follow()
+        return await self._compactor.commit(preview, summary)
 
     async def undo(self) -> str | None:
         """Undo the newest compaction or prune; what was said since stays. Returns its id, None without one.
@@ -296,12 +331,16 @@ class Session:
         return await self._tree.redo()
 
     async def pin(self, at: str) -> None:
-        """Pin an entry: every later view holds its text word for word."""
+        """Pin a message: every later view holds its text word for word; a tool result or a call is quoted as one.
+
+        Raises InputError for an id that is no message of the session.
+        """
         async with self._shared.locked() as cursor:
             entry = await self.store.entry(self.id, at)
-            if not isinstance(entry, Said) or not entry.message.text:
-                raise InputError(f"entry {at} holds no text that could be pinned")
-            await cursor.write(Pinned("", None, at, on=True, text=entry.message.text, at=time.time()))
+            if not isinstance(entry, Said):
+                raise InputError(f"no message {at!r} in session {self.id}: take the id from `entries()`")
+            text = entry.message.text or as_text(entry)
+            await cursor.write(Pinned("", None, at, on=True, text=text, at=time.time()))
             self._shared.events.emit(PinChanged(entry=at))
 
     async def unpin(self, at: str) -> None:
@@ -314,6 +353,19 @@ class Session:
         """Note something about the session, such as its title."""
         async with self._shared.locked() as cursor:
             await cursor.write(Noted("", None, kind, data, at=time.time()))
+
+    async def track_files(
+        self,
+        *,
+        read: Sequence[str] = (),
+        created: Sequence[str] = (),
+        modified: Sequence[str] = (),
+        deleted: Sequence[str] = (),
+    ) -> None:
+        """Note files that your own tracker saw: the next checkpoint lists them beside those that calls name."""
+        found = files_note({"read": read, "created": created, "modified": modified, "deleted": deleted})
+        if found:
+            await self.note(FILES, **found)
 
     # ---- the tree
 
@@ -355,6 +407,14 @@ class Session:
         """Return the checkpoint's summary that `handoff` would write, for editing; begins nothing."""
         return await self._links.preview_handoff(goal)
 
+    async def fork(self, to: str | None = None, *, at: str | None = None) -> Self:
+        """Begin a new session with a copy of this one's path up to an entry (default: the leaf); both go on alone.
+
+        `to` is its id. Holds the path in memory and writes it in one commit. Raises InputError where the id is
+        taken, for no entry of the session, and where nothing was said yet.
+        """
+        return self._sibling(await self._links.fork(to, at), self.setup)
+
     async def subagent(self, goal: str, *, to: str | None = None) -> Self:
         """Begin a session of a sub-agent, linked to this one; `to` is its id. Raises InputError where that is taken.
 
@@ -384,24 +444,42 @@ class Session:
 
     # ---- recall
 
-    async def recall(self, query: str, limit: int = 20) -> list[Hit]:
-        """Search what was said, folded messages included; then in the sessions that this one was handed off from."""
-        return await self._recall.search(query, limit)
+    async def recall(
+        self, query: str, limit: int = 20, *, sessions: Sequence[str] | None = None
+    ) -> list[Hit]:
+        """Search what was said, folded messages included; then in the sessions that this one was handed off from.
 
-    async def read(self, entry: str, offset: int = 0, limit: int = PASSAGE) -> Passage:
-        """Read a message as text, `limit` characters from `offset` on; raises InputError for an unknown message."""
-        return await self._recall.read(entry, offset, limit)
+        With `sessions`, search those of the same store instead. Raises InputError for a session that is not there.
+        """
+        return await self._recall.search(query, limit, sessions)
 
-    async def folded(self, limit: int = 50, before: str | None = None) -> list[FoldedEntry]:
+    async def read(
+        self, entry: str, offset: int = 0, limit: int = PASSAGE, *, session: str | None = None
+    ) -> Passage:
+        """Read a message as text, `limit` characters from `offset` on; `session` names another one of the store.
+
+        Raises InputError for an unknown message or session.
+        """
+        return await self._recall.read(entry, offset, limit, session)
+
+    async def entries(self, limit: int | None = None, before: str | None = None) -> list[EntryInfo]:
+        """Return the messages of the path, oldest first, with their ids and where they stand: kept, folded, pinned.
+
+        The newest `limit` of them (default: all); `before` goes on backwards from an entry. Reads the path.
+        """
+        return await self._recall.entries(limit, before)
+
+    async def folded(self, limit: int = 50, before: str | None = None) -> list[EntryInfo]:
         """Return what the view does not show as received, oldest first; `before` goes on backwards from an entry."""
         return await self._recall.folded(limit, before)
 
-    def tools(self, *, compact: bool = False) -> list[dict[str, Any]]:
+    def tools(self, *, compact: bool = False, stats: bool = False) -> list[dict[str, Any]]:
         """Return definitions of the recall tools in the session's dialect, to be sent beside your own.
 
-        With `compact` also one by which the model asks for a compaction. They count in the view from now on.
+        With `compact` also one by which the model asks for a compaction, with `stats` one that tells it how full its
+        window is. They count in the view from now on.
         """
-        return self._tools.offered(compact=compact)
+        return self._tools.offered(compact=compact, stats=stats)
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> str:
         """Run a tool of `tools` that the model called and return the text of its result, 2,500 tokens at most.

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+from foldline.core.decide.policy import Policy
 from foldline.core.decide.price import Cache
 from foldline.core.view import Item
 from foldline.errors import InputError
@@ -166,6 +167,11 @@ class SyncSession:
         return self.session.setup
 
     @property
+    def policy(self) -> Policy:
+        """The policy by which the session is folded."""
+        return self.session.policy
+
+    @property
     def leaf(self) -> str | None:
         """The id of the newest entry on the path."""
         return self.session.leaf
@@ -206,14 +212,18 @@ class SyncSession:
     overflowed = _waits(Session.overflowed)
     compact = _waits(Session.compact)
     preview = _waits(Session.preview)
+    commit = _waits(Session.commit)
     undo = _waits(Session.undo)
     redo = _waits(Session.redo)
     pin = _waits(Session.pin)
     unpin = _waits(Session.unpin)
     note = _waits(Session.note)
+    track_files = _waits(Session.track_files)
     use_model = _waits(Session.use_model)
+    use_policy = _waits(Session.use_policy)
     history = _waits(Session.history)
     stats = _waits(Session.stats)
+    display_summary = _waits(Session.display_summary)
     verify = _waits(Session.verify)
     export = _waits(Session.export)
     branches = _waits(Session.branches)
@@ -224,6 +234,7 @@ class SyncSession:
     links = _waits(Session.links)
     recall = _waits(Session.recall)
     read = _waits(Session.read)
+    entries = _waits(Session.entries)
     folded = _waits(Session.folded)
     call_tool = _waits(Session.call_tool)
     live = _waits(Session.live)
@@ -234,6 +245,7 @@ class SyncSession:
     on = _direct(Session.on)
     attach = _direct(Session.attach)
     handoff = _begins(Session.handoff)
+    fork = _begins(Session.fork)
     subagent = _begins(Session.subagent)
 
 

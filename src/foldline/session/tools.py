@@ -19,7 +19,8 @@ from foldline.core.measure.tokens import tools_tokens
 from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE
 from foldline.errors import InputError
 from foldline.session.compactor import Compactor
-from foldline.session.recall import LINE, FoldedEntry, Passage, Recall
+from foldline.session.recall import LINE, EntryInfo, Passage, Recall
+from foldline.session.setup import Stats
 from foldline.session.shared import Shared
 from foldline.stores.base import Hit
 
@@ -99,6 +100,15 @@ COMPACT_TOOL: Final = Tool(
 )
 
 
+STATS_TOOL: Final = Tool(
+    "context_stats",
+    "Say how full the context window is: tokens in use and usable, what they are spent on, and how much of the "
+    "conversation is folded. Use it to decide whether to fold before a large step.",
+    {},
+)
+ALL_TOOLS: Final = (*RECALL_TOOLS, STATS_TOOL, COMPACT_TOOL)
+
+
 class Tools:
     """The tools of one session."""
 
@@ -108,9 +118,10 @@ class Tools:
         self._recall = recall
         self._counted: frozenset[str] = frozenset()  # names of tools whose definitions count in the view
 
-    def offered(self, *, compact: bool) -> list[dict[str, Any]]:
+    def offered(self, *, compact: bool, stats: bool) -> list[dict[str, Any]]:
         """Return definitions in the session's dialect; they count in the view from now on."""
-        chosen = (*RECALL_TOOLS, *((COMPACT_TOOL,) if compact else ()))
+        more = (*((STATS_TOOL,) if stats else ()), *((COMPACT_TOOL,) if compact else ()))
+        chosen = (*RECALL_TOOLS, *more)
         made = definitions(self._shared.view.dialect, chosen)
         new = [one for one, tool in zip(made, chosen, strict=True) if tool.name not in self._counted]
         if new:
@@ -124,7 +135,7 @@ class Tools:
 
     async def call(self, name: str, arguments: Mapping[str, Any] | str | None) -> str:
         """Run a tool and return the text of its result; raises InputError for a name that is none of these."""
-        tool = next((one for one in (*RECALL_TOOLS, COMPACT_TOOL) if one.name == name), None)
+        tool = next((one for one in ALL_TOOLS if one.name == name), None)
         if tool is None:
             raise InputError(f"unknown tool {name!r}; there are {', '.join(TOOLS)}")
         try:
@@ -136,12 +147,14 @@ class Tools:
         if name == COMPACT:
             self._compactor.wish(given.get("focus", ""))
             return f"{MARK}The conversation is folded before your next step."
+        if name == STATS_TOOL.name:
+            return stats_text(await self._shared.view.stats())
         if name == "recall_read":
             return await self._read(given["entry"], given.get("offset", 0))
         if name == "recall_list":
             return await self._listed(capped(given, "limit", LISTED), given.get("before"))
         query, session = given["query"], self._shared.id
-        hits = await self._recall.search(query, capped(given, "limit", HITS))
+        hits = await self._recall.search(query, capped(given, "limit", HITS), None)
         return trimmed(hits, lambda some: hits_text(query, some, session), self._count, newest=False)
 
     async def _read(self, entry: str, offset: int) -> str:
@@ -154,7 +167,7 @@ class Tools:
         entries = await self._recall.folded(limit, before)
         full = len(entries) >= limit
 
-        def tell(some: Sequence[FoldedEntry]) -> str:
+        def tell(some: Sequence[EntryInfo]) -> str:
             return listed_text(some, more=full or len(some) < len(entries))
 
         return trimmed(entries, tell, self._count, newest=True)
@@ -238,6 +251,18 @@ def hits_text(query: str, hits: Sequence[Hit], own: str) -> str:
     return "\n".join([head, *lines, "Read one in full with recall_read."])
 
 
+def stats_text(stats: Stats) -> str:
+    """Tell the model how full its window is."""
+    share = stats.context_tokens / stats.usable if stats.usable else 1.0
+    sizes = sorted(stats.by_category.items(), key=lambda pair: -pair[1])
+    spent = ", ".join(f"{name} {tokens:,}" for name, tokens in sizes if tokens)
+    return (
+        f"{MARK}{stats.context_tokens:,} of {stats.usable:,} usable tokens are in use ({share:.0%}); the window is "
+        f"{stats.window.context:,}. Spent on: {spent or 'nothing yet'}. {stats.active_messages:,} of "
+        f"{stats.total_messages:,} messages are in view; compactions so far: {stats.summaries}."
+    )
+
+
 def passage_text(passage: Passage) -> str:
     """Show the model a piece of an entry, as data."""
     end = passage.offset + len(passage.text)
@@ -251,7 +276,7 @@ def passage_text(passage: Passage) -> str:
     return f"{MARK}Entry {passage.entry}, {_when(passage.at)}{where}, quoted as data:\n{passage.text}{rest}"
 
 
-def listed_text(entries: Sequence[FoldedEntry], *, more: bool) -> str:
+def listed_text(entries: Sequence[EntryInfo], *, more: bool) -> str:
     """Show the model a list of what it does not see in full; `more` says that earlier ones may be there."""
     if not entries:
         return f"{MARK}Nothing is folded: you see the whole conversation."

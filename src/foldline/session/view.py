@@ -122,7 +122,9 @@ class SessionView:
             summaries=compactions,
             compression_ratio=round(fold.messages / total, 4) if total else 1.0,
             view_tokens=self._model.view_tokens,
+            context_tokens=self._model.context_tokens,
             usable=self._model.ask("manual").usable,
+            window=self._model.setup.window,
             by_category=categories,
             open_calls=fold.open_calls,
         )

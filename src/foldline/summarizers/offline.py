@@ -5,14 +5,12 @@ from __future__ import annotations
 from foldline.core.checkpoint.redact import redact, redact_facts
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.ledger.facts.kinds import Ledger
-from foldline.core.ledger.facts.open_work import is_done
+from foldline.core.ledger.page.display import two_sentences
 from foldline.core.ledger.page.page import Composed, compose
-from foldline.core.ledger.text.sentences import clip
 from foldline.core.measure.tokens import OFFLINE, Counter
 
 NAME = "offline"
 ATTEMPTS = 3  # times that a text is written shorter because redacting made it longer
-WORDS = 160  # characters of a request or of open work that a line for display quotes
 
 
 class OfflineSummarizer:
@@ -38,7 +36,7 @@ class OfflineSummarizer:
         """
         if request.kind == "display":
             ledger = redact_facts(request.ledger)
-            return SummaryReply(_two_sentences(ledger), NAME, ledger=ledger, notes=self.notes)
+            return SummaryReply(two_sentences(ledger), NAME, ledger=ledger, notes=self.notes)
         focus = " ".join(words for words in (request.instructions, request.goal) if words)
         done = self._composed(request.ledger, request.tokens, redact(focus) or None)
         return SummaryReply(done.text, NAME, ledger=redact_facts(done.ledger), notes=self.notes)
@@ -55,16 +53,3 @@ class OfflineSummarizer:
                 break
             budget -= over + 8
         return done
-
-
-def _two_sentences(ledger: Ledger) -> str:
-    """Return two sentences for a list of sessions: what was worked on, and what is open."""
-    asked = clip(ledger.requests[-1].text, WORDS).rstrip(".") if ledger.requests else "Nothing was asked yet"
-    changed = sum(fact.status != "read" for fact in ledger.files)
-    files = f" ({changed} file{'s' if changed != 1 else ''} changed)" if changed else ""
-    waiting = [fact.text for fact in ledger.open if not is_done(fact)]
-    blocked = [fact.text for fact in ledger.errors if not fact.fixed]
-    still = (
-        clip((waiting or blocked)[-1], WORDS).rstrip(".") if waiting or blocked else "nothing that is known"
-    )
-    return f"{asked}{files}. Open: {still}."

@@ -11,6 +11,7 @@ from foldline.core.compact.job import Job
 from foldline.core.ledger.collect import collect
 from foldline.core.ledger.current import current, within
 from foldline.core.ledger.facts.kinds import Ledger
+from foldline.core.ledger.facts.tracked import tracked
 from foldline.core.ledger.merge import merge
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import Counter
@@ -35,7 +36,8 @@ def ledger_of(job: Job, folded: Sequence[Said], kept: Sequence[Said]) -> Ledger:
     boundary = job.state.boundary
     before = msgspec.convert(boundary.ledger, Ledger) if boundary is not None else Ledger()
     ids = frozenset(entry.id for entry in kept)
-    return redact_facts(current(merge(before, collect(folded)), collect(kept), kept=ids))
+    known = merge(merge(before, collect(folded)), tracked(job.state.notes))
+    return redact_facts(current(known, collect(kept), kept=ids))
 
 
 def facts_within(ledger: Ledger, room: int, counter: Counter) -> Facts:

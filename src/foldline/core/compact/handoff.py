@@ -20,6 +20,7 @@ from foldline.core.compact.attempt import (
     summary_request,
     with_receipt,
 )
+from foldline.core.compact.by_hand import EDITED, held_in
 from foldline.core.compact.facts import CONSTRAINT_SHARE, Facts, facts_within, ledger_of
 from foldline.core.compact.job import Job, floor_of, pinned_frame
 from foldline.core.compact.plan import Steps
@@ -31,8 +32,6 @@ from foldline.core.log.entries import Compacted, Entry, Noted, Said
 from foldline.core.log.log import chained, said
 from foldline.core.view import ViewState
 from foldline.errors import FloorExceeded
-
-EDITED = "by hand"  # the summariser of a checkpoint whose text the user wrote
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -93,10 +92,8 @@ def _proposed(job: Job, start: Start, folded: list[Said], facts: Facts) -> Propo
 
 def _said_in(text: str, ledger: Ledger) -> Facts:
     """Return the facts without the standing constraints that the user took out of the text."""
-    there = " ".join(text.split())
-    held = tuple(fact for fact in ledger.constraints if " ".join(fact.text.split()) in there)
-    ledger = msgspec.structs.replace(ledger, constraints=held)
-    return Facts(ledger, ledger)
+    held = held_in(text, ledger)
+    return Facts(held, held)
 
 
 def _fitting(attempt: Attempt) -> Compacted:

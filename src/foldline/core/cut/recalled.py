@@ -14,7 +14,7 @@ from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Part, ToolCall, ToolResult
 
 MARK: Final = "[Recall] "  # what every answer of a recall tool begins with
-TOOLS: Final = ("recall_search", "recall_read", "recall_list", "compact_context")
+TOOLS: Final = ("recall_search", "recall_read", "recall_list", "context_stats", "compact_context")
 
 
 def is_recall(message: Message) -> bool:

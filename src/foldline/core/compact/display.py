@@ -1,0 +1,33 @@
+"""Two sentences on a session, for people: what a list of sessions shows beside a title."""
+
+from __future__ import annotations
+
+from foldline.core.checkpoint.obtain import SummarySteps
+from foldline.core.checkpoint.request import FAILED
+from foldline.core.checkpoint.summary import Accepted, check, request
+from foldline.core.compact.facts import ledger_of
+from foldline.core.compact.job import Job
+from foldline.core.ledger.page.display import two_sentences
+
+DISPLAY_TOKENS = 120  # the most that the two sentences take
+
+
+def display(job: Job) -> SummarySteps[str]:
+    """Have two sentences written on the view of a job; by code where the reply is no such thing."""
+    state = job.state
+    entries = [*state.quoted, *state.kept]
+    ledger = ledger_of(job, entries, ())
+    wanted = request(
+        job.ask.policy,
+        kind="display",
+        folded=entries,
+        previous=state.boundary.checkpoint.summary if state.boundary is not None else None,
+        ledger=ledger,
+        tokens=DISPLAY_TOKENS,
+    )
+    reply = yield wanted
+    if reply is not None and reply.stop != FAILED:
+        checked = check(reply, wanted, counter=job.counter)
+        if isinstance(checked, Accepted):
+            return " ".join(checked.text.split())
+    return two_sentences(ledger)
