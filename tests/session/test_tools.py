@@ -15,6 +15,7 @@ from foldline.dialects import names
 from foldline.errors import InputError
 from foldline.session.recall import EntryInfo, Passage
 from foldline.session.tools import (
+    ALL_TOOLS,
     COMPACT,
     COMPACT_TOOL,
     RECALL_TOOLS,
@@ -27,7 +28,7 @@ from foldline.session.tools import (
 )
 from foldline.stores.base import Hit
 
-ALL = (*RECALL_TOOLS, COMPACT_TOOL)
+ALL = ALL_TOOLS
 SEARCH, READ, LIST = RECALL_TOOLS
 SDK = {"anthropic": ToolParam, "openai-chat": ChatCompletionToolParam, "openai-responses": FunctionToolParam}
 
@@ -35,7 +36,7 @@ SDK = {"anthropic": ToolParam, "openai-chat": ChatCompletionToolParam, "openai-r
 def test_every_dialect_has_a_form_and_recall_knows_its_own_tools():
     assert {tool.name for tool in ALL} == set(TOOLS)
     for dialect in names():
-        assert len(definitions(dialect, ALL)) == 4
+        assert len(definitions(dialect, ALL)) == 5
 
 
 @pytest.mark.parametrize("dialect", SDK)
