@@ -54,18 +54,18 @@ def contracted(container):
     return []
 
 
-@pytest.mark.parametrize("container", ["foldline", "foldline.core", "foldline.session"])
+@pytest.mark.parametrize("container", PICTURES)
 def test_the_picture_is_what_the_import_contracts_hold(container):
     lines = [re.split(r"\s{2,}", line.strip())[0] for line in PICTURES[container].splitlines()]
     assert layers(lines, container) == contracted(container)
 
 
-@pytest.mark.parametrize("container", ["foldline", "foldline.core", "foldline.session"])
+@pytest.mark.parametrize("container", PICTURES)
 def test_every_room_on_the_disk_is_in_the_picture(container):
     assert set().union(*contracted(container)) == on_disk(container)
 
 
-@pytest.mark.parametrize("container", ["foldline", "foldline.core", "foldline.session"])
+@pytest.mark.parametrize("container", PICTURES)
 def test_every_line_of_the_picture_says_what_is_there(container):
     assert all(len(re.split(r"\s{2,}", line.strip())) == 2 for line in PICTURES[container].splitlines())
 
@@ -76,6 +76,10 @@ def test_what_the_page_names_exists():
 
     assert len(named) > 20
     assert [name for name in sorted(named) if not any((place / name).exists() for place in places)] == []
+
+
+def test_the_page_draws_the_rooms_that_a_reader_needs():
+    assert list(PICTURES) == ["foldline", "foldline.core", "foldline.core.ledger", "foldline.session"]
 
 
 def test_the_page_lists_the_invariants_that_the_tests_know():
