@@ -98,7 +98,7 @@ def test_a_plot_is_written(foldline, tmp_path):
     [
         (["missing.jsonl"], "no such file"),
         (["SESSION", "--policy", "nobody"], "no policy 'nobody'"),
-        (["SESSION", "--policy", ","], "no policy is named"),
+        (["SESSION", "--policy", ","], "no policy named"),
         (["SESSION", "--cuts", "half"], "shares between 0 and 1"),
         (["SESSION", "--cuts", "0,1"], "shares between 0 and 1"),
         (["SESSION", "--plot", "out.svg"], ".html or .png"),

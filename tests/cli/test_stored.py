@@ -130,7 +130,7 @@ def test_a_session_that_went_on_differently_is_refused(foldline, file, tmp_path)
     assert foldline("import", other, "--id", name).code == 0
     refused = foldline("import", third, "--id", name)
     assert refused.code == 2
-    assert "went on differently: give another --id" in refused.err
+    assert "continued differently: choose another --id" in refused.err
     assert len(stored(name)[0]) == 19
     assert foldline("import", third, "--id", "another").code == 0
 
@@ -210,7 +210,7 @@ def test_the_view_of_a_session_with_a_compaction(foldline, tmp_path):
     assert "Numbers were told." in whole.out
     assert foldline("show", "plain", "--entry", boundary.id, "--json").json["id"] == boundary.id
     assert foldline("show", "plain", "--entry", "zzz").code == 2
-    assert "begins 5 entries" in foldline("show", "plain", "--entry", "").err
+    assert "matches 5 entries" in foldline("show", "plain", "--entry", "").err
 
 
 def test_show_as_json_is_every_entry(foldline, file):
@@ -263,7 +263,7 @@ def test_an_id_that_begins_several_sessions_is_refused(foldline, file):
         foldline("import", file, "--id", name)
     done = foldline("show", "work")
     assert done.code == 2
-    assert "begins 2 sessions: work-1, work-2" in done.err
+    assert "matches 2 sessions: work-1, work-2" in done.err
 
 
 def test_an_unknown_store_url_says_what_is_known(foldline):

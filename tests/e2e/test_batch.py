@@ -73,8 +73,8 @@ def test_what_was_done_when_it_was_killed_is_not_done_again(archive, tmp_path):
 def test_ctrl_c_says_how_to_go_on(archive, tmp_path):
     code, told = killed_half_way(tmp_path, signal.SIGINT)
     assert code == 130
-    assert "the same command goes on from there" in told
-    assert "interrupted; what was finished is kept" in told
+    assert "run the same command again to continue" in told
+    assert "interrupted; finished work is kept" in told
     assert "Traceback" not in told
     again = run(tmp_path, "batch", "archive", "-o", "out", "--target", 2000, "--json")
     assert json.loads(again.stdout)["totals"]["earlier"] >= 3

@@ -89,7 +89,7 @@ def test_a_full_disk_leaves_the_old_file_and_a_whole_store(tmp_path):
 
     done = run(tmp_path, "compact", SESSION, "--target", 6000, "-o", old, preexec_fn=small_files)
     assert done.returncode == 1
-    assert b"the file that was there is as it was" in done.stderr
+    assert b"the old file is unchanged" in done.stderr
     assert old.read_text() == "old\n"
     assert [path.name for path in tmp_path.iterdir()] == ["out.jsonl"]
     stored = run(tmp_path, "import", SESSION, preexec_fn=small_files)

@@ -63,7 +63,7 @@ def test_a_process_that_dies_is_blamed_on_its_file_alone(tmp_path, files):
     bad.write_bytes(b"x" * 99)  # the largest is begun first
     found = dict(spread([*files, str(bad)], deadly, 2))
     assert [found[n] for n in range(6)] == list(range(6))
-    assert found[6] == Failed(str(bad), f"{bad}: its process was ended (out of memory?)")
+    assert found[6] == Failed(str(bad), f"{bad}: its process died (out of memory?)")
 
 
 def test_nothing_to_do_is_done(files):

@@ -23,19 +23,19 @@ COMMANDS = {
     "replay": "Replay sessions under several policies, turn by turn.",
     "batch": "Fold or replay an archive of sessions, resumable.",
     "import": "Put a session file into the store.",
-    "export": "Write a session in the form of another tool.",
+    "export": "Write a session in the format of another tool.",
     "sessions": "List the stored sessions.",
     "show": "Show a stored session: history, view, boundaries.",
-    "search": "Search what was said, folded messages included.",
-    "verify": "Prove that all that was stored is there as it was.",
-    "purge": "Delete a stored session for good.",
+    "search": "Search everything that was said, folded messages included.",
+    "verify": "Check that everything stored is intact.",
+    "purge": "Delete a stored session permanently.",
     "policies": "Show the policies as a table.",
     "demo": "Fold an example session and show every step.",
 }
 
-MODULES = {"import": "import_"}  # a keyword names no module
+MODULES = {"import": "import_"}  # a module cannot be named by a keyword
 
-INTERRUPTED = 130  # as shells do: 128 + SIGINT
+INTERRUPTED = 130  # as in shells: 128 + SIGINT
 PARTS = {
     "where",
     "line",
@@ -58,7 +58,7 @@ Examples:
 
 
 class _ReaderLeft(Exception):
-    """Who reads standard output has seen enough, as in `| head`. No BrokenPipeError: click would exit with 1."""
+    """The reader of standard output closed it, as in `| head`; click turns a BrokenPipeError into exit 1."""
 
 
 class _Commands(click.Group):
@@ -105,29 +105,29 @@ def cli() -> None:
 def main(args: list[str] | None = None) -> None:
     """Run the command line and exit.
 
-    An error's text goes to standard error; with --json its parts also go to standard output, as
+    An error's text goes to standard error; with --json its parts also go to standard output as
     {"error": {"type", "message", "exit_code", ...}}.
     """
     words = sys.argv[1:] if args is None else args
     try:
         code: Any = cli.main(words, prog_name="foldline", standalone_mode=False)
-        sys.stdout.flush()  # here a full disk can still be told
+        sys.stdout.flush()  # here a full disk can still be reported
     except Exception as error:
         code = _failed(error, as_json="--json" in words)
     except KeyboardInterrupt:
-        _complain("interrupted; what was finished is kept")
+        _complain("interrupted; finished work is kept")
         code = INTERRUPTED
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _failed(error: Exception, *, as_json: bool) -> int:
-    """Tell what went wrong and return the exit code; what is none of our errors is a bug and is raised again."""
+    """Report an error and return the exit code; an unexpected error is a bug and is raised again."""
     match error:
         case _ReaderLeft() | BrokenPipeError():
             _discard_output()
             return 0
         case click.Abort(__cause__=KeyboardInterrupt()):
-            _complain("interrupted; what was finished is kept")
+            _complain("interrupted; finished work is kept")
             return INTERRUPTED
         case click.Abort():
             _complain("aborted; nothing was changed")
@@ -149,7 +149,7 @@ def _failed(error: Exception, *, as_json: bool) -> int:
         if as_json:
             _report(error, code)
         sys.stdout.flush()
-    except OSError:  # standard output is what failed: nothing more can be said there
+    except OSError:  # standard output itself failed
         _discard_output()
     return code
 

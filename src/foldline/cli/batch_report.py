@@ -1,4 +1,4 @@
-"""What a batch says: a line a file while it runs, and what came of all at the end."""
+"""What a batch prints: a line per file while it runs, and the results at the end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from foldline.lab.report import SessionReport
 
 @contextmanager
 def ticking(verb: str, count: int) -> Generator[Callable[[Result], None]]:
-    """Show on standard error how a batch goes on: a bar on a terminal, else a line a file; failures always."""
+    """Show a batch's progress on standard error: a bar on a terminal, else a line per file."""
     finished, console = 0, err()
 
     with progress(f"{verb} {count:,} sessions", count) as bar:
@@ -35,12 +35,12 @@ def ticking(verb: str, count: int) -> Generator[Callable[[Result], None]]:
         try:
             yield tick
         except KeyboardInterrupt:
-            tell(f"{finished:,} of {count:,} files were looked at; the same command goes on from there")
+            tell(f"{finished:,} of {count:,} files are done; run the same command again to continue")
             raise
 
 
 def print_results(results: Sequence[Result], folder: Path, *, as_json: bool) -> None:
-    """Print what came of all files: one JSON document, or text."""
+    """Print the results of all files: one JSON document, or text."""
     reports = [
         msgspec.convert(one.found["report"], SessionReport) for one in results if "report" in one.found
     ]

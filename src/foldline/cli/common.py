@@ -95,7 +95,7 @@ def load_session(
     room: int = TO_FOLD,
     tick: Callable[[int], None] = lambda _: None,
 ) -> Loaded:
-    """Read a session file as `read_session` does, and print nothing; `tick` is told how many messages there are."""
+    """Read a session file like `read_session`, but print nothing; `tick` gets the number of messages."""
     name = shown_name(file)
     with open_transcript(file) as stream:
         check_room(stream, name, room)

@@ -1,4 +1,4 @@
-"""Whether a file can be held in memory: said before it is read, not by the system in the middle of it."""
+"""Check that a file fits into memory before it is read."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import BinaryIO
 from foldline.errors import InputError
 
 TO_READ = (
-    3  # bytes of memory for a byte of session file, measured on JSON lines of 100 MB: 2.4 to read or store
+    3  # bytes of memory per byte of session file, measured on 100 MB of JSON lines: 2.4 to read or store
 )
 TO_FOLD = 8  # 6.1 to fold
-SMALL = 64 * 1024 * 1024  # no question below this size
+SMALL = 64 * 1024 * 1024  # never checked below this size
 
 _MEMINFO = Path("/proc/meminfo")
 _CGROUP = Path("/sys/fs/cgroup")
 
 
 def check_room(stream: BinaryIO, name: str, factor: int) -> None:
-    """Raise InputError where `factor` times the size of an open file is more than the memory there is."""
+    """Raise InputError if `factor` times the size of an open file exceeds the free memory."""
     size = _size(stream)
     left = available() if size > SMALL else None
     if left is not None and size * factor > left:
@@ -31,7 +31,7 @@ def check_room(stream: BinaryIO, name: str, factor: int) -> None:
 
 
 def _size(stream: BinaryIO) -> int:
-    """Return the bytes of a file on disk; 0 for what is unpacked while it is read."""
+    """Return the bytes of a file on disk; 0 for one unpacked while it is read."""
     try:
         return os.fstat(stream.fileno()).st_size
     except OSError:
@@ -39,7 +39,7 @@ def _size(stream: BinaryIO) -> int:
 
 
 def available() -> int | None:
-    """Return the bytes of memory that can still be taken; None where the system does not say (not Linux)."""
+    """Return the free bytes of memory; None if the system does not tell (not Linux)."""
     found = [left for left in (_of_system(), _of_group()) if left is not None]
     return min(found, default=None)
 

@@ -1,4 +1,4 @@
-"""Where results go: the console, one JSON document, a file that appears whole or not at all."""
+"""Where results go: the console, one JSON document, or a file written atomically."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from foldline.core.log.codec import encode, pretty
 from foldline.errors import FoldlineError, InputError
 
 WIDEST = 120  # columns of a rule; wider ones are hard to read across
-PIPE = 4_000  # columns of a table that is not on a terminal: no cell is cut, one row is one line
+PIPE = 4_000  # columns of a table outside a terminal: no cell is cut, one row is one line
 
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Let the caller see it, who ends the command without an error."""
+        """Raise it to the caller, which ends the command without an error."""
         raise  # noqa: PLE0704 - rich calls this while it handles the BrokenPipeError
 
 
@@ -39,7 +39,7 @@ def out() -> Console:
 
 
 def err() -> Console:
-    """Return the console for everything that is not a result."""
+    """Return the console for everything but results."""
     return _fitted(_Console(stderr=True, highlight=False))
 
 
@@ -52,12 +52,12 @@ def _fitted(console: Console) -> Console:
 def print_json(value: Any) -> None:
     """Print one JSON document."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(pretty(value) + b"\n")  # bytes: a long one is not held three times
+    sys.stdout.buffer.write(pretty(value) + b"\n")  # bytes, so that a long document is not held three times
     sys.stdout.buffer.flush()
 
 
 def warn(lines: Iterable[str], most: int = 10) -> None:
-    """Print warnings to standard error, the first of them."""
+    """Print the first warnings to standard error."""
     console = err()
     rest = list(lines)
     for line in rest[:most]:
@@ -67,18 +67,18 @@ def warn(lines: Iterable[str], most: int = 10) -> None:
 
 
 def tell(line: str) -> None:
-    """Print to standard error what was done beside the result."""
+    """Print a note to standard error."""
     err().print(escape(line), soft_wrap=True)
 
 
 def fail(line: str) -> NoReturn:
-    """End the command with exit code 1 where the results are printed already; a JSON document stays the only one."""
+    """End the command with exit code 1 after its results are printed; no second JSON document follows."""
     err().print(f"[red]error:[/] {escape(line)}", soft_wrap=True)
     click.get_current_context().exit(1)
 
 
 def escape(text: str) -> str:
-    """Return text that rich prints as it is, without what would steer a terminal."""
+    """Return text that rich prints literally, without terminal control characters."""
     return markup_escape(clean(text))
 
 
@@ -89,7 +89,7 @@ def rule(console: Console, title: str) -> None:
 
 
 def table(*columns: str, title: str = "") -> Table:
-    """Return an empty table. Columns named #... are numbers; these and =... are never cut, all others at the edge."""
+    """Return an empty table. Columns named #... hold numbers; these and =... are never cut, others may be."""
     made = Table(title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for column in columns:
         number, whole = column.startswith("#"), column[:1] in ("#", "=")
@@ -114,15 +114,15 @@ def row(made: Table, *cells: str | Text, style: str = "") -> None:
 
 
 def share(part: int, whole: int) -> str:
-    """Return a percentage, to be read."""
+    """Return a percentage as text."""
     return f"{100 * part / whole:.0f}%" if whole else "-"
 
 
 @contextmanager
 def progress(what: str, total: int | None = None) -> Generator[Callable[[int], None]]:
-    """Show that something long goes on, on a terminal alone; yields a function that takes the count so far.
+    """Show progress, only on a terminal; yields a function that takes the count so far.
 
-    `total` is what it will come to, where that is known.
+    `total` is the final count, if known.
     """
     bar = Progress(
         SpinnerColumn(),
@@ -140,16 +140,16 @@ def progress(what: str, total: int | None = None) -> Generator[Callable[[int], N
 
 
 def message_lines(messages: Sequence[Any], **around: Any) -> list[bytes]:
-    """Return messages as JSON lines; what belongs beside them (`system`, `tools`) goes on a line before them."""
+    """Return messages as JSON lines, after a line with what belongs to them (`system`, `tools`)."""
     header = {key: value for key, value in around.items() if value}
     return [encode(item) + b"\n" for item in ([header] if header else []) + list(messages)]
 
 
 def write_whole(output: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file that appears whole or not at all; an old one of that name stays until then.
+    """Write a file atomically; an old one of that name stays until then.
 
-    `-` is standard output; a device or a pipe is written to as it is. Raises InputError for a path that
-    cannot be a file, FoldlineError where writing fails (a full disk).
+    `-` is standard output; a device or a pipe is written directly. Raises InputError for a path that cannot
+    be a file, FoldlineError if writing fails (a full disk).
     """
     if str(output) == "-":
         write(sys.stdout.buffer)
@@ -166,7 +166,7 @@ def write_whole(output: Path, write: Callable[[BinaryIO], object]) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        kept = "; the file that was there is as it was" if target.is_file() else ""
+        kept = "; the old file is unchanged" if target.is_file() else ""
         raise FoldlineError(f"{output}: cannot be written: {error.strerror or error}{kept}") from error
 
 

@@ -1,4 +1,4 @@
-"""What a person reads about replays: a row a policy, a row a turn, the rounds of a decay."""
+"""Reports of replays for people: a row per policy, a row per turn, the rounds of a decay."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEGEND = (
     "(docs/replay.md)"
 )
 TURNS = 40  # turns that are printed
-OF_ONE = ("token_ratio", "apart_tokens")  # totals that say nothing in a sum
+OF_ONE = ("token_ratio", "apart_tokens")  # totals that mean nothing in a sum
 
 
 def print_session(report: SessionReport, console: Console) -> None:
@@ -36,7 +36,7 @@ def print_session(report: SessionReport, console: Console) -> None:
 
 
 def print_rows(rows: Sequence[tuple[str, dict[str, Any], dict[str, Any] | None]], console: Console) -> None:
-    """Print what each policy came to."""
+    """Print a row for each policy."""
     money = any(totals["price"] is not None for _, totals, _ in rows)
     scored = any(retention is not None for _, _, retention in rows)
     made = table(
@@ -77,7 +77,7 @@ def print_rows(rows: Sequence[tuple[str, dict[str, Any], dict[str, Any] | None]]
 
 
 def _print_untouched(report: SessionReport, console: Console) -> None:
-    """Say why all policies came to the same, where none had anything to fold."""
+    """Explain equal results when no policy had anything to fold."""
     totals = [one.totals for one in report.policies]
     peak = max((one["peak"] for one in totals), default=0)
     if not peak or any(one["compactions"] or one["prunes"] or one["overflows"] for one in totals):
@@ -94,7 +94,7 @@ def _score(value: float | None) -> str:
 
 
 def print_turns(report: SessionReport, console: Console) -> None:
-    """Print the context of each turn's first call; a mark says that a boundary was made in the turn."""
+    """Print the context of each turn's first call, marked if a boundary was made in the turn."""
     made = table("#turn", "#calls", *(f"#{one.policy}" for one in report.policies))
     by_turn: defaultdict[int, dict[str, dict[str, Any]]] = defaultdict(dict)
     for one in report.policies:
@@ -172,7 +172,7 @@ def _priced(report: SessionReport) -> bool:
 
 
 def by_policy(reports: Sequence[SessionReport]) -> dict[str, list[PolicyReport]]:
-    """Return what came of each policy in every session."""
+    """Group the reports of all sessions by policy."""
     found: dict[str, list[PolicyReport]] = {}
     for report in reports:
         for one in report.policies:
@@ -181,7 +181,7 @@ def by_policy(reports: Sequence[SessionReport]) -> dict[str, list[PolicyReport]]
 
 
 def sums_of(found: Sequence[PolicyReport]) -> dict[str, Any]:
-    """Return the totals of one policy over several sessions; of the peaks the largest."""
+    """Return the totals of one policy over several sessions, with the largest peak."""
     sums: dict[str, Any] = {}
     for name in found[0].totals:
         if name in OF_ONE:
@@ -192,7 +192,7 @@ def sums_of(found: Sequence[PolicyReport]) -> dict[str, Any]:
 
 
 def mean_of(found: Sequence[PolicyReport]) -> dict[str, Any] | None:
-    """Return the mean of each measure over the sessions that have one; None where none has."""
+    """Return the mean of each measure over the sessions that have one; None if none has."""
     scored = [one.retention for one in found if one.retention is not None]
     if not scored:
         return None

@@ -1,4 +1,4 @@
-"""What a person reads about a fold: composition, checkpoint, receipt."""
+"""Reports of a fold for people: composition, checkpoint, receipt."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def print_done(done: Done, console: Console, *, checkpoint: bool = True) -> None
 
 
 def _as_what(done: Done) -> str:
-    """Whether what fits is what came in: results without a call are left out of every view."""
+    """Describe what fits: the input as it is, or without results that answer no call."""
     orphans = len(done.receipt.dropped.get("orphans", ()))
     if not orphans:
         return " as they are"
@@ -41,7 +41,7 @@ def _as_what(done: Done) -> str:
 
 
 def print_checkpoint(summary: str, console: Console) -> None:
-    """Print the text that stands for what was folded."""
+    """Print the text that replaces what was folded."""
     rule(console, "checkpoint")
     print_summary(summary, console)
 
@@ -69,7 +69,7 @@ def _sections(summary: str) -> list[list[str]]:
 
 
 def print_text(text: str, console: Console) -> None:
-    """Print text as it is, wrapped on a terminal alone."""
+    """Print text as it is, wrapped only on a terminal."""
     console.print(Text(clean(text)), soft_wrap=not console.is_terminal)
 
 
@@ -81,7 +81,7 @@ def print_receipt(receipt: Receipt, console: Console) -> None:
 
 def print_figures(receipt: Receipt, console: Console) -> None:
     """Print the figures of a receipt, without a heading."""
-    if receipt.reason == "imported":  # the agent folded; it tells its own size before, or nothing
+    if receipt.reason == "imported":  # the agent folded and may have recorded its own count
         size = f", at {receipt.tokens_before:,} tokens by its own count" if receipt.tokens_before else ""
         console.print(f"made by the agent that wrote the session{size}")
         return
@@ -107,7 +107,7 @@ def print_figures(receipt: Receipt, console: Console) -> None:
         console.print(f"standing constraints kept word for word: {standing.kept}")
         _print_some(standing.texts, console)
     if standing is not None and standing.excess:
-        console.print(f"[yellow]standing constraints that had no room, left out:[/] {len(standing.excess)}")
+        console.print(f"[yellow]standing constraints left out for lack of room:[/] {len(standing.excess)}")
         _print_some(standing.excess, console)
     for note in receipt.notes:
         console.print(f"[dim]note: {escape(note)}[/]")
@@ -166,18 +166,19 @@ def print_preview(done: Done, loaded: Loaded, console: Console) -> None:
 
 
 def print_view(items: Sequence[Item], console: Console, most: int = 8) -> None:
-    """Print the head of a view: who says what, one line each."""
+    """Print the beginning of a view, one line per message."""
     for item in items[:most]:
         message = item.entry.message if isinstance(item, Kept) else item.message
         kind = f"made: {item.kind}" if isinstance(item, Made) else "kept, edited" if item.edits else "kept"
-        line = f"[cyan]{message.role:9}[/] [dim]{kind:16} {item_tokens(item):>7,}[/]  {escape(gist(message, 70))}"
+        text = escape(gist(message, 70))
+        line = f"[cyan]{message.role:9}[/] [dim]{kind:16} {item_tokens(item):>7,}[/]  {text}"
         console.print(line, no_wrap=True, overflow="ellipsis")
     if len(items) > most:
         console.print(f"[dim]... and {len(items) - most} more[/]")
 
 
 def gist(message: Message, most: int = 80) -> str:
-    """Return one line that says what a message is."""
+    """Return one line that describes a message."""
     text = " ".join(message.text.split())
     if not text and message.calls:
         text = "calls " + ", ".join(call.name for call in message.calls)
@@ -187,6 +188,6 @@ def gist(message: Message, most: int = 80) -> str:
 
 
 def bar(part: int, whole: int) -> Text:
-    """Return a bar as long as the share of the whole."""
+    """Return a bar for a share of the whole."""
     full = round(BAR * part / whole) if whole else 0
     return Text("█" * full, style="cyan")

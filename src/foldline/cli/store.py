@@ -17,12 +17,12 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def opened(url: str | None, *, make: bool = False) -> AsyncGenerator[Store]:
-    """Open the store that a URL names, and close it; one that is not there is an empty one, made only if `make`."""
+    """Open the store that a URL names, and close it; a missing one is empty, and created only if `make`."""
     named = url or settings().store
     store = open_store(named)
     if not make and _is_missing(store):
         if named:
-            warn([f"there is no store at {named} yet: `foldline import FILE --store {named}` makes one"])
+            warn([f"there is no store at {named} yet: `foldline import FILE --store {named}` creates one"])
         store = MemoryStore()
     try:
         yield store
@@ -34,7 +34,7 @@ def _is_missing(store: Store) -> bool:
     try:
         return isinstance(store, SqliteStore) and not store.file.exists()
     except OSError:
-        return False  # opening it says what is wrong
+        return False  # opening it will report the problem
 
 
 def with_store(url: str | None, work: Callable[[Store], Coroutine[Any, Any, T]], *, make: bool = False) -> T:
@@ -48,7 +48,7 @@ def with_store(url: str | None, work: Callable[[Store], Coroutine[Any, Any, T]],
 
 
 async def known(store: Store, session: str) -> str:
-    """Return the full id of a session given by its id or the beginning of it; raises SessionNotFound."""
+    """Return the full id of a session from its id or the beginning of it; raises SessionNotFound."""
     ids = [info.id for info in await store.sessions()]
     if session in ids:
         return session
@@ -56,5 +56,7 @@ async def known(store: Store, session: str) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        raise SessionNotFound(f"{session!r} begins {len(found)} sessions: {', '.join(sorted(found)[:5])}")
+        raise SessionNotFound(
+            f"{session!r} is ambiguous, it matches {len(found)} sessions: {', '.join(sorted(found)[:5])}"
+        )
     raise SessionNotFound(f"no session {session!r} in the store: `foldline sessions` lists them")

@@ -19,7 +19,7 @@ MOST_TOKENS = 4_000_000  # tokens of a session held in memory to find what its f
 
 
 class ScoredCut(msgspec.Struct, frozen=True):
-    """One view, scored: before which message, how large the past and the view were, in tokens of four characters.
+    """One scored view: its message, and the sizes of the past and the view in tokens of four characters.
 
     `folds` counts the boundaries made before it. A view that does not fit into the window was never sent:
     it has no scores.

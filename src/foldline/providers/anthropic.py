@@ -137,7 +137,7 @@ class MessageAssembler:
                 yield Delta("call", delta["partial_json"], index=self._calls[index])
 
     def _input(self, text: str) -> Any:
-        """Parse a call's arguments; text cut off by the end of a reply is wrapped in an object for the API."""
+        """Parse a call's arguments; text that a reply cut off is wrapped in an object for the API."""
         try:
             return json.loads(text) if text.strip() else {}
         except ValueError:

@@ -26,7 +26,8 @@ class Kind(msgspec.Struct, frozen=True):
     compatible: bool = False
 
 
-# OpenAI's and Anthropic's keys never go to a server named by URL: the name may come from a project's settings.
+# OpenAI's and Anthropic's keys never go to a server named by URL: the name may come from a project's
+# settings.
 KINDS: Final = {
     "openai": Kind("openai", (OPENAI_CHAT, OPENAI_RESPONSES), ("OPENAI_API_KEY",)),
     "openai-chat": Kind("openai", (OPENAI_CHAT,), ("OPENAI_API_KEY",)),

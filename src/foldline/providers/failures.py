@@ -19,8 +19,9 @@ from foldline.errors import DialectError, ProviderError, ProviderKind
 _TYPES: Final[dict[str, ProviderKind]] = {
     "rate_limit_error": "rate", "rate_limit_exceeded": "rate", "requests": "rate", "tokens": "rate",
     "overloaded_error": "overloaded", "slow_down": "overloaded", "server_is_overloaded": "overloaded",
-    "api_error": "server", "server_error": "server", "internal_error": "server", "vector_store_timeout": "timeout",
-    "timeout_error": "timeout", "authentication_error": "auth", "permission_error": "auth", "billing_error": "auth",
+    "api_error": "server", "server_error": "server", "internal_error": "server",
+    "vector_store_timeout": "timeout", "timeout_error": "timeout",
+    "authentication_error": "auth", "permission_error": "auth", "billing_error": "auth",
     "invalid_api_key": "auth", "insufficient_quota": "auth", "invalid_request_error": "bad_request",
     "not_found_error": "bad_request", "invalid_prompt": "bad_request", "request_cancelled": "cancelled",
 }  # fmt: skip
@@ -120,7 +121,7 @@ def from_body(
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return how many seconds a server asks to wait: `retry-after-ms`, or `retry-after` in seconds or a date."""
+    """Return how many seconds a server asks to wait, from `retry-after-ms` or `retry-after` (or its date)."""
     for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
         value = headers.get(name)
         if value is None:

@@ -38,5 +38,5 @@ def learn(window: Window, overflow: Overflow, *, known: bool, sent: int | None =
 
 
 def narrowed(window: Window, context: int) -> Window:
-    """Return a window of that context, in tokens; an input limit goes, and a reply may take half of it at most."""
+    """Return a window of that context, in tokens, without an input limit; a reply may take half of it."""
     return Window(context=context, output=min(window.output, max(1, context // 2)))

@@ -142,7 +142,7 @@ class ModelSummarizer:
         return self._reply("", FAILED, found[0][0], tally)
 
     def _in_this_session(self, prefix: Prefix | None) -> tuple[Candidate, Prefix | None]:
-        """Return the session's own model as the session knows it, and the prefix if it can be asked in that."""
+        """Return the session's own model as the session knows it, and the prefix if it can be asked there."""
         own = self._own
         if prefix is None or prefix.model != own.name:
             return own, None

@@ -65,7 +65,7 @@ def _joined(runs: Sequence[tuple[Said, ...]]) -> tuple[tuple[Said, ...], ...]:
 
 
 def requests(request: SummaryRequest, parts: Parts, tokens: int) -> list[SummaryRequest]:
-    """Return one request a part, without the summaries of the parts before; `tokens` is the most a summary takes.
+    """Return one request per part, without the summaries before it; `tokens` is the cap of a summary.
 
     The last one is of the request's own kind and for its goal; those before it carry everything on.
     """

@@ -49,7 +49,7 @@ def calls(*answers: Answer) -> Answer:
 
 
 class FinishedReply(msgspec.Struct, frozen=True):
-    """A finished reply before it takes the form of a dialect. `key`: 24 characters, unique in a conversation."""
+    """A finished reply, in no dialect yet. `key`: 24 characters, unique in a conversation."""
 
     key: str
     model: str

@@ -112,7 +112,8 @@ class Scripted(AsProvider):
         words = (
             f"The request body is not valid JSON: {text}"
             if dialect == ANTHROPIC
-            else "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your "
+            else "We could not parse the JSON body of your request. (HINT: This likely means you aren't "
+            "using your "
             "HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid "
             "JSON.)"
         )
@@ -183,7 +184,7 @@ class Scripted(AsProvider):
     def _cut(
         self, asked: Asked, text: str, calls: tuple[ToolCall, ...], thinking: str | None
     ) -> tuple[str, tuple[ToolCall, ...], bool]:
-        """Cut what does not fit into the reply's cap and the window, as a model that runs out of room does."""
+        """Cut what does not fit into the reply's cap and the window, as a real model does."""
         room = max(1, self.window.context - asked.tokens) if self._strict.overflow == "error" else None
         caps = [cap for cap in (asked.max_tokens, room) if cap is not None]
         cap = min(caps, default=None)

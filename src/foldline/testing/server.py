@@ -109,7 +109,8 @@ class Server:
                 401,
                 "x-api-key header is required"
                 if dialect == ANTHROPIC
-                else "You didn't provide an API key. You need to provide your API key in an Authorization header "
+                else "You didn't provide an API key. You need to provide your API key in an Authorization "
+                "header "
                 "using Bearer auth (i.e. Authorization: Bearer YOUR_KEY).",
             )
         if self._api_key is not None and key != self._api_key:

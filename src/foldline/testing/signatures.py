@@ -30,7 +30,7 @@ class Signer:
         self._secret = secret
 
     def prefix(self, system: Any, messages: Sequence[Any]) -> bytes:
-        """Return the digest of what precedes a reply: the system prompt and the messages, without thinking."""
+        """Return the digest of what precedes a reply: system prompt and messages, without thinking."""
         if self.binds == "block":
             return b""
         digest = sha256(encode(_plain(system)))
@@ -69,7 +69,7 @@ class Signer:
         return hmac.compare_digest(self.sign(prefix, thinking).encode(), signature.encode())
 
     def seal(self, text: str) -> str:
-        """Return encrypted reasoning in the form of the Responses API: the text, and a proof that it is ours."""
+        """Return encrypted reasoning as the Responses API does: the text, and a proof that it is ours."""
         raw = text.encode("utf-8", "surrogatepass")
         return base64.urlsafe_b64encode(hmac.new(self._secret, raw, sha256).digest() + raw).decode()
 

@@ -180,7 +180,10 @@ class Strict:
             before.add(item_id)
             needed = reasoning_of(item_id)
             if needed is not None and needed not in before:
-                text = f"Item '{item_id}' of type '{kind}' was provided without its required 'reasoning' item: '{needed}'."
+                text = (
+                    f"Item '{item_id}' of type '{kind}' was provided without its required "
+                    f"'reasoning' item: '{needed}'."
+                )
                 raise words_openai.bad(text, "input")
 
     def _cap(self, asked: Asked) -> None:
@@ -244,7 +247,8 @@ def _chat_overflow(used: int, most: int, cap: int) -> Refusal:
         f"({used} in the messages, {cap} in the completion). Please reduce the length of the messages or "
         "completion."
         if cap
-        else f"This model's maximum context length is {most} tokens. However, your messages resulted in {used} tokens. "
+        else f"This model's maximum context length is {most} tokens. However, your messages resulted in "
+        f"{used} tokens. "
         "Please reduce the length of the messages."
     )
     return words_openai.bad(text, "messages", "context_length_exceeded")

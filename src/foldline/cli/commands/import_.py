@@ -1,4 +1,4 @@
-"""`foldline import FILE`: a session file into the store."""
+"""`foldline import FILE`: put a session file into the store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from foldline.loading import Loaded, with_notes
 from foldline.stores import Store
 
 PAGE = 500  # entries in one commit
-TRIES = 5  # times that the rest is worked out anew because another process imports into the same session
+TRIES = 5  # times that the rest is computed again because another process imports into the same session
 
 EPILOG = """
 \b
@@ -35,7 +35,7 @@ Examples:
     "--id",
     "session",
     metavar="ID",
-    help="The session's id  [default: the one an export names, else from the file's name and content]",
+    help="The session's id  [default: the one in an export, else made from the file's name and content]",
 )
 @click.option("--from-start", is_flag=True, help="Leave out the compactions that the file holds.")
 @store_option
@@ -43,8 +43,8 @@ Examples:
 def command(file: str, session: str | None, from_start: bool, store_url: str | None, as_json: bool) -> None:
     """Put a session FILE of any known format into the store.
 
-    The file's own compactions become boundaries. Importing the same file again changes nothing; one that
-    has grown since is caught up.
+    The file's own compactions become boundaries. Importing the same file again changes nothing; if it has
+    grown, the new messages are added.
     """
     loaded = read_session(file, from_start=from_start, room=TO_READ)
     log = with_notes(loaded)
@@ -89,10 +89,10 @@ def _stem(file: str) -> str:
 async def restore(
     store: Store, session: str, log: list[Entry], leaf: str, tick: Callable[[int], None] = lambda _: None
 ) -> int:
-    """Append what the store does not have yet of a log, branches included; return how many entries that were.
+    """Append the entries of a log that the store lacks, branches included; return their number.
 
-    `log` is in the order of appending; afterwards the session's leaf is `leaf`. Raises InputError where the
-    stored session went on in another way.
+    `log` is in append order; afterwards the session's leaf is `leaf`. Raises InputError if the stored session
+    continued differently.
     """
     new = 0
     for left in range(TRIES, 0, -1):
@@ -103,7 +103,9 @@ async def restore(
             await _append(store, session, missing, tick)
             new += len(missing)
             at = await store.leaf(session)
-            if at != leaf and (missing or at == log[-1].id):  # the latter: killed just before it moved
+            if at != leaf and (
+                missing or at == log[-1].id
+            ):  # the latter: the process was killed just before the move
                 await store.move(session, leaf, seen=at)
         except LeafMoved:
             if left == 1:
@@ -114,7 +116,7 @@ async def restore(
 
 
 async def _append(store: Store, session: str, entries: list[Entry], tick: Callable[[int], None]) -> None:
-    """Append entries, one commit for each page of a chain; the leaf is moved to where a branch grows."""
+    """Append entries, one commit for each page of a chain, moving the leaf to where a branch grows."""
     at = await store.leaf(session)
     start = 0
     while start < len(entries):
@@ -130,18 +132,18 @@ async def _append(store: Store, session: str, entries: list[Entry], tick: Callab
 
 
 async def _check_same(store: Store, session: str, log: list[Entry]) -> None:
-    """Raise InputError where the newest thing said in the stored session is not of this log."""
+    """Raise InputError if the newest message of the stored session is not in this log."""
     path = [entry async for entry in store.path(session)]
     newest = next((entry for entry in reversed(path) if not isinstance(entry, Noted)), None)
     if newest is None or any(entry.id == newest.id for entry in log):
         return
     if isinstance(newest, Said) and any(_goes_on(newest, entry) for entry in log):
         return
-    raise InputError(f"session {session!r} exists and went on differently: give another --id")
+    raise InputError(f"session {session!r} exists and continued differently: choose another --id")
 
 
 def _goes_on(old: Said, new: Entry) -> bool:
-    """Whether a message was still being written when it was stored: the new one has the same parts and more."""
+    """Return whether a stored message was incomplete: the new one has the same parts and more."""
     return (
         isinstance(new, Said)
         and (new.parent, new.message.role) == (old.parent, old.message.role)

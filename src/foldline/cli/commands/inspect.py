@@ -1,4 +1,4 @@
-"""`foldline inspect FILE`: where the tokens are, and what is wrong."""
+"""`foldline inspect FILE`: show where the tokens are, and what is wrong."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ Examples:
     "--window",
     type=click.IntRange(min=1),
     metavar="N",
-    help="The context window that a prune is worked out for.",
+    help="The context window for the estimate of a prune.",
 )
 @click.option(
     "--plot",
@@ -86,7 +86,7 @@ def command(
     loaded = from_records(records, OFFLINE)
     warn(loaded.warnings)
     if not said:
-        raise InputError(f"{name}: there is no message in it")
+        raise InputError(f"{name}: no message in this file")
     with progress("measuring"):
         boundaries = [entry for entry in loaded.entries if isinstance(entry, Compacted)]
         found = composition(said, counter=OFFLINE, boundaries=boundaries, largest=top)
@@ -118,9 +118,9 @@ def command(
 
 
 def _print_sent(console: Console, fold: ViewState, outside: int, *, folded: bool) -> None:
-    """Say what a model is sent: a view adds answers to open calls, and a system prompt and tools may stand apart."""
+    """Print the size of what a model gets: a view adds answers to open calls, system prompt and tools."""
     since = ", from the newest compaction on" if folded else ""
-    beside = f", {outside:,} of them the system prompt and tools beside it" if outside else ""
+    beside = f", {outside:,} of them the system prompt and tools" if outside else ""
     size = f"{outside + fold.tokens:,} tokens in {len(fold.items()):,} messages"
     console.print(f"what a model is sent{since}: {size}{beside}", soft_wrap=True)
 
@@ -145,7 +145,7 @@ def _print(found: Composition, console: Console, top: int) -> None:
 
 
 def _print_rest(found: Composition, console: Console, top: int) -> None:
-    """Print what there is only in some sessions: repeats, boundaries, pairing problems."""
+    """Print what only some sessions have: repeats, boundaries, pairing problems."""
     if found.repeated:
         rows = table("#times", "#older tokens", "read or run again")
         for repeat in found.repeated[:top]:

@@ -1,4 +1,4 @@
-"""`foldline policies`: every system is a row."""
+"""`foldline policies`: show the policies as a table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from foldline.core.decide.triggers import thresholds
 from foldline.core.measure.window import Window
 from foldline.policies import load, policy
 
-WIDE = 150  # columns from which on a row also says what its policy does
+WIDE = 150  # columns needed to show what a policy does
 
 EPILOG = """
 \b
@@ -41,7 +41,7 @@ Examples:
     "--policies",
     "policy_file",
     type=click.Path(path_type=Path),
-    help="A TOML file with policies of your own.",
+    help="A TOML file with your own policies.",
 )
 @json_option
 def command(
@@ -86,7 +86,7 @@ def _print_rows(chosen: dict[str, Policy], limits: Window, console: Console) -> 
         told = (rules.summary,) if wide else ()
         row(rows, name, f"{usable_of(rules, limits):,}", soft, hard, _keeps(rules, limits), *told)
     console.print(rows)
-    console.print("[dim]`foldline policies NAME` says more of one.[/]")
+    console.print("[dim]`foldline policies NAME` describes one.[/]")
 
 
 def _print_words(rules: Policy, console: Console) -> None:

@@ -16,10 +16,12 @@ from foldline.stores import Store
 @store_option
 @json_option
 def command(session: str, yes: bool, store_url: str | None, as_json: bool) -> None:
-    """Delete the stored session ID with all its entries, for good."""
+    """Delete the stored session ID with all its entries permanently."""
     name = with_store(store_url, lambda store: known(store, session))
     if not yes:
-        click.confirm(f"Delete {name} for good? `foldline export {name}` keeps a copy.", abort=True, err=True)
+        click.confirm(
+            f"Delete {name} permanently? `foldline export {name}` keeps a copy.", abort=True, err=True
+        )
 
     async def purge(store: Store) -> None:
         await store.purge(name)

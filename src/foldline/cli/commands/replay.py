@@ -1,4 +1,4 @@
-"""`foldline replay FILE...`: recorded sessions under several policies, turn by turn."""
+"""`foldline replay FILE...`: replay recorded sessions under several policies, turn by turn."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from foldline.policies import load, policy
 
 NONE = Policy(name="none", summary="Never compacts.", enabled=False)
 TEN = tuple(name for name in PRESETS if ":" not in name)  # the systems, without tunings of one
-EACH = 3  # files of which every turn is printed; of more, the sums
+EACH = 3  # up to so many files every turn is printed, beyond that only sums
 
 EPILOG = """
 \b
@@ -51,7 +51,7 @@ Examples:
     "--policies",
     "policy_file",
     type=click.Path(path_type=Path),
-    help="A TOML file with policies of your own.",
+    help="A TOML file with your own policies.",
 )
 @click.option(
     "--window",
@@ -83,7 +83,7 @@ Examples:
     "--jobs",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Processes, for several files  [default: one a core]",
+    help="Processes, for several files  [default: one per core]",
 )
 @json_option
 def command(
@@ -134,7 +134,7 @@ def command(
 
 
 def _document(reports: Sequence[SessionReport], found: Sequence[SessionReport | Failed]) -> dict[str, Any]:
-    """Return what --json prints: `failed` is there only where a file was left out."""
+    """Return what --json prints; `failed` only if a file was left out."""
     failed = [one for one in found if isinstance(one, Failed)]
     return {**reports_as_json(reports), **({"failed": failed} if failed else {})}
 
@@ -145,7 +145,7 @@ def policies_of(names: str | None, policy_file: Path | None) -> tuple[Policy, ..
     own = {**known.user_policies(), **(load(policy_file) if policy_file else {})}
     asked = [name.strip() for name in (names or f"none,{known.policy}").split(",") if name.strip()]
     if not asked:
-        raise PolicyError("no policy is named; give --policy none,pi,foldline or --policy all")
+        raise PolicyError("no policy named; give --policy none,pi,foldline or --policy all")
     found: dict[str, Policy] = {}
     for name in asked:
         for one in ("none", *TEN, *own) if name == "all" else (name,):
@@ -165,7 +165,7 @@ def shares_of(text: str) -> tuple[float, ...]:
 
 
 def _check(paths: Sequence[str], plots: Sequence[Path]) -> None:
-    """Refuse what cannot work before anything long begins."""
+    """Refuse impossible calls before any long work begins."""
     if plots and len(paths) > 1:
         raise InputError(f"--plot draws one session; {len(paths):,} files were named")
     check_targets(plots)

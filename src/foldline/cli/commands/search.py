@@ -1,4 +1,4 @@
-"""`foldline search QUERY`: what was said, folded messages included."""
+"""`foldline search QUERY`: search everything that was said, folded messages included."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Examples:
 @store_option
 @json_option
 def command(query: str, session: str | None, limit: int, store_url: str | None, as_json: bool) -> None:
-    """Search all that was said in the stored sessions, the best matches first."""
+    """Search everything that was said in the stored sessions, the best matches first."""
     hits = with_store(store_url, lambda store: _search(store, query, session, limit))
     if as_json:
         print_json(msgspec.to_builtins(hits))

@@ -1,4 +1,4 @@
-"""`foldline sessions`: what is in the store."""
+"""`foldline sessions`: list the stored sessions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def command(store_url: str | None, as_json: bool) -> None:
         print_json(msgspec.to_builtins(found))
         return
     if not found:
-        out().print("No session is stored yet: `foldline import FILE` puts one in.")
+        out().print("No session is stored yet: `foldline import FILE` adds one.")
         return
     rows = table("=id", "title", "#messages", "#tokens", "#compactions", "=updated")
     for info in found:

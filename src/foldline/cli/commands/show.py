@@ -1,4 +1,4 @@
-"""`foldline show ID`: one stored session."""
+"""`foldline show ID`: show one stored session."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from foldline.stores import Store
 EPILOG = """
 \b
 Examples:
-  foldline show login-bug               the history, one line a message
+  foldline show login-bug               the history, one line per message
   foldline show login-bug --view        what the model is sent
   foldline show login-bug --receipts    what each boundary did
   foldline show login-bug --entry 1f09  one entry, whole
@@ -30,9 +30,9 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("session", metavar="ID")
-@click.option("--view", is_flag=True, help="Show what the model is sent, not all that was said.")
+@click.option("--view", is_flag=True, help="Show what the model is sent instead of the whole history.")
 @click.option("--receipts", is_flag=True, help="Show what each boundary did.")
-@click.option("--entry", metavar="ENTRY", help="Show the entry whose id begins so, whole.")
+@click.option("--entry", metavar="ENTRY", help="Show the entry whose id begins with this.")
 @store_option
 @json_option
 def command(
@@ -55,7 +55,7 @@ def _show_entry(found: list[Entry], start: str, *, as_json: bool) -> None:
         raise InputError(f"no entry {start!r} on this session's path")
     if len(found) > 1:
         ids = ", ".join(one.id[:16] for one in found[:5])
-        raise InputError(f"{start!r} begins {len(found)} entries: {ids}")
+        raise InputError(f"{start!r} is ambiguous, it matches {len(found)} entries: {ids}")
     if as_json:
         print_json(found[0])
     else:
@@ -87,7 +87,8 @@ def _print_path(entries: list[Entry], console: Console, *, receipts: bool) -> No
             case Said():
                 if not receipts:
                     message = entry.message
-                    line = f"{short} [cyan]{message.role:9}[/] [dim]{entry.tokens:>7,}[/]  {escape(gist(message, 90))}"
+                    text = escape(gist(message, 90))
+                    line = f"{short} [cyan]{message.role:9}[/] [dim]{entry.tokens:>7,}[/]  {text}"
                     console.print(line, no_wrap=True, overflow="ellipsis")
             case Compacted() | Pruned():
                 kind = "compacted" if isinstance(entry, Compacted) else "pruned"

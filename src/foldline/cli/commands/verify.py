@@ -1,4 +1,4 @@
-"""`foldline verify`: proves that everything stored is still there, as it was."""
+"""`foldline verify`: check that everything stored is intact."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Examples:
 @store_option
 @json_option
 def command(session: str | None, store_url: str | None, as_json: bool) -> None:
-    """Hash every stored entry again and compare; exit 1 where something is not as it was appended."""
+    """Hash every stored entry again and compare; exit 1 if anything changed."""
     with progress("verifying"):
         problems = with_store(store_url, lambda store: _verify(store, session))
     if as_json:
@@ -32,7 +32,7 @@ def command(session: str | None, store_url: str | None, as_json: bool) -> None:
     if problems:
         raise SystemExit(1)
     if not as_json:
-        out().print("[green]whole:[/] every entry is as it was appended")
+        out().print("[green]intact:[/] every entry is as it was appended")
 
 
 async def _verify(store: Store, session: str | None) -> list[str]:

@@ -54,9 +54,9 @@ class StandingConstraints(msgspec.Struct, frozen=True, omit_defaults=True):
 class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a boundary did. Token figures are Foldline's own count, system prompt and tools included.
 
-    `reason` is `imported` for a boundary that another agent made: `origin` is what its file says of it, in the
-    file's words. `created_at` is ISO 8601 UTC; `by_category` maps a category to [tokens before, tokens after].
-    `constraints` is None where none were looked for.
+    `reason` is `imported` for a boundary that another agent made: `origin` is what its file says of it, in
+    the file's words. `created_at` is ISO 8601 UTC; `by_category` maps a category to [tokens before, tokens
+    after]. `constraints` is None where none were looked for.
     """
 
     reason: Reason | Literal["imported"]
@@ -162,7 +162,7 @@ class Pinned(msgspec.Struct, frozen=True, tag="pinned", omit_defaults=True):
 
 
 class Noted(msgspec.Struct, frozen=True, tag="noted", omit_defaults=True):
-    """A fact about the session: title, model, strike, cooldown, continuation, live state, a summary's cost."""
+    """A fact about the session: title, model, strike, cooldown, continuation, live state, summary cost."""
 
     id: str
     parent: str | None

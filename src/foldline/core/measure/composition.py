@@ -214,7 +214,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _read_key(call: ToolCall) -> tuple[str, bytes] | None:
-    """Return what makes two reads equal: tool and arguments; None if the call names no file or has content."""
+    """Return what makes two reads equal: tool and arguments; None if it names no file or has content."""
     if not isinstance(call.arguments, dict) or not any(paths(call)):
         return None
     written = encode(sorted(call.arguments.items()))
