@@ -72,7 +72,7 @@ def test_a_session_goes_in_and_is_found_again(foldline, file):
     assert len(hits) == 3
     assert "module2.py is mended" in foldline("search", "module2.py mended", "--session", name).out
     assert foldline("search", "nobody said this").out == "nothing found\n"
-    assert foldline("verify").out.startswith("whole")
+    assert foldline("verify").out.startswith("intact")
     assert foldline("verify", "--session", name, "--json").json == {"ok": True, "problems": []}
 
 
