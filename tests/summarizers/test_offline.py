@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.checkpoint.talk import assistant, call, entries, result, user
 
+from foldline.core.checkpoint.check import Accepted, check
 from foldline.core.checkpoint.request import SummaryRequest
-from foldline.core.checkpoint.summary import Accepted, check
 from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts.kinds import (
     ConstraintFact,

@@ -16,8 +16,9 @@ from tests.support.talkers import DIALECTS
 from tests.support.weather_agent import MODEL, Plan, main
 
 import foldline.errors
+from foldline.core.checkpoint.check import Rejected, check
 from foldline.core.checkpoint.request import SummaryReply
-from foldline.core.checkpoint.summary import Rejected, check, request
+from foldline.core.checkpoint.summary import request
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Entry, Lifted, Pruned, Said
 from foldline.core.measure.overflow import overflow
@@ -306,7 +307,7 @@ def summed_up(plan: Plan, boundary: Compacted, path: list[Entry]) -> list[str]:
         tokens=plan.window,
     )
     verdict = check(SummaryReply(text, boundary.receipt.summarizer), wanted, counter=OFFLINE)
-    why = [verdict.why] if isinstance(verdict, Rejected) else []
+    why = [verdict.words] if isinstance(verdict, Rejected) else []
     why += [f"it holds {BAD}"] if BAD in text else []
     return [
         f"the summary of {boundary.id[:8]} by {boundary.receipt.summarizer} is none: {one}" for one in why

@@ -13,8 +13,9 @@ from typing import Any, Final
 
 import msgspec
 
+from foldline.core.checkpoint.check import Accepted, check
 from foldline.core.checkpoint.request import FAILED, Prefix, SummaryReply, SummaryRequest
-from foldline.core.checkpoint.summary import Accepted, check, worded
+from foldline.core.checkpoint.summary import worded
 from foldline.core.decide.price import Form
 from foldline.core.log.messages import Usage
 from foldline.core.measure.price import Price, added, cost
@@ -240,7 +241,7 @@ class ModelSummarizer:
                     self._parts.pop(next(iter(self._parts)))
                 self._parts[key] = checked.text
                 return checked.text
-            why = checked.why
+            why = checked.words
         raise _Unusable(f"the summary of a part was rejected: {why}")
 
     async def _ask_bare(self, who: Candidate, request: SummaryRequest, room: int, tally: _Tally) -> Reply:

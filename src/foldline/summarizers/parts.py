@@ -8,8 +8,9 @@ from typing import Final
 
 import msgspec
 
+from foldline.core.checkpoint.chunks import chunks
 from foldline.core.checkpoint.request import RequestKind, SummaryRequest
-from foldline.core.checkpoint.summary import LEAST_CAP, chunks, in_language, worded
+from foldline.core.checkpoint.summary import LEAST_CAP, in_language, worded
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import Counter
 

@@ -9,8 +9,10 @@ from inline_snapshot import snapshot
 from tests.core.checkpoint.talk import assistant, call, entries, result, results, user
 
 from foldline.core.checkpoint import prompts
+from foldline.core.checkpoint.check import Accepted, Rejected, check, unwrapped
+from foldline.core.checkpoint.chunks import chunks
 from foldline.core.checkpoint.request import RequestKind, SummaryReply
-from foldline.core.checkpoint.summary import Accepted, Rejected, check, chunks, request, unwrapped, worded
+from foldline.core.checkpoint.summary import request, worded
 from foldline.core.decide.policy import Policy
 from foldline.core.ledger.facts.kinds import ConstraintFact, FileFact, Ledger, RequestFact
 from foldline.core.log.messages import ToolCall
@@ -217,9 +219,20 @@ REJECTED = {
 }
 
 
+KINDS_OF_REJECTION = {
+    "empty": "empty",
+    "a refusal": "refusal",
+    "a continuation": "continuation",
+    "without the headings": "headings",
+    "one line": "loop",
+}
+
+
 @pytest.mark.parametrize("text", REJECTED, ids=range(len(REJECTED)))
 def test_what_is_no_summary_is_rejected_and_says_why(text):
-    assert judged(text) == Rejected(REJECTED[text])
+    words = REJECTED[text]
+    why = next(why for start, why in KINDS_OF_REJECTION.items() if words.startswith(start))
+    assert judged(text) == Rejected(why, words)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +246,7 @@ def test_what_is_no_summary_is_rejected_and_says_why(text):
     ],
 )
 def test_a_reply_that_did_not_end_by_itself_is_rejected(stop, why):
-    assert judged(GOOD, stop=stop) == Rejected(why)
+    assert judged(GOOD, stop=stop) == Rejected("stopped", why)
 
 
 def test_a_summary_larger_than_asked_or_than_its_input_is_rejected():
@@ -241,14 +254,16 @@ def test_a_summary_larger_than_asked_or_than_its_input_is_rejected():
     small = entries(user("hi"), tokens=10)
 
     assert judged(GOOD, tokens=tokens) == Accepted(GOOD)
-    assert judged(GOOD, tokens=tokens - 1) == Rejected(f"{tokens} tokens where {tokens - 1} were asked for")
+    assert judged(GOOD, tokens=tokens - 1) == Rejected(
+        "too_large", f"{tokens} tokens where {tokens - 1} were asked for"
+    )
     wanted = msgspec.structs.replace(asked(), folded=small)
     assert check(SummaryReply(GOOD, "m"), wanted, counter=COUNTER) == Rejected(
-        f"larger than its input ({tokens} tokens of 10)"
+        "too_large", f"larger than its input ({tokens} tokens of 10)"
     )
     unsized = msgspec.structs.replace(asked(), folded=entries(user("x" * 39), tokens=0), previous="y" * 8)
     assert check(SummaryReply(GOOD, "m"), unsized, counter=COUNTER) == Rejected(
-        f"larger than its input ({tokens} tokens of 12)"
+        "too_large", f"larger than its input ({tokens} tokens of 12)"
     )
 
 
@@ -259,7 +274,7 @@ def test_a_copy_of_the_conversation_is_rejected_and_a_quote_is_not():
     copy = SummaryReply(GOOD + "\n" + "\n".join(lines), "m")
     quote = SummaryReply(GOOD + "\n" + "\n".join(lines[:8]), "m")
 
-    assert check(copy, wanted, counter=COUNTER) == Rejected("a copy of the conversation")
+    assert check(copy, wanted, counter=COUNTER) == Rejected("copy", "a copy of the conversation")
     assert isinstance(check(quote, wanted, counter=COUNTER), Accepted)
 
 
@@ -275,8 +290,10 @@ def test_two_sentences_for_display_need_no_headings_but_must_not_go_on():
     assert judged("The table was renamed. The migration is open.", kind="display") == Accepted(
         "The table was renamed. The migration is open."
     )
-    assert judged("Okay, I rename it now.", kind="display") == Rejected("a continuation of the conversation")
-    assert judged("Sorry, no.", kind="display") == Rejected("a refusal")
+    assert judged("Okay, I rename it now.", kind="display") == Rejected(
+        "continuation", "a continuation of the conversation"
+    )
+    assert judged("Sorry, no.", kind="display") == Rejected("refusal", "a refusal")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "display"])
@@ -293,7 +310,7 @@ def test_a_reply_in_the_layout_that_was_asked_for_is_accepted(family, kind):
 
 def test_headings_can_be_given_by_the_caller():
     assert judged("## Only\nthis one", headings=["Only"]) == Accepted("## Only\nthis one")
-    assert judged(GOOD, headings=["Other"]) == Rejected("without the headings Other")
+    assert judged(GOOD, headings=["Other"]) == Rejected("headings", "without the headings Other")
 
 
 @given(st.text(max_size=300))

@@ -46,10 +46,10 @@ class Recognised(msgspec.Struct, frozen=True):
 class Frame(msgspec.Struct, frozen=True):
     """What stands around a summary in its checkpoint, by a policy's words.
 
-    `pins` are all pins, of which those that are `shown` (by entry id) stand in the view anyway and are not quoted.
+    `pins` are all pins; those that are `shown` (by entry id) stand in the view anyway and are not quoted.
     `quoted` counts the user messages kept word for word beside it, `number` the session's compactions from 1;
-    `ack`: an acknowledgement follows. `standing` says where the session stands; it is recorded, and said in the
-    text unless what is kept shows it (`told`).
+    `ack`: an acknowledgement follows. `standing` says where the session stands; it is recorded, and said in
+    the text unless what is kept shows it (`told`).
     """
 
     policy: Policy

@@ -41,8 +41,8 @@ class Evidence:
     def stands(self, name: Name) -> bool:
         """Whether a name stands there, in any of its spellings.
 
-        A path also counts where its last two parts do, or its folder and its last part apart (a listing); an id
-        where its first seven letters do; a number whichever way its digits are grouped.
+        A path also counts where its last two parts do, or its folder and its last part apart (a listing); an
+        id where its first seven letters do; a number whichever way its digits are grouped.
         """
         if self.has(name.text):
             return True

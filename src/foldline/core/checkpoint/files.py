@@ -1,4 +1,4 @@
-"""The two lists of files at the end of a checkpoint. Code writes them, from the ledger; a model never does."""
+"""The two lists of files at the end of a checkpoint: code writes them from the ledger, a model never does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def without_file_lists(text: str) -> str:
 
 
 def file_lists(files: Iterable[FileFact]) -> str:
-    """Write the lists: what was only read, and what was created, modified or deleted, each in the order of use."""
+    """Write the lists: files only read, and files created, modified or deleted, each in the order of use."""
     known = list(files)
     read = [fact.path for fact in known if fact.status == "read"]
     changed = [

@@ -4,8 +4,8 @@ Three things happen to it, in this order:
 
 1. marks: names that stand nowhere, values that were replaced since, claims that the last run contradicts, and
    rules that the user never said are marked where they stand; nothing that a model wrote is taken away;
-2. repairs: what must survive and does not (standing constraints word for word, the newest request, open errors,
-   open work, the newest named values) is put back under its heading, from the ledger;
+2. repairs: what must survive and does not (standing constraints word for word, the newest request, open
+   errors, open work, the newest named values) is put back under its heading, from the ledger;
 3. lists: the files that were read and changed, from the ledger.
 
 Lines that quote the ledger are never marked, so grounding a grounded summary changes nothing.
@@ -20,7 +20,7 @@ import msgspec
 
 from foldline.core.checkpoint.evidence import Evidence
 from foldline.core.checkpoint.files import file_lists, without_file_lists
-from foldline.core.checkpoint.origin_check import Voices
+from foldline.core.checkpoint.origin_check import OriginCheck
 from foldline.core.checkpoint.redact import redact_facts
 from foldline.core.checkpoint.sections import heading_of, put_under
 from foldline.core.ledger.facts.kinds import CommandFact, Ledger, ValueFact
@@ -79,8 +79,8 @@ def ground(text: str, ledger: Ledger, said: Iterable[Message | str], previous: s
     said = list(said)
     evidence = Evidence(said, ledger, previous)
     facts = _facts(ledger)
-    voices = Voices(said, ledger, previous)
-    body, unverified = _marked(without_file_lists(text), ledger, facts, evidence, voices)
+    origins = OriginCheck(said, ledger, previous)
+    body, unverified = _marked(without_file_lists(text), ledger, facts, evidence, origins)
     missing = _missing(facts, body, without_file_lists(text))
     for kind, headings in _UNDER.items():
         body = put_under(body, [fact.line for fact in missing if fact.kind == kind], headings)
@@ -124,9 +124,9 @@ def _facts(ledger: Ledger) -> list[_Fact]:
 
 # Arguments that say how a tool looks at something, not what the work is about.
 _HANDLING = re.compile(
-    r"limit|offset|timeout(_?ms)?|lines?|(start|end)(_?line)?|count|head(_?limit)?|tail|depth|view_?range|context|"
-    r"max(_?results|_?output_?tokens)?|(call|session|task|shell)_?id|yield_?time_?ms|replace_?all|priority|width|"
-    r"height|index"
+    r"limit|offset|timeout(_?ms)?|lines?|(start|end)(_?line)?|count|head(_?limit)?|tail|depth|view_?range|"
+    r"context|max(_?results|_?output_?tokens)?|(call|session|task|shell)_?id|yield_?time_?ms|replace_?all|"
+    r"priority|width|height|index"
 )
 
 
@@ -143,7 +143,10 @@ _OURS = re.compile(r"\((?:superseded: now|unverified: the user said:) [^\n]*?\)(
 
 
 def _missing(facts: Sequence[_Fact], body: str, text: str) -> list[_Fact]:
-    """The facts that a summary does not hold; rules and values have to stand in its own `text`, not in a mark of ours."""
+    """Return the facts that a summary does not hold.
+
+    Rules and values have to stand in its own `text`: a mark of ours does not count.
+    """
     whole, own = _spaced(body), _spaced(_OURS.sub("", text))
     lines = [_words(line) for line in body.split("\n")]
     return [fact for fact in facts if not _holds(fact, own if fact.kind in WORD_FOR_WORD else whole, lines)]
@@ -170,7 +173,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _marked(
-    body: str, ledger: Ledger, facts: Sequence[_Fact], evidence: Evidence, voices: Voices
+    body: str, ledger: Ledger, facts: Sequence[_Fact], evidence: Evidence, origins: OriginCheck
 ) -> tuple[str, tuple[str, ...]]:
     """Mark the lines of a summary that do not quote the ledger; return also the names that stand nowhere."""
     quoted = {_spaced(fact.line) for fact in facts}
@@ -187,7 +190,7 @@ def _marked(
             continue
         marked = superseded.mark(row)
         marked = _mark_names(marked, evidence, unverified)
-        rows.append(voices.mark(_mark_claim(marked, failed), heading))
+        rows.append(origins.mark(_mark_claim(marked, failed), heading))
     return "\n".join(rows), tuple(unverified)
 
 
@@ -211,7 +214,7 @@ def _mark_names(row: str, evidence: Evidence, unverified: dict[str, None]) -> st
 
 
 def _checked(name: names.Name) -> bool:
-    """Whether a name is of a kind that must stand somewhere: prose such as `read/write` only looks like a path."""
+    """Whether a name must stand somewhere: prose such as `read/write` only looks like a path."""
     if name.kind == "number":
         return len(name.text) >= LONG_NUMBER
     if name.kind == "path":
@@ -231,7 +234,8 @@ class _Superseded:
             return
         known = sorted((re.escape(name) for name in self._newest), key=len, reverse=True)
         self._pattern = re.compile(
-            rf"(?<![\w\-])(?P<name>{'|'.join(known)})(?![\w\-])[`'\"*]{{0,3}}\s*(?:=|:|\bis\b|\bto\b|->|→)?\s*"
+            rf"(?<![\w\-])(?P<name>{'|'.join(known)})(?![\w\-])[`'\"*]{{0,3}}\s*"
+            r"(?:=|:|\bis\b|\bto\b|->|→)?\s*"
             r"(?P<value>[`'\"]?[\w./:#\-]*\d[\w./:#\-]*)(?P<close>[`'\"]?)(?! \(superseded)",
             re.IGNORECASE,
         )
@@ -267,7 +271,8 @@ _TESTS_PASS = re.compile(
     re.IGNORECASE,
 )
 _NOT_CLAIMED = re.compile(
-    r"\b(?:not|no|should|must|until|once|make|ensure|need|needs|fail\w*|if|when|whether|so that|want\w*|to pass|get|but|before)\b"
+    r"\b(?:not|no|should|must|until|once|make|ensure|need|needs|fail\w*|if|when|whether|so that|"
+    r"want\w*|to pass|get|but|before)\b"
     r"|n['\u2019]t\b|\[ \]",
     re.IGNORECASE,
 )

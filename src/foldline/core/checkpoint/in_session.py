@@ -1,7 +1,7 @@
-"""The request for a summary as one more message of the session itself: the provider's cache pays for the rest.
+"""The request for a summary as one more message of the session itself: the rest comes from the cache.
 
-The model sees its own conversation, system prompt and tools, so nothing is said twice: the message says what is
-wanted, and how much of the end stays as it is.
+The model sees its own conversation, system prompt and tools, so nothing is said twice: the message says what
+is wanted, and how much of the end stays as it is.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ QUOTED = 200  # characters of the first kept message by which it is known again
 KINDS: tuple[RequestKind, ...] = ("first", "update", "split_turn", "handoff")
 
 _STOP = """\
-Stop the work here. This message comes from the program that keeps this conversation, not from the user: it asks for a \
-checkpoint, which takes the place of the conversation. Whoever goes on with the work reads the checkpoint and never sees \
-again what it stands for. Do not go on with the work, do not answer what is open, and do not call tools: answer with the \
-checkpoint alone."""
+Stop the work here. This message comes from the program that keeps this conversation, not from the user: \
+it asks for a checkpoint, which takes the place of the conversation. Whoever goes on with the work reads \
+the checkpoint and never sees again what it stands for. Do not go on with the work, do not answer what is \
+open, and do not call tools: answer with the checkpoint alone."""
 _KEPT = """\
-The end of the conversation stays as it is, from the message on that begins with the words in <kept>. The checkpoint is \
-for what comes before it; of the rest say only what a later value or decision changed."""
+The end of the conversation stays as it is, from the message on that begins with the words in <kept>. The \
+checkpoint is for what comes before it; of the rest say only what a later value or decision changed."""
 _TURN = "That message stands in the middle of a turn: the checkpoint also says how that turn began."
 _CARRY = """\
-The conversation begins with an earlier checkpoint. Take it into yours: keep what still holds and may still be needed, in \
-its words; replace each value, decision or rule that was changed since by its newest form; shorten what is long finished."""
+The conversation begins with an earlier checkpoint. Take it into yours: keep what still holds and may \
+still be needed, in its words; replace each value, decision or rule that was changed since by its newest \
+form; shorten what is long finished."""
 _HANDOFF = """\
-The work goes on in a new conversation, for the goal in <goal>: carry over what serves that goal, the rules of the user's \
-that bind it included, and leave out the rest."""
+The work goes on in a new conversation, for the goal in <goal>: carry over what serves that goal, the \
+rules of the user's that bind it included, and leave out the rest."""
 
 
 def ask(request: SummaryRequest) -> str:

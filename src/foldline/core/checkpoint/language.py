@@ -1,7 +1,7 @@
 """Which language a text is written in, where that is beyond doubt.
 
-Letters decide between scripts; between languages that share the Latin one, their commonest short words. A text
-that is short, mixed or between two languages has none: nothing is decided on a guess.
+Letters decide between scripts; between languages that share the Latin one, their commonest short words. A
+text that is short, mixed or between two languages has none: nothing is decided on a guess.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from typing import Final
 from foldline.core.ledger.text.origin import own
 from foldline.core.log.entries import Said
 
-LEAST_LETTERS: Final = (
-    24  # of a script that is not Latin; names of files and tools stand in Latin letters anyway
-)
+LEAST_LETTERS: Final = 24  # of a script that is not Latin; files and tools have Latin names anyway
 SCRIPT_SHARE: Final = 0.3
 LEAST_HITS: Final = 6  # common words that a text must hold
 AHEAD: Final = 2.5  # times as many as of the next language
@@ -37,27 +35,36 @@ _SCRIPTS: Final = {
     "Greek": re.compile(r"[\u0370-\u03ff]"),
     "Thai": re.compile(r"[\u0e00-\u0e7f]"),
 }
-# A script that several languages share stands for the commonest of them: the same name on both sides is what counts.
+# A script that several languages share stands for the commonest of them: both sides get the same name.
 _KANA_SHARE: Final = 0.1  # of it in a text with Chinese characters, from which the text is Japanese
 _COMMON: Final = {
     language: frozenset(words.split())
     for language, words in {
-        "English": "the and of to is are was were that this it for with not be have has on as at by from which "
+        "English": "the and of to is are was were that this it for with not be have has on as at by "
+        "from which "
         "should must never please you your they their there when what will would been into",
-        "German": "der die das und ist nicht ein eine einen dem den des mit von zu auf für sich wird wurde werden "
+        "German": "der die das und ist nicht ein eine einen dem den des mit von zu auf für sich "
+        "wird wurde werden "
         "ich du wir sie es auch als noch nach bei oder aber muss soll bitte wenn dass wie nur immer nie",
-        "French": "le la les des et est une un du que qui dans pour pas ne sur avec ce cette sont il elle nous "
+        "French": "le la les des et est une un du que qui dans pour pas ne sur avec ce cette sont "
+        "il elle nous "
         "vous je au aux par plus doit être jamais toujours ou mais été fait",
-        "Spanish": "el los las y es una un del que en para no con por se lo su como más pero debe está son al "
+        "Spanish": "el los las y es una un del que en para no con por se lo su como más pero debe "
+        "está son al "
         "nunca siempre fue hay este esta usuario",
-        "Italian": "il lo gli che di e è una un del della per non con sono nel alla come più ma deve questo questa "
+        "Italian": "il lo gli che di e è una un del della per non con sono nel alla come più ma "
+        "deve questo questa "
         "anche stato sempre mai dei delle ho",
-        "Portuguese": "o os as e é uma um do da que em para não com por se na no como mais mas deve está são ao "
+        "Portuguese": "o os as e é uma um do da que em para não com por se na no como mais mas deve "
+        "está são ao "
         "nunca sempre foi este esta você",
-        "Dutch": "de het een en van is niet dat die in te op voor met zijn er aan om ook als maar naar wordt moet "
+        "Dutch": "de het een en van is niet dat die in te op voor met zijn er aan om ook als maar "
+        "naar wordt moet "
         "nooit altijd bij deze dit ik je wij",
-        "Polish": "i w nie na się jest do że z to jak o po co tak ale za od przez dla czy być są musi nigdy zawsze",
-        "Swedish": "och att det som en ett är på för med inte av till den har de om jag kan ska måste aldrig alltid",
+        "Polish": "i w nie na się jest do że z to jak o po co tak ale za od przez dla czy być są "
+        "musi nigdy zawsze",
+        "Swedish": "och att det som en ett är på för med inte av till den har de om jag kan ska "
+        "måste aldrig alltid",
         "Turkish": "ve bir bu için ile değil da de ne var olarak gibi daha çok ama her zaman asla olan sonra",
     }.items()
 }  # fmt: skip

@@ -45,7 +45,7 @@ def standing_block(standing: Continuation | None) -> str:
 
 
 def fitted(live: Sequence[Live], usable: int, counter: Counter) -> tuple[Live, ...]:
-    """Return live state without secrets and in about a tenth of usable tokens: the largest lose their middles."""
+    """Return live state without secrets, in about a tenth of usable: the largest texts lose their middles."""
     clean = [Live(one.name, redact(one.text.strip())) for one in live if one.text.strip()]
     sizes = [counter.count(one.text) for one in clean]
     cap = level(sizes, max(usable // LIVE_SHARE, 1))
@@ -53,7 +53,7 @@ def fitted(live: Sequence[Live], usable: int, counter: Counter) -> tuple[Live, .
 
 
 def _within(text: str, cap: int, counter: Counter) -> str:
-    """Return a text in at most `cap` tokens, its middle left out, or its end where the note of that takes too much.
+    """Return a text in at most `cap` tokens: without its middle, or its end where a note of that is too long.
 
     What fits stays as it is, so that what was fitted once does.
     """

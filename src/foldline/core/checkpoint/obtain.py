@@ -7,11 +7,11 @@ from typing import TypeVar
 
 import msgspec
 
+from foldline.core.checkpoint.check import Accepted, check
 from foldline.core.checkpoint.cost import Cost
 from foldline.core.checkpoint.ground import ground
 from foldline.core.checkpoint.redact import redact
 from foldline.core.checkpoint.request import FAILED, SummaryReply, SummaryRequest
-from foldline.core.checkpoint.summary import Accepted, check
 from foldline.core.ledger.page.page import compose
 from foldline.core.measure.tokens import Counter
 
@@ -24,7 +24,10 @@ SummarySteps = Generator[SummaryRequest, SummaryReply | None, Result]  # yields 
 
 
 class Obtained(msgspec.Struct, frozen=True):
-    """A summary, with what all attempts cost and why one was rejected; a model may be asked `asks_left` times more."""
+    """A summary, with what all attempts cost and why one was rejected.
+
+    A model may be asked `asks_left` times more; `model_asked`: one was asked, whoever wrote the summary.
+    """
 
     reply: SummaryReply
     asks_left: int
@@ -51,8 +54,8 @@ def obtain(wanted: SummaryRequest, counter: Counter, asks: int = ASKS) -> Summar
         checked = check(reply, wanted, counter=counter)
         if isinstance(checked, Accepted):
             return Obtained(_grounded(cost.on(reply), checked.text, wanted), asks, model_asked)
-        cost = cost.noting(f"a summary by {reply.summarizer} was rejected: {checked.why}")
-        wanted = msgspec.structs.replace(wanted, attempt=attempt, rejected=checked.why)
+        cost = cost.noting(f"a summary by {reply.summarizer} was rejected: {checked.words}")
+        wanted = msgspec.structs.replace(wanted, attempt=attempt, rejected=checked.words)
     return Obtained(cost.on(_by_rule(wanted, counter)), asks, model_asked)
 
 

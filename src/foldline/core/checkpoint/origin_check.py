@@ -4,7 +4,7 @@ A summariser reads tool output beside the user's words, and may take an instruct
 web page for one of the user's, or make one up. Nothing is taken away; a mark says what code knows:
 
 - a rule that shares too few words with anything that the user wrote is "not in the user's words";
-- a rule that a newer one of the user's replaced is superseded, and one that says the opposite is none of theirs;
+- a rule that a newer one of the user's replaced is superseded; one that says the opposite is not theirs;
 - a line that repeats an instruction which only a tool's output holds says so.
 """
 
@@ -37,25 +37,30 @@ RULES: Final = frozenset(
 WISHES: Final = RULES | frozenset(
     plain(heading)
     for heading in (
-        "Goal", "Task", "Requests & Intent", "Next Steps", "Remaining Work", "Plan", "Open Tasks", "Next", "Next Step",
+        "Goal", "Task", "Requests & Intent", "Next Steps", "Remaining Work", "Plan", "Open Tasks", "Next",
+        "Next Step",
     )
 )  # fmt: skip
 _ORDER: Final = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\b"
-    r"|\b(?:must|should|shall|always|never|important|urgent|required|instructions?|do not|don['\u2019]t|you are|user wants)\b"
-    r"|^\W*(?:(?:please|now|then|next|first)\W+)?(?:run|execute|send|post|upload|e-?mail|mail|delete|remove|forward|reveal|"
+    r"|\b(?:must|should|shall|always|never|important|urgent|required|instructions?|do not|don['\u2019]t|"
+    r"you are|user wants)\b"
+    r"|^\W*(?:(?:please|now|then|next|first)\W+)?"
+    r"(?:run|execute|send|post|upload|e-?mail|mail|delete|remove|forward|reveal|"
     r"print|tell|copy|open|visit|install|add|commit|push|call|use|write|fetch|download|approve|disable)\b",
     re.IGNORECASE,
 )
 _MARKED: Final = re.compile(r"\((?:unverified|superseded|a tool's output)\b")
 _NEGATION: Final = re.compile(
-    r"\b(?:never|not|no|none|don['\u2019]?t|cannot|nie|niemals|nicht|keine?|jamais|pas|nunca|mai|nooit|niet)\b|n['\u2019]t\b",
+    r"\b(?:never|not|no|none|don['\u2019]?t|cannot|nie|niemals|nicht|keine?|jamais|pas|nunca|mai|"
+    r"nooit|niet)\b"
+    r"|n['\u2019]t\b",
     re.IGNORECASE,
 )
 _LEAD: Final = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(?:\[[ x]\]\s+)?")
 
 
-class Voices:
+class OriginCheck:
     """What the user said and what only tools said, to hold the lines of a summary against."""
 
     def __init__(self, said: Iterable[Message | str], ledger: Ledger, previous: str | None) -> None:

@@ -4,8 +4,8 @@ Three kinds of rule, each linear in the text:
 
 1. shapes: tokens that say by their form what they are (a vendor's prefix, a JWT, a private key block);
 2. places: the password of a URL, an Authorization header, `curl -u`;
-3. names: what stands after `password`, `secret`, `token`, `api_key` ... and `=` or `:`, if it looks like a value
-   and not like code, a placeholder or a count.
+3. names: what stands after `password`, `secret`, `token`, `api_key` ... and `=` or `:`, if it looks like a
+   value and not like code, a placeholder or a count.
 
 Bare hashes, UUIDs and base64 match none of them. Every shape starts and ends at the border of its own
 alphabet, so taking one secret out can never uncover or hide another: redacting twice changes nothing.
@@ -113,7 +113,8 @@ _CODE = re.compile(
     r"[(){}\[\]$*]|^%|^[A-Za-z_]\w*(?:\??\.[A-Za-z_]\w*)+$|^[<@/.~]|process\.env|environ|\.\.\.|…|://"
 )
 _PLACEHOLDER = re.compile(
-    r"^(?:x{3,}|your[_\-]?\w*|my[_\-]\w+|changeme|example\w*|dummy\w*|placeholder\w*|none|null|true|false|undefined|string|bytes|str)$",
+    r"^(?:x{3,}|your[_\-]?\w*|my[_\-]\w+|changeme|example\w*|dummy\w*|placeholder\w*|none|null|true|false|"
+    r"undefined|string|bytes|str)$",
     re.IGNORECASE,
 )
 
@@ -138,7 +139,7 @@ Facts = TypeVar("Facts", bound=msgspec.Struct)
 def redact_facts(facts: Facts) -> Facts:
     """Redact every string in a struct of facts (a `Ledger`), nested ones included; citations stay.
 
-    Where there is nothing to redact, which one look at all of them together tells, the same object comes back.
+    Where one look at all of them together finds nothing to redact, the same object comes back.
     """
     whole = "\n".join(strings_in(facts))
     return facts if redact(whole) == whole else _redact_struct(facts)
@@ -148,7 +149,7 @@ _CITATIONS = frozenset(("entry", "entries"))
 
 
 def strings_in(value: Any) -> Iterable[str]:
-    """Return the distinct strings in a value of structs, tuples and dicts, the entry ids that facts cite left out."""
+    """Return the distinct strings in structs, tuples and dicts, without the entry ids that facts cite."""
     found: dict[str, None] = {}
     _gather(value, found)
     return found
@@ -237,7 +238,7 @@ def _redact_named(text: str) -> str:
 
 
 def _secret_names(text: str) -> list[tuple[int, int]]:
-    """Where the words that name a secret stand. The one letter that grows in lower case is kept at its length."""
+    """Where the words that name a secret stand; the one letter that grows in lower case keeps its length."""
     lower = text.replace("\u0130", "I").lower()
     spans: list[tuple[int, int]] = []
     for name in _NAMES:

@@ -37,7 +37,8 @@ _LABELS = {
 }
 _GAP = r"[\s\u200b-\u200f\u2060\ufeff]*"  # also what cannot be seen
 _LABEL = re.compile(
-    rf"\[(?={_GAP}(?:system|developer|user|assistant(?:\s+thinking)?|harness|tool\s+(?:call|result)){_GAP}\]{_GAP}[:\uff1a])",
+    rf"\[(?={_GAP}(?:system|developer|user|assistant(?:\s+thinking)?|harness|tool\s+(?:call|result))"
+    rf"{_GAP}\]{_GAP}[:\uff1a])",
     re.IGNORECASE,
 )
 _TAG = re.compile(rf"<(?={_GAP}/?{_GAP}(?:{'|'.join(TAGS)}){_GAP}/?>)", re.IGNORECASE)
@@ -85,7 +86,7 @@ def neutral(text: str) -> str:
 
 
 def shorten(text: str, cap: int) -> str:
-    """Keep at most `cap` characters of a text, half from its head and half from its tail, and say how many left."""
+    """Keep at most `cap` characters of a text, half from each end, and say how many were left out."""
     if len(text) <= cap:
         return text
     tail = max(cap, 0) // 2
@@ -109,7 +110,7 @@ def _address(url: str | None) -> str:
 def _blocks(
     message: Message, calls: dict[str, str], batch: int, cap: int, *, thinking: bool, redact: bool
 ) -> Iterator[tuple[str, str]]:
-    """Yield label and content of each part of a message; `calls` learns the calls for their results to come."""
+    """Yield the label and content of each part of a message; `calls` learns its calls, for later results."""
     label = "Harness" if message.injected and message.role == "user" else _LABELS[message.role]
     for part in message.parts:
         if is_step(part):
@@ -128,7 +129,7 @@ def _blocks(
 
 
 def _clean(text: str, *, redact: bool) -> str:
-    """A text with its data URLs named and its secrets out. Shortened, if at all, only then: half a key is a leak."""
+    """A text with its data URLs named and its secrets out; only then shortened: half a key is a leak."""
     if "base64," in text:
         text = _DATA_URL.sub(
             lambda found: f"[data: {found[1] or 'text'}, {len(found[2]):,} characters]", text

@@ -1,0 +1,218 @@
+"""Whether a reply is a summary, and what of it is stored."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter as Tally
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Final, Literal
+
+import msgspec
+
+from foldline.core.checkpoint import prompts
+from foldline.core.checkpoint.language import language_of
+from foldline.core.checkpoint.redact import redact
+from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
+from foldline.core.checkpoint.summary import in_language
+from foldline.core.log.entries import Said
+from foldline.core.log.messages import texts
+from foldline.core.measure.tokens import Counter
+
+PREAMBLE = 400  # characters before the first heading that are dropped; more of them is no summary
+COPIED = 0.8  # share of a reply that may be lines of the conversation as they stand there
+
+Rejection = Literal[
+    "stopped", "continuation", "empty", "refusal", "headings", "too_large", "copy", "loop", "language"
+]
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """A reply that is a summary; `text` is what of it is stored."""
+
+    text: str
+
+
+class Rejected(msgspec.Struct, frozen=True):
+    """A reply that is no summary: why, and in the words that a receipt and the next request say it in."""
+
+    why: Rejection
+    words: str
+
+
+CONTINUATION: Final = Rejected("continuation", "a continuation of the conversation")
+
+
+def check(
+    reply: SummaryReply, request: SummaryRequest, headings: Sequence[str] | None = None, *, counter: Counter
+) -> Accepted | Rejected:
+    """Say whether a reply may be stored (invariant 7), and as what text.
+
+    `headings` (default: those of the request's family and kind) must all stand in it. Wrappers such as code
+    fences, `<summary>` and `<analysis>`, and a short remark before the first heading, are taken off.
+    """
+    wanted = prompts.headings(request.family, request.kind) if headings is None else tuple(headings)
+    if reply.stop not in ("end", ""):
+        return Rejected("stopped", _STOPS.get(reply.stop, f"the model stopped with {reply.stop!r}"))
+    whole = unwrapped(redact(reply.text))
+    text = _from_first_heading(whole, wanted)
+    rejected = (
+        (CONTINUATION if _MARKER.search(whole) else None)
+        or _not_a_summary(text, wanted)
+        or _wrong_size(text, request, counter)
+        or _copied(text, request.folded)
+        or _repeating(text)
+        or _other_language(text, in_language(request))
+    )
+    return rejected or Accepted(text)
+
+
+_STOPS = {
+    "length": "cut off by the output limit",
+    "tools": "the model called a tool instead of writing a summary",
+    "error": "the model's reply broke off with an error",
+    "aborted": "the reply was cancelled",
+}
+_ASIDE = re.compile(
+    r"<(analysis|think|thinking|scratchpad)>.*?(?:</\1>|(?=<summary>))", re.DOTALL | re.IGNORECASE
+)
+_WRAPPER = re.compile(r"<(summary|checkpoint)>\s*\n?(.*?)\n?\s*(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(r"\A\s*(`{3,}|~{3,})[ \t]*(?:markdown|md|text|txt|xml)?[ \t]*\n(.*)\n\1\s*\Z", re.DOTALL)
+
+
+def unwrapped(text: str) -> str:
+    """Take off what models wrap a summary in: reasoning, a code fence round the whole, summary tags."""
+    text = _ASIDE.sub("", text)
+    for _ in range(3):
+        before = text
+        text = text.strip()
+        if fence := _FENCE.match(text):
+            text = fence[2]
+        wrapper = _WRAPPER.search(text)
+        if wrapper and len(text[: wrapper.start()].strip()) <= PREAMBLE:
+            text = wrapper[2]
+        if text == before:
+            break
+    return text.strip()
+
+
+_DECORATION = re.compile(r"^[\s>#*_\d.)\-]+|[\s:*_]+$")
+
+
+def _plain_heading(line: str) -> str:
+    return " ".join(_DECORATION.sub("", line).casefold().replace("&", "and").split())
+
+
+def _heading_lines(text: str) -> list[tuple[int, str, bool]]:
+    """Where each line that may be a heading starts, what it says, and whether it is marked as one."""
+    lines = text.split("\n")
+    starts = accumulate((len(line) + 1 for line in lines), initial=0)
+    return [
+        (start, _plain_heading(line), line.lstrip().startswith("#"))
+        for start, line in zip(starts, lines, strict=False)
+        if line.strip() and len(line) <= 120
+    ]
+
+
+def _headings_in(text: str, wanted: Sequence[str]) -> dict[str, int]:
+    """Return where each of the wanted headings first stands in a text; those that do not are left out."""
+    found: dict[str, int] = {}
+    lines = _heading_lines(text)
+    for heading in wanted:
+        plain = _plain_heading(heading)
+        for start, said, marked in lines:
+            if said == plain or (marked and said.startswith(plain + " ")):
+                found[heading] = start
+                break
+    return found
+
+
+def _from_first_heading(text: str, wanted: Sequence[str]) -> str:
+    first = min(_headings_in(text, wanted).values(), default=0)
+    return text[first:].strip() if len(text[:first].strip()) <= PREAMBLE else text
+
+
+_REFUSAL = re.compile(
+    r"(?:i['\u2019]?m|i am) (?:sorry|unable|not able)|i (?:can(?:['\u2019]t|not)|won['\u2019]t|will not) |"
+    r"sorry\b|"
+    r"as an ai\b|there is no conversation|no conversation (?:was|has been) ",
+    re.IGNORECASE,
+)
+_ANSWER = re.compile(
+    r"(?:sure|okay|ok|great|certainly|of course|got it|understood)\b[,.!]"
+    r"|(?:i['\u2019]ll|i will|let me|let['\u2019]s|now i|next,? i)\b",
+    re.IGNORECASE,
+)
+_MARKER = re.compile(
+    r"^\[(?:user|assistant(?: thinking)?|harness|tool call|tool result)\]:|<\|[a-z_]{2,30}\|>|"
+    r"^\s*<(?:tool_call|function_calls?|tool_use|invoke)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_SPEAKER = re.compile(r"^(human|user|assistant|ai):\s", re.IGNORECASE | re.MULTILINE)
+
+
+def _not_a_summary(text: str, wanted: Sequence[str]) -> Rejected | None:
+    """Reject a text that is no summary by its form."""
+    if not re.search(r"\w", text):
+        return Rejected("empty", "empty")
+    found = _headings_in(text, wanted)
+    missing = [heading for heading in wanted if heading not in found]
+    if (missing or not wanted) and _REFUSAL.match(text):
+        return Rejected("refusal", "a refusal")
+    speakers = {name.lower() for name in _SPEAKER.findall(text)}
+    both = bool(speakers & {"human", "user"} and speakers & {"assistant", "ai"})
+    if both or ((missing or not wanted) and _ANSWER.match(text)):
+        return CONTINUATION
+    if missing:
+        return Rejected("headings", f"without the headings {', '.join(missing)}")
+    if wanted and len(text[: min(found.values())].strip()) > PREAMBLE:
+        return CONTINUATION
+    bare = re.sub(r"(?m)^\s*#.*$|\(none\)|\W", "", text, flags=re.IGNORECASE)
+    return Rejected("empty", "empty under its headings") if wanted and not bare else None
+
+
+def _wrong_size(text: str, request: SummaryRequest, counter: Counter) -> Rejected | None:
+    """Reject a text that is larger than what was asked for, or than what it sums up."""
+    tokens = counter.count(text)
+    if tokens > request.tokens:
+        return Rejected("too_large", f"{tokens:,} tokens where {request.tokens:,} were asked for")
+    given = sum(entry.tokens for entry in request.folded)
+    if not given:
+        given = sum(counter.count(said) for entry in request.folded for said in texts(entry.message))
+    given += counter.count(request.previous) if request.previous else 0
+    if tokens <= given:
+        return None
+    return Rejected("too_large", f"larger than its input ({tokens:,} tokens of {given:,})")
+
+
+def _copied(text: str, folded: Sequence[Said]) -> Rejected | None:
+    """Reject a text that is a copy of what it should sum up. Short texts may quote all they need."""
+    if len(text) < 4 * PREAMBLE:
+        return None
+    lines = [line.strip() for line in text.split("\n")]
+    source = {line.strip() for entry in folded for said in texts(entry.message) for line in said.split("\n")}
+    copied = sum(len(line) for line in lines if len(line) >= 12 and line in source)
+    too_many = copied > COPIED * sum(map(len, lines))
+    return Rejected("copy", "a copy of the conversation") if too_many else None
+
+
+def _repeating(text: str) -> Rejected | None:
+    """Reject a text that has run into a loop."""
+    lines = [line.strip() for line in text.split("\n") if len(line.strip()) >= 12]
+    most = Tally(lines).most_common(1)
+    looped = bool(most) and most[0][1] >= 8 and most[0][1] * 3 > len(lines)
+    return Rejected("loop", "one line over and over") if looped else None
+
+
+def _other_language(text: str, request: SummaryRequest) -> Rejected | None:
+    """Reject a text in the wrong language, unless either language is in doubt.
+
+    Lines that quote a rule do not count: rules stand in the user's words, whatever the rest is in.
+    """
+    rules = [fact.text for fact in request.ledger.constraints]
+    rest = [line for line in text.split("\n") if not any(rule in line for rule in rules)]
+    written = language_of("\n".join(rest)) if request.language else ""
+    wished = written.casefold() in (request.instructions or "").casefold()
+    if not written or written == request.language or wished:
+        return None
+    return Rejected("language", f"written in {written}, where the user writes in {request.language}")
