@@ -1,0 +1,125 @@
+"""Messages and the compactions between them, chained into entries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from foldline.core.cut.repair import repair
+from foldline.core.ledger.collect import collect
+from foldline.core.log.entries import Checkpoint, Compacted, Receipt, Said
+from foldline.core.log.log import chained, said
+from foldline.core.log.messages import Message, Text
+from foldline.core.measure.tokens import Counter, message_tokens
+from foldline.loading.loaded import Loaded
+
+
+class PlacedBoundary(msgspec.Struct):
+    """A compaction to place before message `at`; `first_kept` is a message's index (None: nothing is kept).
+
+    `ledger` None: it is taken from the messages that were folded.
+    """
+
+    at: int
+    checkpoint: Checkpoint
+    first_kept: int | None = None
+    quoted: tuple[int, ...] = ()
+    ledger: dict[str, Any] | None = None
+    receipt: Receipt = Receipt(reason="imported")
+    when: float | None = None
+
+    def follows(self, index: int) -> bool:
+        """Whether a message stands before this boundary."""
+        return index < self.at or index in self.quoted
+
+
+class Source(msgspec.Struct):
+    """What there is to chain: messages, the order in which to read them (None: as they stand), and boundaries.
+
+    `times` are Unix times of the messages, where they are known.
+    """
+
+    messages: Sequence[Message]
+    dialect: str
+    order: Sequence[int] | None = None
+    boundaries: Sequence[PlacedBoundary] = ()
+    times: Sequence[float | None] = ()
+
+
+def chain(source: Source, counter: Counter) -> Loaded:
+    """Repair the messages, chain them, and place the boundaries between them."""
+    order = range(len(source.messages)) if source.order is None else source.order
+    repaired = repair([source.messages[index] for index in order])
+    orphans = [(order[position], call) for position, call in repaired.orphans]
+    loaded = Loaded([], {}, source.dialect, orphans, repaired.changed)
+    entries = _EntryChain(loaded, counter)
+    indices = [order[position] for position, _ in repaired.messages]
+    waiting = sorted(source.boundaries, key=lambda boundary: boundary.at)
+    for number, (_, message) in enumerate(repaired.messages):
+        while waiting and not any(waiting[0].follows(index) for index in indices[number:]):
+            entries.fold(waiting.pop(0))
+        index = indices[number]
+        entries.say(message, index, source.times[index] if source.times else None)
+    for boundary in waiting:
+        entries.fold(boundary)
+    return loaded
+
+
+class _EntryChain:
+    """Entries, each chained to the one before."""
+
+    def __init__(self, loaded: Loaded, counter: Counter) -> None:
+        self._loaded = loaded
+        self._counter = counter
+        self._key = ""
+        self._ids: dict[int, str] = {}
+        self._said: list[Said] = []
+
+    def _parent(self) -> str | None:
+        return self._loaded.entries[-1].id if self._loaded.entries else None
+
+    def say(self, message: Message, index: int, at: float | None) -> None:
+        """Append a message."""
+        tokens = message_tokens(message, self._counter)
+        entry = said(message, parent=self._parent(), said_key=self._key, tokens=tokens, at=at)
+        self._key = entry.said_key
+        self._loaded.entries.append(entry)
+        self._loaded.index[entry.id] = index
+        self._ids.setdefault(index, entry.id)
+        self._said.append(entry)
+
+    def fold(self, boundary: PlacedBoundary) -> None:
+        """Append a boundary; where it brings no ledger, one is taken from what it folded."""
+        first = self._ids.get(boundary.first_kept) if boundary.first_kept is not None else None
+        stop = next((i for i, entry in enumerate(self._said) if entry.id == first), len(self._said))
+        folded = self._said[:stop]
+        compacted = Compacted(
+            id="",
+            parent=None,
+            checkpoint=boundary.checkpoint,
+            receipt=boundary.receipt,
+            first_kept=first,
+            leading=_leading(folded),
+            quoted=tuple(self._ids[index] for index in boundary.quoted if index in self._ids),
+            ledger=boundary.ledger or self._ledger(folded, boundary.checkpoint.summary),
+            at=boundary.when,
+        )
+        self._loaded.entries.append(chained(compacted, self._parent()))
+
+    def _ledger(self, folded: Sequence[Said], summary: str) -> dict[str, Any]:
+        """Take the facts; another system's summary is something a model said, nothing in it is the user's word."""
+        message = Message("assistant", (Text(summary),))
+        told = Said("", None, message, "", message_tokens(message, self._counter))
+        return msgspec.to_builtins(collect([*folded, told]))
+
+
+def _leading(folded: Sequence[Said]) -> tuple[str, ...]:
+    """Return the ids of the system and developer messages at the head."""
+    leading: list[str] = []
+    for entry in folded:
+        if entry.message.role not in ("system", "developer"):
+            break
+        leading.append(entry.id)
+    return tuple(leading)

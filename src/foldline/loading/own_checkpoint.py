@@ -1,0 +1,70 @@
+"""A list with a checkpoint of ours at its head: the checkpoint becomes a boundary again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from foldline.core.checkpoint.checkpoint import Recognised, recognise
+from foldline.core.checkpoint.origin_check import unmarked
+from foldline.core.ledger.page.page import parse
+from foldline.core.log.entries import Checkpoint
+from foldline.core.log.messages import Message, Text
+from foldline.core.measure.tokens import Counter, message_tokens
+from foldline.loading.chain import PlacedBoundary, Source
+
+
+def with_checkpoint(source: Source, counter: Counter) -> Source | None:
+    """Return a source in which a checkpoint of ours at its head is a boundary; None where there is none."""
+    found = recognise(source.messages)
+    if found is None:
+        return None
+    messages = list(source.messages)
+    boundary = _boundary(messages, found, counter)
+    own: set[int] = {found.index}
+    if found.more:  # the message goes on behind the checkpoint
+        whole = messages[found.index]
+        messages[found.index] = msgspec.structs.replace(whole, parts=whole.parts[1:], native=None)
+        own = set()
+    taken = {*own, *([found.index + 1] if found.ack else []), *found.quoted}
+    rest = [index for index in range(len(messages)) if index not in taken]
+    before = [index for index in rest if index < found.index]
+    behind = [index for index in rest if index >= found.index]
+    return msgspec.structs.replace(
+        source, messages=messages, order=[*before, *found.quoted, *behind], boundaries=[boundary]
+    )
+
+
+def _boundary(messages: Sequence[Message], found: Recognised, counter: Counter) -> PlacedBoundary:
+    whole = messages[found.index]
+    message = msgspec.structs.replace(whole, parts=whole.parts[:1])
+    follows = messages[found.index + 1] if found.ack and found.index + 1 < len(messages) else None
+    checkpoint = Checkpoint(
+        text=found.text,
+        summary=found.summary,
+        role=message.role,
+        ack=follows.text if follows is not None else None,
+        position=found.position,
+        pins=found.pins,
+        live=found.live,
+        tokens=message_tokens(message, counter),
+    )
+    at = max(found.index + int(found.ack), *found.quoted, found.index) + (0 if found.more else 1)
+    return PlacedBoundary(at, checkpoint, quoted=found.quoted, ledger=ledger_in(found.summary))
+
+
+def through_another_tool(summary: str, counter: Counter) -> Checkpoint | None:
+    """Return the checkpoint of ours that another tool was given as its own summary; None for any other text."""
+    message = Message("user", (Text(summary),))
+    ours = recognise([message])
+    if ours is None:
+        return None
+    tokens = message_tokens(message, counter)
+    return Checkpoint(ours.text, ours.summary, pins=ours.pins, live=ours.live, tokens=tokens)
+
+
+def ledger_in(summary: str) -> dict[str, Any]:
+    """Return the facts that a summary of ours holds, in builtins."""
+    return msgspec.to_builtins(parse(unmarked(summary)))
