@@ -7,6 +7,8 @@ from itertools import islice
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.support.corpus import ROOT
 from tests.support.talk import assistant, call, reminder, tool, user
 
@@ -45,9 +47,25 @@ def conversation(turns=24):
     return talk
 
 
-async def live(messages, policy, window):
-    """Feed a session, its replies with usage; return what was said, and (before which message, kind, reason, tokens)."""
-    async with foldline.open("memory://", "s", policy=policy, window=window) as session:
+class Slow:
+    """A summariser that writes nothing before it may."""
+
+    name = "offline"
+
+    def __init__(self):
+        self.go = asyncio.Event()
+
+    async def summarize(self, request):
+        await self.go.wait()
+        return OfflineSummarizer().write(request)
+
+
+async def live(messages, policy, window, slow=None):
+    """Feed a session, its replies with usage; return what was said, and each fold as `replayed` does.
+
+    A `slow` summariser answers a draft between the second and the third request.
+    """
+    async with foldline.open("memory://", "s", policy=policy, window=window, summarizer=slow) as session:
         settled, drafts = asyncio.Event(), []
         settled.set()
         session.on("draft_started", lambda event: (settled.clear(), drafts.append(event)))
@@ -58,8 +76,16 @@ async def live(messages, policy, window):
             if message.role == "assistant":
                 usage = None
                 if not replying:
-                    size = await asked(session, window)
-                    await asyncio.wait_for(settled.wait(), 30)  # the summariser answers between two requests
+                    begun = len(drafts)
+                    size = await (
+                        asked(session, window) if slow is None else patiently(session, window, slow)
+                    )
+                    if slow is not None and len(drafts) == begun:
+                        slow.go.set()
+                    if slow is None or len(drafts) == begun:
+                        await asyncio.wait_for(
+                            settled.wait(), 30
+                        )  # the draft is ready before the next request
                     usage = Usage(input=size, output=message_tokens(message, OFFLINE))
                 message = msgspec.structs.replace(message, usage=usage)  # noqa: PLW2901
             replying = message.role == "assistant"
@@ -94,9 +120,19 @@ async def asked(session, window):
     return session.view_tokens
 
 
-def replayed(said, policy, window):
+async def patiently(session, window, slow):
+    """Ask for the context; only where that waits for the summary, the summariser may answer."""
+    slow.go.clear()
+    asking = asyncio.create_task(asked(session, window))
+    done, _ = await asyncio.wait({asking}, timeout=1)
+    if not done:
+        slow.go.set()
+    return await asking
+
+
+def replayed(said, policy, window, draft_calls=1):
     """Replay what was said; return (before which message, kind, reason, tokens before and after)."""
-    replay, at = Replay(policy, window, OFFLINE, now=now()), []
+    replay, at = Replay(policy, window, OFFLINE, now=now(), draft_calls=draft_calls), []
     for index, entry in enumerate(said):
         while (ask := replay.due(entry.message)) is not None:
             try:
@@ -119,6 +155,32 @@ async def test_every_preset_folds_at_the_same_messages_live_and_in_the_lab(name)
     assert replayed(said, preset(name), WINDOW) == folds
     assert len(folds) >= (0 if name == "amp" else 3)
     assert bool(drafts) == preset(name).background
+
+
+async def test_a_slow_summariser_drafts_as_late_live_as_in_the_lab():
+    said, folds, drafts = await live(conversation(), preset("foldline"), WINDOW, Slow())
+    assert replayed(said, preset("foldline"), WINDOW, draft_calls=2) == folds
+    assert drafts >= 2
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    name=st.sampled_from(sorted(PRESETS)),
+    sizes=st.lists(
+        st.tuples(st.integers(1, 90), st.lists(st.integers(1, 90), max_size=5)), min_size=4, max_size=14
+    ),
+)
+def test_any_conversation_folds_at_the_same_messages_live_and_in_the_lab(name, sizes):
+    talk = []
+    for n, (words, results) in enumerate(sizes):
+        talk.append(user(f"Do part {n}. {WORDS * (words // 9)}"))
+        for step, size in enumerate(results):
+            talk.append(assistant("", call(f"c{n}_{step}", path=f"m{n}/{step}.py")))
+            talk.append(tool(f"c{n}_{step}", WORDS * size))
+        talk.append(assistant(WORDS * words))
+    window = foldline.Window(context=8_000, output=800)
+    said, folds, _ = asyncio.run(live(talk, preset(name), window))
+    assert replayed(said, preset(name), window) == folds
 
 
 RECORDED = ROOT / "native" / "pi-2.jsonl"

@@ -11,10 +11,9 @@ import msgspec
 from foldline.catalogue import ModelInfo
 from foldline.core.decide.policy import Policy
 from foldline.core.lab.entities import Entity, Reading
-from foldline.core.lab.replay import active
 from foldline.core.lab.retention import ScoredMessage, called, cut_at, demand, rendered, score, spoken
-from foldline.core.log.entries import Compacted, Said
-from foldline.core.log.log import said
+from foldline.core.log.entries import Said
+from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message
 from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.core.measure.window import Floor, Window
@@ -34,7 +33,7 @@ LEAST_PIECES = 2  # messages of a piece
 
 
 class Grown(msgspec.Struct, frozen=True):
-    """A session in pieces, with what was planted; the first piece's addressed names are looked for to the end."""
+    """A session in pieces, with what was planted; `names` are what the first piece addressed."""
 
     pieces: list[list[Said]]
     names: frozenset[Entity]
@@ -49,7 +48,7 @@ def decay(
     count: int,
     counter: Counter,
 ) -> dict[str, list[dict[str, Any]]]:
-    """Fold a session `count` times under each policy, to a tenth of what was said so far (2,000 at least), as it grows.
+    """Fold a growing session `count` times under each policy, to a tenth of what was said (2,000 at least).
 
     Returns what survived each round, by policy. Raises InputError for a session too short for so many pieces.
     """
@@ -123,16 +122,13 @@ def _rounds(
 
 def _folded(fold: ViewState, wish: Wish) -> tuple[ViewState, str]:
     """Return the view after a compaction, and why there was none where there was none."""
-    path = fold.entries()
     try:
-        boundary = fold_now(from_entries(path), wish).boundary
+        boundary = fold_now(from_entries(fold.entries()), wish).boundary
     except (FloorExceeded, InputError) as error:
         return fold, str(error)
     if boundary is None:
         return fold, "fits"
-    if isinstance(boundary, Compacted):
-        path = active(path, boundary)
-    return ViewState([*path, boundary], counter=wish.counter), ""
+    return fold.with_boundary(chained(boundary, fold.entries()[-1].id)), ""
 
 
 def _text(fold: ViewState) -> str:
@@ -161,6 +157,6 @@ def _share(names: frozenset[Entity], text: str) -> float | None:
 def _retention(
     past: Sequence[ScoredMessage], future: Sequence[ScoredMessage], text: str
 ) -> dict[str, float | None] | None:
-    """Score the view by what the rest of the session needs; None at its end, or where too little is needed."""
+    """Score the view by what the rest of the session needs; None where that is too little, or the end."""
     wanted = demand(past, future, common_names()) if future else None
     return shares(score(wanted, text)) if wanted is not None and wanted.telling else None

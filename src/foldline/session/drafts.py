@@ -1,4 +1,4 @@
-"""The one draft of a session: a boundary that is made in the background, and waits there until it is needed."""
+"""The one draft of a session: a boundary that is made in the background, and waits until it is needed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Drafts:
         return self._task is not None
 
     def check(self, fold: ViewState) -> None:
-        """Drop what is ready where it can no longer be committed. A fold that only grows is looked at once."""
+        """Drop what is ready where it can no longer be committed; a fold that only grows is checked once."""
         if self.ready is not None and fold is not self._held:
             self._held = fold
             if not holds(self.ready, fold):

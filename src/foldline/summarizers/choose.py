@@ -14,7 +14,7 @@ import msgspec
 
 from foldline.core.checkpoint.in_session import KINDS, ask
 from foldline.core.checkpoint.request import Prefix, SummaryRequest
-from foldline.core.decide.price import Form, Way, bare, by_price, in_session, reason
+from foldline.core.decide.price import Form, Way, bare, by_price, choice_note, in_session
 from foldline.core.log.codec import encode
 from foldline.core.measure.tokens import MESSAGE_OVERHEAD, Counter
 from foldline.dialects import ANTHROPIC
@@ -74,7 +74,7 @@ def choices(
 def _ordered(found: Sequence[tuple[SummaryWay, Way]]) -> tuple[list[SummaryWay], str]:
     ways = by_price([way for _, way in found])
     places = [next(i for i, (_, one) in enumerate(found) if one is way) for way in ways]
-    return [found[place][0] for place in places], reason(ways)
+    return [found[place][0] for place in places], choice_note(ways)
 
 
 def _bare(request: SummaryRequest, who: Candidate, size: int) -> Way:

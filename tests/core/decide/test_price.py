@@ -9,9 +9,9 @@ from foldline.core.decide.price import (
     balance,
     bare,
     by_price,
+    choice_note,
     dollars,
     in_session,
-    reason,
 )
 from foldline.core.log.messages import Usage
 from foldline.core.measure.price import Price, added, cost
@@ -49,7 +49,7 @@ def test_the_cheapest_way_is_taken_and_the_receipt_says_over_which():
     assert [way.form for way in by_price([text, warm])] == ["in-session", "bare"]
     cold = in_session("own", SONNET, prompt=100_000, asked=800, output=3_000, cache=Cache(90_000, idle=900.0))
     assert [way.form for way in by_price([cold, text])] == ["bare", "in-session"]
-    words = reason(by_price([text, warm]))
+    words = choice_note(by_price([text, warm]))
     assert words == (
         "written in-session by own ($0.1029, 90,000 tokens from its cache): cheapest; by own ($0.2160)"
     )
@@ -62,10 +62,10 @@ def test_a_price_that_is_not_known_leaves_the_order_as_it_is():
     )
     assert by_price([known, unknown]) == [known, unknown]
     assert (
-        reason([unknown, known])
+        choice_note([unknown, known])
         == "written by b (price unknown): prices are not known, the first choice counts"
     )
-    assert reason([known]) == "written by a ($0.0000): the only way"
+    assert choice_note([known]) == "written by a ($0.0000): the only way"
 
 
 def test_a_compaction_loses_the_cache_and_pays_when_the_requests_after_have_saved_that():

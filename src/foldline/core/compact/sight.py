@@ -30,7 +30,7 @@ class Sizer:
         self._estimates = Estimates(policy.estimator, counter)
 
     def size(self, fold: ViewState, apart: int, ratio: float) -> int:
-        """Return the size in tokens; `apart` is a system prompt and tools given apart, `ratio` the calibration."""
+        """Return the size in tokens; `apart` is the system prompt and tools, `ratio` the calibration."""
         policy = self._policy
         if policy.estimator == "foldline" and policy.trigger_on == "context":
             return fold.context_size(apart, ratio).tokens
@@ -57,8 +57,8 @@ def _edited(entry: Said, edits: dict[str, tuple[Edit, ...]]) -> Message:
 class ViewSight:
     """A view at a moment, as `Watch` wants to see it.
 
-    `ask` is what would be asked of a compaction at a threshold, `now` Unix time; `size` is what the policy's triggers
-    compare, in tokens.
+    `ask` is what would be asked of a compaction at a threshold, `now` Unix time; `size` is what the policy's
+    triggers compare, in tokens.
     """
 
     def __init__(
@@ -114,8 +114,8 @@ def asked(
 ) -> Ask:
     """Return what is asked of a compaction of a view.
 
-    `ratio` is the model's tokens to one of ours, `share` the part of the window to work with after an overflow: where
-    the provider counts more than we do, a compaction works with less.
+    `ratio` is the model's tokens to one of ours, `share` the part of the window to work with after an
+    overflow: where the provider counts more than we do, a compaction works with less.
     """
     if reason in ("threshold", "model_switch"):
         share = min(share, 1 / ratio)
@@ -133,7 +133,7 @@ def asked(
 
 
 def part_of(window: Window, share: float) -> Window:
-    """Return a window that holds a part of what this one does, in tokens; replies stay as long as they are."""
+    """Return a window that holds a part of what this one does; its replies may be as long."""
     whole = window.input_limit
     return msgspec.structs.replace(window, context=max(1, int(whole * share)), input=None)
 

@@ -100,8 +100,8 @@ def _noted(state: BreakerState, entry: Noted) -> BreakerState:
 def failure_notes(reason: Reason, why: Failure, before: BreakerState, now: float) -> tuple[Noted, ...]:
     """Return what a failed compaction leaves in the log: a strike, and behind an error a cool-down.
 
-    `before` is the breaker's state at the failure, `now` Unix time. A compaction that had nothing to do has not
-    failed: it leaves nothing.
+    `before` is the breaker's state at the failure, `now` Unix time. A compaction that had nothing to do has
+    not failed: it leaves nothing.
     """
     if why in NO_FAILURE:
         return ()
@@ -113,7 +113,7 @@ def failure_notes(reason: Reason, why: Failure, before: BreakerState, now: float
 
 
 def strike_data(reason: str, why: str) -> dict[str, Any]:
-    """Return the data of a `strike` note: the compaction's reason, and why it failed (`no_op` is no strike)."""
+    """Return the data of a `strike` note: the compaction's reason and why it failed (`no_op`: it did not)."""
     return {"reason": reason, "why": why}
 
 

@@ -12,6 +12,7 @@ from foldline.core.log.messages import Message, ToolCall
 from foldline.core.log.steps import finishes
 
 State = Literal["mid_tool", "waiting", "done"]
+Because = Literal["", "calls", "results", "prompt", "cut_off", "question", "aborted"]
 
 QUESTION_REACH = 4_000  # characters at the end of a reply in which a question to the user is looked for
 
@@ -22,7 +23,8 @@ _QUESTION = re.compile(r"\?(?=[\"'”’»)\]*_]*(?:\s|$))|[？؟]")
 _LIST_ITEM = re.compile(r"\s*(?:[-*•]|\(?\w{1,2}[.)])\s")
 _ASKS = re.compile(
     r"\b(?:please (?:confirm|choose|decide|advise|clarify|let me know (?:which|whether|if you want|how))"
-    r"|let me know (?:which|whether|how|what)|(?:waiting|wait) for your|awaiting your|before i (?:proceed|continue|go on)"
+    r"|let me know (?:which|whether|how|what)|(?:waiting|wait) for your|awaiting your"
+    r"|before i (?:proceed|continue|go on)"
     r"|i need (?:your|you to)|tell me which)\b",
     re.IGNORECASE,
 )
@@ -46,7 +48,7 @@ class Continuation(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     state: State
-    because: str = ""
+    because: Because = ""
     calls: tuple[str, ...] = ()
     question: str = ""
 

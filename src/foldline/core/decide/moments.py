@@ -1,4 +1,4 @@
-"""When the triggers are looked at: the moments that messages bring about, and a try that gained too little."""
+"""When the triggers are looked at: the moments that messages bring about, and when a try is repeated."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def moment_of(message: Message) -> Moment | None:
 
 
 def worth_a_try(tokens: int, fruitless: int | None, usable: int) -> bool:
-    """Whether to try a compaction of `tokens`, where the last one, at `fruitless` tokens, gained too little."""
+    """Whether to compact `tokens` now, where the last try, at `fruitless` tokens, gained too little."""
     return fruitless is None or not 0 <= tokens - fruitless < usable // GROWTH

@@ -1,4 +1,4 @@
-"""A request that did not fit: whether it is to be folded away, and how much of the window the next one may take."""
+"""A request that did not fit: whether it was folded away already, and what the next one may take."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ def mended_already(path: Sequence[Entry]) -> bool:
 def share_left(found: Overflow, size: int, usable: int, max_tokens: int | None = None) -> float:
     """Return the part of the window, in our tokens, that is as much as the provider takes.
 
-    By its own count of the request where it gives one, and so that the reply that was asked for, of `max_tokens`,
-    has room beside it; else a view that fits by our count, and did not, is taken to be allowed 70% of itself.
+    By its own count of the request where it gives one, and so that the reply that was asked for, of
+    `max_tokens`, has room beside it; else a view that fits by our count, and did not, is taken to be allowed
+    70% of itself.
     """
     if found.asked:
         rate, reply = size / found.asked, max_tokens or found.max_tokens

@@ -16,7 +16,7 @@ Prompt = Literal["checkpoint", "handoff", "continuation", "detailed", "summary"]
 
 
 class Keep(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How much of the newest is kept word for word: the smallest of what is given; nothing given keeps nothing.
+    """How much of the newest is kept word for word: the smallest of what is given, nothing by default.
 
     `amount` in tokens; `messages` a count, `message_fraction` a share of the view's messages.
     """
@@ -45,7 +45,7 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     hard: Amount | None = None  # compact; None: never by itself
     limits: dict[str, int] = {}  # model name prefix -> hard trigger in tokens
     estimator: Estimator = "foldline"
-    # what a trigger compares: real usage + estimates of what follows, the last reply's input alone, or estimates
+    # what a trigger compares: usage and estimates of what follows, the last reply's input alone, or estimates
     trigger_on: TriggerOn = "context"
     min_messages: int = 0  # never compact by itself with fewer messages in the view
 
@@ -82,7 +82,7 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     ledger: bool = True  # facts taken by code stand beside the summary
     result_cap: int = 2_000  # characters of a tool result that a summariser reads
     thinking_in_transcript: bool = True
-    versions: bool = False  # the summary says the how-manieth it is
+    versions: bool = False  # the summary says its number
     summary_model: str | None = None
     background: bool = False
     per_model: dict[str, dict[str, object]] = {}  # model name prefix -> fields to replace

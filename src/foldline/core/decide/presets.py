@@ -58,7 +58,9 @@ COOP = Policy(
 
 KLAUDE = Policy(
     name="klaude",
-    summary="Compacts before any step, 16,384 tokens or a quarter before the end; lists files beside the summary.",
+    summary=(
+        "Compacts before any step, 16,384 tokens or a quarter before the end; lists files beside the summary."
+    ),
     enable_pruning=False,
     check_at=BEFORE_REQUESTS,
     reserve=Amount(tokens=16_384, fraction=0.25),
@@ -73,7 +75,10 @@ KLAUDE = Policy(
 
 GENCODE = Policy(
     name="gencode",
-    summary="Prunes old results, then writes a continuation prompt; keeps ten messages; the summary is a system message.",
+    summary=(
+        "Prunes old results, then writes a continuation prompt; keeps ten messages; the summary is a system "
+        "message."
+    ),
     check_at=("append",),
     reserve=Amount(tokens=32_000, output=True),
     hard=ALL_OF_USABLE,
@@ -89,7 +94,10 @@ GENCODE = Policy(
 
 MOLDABLE = Policy(
     name="moldable",
-    summary="Compacts at turn start above 75% by its own estimate; keeps at most ten messages; summaries are numbered.",
+    summary=(
+        "Compacts at turn start above 75% by its own estimate; keeps at most ten messages; summaries are "
+        "numbered."
+    ),
     enable_pruning=False,
     check_at=("turn_start",),
     hard=Amount(fraction=0.75),

@@ -86,7 +86,7 @@ def by_price(ways: Sequence[Way]) -> list[Way]:
     return sorted(ways, key=lambda way: way.usd or 0.0)
 
 
-def reason(ordered: Sequence[Way]) -> str:
+def choice_note(ordered: Sequence[Way]) -> str:
     """Say which way was taken and why, for the receipt."""
     first, *others = ordered
     if not others:
@@ -102,8 +102,9 @@ NO_GAIN: Final = "a request costs no less than before"
 class Balance(msgspec.Struct, frozen=True):
     """What a compaction costs and saves, in USD.
 
-    `summary` was paid for the summary, `lost` is what the changed prefix costs more at the next request, `saved`
-    what each request after costs less. `requests` is after how many of them it has paid for itself; None: never.
+    `summary` was paid for the summary, `lost` is what the changed prefix costs more at the next request,
+    `saved` what each request after costs less. `requests` is after how many of them it has paid for itself;
+    None: never.
     """
 
     summary: float
@@ -120,7 +121,8 @@ class Balance(msgspec.Struct, frozen=True):
             return f"pays at once: each request costs {dollars(self.saved)} less"
         count = "1 request" if self.requests == 1 else f"{self.requests:,} requests"
         lost = f", {dollars(self.lost)} for the cache it loses" if self.lost > 0 else ""
-        return f"pays after {count}: {dollars(self.summary)} for the summary{lost}; each costs {dollars(self.saved)} less"
+        paid = f"{dollars(self.summary)} for the summary{lost}"
+        return f"pays after {count}: {paid}; each costs {dollars(self.saved)} less"
 
 
 def balance(
@@ -152,11 +154,11 @@ class Economy(msgspec.Struct, frozen=True):
 
     @property
     def cold(self) -> bool:
-        """Whether the cache held the session and has let it go: the next request pays for all that it sends."""
+        """Whether the cache held the session and no longer does: the next request pays for all of it."""
         return self.cache.tokens > 0 and self.cache.idle is not None and not self.cache.warm
 
     def balance(self, before: int, after: int, *, same: int, summary: float | None) -> Balance:
-        """Return whether a compaction pays; see `balance`. A `summary` of unknown price counts for nothing."""
+        """Return whether a compaction pays; see `balance`. A `summary` of unknown price counts as free."""
         return balance(before, after, same=same, price=self.price, cache=self.cache, summary=summary or 0.0)
 
 

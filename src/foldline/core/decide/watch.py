@@ -1,8 +1,9 @@
-"""When a session is compacted: one state machine, driven by the live session and by the replay of a recorded one.
+"""When a session is compacted: one state machine, driven by the live session and by the lab's replay.
 
-A `Watch` is told what happened (a message, a boundary, how a draft or a compaction ended, another model), and
-answers what is `due` before the next request. It does nothing itself, keeps no message and knows no clock: what it
-looks at is a `Sight` of the view as it is, and what has to survive a restart stands in the log.
+A `Watch` is told what happened (a message, a boundary, how a draft or a compaction ended, another model),
+and answers what is `due` before the next request. It does nothing itself, keeps no message and knows no
+clock: what it looks at is a `Sight` of the view as it is, and what has to survive a restart stands in the
+log.
 
     due = watch.due(sight)
     CommitDraft   put the draft that is ready onto the path: `folded`, or `draft_dropped` and ask again
@@ -46,8 +47,8 @@ class WatchLimits(msgspec.Struct, frozen=True):
 class Sight(Protocol):
     """What the machine sees of a view, sizes in tokens; what takes time to find out is a method.
 
-    `size` is what the policy's triggers compare, `tokens` the view by our own count, `new_messages` those said
-    since the newest boundary.
+    `size` is what the policy's triggers compare, `tokens` the view by our own count, `new_messages` those
+    said since the newest boundary.
     """
 
     @property
@@ -108,7 +109,7 @@ class Watch:
             self._moments.insert(0 if moment in URGENT else len(self._moments), moment)
 
     def said(self, messages: Sequence[Message]) -> None:
-        """Take what was said at once: its last message makes the moment, and a reply may be an overflow in disguise."""
+        """Take what was said at once: its last message makes the moment; a reply may be a silent overflow."""
         if moment := moment_of(messages[-1]):
             self.happened(moment)
         window = self.limits.window
@@ -147,7 +148,8 @@ class Watch:
     ) -> tuple[Noted, ...]:
         """Take that a compaction made no boundary, and why; return the notes to append for it.
 
-        `error` and `floor` were raised; `now` is Unix time. A trigger is not heeded again before the view has grown.
+        `error` and `floor` were raised; `now` is Unix time. A trigger is not heeded again before the view
+        has grown.
         """
         if drafted:
             self.draft_dropped()
@@ -160,8 +162,9 @@ class Watch:
     def due(self, sight: Sight, *, cold: bool = False) -> Due | None:
         """Return what is to be done before the next request.
 
-        Where the provider's cache is `cold`, a draft is committed above the soft trigger: there is nothing to lose,
-        and a shorter request costs less. The floor and the breaker were asked when the draft was begun.
+        Where the provider's cache is `cold`, a draft is committed above the soft trigger: there is nothing
+        to lose, and a shorter request costs less. The floor and the breaker were asked when the draft was
+        begun.
         """
         if self.draft == "ready":
             found = self._gravest(sight, drafting=not cold, careful=False)
@@ -201,8 +204,8 @@ class Watch:
     ) -> StartDraft | Compact | Refuse | None:
         """Look at the triggers, for every moment since the last look; the gravest answer counts.
 
-        While `drafting`, whether another draft is wanted is not asked; where not `careful`, neither are the floor and
-        the breaker, which take longer.
+        While `drafting`, whether another draft is wanted is not asked; where not `careful`, neither are the
+        floor and the breaker, which take longer.
         """
         draft: StartDraft | None = None
         for moment in self._moments:

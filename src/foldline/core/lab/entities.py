@@ -1,4 +1,4 @@
-"""The concrete things that a text names, and where a later text still names them: what retention is counted in.
+"""The concrete things that a text names, and where a later text still names them: the units of retention.
 
 This reading is kept apart from the one that a ledger is made with: a score that shared it would call complete
 whatever the ledger overlooks. `docs/replay.md` gives the kinds and the rules.
@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
+from typing import Literal
 
 import msgspec
 
@@ -52,10 +53,13 @@ NAME_LEAST, NAME_MOST = 6, 60  # characters of an identifier
 FILE_LEAST = 8  # characters from which on a file's own name tells it from others
 
 
-class Entity(msgspec.Struct, frozen=True, order=True):
-    """A concrete thing: its kind (url, path, id, number, identifier, flag, quote), and what two spellings share."""
+EntityKind = Literal["url", "path", "id", "number", "identifier", "flag", "quote"]
 
-    kind: str
+
+class Entity(msgspec.Struct, frozen=True, order=True):
+    """A concrete thing: its kind, and the key that its spellings share."""
+
+    kind: EntityKind
     key: str
 
 
@@ -89,7 +93,7 @@ def _read(run: str) -> frozenset[Entity]:
 
 
 def _path_key(path: str) -> str:
-    """Return the last two parts, which an absolute and a relative spelling share; "" for what names nothing."""
+    """Return the last two parts, which an absolute and a relative path share; "" for what names nothing."""
     parts = [part for part in path.rstrip("/.").split("/") if part not in ("", ".", "..", "~")]
     key = "/".join(parts[-2:])
     return key if len(key) >= 5 and _LETTERS.search(key) else ""
@@ -116,7 +120,7 @@ class Reading:
         self._common = common
 
     def names(self, entity: Entity) -> bool:
-        """Whether the text names it: as a word of its own; a distinctive file name will do without its folder."""
+        """Whether the text names it, as a word of its own; a distinctive file name needs no folder."""
         return next(self.places(entity, self._own_name(entity) or entity.key), None) is not None
 
     def mentions(self, entity: Entity) -> Iterator[int]:
@@ -129,7 +133,7 @@ class Reading:
         return self.places(entity, key)
 
     def places(self, entity: Entity, key: str) -> Iterator[int]:
-        """Yield where a key stands as a word of its own; the seven digits of a hash may be followed by more."""
+        """Yield where a key stands as a word of its own; more may follow the seven digits of a hash."""
         text, size, at = self.text, len(key), self.text.find(key)
         part_of_more = entity.kind == "id" and _SHORT_HASH.fullmatch(key) is not None
         while at >= 0:

@@ -1,14 +1,16 @@
-"""A recorded session under a policy: what each model call would have sent, and where it would have been folded.
+"""A recorded session under a policy: what each model call would have sent, and where it would have folded.
 
 A `Replay` is fed the recorded messages one after the other, holds what its view needs and nothing more, and
-never does anything itself. When something is due it learns from `Watch`, as a live session does. Whoever runs it asks
-before each message what is `due`, makes that boundary with the plan every session uses, and tells what came of it:
+never does anything itself. When something is due it learns from `Watch`, as a live session does. Whoever
+runs it asks before each message what is `due`, makes that boundary with the plan every session uses, and
+tells what came of it:
 
     while (ask := replay.due(entry.message)) is not None:
         replay.settle(outcome_of(plan(Job(replay.fold, ask, counter))))
     replay.say(entry)
 
-A draft is made when it is due, and waits; it is committed onto the path as it is then, as a live session commits it.
+A draft is made when it is due, and waits; it is committed onto the path as it is then, as a live session
+commits it.
 
 Usage that was recorded holds for the contexts of the recording alone. Each reply gets the usage that this
 policy's context would have had, so that triggers see what they would have seen.
@@ -16,7 +18,6 @@ policy's context would have had, so that triggers see what they would have seen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -233,7 +234,7 @@ class Replay:
         self._watch.draft_dropped()
 
     def _commit_draft(self, ask: Ask) -> bool:
-        """Commit the draft that is ready; False where it will not do. It waits for the end of a signed tool loop."""
+        """Commit the ready draft, or leave it until a signed tool loop ends; False where it will not do."""
         draft = self._draft
         assert draft is not None
         failed = self._commit(draft, ask)
@@ -317,11 +318,3 @@ def _never_acts(policy: Policy) -> bool:
     """Whether a policy makes no boundary by itself, whatever happens."""
     mends = policy.enabled if policy.on_overflow is None else policy.on_overflow
     return not mends and (not policy.enabled or (policy.hard is None and policy.soft is None))
-
-
-def active(path: Sequence[object], boundary: Compacted) -> list[Said]:
-    """Return the messages of a path that the view of a new boundary needs, in order."""
-    said = [entry for entry in path if isinstance(entry, Said)]
-    first = next((i for i, entry in enumerate(said) if entry.id == boundary.first_kept), len(said))
-    older = {*boundary.leading, *boundary.quoted}
-    return [entry for index, entry in enumerate(said) if index >= first or entry.id in older]

@@ -27,7 +27,8 @@ FRAME = 4  # tokens around a message
 LONG = 600  # characters from which on an argument is a text that was written, whatever its name
 # Arguments that hold what is being written; all others address something.
 _BODY_NAMES = (
-    "content contents new_content old_content file_text text body code patch patchText input insert_text edits "
+    "content contents new_content old_content file_text text body code patch patchText input insert_text "
+    "edits "
     "old_string new_string old_str new_str oldText newText oldString newString "
     "prompt message instruction description explanation reasoning thought plan todos "
     "questions answers title subject activeForm"
@@ -92,7 +93,7 @@ class Scores(msgspec.Struct, frozen=True):
 
 
 class ScoredMessage(msgspec.Struct, frozen=True):
-    """A message as the score reads it: its text (results included, thinking not) and calls; `answers` are call ids."""
+    """A message as the score reads it: its text (results, no thinking) and calls; `answers` are call ids."""
 
     role: str
     text: str
@@ -170,7 +171,7 @@ def _behind(sizes: Sequence[int]) -> list[int]:
 
 
 def _used(future: Sequence[ScoredMessage], common: AbstractSet[str]) -> dict[Entity, tuple[bool, int]]:
-    """Return what calls used before anything but the assistant named it: whether addressed, and in which message."""
+    """Return what calls used before anything but the assistant named it: whether addressed, and where."""
     told: set[Entity] = set()
     used: dict[Entity, tuple[bool, int]] = {}
     for step, message in enumerate(future):
@@ -201,7 +202,7 @@ def called(calls: Iterable[ToolCall]) -> dict[Entity, bool]:
 
 
 def _argument_texts(value: Any, *, body: bool) -> Iterator[tuple[bool, str]]:
-    """Yield every value of arguments as text, and whether it is a body; names of arguments are never yielded."""
+    """Yield every value of arguments as text, and whether it is a body; never the names of arguments."""
     if isinstance(value, dict):
         for key, inner in cast("dict[str, Any]", value).items():
             yield from _argument_texts(inner, body=body or key in _BODIES)
@@ -219,7 +220,7 @@ def _argument_texts(value: Any, *, body: bool) -> Iterator[tuple[bool, str]]:
 def _bindings(
     wanted: AbstractSet[Entity], past: Reading, future: Sequence[ScoredMessage], common: AbstractSet[str]
 ) -> dict[Entity, frozenset[str]]:
-    """Return the words that stand near an entity in the past and around its first use, where there are enough."""
+    """Return the words near an entity both in the past and around its first use, if there are enough."""
     found: dict[Entity, frozenset[str]] = {}
     for entity, text in _first_uses(wanted, future).items():
         use = _near(Reading(text, common), entity, NEAR_USE, FEW)

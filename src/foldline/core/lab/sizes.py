@@ -13,7 +13,7 @@ UNSEEN_MOST = 60_000  # tokens of a system prompt and tools that no file tells; 
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """How our count becomes tokens of the model: what is sent apart from the messages, in our count, and a ratio."""
+    """How our count becomes the model's tokens: what is sent beside the messages (our count), and a ratio."""
 
     apart: Floor = Floor()
     ratio: float = 1.0

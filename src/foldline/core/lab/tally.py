@@ -16,7 +16,7 @@ APART = "system and tools"  # what `fills` calls what is sent beside the message
 
 
 class BoundaryMark(msgspec.Struct, frozen=True):
-    """A boundary: before which call of the turn (from 1), of what kind, why, and the view's tokens around it."""
+    """A boundary: before which call of the turn (from 1), its kind and reason, and the view's tokens."""
 
     call: int
     kind: Literal["compacted", "pruned"]
@@ -48,8 +48,8 @@ class ReplayedTurn(msgspec.Struct):
 class Sums(msgspec.Struct):
     """What a replay came to.
 
-    `compactions` and `prunes` count boundaries, `fruitless` tries that gained too little, `refused` those that
-    nothing could help. `summaries` is what a model would have read and written for the compactions.
+    `compactions` and `prunes` count boundaries, `fruitless` tries that gained too little, `refused` those
+    that nothing could help. `summaries` is what a model would have read and written for the compactions.
     """
 
     calls: int = 0
