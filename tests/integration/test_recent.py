@@ -31,7 +31,7 @@ async def folded(talk: list[dict], policy: str, context: int = 200_000) -> tuple
         for message in talk:
             await session.append(message)
         await session.compact()
-        fold = session._log.fold
+        fold = session._shared.cursor.fold
         assert isinstance(fold.boundary, Compacted)
         kept = [item for item in fold.view() if isinstance(item, Kept)]
         tokens = sum(item.entry.tokens - sum(edit.saved for edit in item.edits) for item in kept)
