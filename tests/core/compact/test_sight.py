@@ -1,0 +1,98 @@
+"""What the state machine sees of a view: its size as a policy's triggers compare it, and what is then asked."""
+
+import pytest
+from tests.support.logs import fold_of, put
+from tests.support.talk import assistant, call, log_of, tool, user
+
+from foldline.core.compact.sight import Sizer, ViewSight, asked, number_of, part_of
+from foldline.core.decide.presets import preset
+from foldline.core.log.entries import Edit, Pruned, Receipt
+from foldline.core.log.messages import Text, ToolResult, Usage
+from foldline.core.measure.tokens import OFFLINE
+from foldline.core.measure.window import Floor, Window
+
+WINDOW = Window(10_000, output=1_000)
+APART = Floor(system=300, tools=200)
+OUTPUT = "a line of the log\n" * 400
+
+
+def talked(**reply):
+    return log_of(
+        user("Read it."), assistant("", call("c1")), tool("c1", OUTPUT), assistant("I did.", **reply)
+    )
+
+
+def size(log, name, apart=0, ratio=1.0):
+    return Sizer(preset(name), OFFLINE).size(fold_of(log), apart, ratio)
+
+
+def pruned(log):
+    """The log with its result blanked."""
+    result = next(entry for entry in fold_of(log).kept if entry.message.results)
+    blank = Edit(result.id, 0, "blanked", ToolResult("c1", (Text("gone"),)), result.tokens - 5)
+    put(log, Pruned("", None, Receipt("threshold"), (blank,)))
+    return log
+
+
+@pytest.mark.parametrize("name", ["foldline", "gencode", "coop", "moldable"])
+def test_what_a_prune_blanked_is_not_counted_any_more(name):
+    """Without usage a view that was pruned would otherwise be as large as before, and be folded at once."""
+    whole, less = size(talked(), name), size(pruned(talked()), name)
+    assert less <= whole
+    if name != "moldable":  # counts no results
+        assert whole - less > 1_500
+
+
+def test_system_prompt_and_tools_count_unless_the_policy_looks_at_messages_alone():
+    for name, more in (("foldline", 500), ("gencode", 500), ("coop", 500), ("moldable", 0)):
+        assert size(talked(), name, apart=500) - size(talked(), name) == more
+
+
+def test_usage_counts_before_estimates_and_the_ratio_scales_our_own():
+    used = talked(usage=Usage(input=7_000, output=9))
+    assert size(used, "foldline", apart=500, ratio=3.0) == 7_009
+    assert size(used, "gencode", apart=500) == 7_009
+    assert size(used, "coop", apart=500) == 7_000
+    assert size(talked(), "foldline", ratio=2.0) == 2 * size(talked(), "foldline")
+
+
+def test_a_growing_view_is_estimated_as_a_whole_one():
+    log, sizer = talked(), Sizer(preset("klaude"), OFFLINE)
+    fold = fold_of(log)
+    sizer.size(fold, 0, 1.0)
+    more = log_of(*(entry.message for entry in fold.kept), user("And then?"))
+    fold.push(fold_of(more).kept[-1])
+    assert sizer.size(fold, 0, 1.0) == size(more, "klaude")
+
+
+def test_a_sight_has_the_figures_of_the_view():
+    fold = fold_of(pruned(talked()))
+    ask = asked(fold, preset("foldline"), WINDOW, "threshold", apart=APART, now="")
+    sight = ViewSight(fold, ask, Sizer(preset("foldline"), OFFLINE), OFFLINE, ratio=1.0, now=0.0)
+    assert (sight.size, sight.tokens) == (fold.tokens + 500, fold.tokens)
+    assert (sight.messages, sight.new_messages) == (4, 0)
+    assert sight.floor().system == 300
+    assert sight.breaker().strikes == 0
+    assert not sight.mended()
+
+
+def test_where_the_model_counts_more_a_compaction_works_with_less_of_the_window():
+    fold, policy = fold_of(talked()), preset("foldline")
+
+    def window(reason, **more):
+        return asked(fold, policy, WINDOW, reason, apart=APART, now="", **more).window
+
+    assert window("threshold", ratio=2.0).input_limit == 5_000
+    assert window("threshold", ratio=0.5) == WINDOW
+    assert window("manual", ratio=2.0) == WINDOW
+    assert window("overflow", ratio=2.0, share=0.7).input_limit == 7_000
+    assert part_of(WINDOW, 0.5) == Window(5_000, output=1_000)
+
+
+def test_compactions_are_numbered_from_one():
+    fold = fold_of(talked())
+    assert number_of(fold) == 1
+    assert (
+        asked(fold, preset("pi"), WINDOW, "manual", apart=APART, now="", target=9, instructions="x").target
+        == 9
+    )
