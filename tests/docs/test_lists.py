@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+import foldline
 from foldline.cli.app import cli
 from foldline.session import events
 
@@ -33,3 +34,12 @@ def test_every_command_is_in_the_table():
     listed = re.findall(r"`([a-z]+)[^`]*`", "".join(re.findall(r"^\| (.*?) \|", text, re.MULTILINE)))
     assert isinstance(cli, click.Group)
     assert sorted(set(listed)) == sorted(cli.list_commands(click.Context(cli)))
+
+
+def test_every_method_of_a_session_is_told_of():
+    text = "".join((DOCS / page).read_text(encoding="utf-8") for page in ("library.md", "live.md"))
+    public = [name for name in vars(foldline.Session) if not name.startswith("_")]
+    assert len(public) > 30
+    assert [
+        name for name in public if not re.search(rf"`(await |session\.)?{name}\b|session\.{name}\b", text)
+    ] == []
