@@ -85,7 +85,7 @@ def test_what_cannot_be_drawn_is_told(report, tmp_path, monkeypatch):
         draw(report, tmp_path / "out.svg")
     with pytest.raises(FoldlineError, match="cannot be written"):
         draw(report, tmp_path / "missing" / "out.png")
-    monkeypatch.setitem(sys.modules, "foldline.lab.picture", None)
+    monkeypatch.setitem(sys.modules, "foldline.lab.png", None)
     with pytest.raises(FoldlineError, match=r"foldline\[plots\]"):
         draw(report, tmp_path / "out.png")
 

@@ -12,7 +12,7 @@ from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import OFFLINE
 from foldline.errors import FormatError, InputError
-from foldline.lab.many import replay_many, session_files
+from foldline.lab.archive import replay_many, session_files
 from foldline.lab.pool import Failed
 from foldline.lab.report import as_json
 from foldline.lab.run import Wanted, replay_file

@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from foldline.errors import InputError
+from foldline.lab.archive import SUFFIXES, session_files
 from foldline.lab.manifest import Manifest, key_of
-from foldline.lab.many import SUFFIXES, session_files
 from foldline.lab.pool import Failed, spread
 
 W = TypeVar("W")

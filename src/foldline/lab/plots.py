@@ -51,10 +51,10 @@ def draw_panels(panels: Sequence[Panel], title: str, target: Path) -> None:
 def _writer(suffix: str) -> Callable[[Sequence[Panel], str, Path], None]:
     try:
         if suffix == ".html":
-            from foldline.lab.interactive import write_html  # noqa: PLC0415 - an optional extra
+            from foldline.lab.html import write_html  # noqa: PLC0415 - an optional extra
 
             return write_html
-        from foldline.lab.picture import write_png  # noqa: PLC0415 - an optional extra
+        from foldline.lab.png import write_png  # noqa: PLC0415 - an optional extra
     except ImportError as error:
         raise FoldlineError(MISSING) from error
     return write_png

@@ -12,7 +12,7 @@ from foldline.core.lab.retention import Scores, mean
 from foldline.core.lab.tally import ReplayedTurn
 from foldline.core.log.messages import Usage
 from foldline.core.measure.price import Price, cost
-from foldline.lab.retained import ScoredCut
+from foldline.lab.scored_cuts import ScoredCut
 
 MEASURES = tuple(name.replace("_", "-") for name in Scores.__struct_fields__)
 

@@ -21,9 +21,9 @@ from foldline.core.view import ViewState, native_items
 from foldline.dialects.edits import with_edits
 from foldline.errors import FloorExceeded, InputError
 from foldline.folding import Wish, fold_now
-from foldline.lab.planted import REPLACED, RULES, first_words, second_words
+from foldline.lab.planted_rules import REPLACED, RULES, first_words, second_words
 from foldline.lab.report import shares
-from foldline.lab.retained import common_names
+from foldline.lab.scored_cuts import common_names
 from foldline.loading import from_entries
 
 SHARE = 0.1  # of all that was said so far, that a fold leaves

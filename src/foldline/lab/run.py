@@ -24,8 +24,8 @@ from foldline.errors import FloorExceeded, InputError
 from foldline.executor import execute, run_sync
 from foldline.folding import tokens_apart
 from foldline.lab.report import PolicyReport, SessionReport, policy_report
-from foldline.lab.retained import Cuts, ScoredCut
 from foldline.lab.rounds import decay
+from foldline.lab.scored_cuts import Cuts, ScoredCut
 from foldline.lab.source import Step, steps
 from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, WarningRecord, read

@@ -12,8 +12,8 @@ from foldline.errors import InputError
 from foldline.providers.anthropic import Anthropic
 from foldline.providers.base import Provider
 from foldline.providers.offline import OFFLINE, OfflineProvider
-from foldline.providers.openai_chat import OpenAIChat
-from foldline.providers.openai_responses import OpenAIResponses
+from foldline.providers.openai.chat import OpenAIChat
+from foldline.providers.openai.responses import OpenAIResponses
 from foldline.providers.sdk import Access, SDKProvider, installed
 
 

@@ -12,9 +12,9 @@ The server needs the extra `testing` (h11); the models themselves need nothing.
 from typing import TYPE_CHECKING, Any
 
 from foldline.testing.answers import Answer, call, calls
-from foldline.testing.asked import Asked
 from foldline.testing.faulty import FAULTS, Fault, Faulty
 from foldline.testing.refusals import Refusal
+from foldline.testing.request import Asked
 from foldline.testing.scripted import Scripted
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from foldline.core.log.messages import ToolCall, Usage
-from foldline.testing.asked import Asked
 from foldline.testing.refusals import Refusal
+from foldline.testing.request import Asked
 
 Stop = Literal["end", "tools", "length", "refused"]
 

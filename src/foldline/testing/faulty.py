@@ -11,10 +11,10 @@ import msgspec
 from foldline.core.log.messages import Usage
 from foldline.core.measure.window import Window
 from foldline.testing.answers import FinishedReply
-from foldline.testing.asked import Asked
-from foldline.testing.forms.forms import interrupt, respond
+from foldline.testing.forms.dispatch import interrupt, respond
 from foldline.testing.objects import AsProvider
 from foldline.testing.refusals import Refusal
+from foldline.testing.request import Asked
 from foldline.testing.wire import Wire
 
 Fault = Literal[

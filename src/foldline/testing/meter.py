@@ -12,7 +12,7 @@ from foldline.core.log.messages import Usage
 from foldline.core.measure.tokens import MESSAGE_OVERHEAD, OFFLINE, Counter, message_tokens, tools_tokens
 from foldline.dialects import get
 from foldline.dialects.values import ANTHROPIC
-from foldline.testing.asked import Asked
+from foldline.testing.request import Asked
 
 # Both providers cache from 1,024 tokens on; OpenAI reports whole steps of 128.
 CACHE_LEAST: Final = 1_024

@@ -14,10 +14,10 @@ from foldline.errors import ProviderError
 from foldline.providers.anthropic import Anthropic
 from foldline.providers.base import Call, Delta, Provider, Reply
 from foldline.providers.failures import from_body, scrub_with
-from foldline.providers.openai_chat import OpenAIChat
-from foldline.providers.openai_responses import OpenAIResponses
+from foldline.providers.openai.chat import OpenAIChat
+from foldline.providers.openai.responses import OpenAIResponses
 from foldline.providers.sdk import Access, SDKProvider
-from foldline.testing.asked import Asked
+from foldline.testing.request import Asked
 from foldline.testing.wire import Wire
 
 _DATA: Final = b"data: "

@@ -15,12 +15,12 @@ from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Window
 from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from foldline.testing.answers import Answer, FinishedReply, Item, Stop
-from foldline.testing.asked import Asked
 from foldline.testing.forms.chat import written
-from foldline.testing.forms.forms import refuse, respond
+from foldline.testing.forms.dispatch import refuse, respond
 from foldline.testing.meter import Meter
 from foldline.testing.objects import AsProvider
 from foldline.testing.refusals import Refusal
+from foldline.testing.request import Asked
 from foldline.testing.signatures import Binding, Signer
 from foldline.testing.strict import Overflowing, Strict
 from foldline.testing.wire import Wire

@@ -15,11 +15,11 @@ from typing import Any, Final, cast
 
 from foldline.core.log.codec import decode, encode
 from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
-from foldline.testing.asked import Asked
 from foldline.testing.connection import Connection, Received
 from foldline.testing.forms.chat import CREATED
-from foldline.testing.forms.forms import refuse
+from foldline.testing.forms.dispatch import refuse
 from foldline.testing.refusals import Refusal
+from foldline.testing.request import Asked
 from foldline.testing.wire import Served, Wire
 
 _ROUTES: Final = {

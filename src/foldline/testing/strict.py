@@ -13,9 +13,9 @@ from typing import Any, Final, Literal, cast
 from foldline.core.measure.window import Window
 from foldline.dialects import get
 from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
-from foldline.testing.asked import LIST_KEY, Asked
 from foldline.testing.meter import Meter
 from foldline.testing.refusals import Refusal
+from foldline.testing.request import LIST_KEY, Asked
 from foldline.testing.signatures import Signer
 from foldline.testing.words import anthropic as words_anthropic
 from foldline.testing.words import openai as words_openai

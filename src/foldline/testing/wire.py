@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from foldline.core.log.codec import encode
-from foldline.testing.asked import Asked
+from foldline.testing.request import Asked
 
 JSON = "application/json"
 EVENTS = "text/event-stream; charset=utf-8"

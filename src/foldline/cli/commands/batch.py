@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 import foldline
-from foldline.cli.batch_report import print_results, ticking
 from foldline.cli.batch_work import FoldFiles, ReplayFiles, fold_one, replay_one
 from foldline.cli.commands.replay import policies_of, shares_of
 from foldline.cli.common import find_policy, json_option, policy_options
 from foldline.cli.output import fail
+from foldline.cli.reports.batch import print_results, ticking
 from foldline.config import settings
 from foldline.dialects import names
 from foldline.errors import InputError

@@ -9,7 +9,7 @@ import click
 
 from foldline.cli.common import file_argument, find_policy, json_option, policy_options, read_session
 from foldline.cli.output import err, escape, message_lines, out, print_json, progress, warn, write_whole
-from foldline.cli.report import print_done, print_preview
+from foldline.cli.reports.fold import print_done, print_preview
 from foldline.compaction import asked_summarizer
 from foldline.config import settings
 from foldline.core.log.codec import pretty

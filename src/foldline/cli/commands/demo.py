@@ -12,7 +12,7 @@ from rich.console import Console
 from foldline.catalogue import ModelInfo
 from foldline.cli.common import find_policy, json_option, read_session
 from foldline.cli.output import escape, out, print_json, row, rule, share, table
-from foldline.cli.report import bar, print_figures, print_summary, print_view
+from foldline.cli.reports.fold import bar, print_figures, print_summary, print_view
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.triggers import decide, thresholds
 from foldline.core.log.entries import Receipt, Said

@@ -20,7 +20,7 @@ from foldline.cli.common import (
 )
 from foldline.cli.memory import TO_READ, check_room
 from foldline.cli.output import escape, out, print_json, progress, row, share, table, tell, warn
-from foldline.cli.report import bar
+from foldline.cli.reports.fold import bar
 from foldline.core.cut.prune import prune
 from foldline.core.decide.policy import usable_of
 from foldline.core.log.entries import Compacted

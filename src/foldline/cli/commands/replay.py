@@ -10,12 +10,12 @@ import click
 
 from foldline.cli.common import json_option, shown_name
 from foldline.cli.output import err, escape, fail, out, print_json, progress, tell, warn
-from foldline.cli.replay_report import print_session, print_totals
+from foldline.cli.reports.replay import print_session, print_totals
 from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import PRESETS
 from foldline.errors import InputError, PolicyError
-from foldline.lab.many import replay_many, session_files
+from foldline.lab.archive import replay_many, session_files
 from foldline.lab.plots import check_targets, draw
 from foldline.lab.pool import Failed
 from foldline.lab.report import SessionReport

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from foldline.cli.common import json_option, store_option
 from foldline.cli.output import escape, out, print_json
-from foldline.cli.report import gist, print_figures, print_text, print_view
+from foldline.cli.reports.fold import gist, print_figures, print_text, print_view
 from foldline.cli.store import known, with_store
 from foldline.core.log.codec import pretty
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Pruned, Said

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from foldline.core.log.messages import Usage
 from foldline.testing.answers import FinishedReply, fragments
-from foldline.testing.asked import Asked
 from foldline.testing.forms.chat import CREATED, written
+from foldline.testing.request import Asked
 from foldline.testing.wire import sse
 
 

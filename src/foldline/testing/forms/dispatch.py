@@ -5,11 +5,11 @@ from __future__ import annotations
 from foldline.core.log.codec import encode
 from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from foldline.testing.answers import FinishedReply
-from foldline.testing.asked import Asked
 from foldline.testing.forms import anthropic as forms_anthropic
 from foldline.testing.forms import chat as forms_chat
 from foldline.testing.forms import responses as forms_responses
 from foldline.testing.refusals import Refusal
+from foldline.testing.request import Asked
 from foldline.testing.wire import EVENTS, JSON, Wire
 
 _FORMS = {

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from foldline.core.log.messages import Message
 from foldline.dialects import OPENAI_CHAT
 from foldline.providers.base import Call, Delta, Stop
-from foldline.providers.openai import OpenAISDK
+from foldline.providers.openai.client import OpenAISDK
 from foldline.providers.options import Body, Option
 
 _OFF: Final[tuple[Body, ...]] = ({"reasoning_effort": "none"}, {"reasoning_effort": "minimal"}, {})

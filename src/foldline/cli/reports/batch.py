@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from foldline.cli.output import err, escape, out, print_json, progress, share, tell, warn
-from foldline.cli.replay_report import by_policy, mean_of, print_totals, sums_of
+from foldline.cli.reports.replay import by_policy, mean_of, print_totals, sums_of
 from foldline.lab.batch import Result
 from foldline.lab.manifest import NAME
 from foldline.lab.report import SessionReport

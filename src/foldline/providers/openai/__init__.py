@@ -1,0 +1,1 @@
+"""OpenAI's two APIs, and every server that implements them."""
