@@ -1,4 +1,4 @@
-"""`foldline batch FILE...`: an archive of sessions folded or replayed on all cores, and gone on with where it was left."""
+"""`foldline batch FILE...`: fold or replay an archive of sessions on all cores, and go on where it stopped."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Examples:
   foldline batch sessions/ -o replays --replay --policy none,pi,foldline --window 100000
   foldline batch sessions/ -o replays --replay --policy all --json > totals.json
 \b
-Run the same command again and it goes on where it was left: after Ctrl-C, after a crash, or
+Run the same command again and it goes on where it stopped: after Ctrl-C, after a crash, or
 when there are new sessions. What the manifest in the output folder names is not done twice.
 """
 
@@ -90,12 +90,13 @@ def command(
     known = settings()
     _refuse("folds, and --replay does not", replay, target=target, dialect=dialect, from_start=from_start)
     _refuse("is for --replay", not replay, rounds=rounds)
+    window, model = window or known.window, model or known.model
     wish: FoldFiles | ReplayFiles
     if replay:
         wanted = Wanted(
             policies=policies_of(policy_name, policy_file),
-            window=window or known.window,
-            model=model or known.model,
+            window=window,
+            model=model,
             cuts=shares_of(cuts) if retention else (),
             rounds=rounds or 0,
             models=known.models,
@@ -106,8 +107,8 @@ def command(
             find_policy(policy_name, policy_file),
             foldline.__version__,
             target=target,
-            window=window or known.window,
-            model=model or known.model,
+            window=window,
+            model=model,
             dialect=dialect,
             from_start=from_start,
             models=known.models,

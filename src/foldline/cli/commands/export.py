@@ -23,6 +23,7 @@ from foldline.cli.common import (
 from foldline.cli.output import err, escape, print_json, progress, warn, write_whole
 from foldline.cli.store import known, with_store
 from foldline.config import settings
+from foldline.core.decide.policy import Policy
 from foldline.core.log.entries import Entry
 from foldline.errors import InputError, SessionNotFound
 from foldline.executor import run_sync
@@ -55,13 +56,30 @@ Examples:
 _tokens = click.IntRange(min=1)
 
 
+class _Folding(msgspec.Struct, frozen=True):
+    """How to fold a session before it is written."""
+
+    policy: Policy
+    target: int | None
+    window: int | None
+
+    def wish(self, loaded: Loaded) -> Wish:
+        """Return the wish for a session that was loaded: its model gives the window where no flag does."""
+        info = settings().model_info(None, self.window, recorded=loaded.model)
+        return Wish(self.policy, info, target=self.target)
+
+
 class _Asked(msgspec.Struct, frozen=True):
     """The call: what to write, and how to fold it first (None: as it is)."""
 
     source: str
     wish: ExportWish
     store_url: str | None
-    fold: Callable[[Loaded], Wish] | None
+    folding: _Folding | None
+
+
+# Takes the function that writes bytes, writes the whole export with it, and returns what was written.
+Write = Callable[[Callable[[bytes], object]], ExportResult]
 
 
 @click.command(epilog=EPILOG)
@@ -112,25 +130,20 @@ def command(
     """Write a stored session ID, or a session FILE of any known format, in the form of another tool.
 
     Without --view all that was said is written, with its compactions as the other tool writes its own; with
-    it the folded form. What a form cannot carry is named on standard error. A file of that name comes
-    before a session. jsonl of a stored session holds every branch. With --json and no -o: one document.
+    it the folded form. What a form cannot carry is named on standard error. Where a file has that name, it is
+    taken before a session. jsonl of a stored session holds every branch. With --json and no -o: one document.
     """
     folds = bool(target or window or policy_name)
     if folds and not view:
         raise InputError("--target, --window and --policy say how to fold: add --view")
-    rules = find_policy(policy_name, policy_file) if folds else None
-
-    def fold(loaded: Loaded) -> Wish:
-        assert rules is not None
-        return Wish(rules, settings().model_info(None, window, recorded=loaded.model), target=target)
-
+    folding = _Folding(find_policy(policy_name, policy_file), target, window) if folds else None
     wish = ExportWish(
         form=dialects.OPENAI_CHAT if form == OWN and view else form,
         view=view,
         cwd=str(Path(cwd).expanduser().resolve()) if cwd else None,
         cap=None if results == "whole" else RESULT_CAP,
     )
-    asked = _Asked(source, wish, store_url, fold if folds else None)
+    asked = _Asked(source, wish, store_url, folding)
     write = _from_file(asked) if source == "-" or Path(source).is_file() else _from_store(asked)
     if as_json and output is None:
         print_json(_document(asked, write))
@@ -143,24 +156,20 @@ def command(
         _tell(asked, told[0], output, as_json=as_json)
 
 
-Write = Callable[[Callable[[bytes], object]], ExportResult]
-
-
 def _from_file(asked: _Asked) -> Write:
-    """Return what writes a session file; it is read at once, so that nothing is written where that fails."""
+    """Return what writes a session file; it is read first, so that nothing is written where that fails."""
     loaded = read_session(asked.source)
     name = loaded.session or Path(shown_name(asked.source)).name
     if asked.wish.form == OWN:
         return lambda out: _own(with_notes(loaded), name, loaded.entries[-1].id if loaded.log else None, out)
-    origin = loaded.about.get("session", {})
-    cwd = origin.get("cwd")
+    cwd = loaded.about.get("session", {}).get("cwd")
     wish = msgspec.structs.replace(
         asked.wish,
         title=loaded.title,
         model=loaded.model,
         cwd=asked.wish.cwd or (cwd if isinstance(cwd, str) and cwd else None),
     )
-    entries = run_sync(_folded(loaded, asked.fold)) if asked.fold else loaded.entries
+    entries = run_sync(_folded(loaded, asked.folding)) if asked.folding else loaded.entries
     return lambda out: export_entries(entries, name, wish, out)
 
 
@@ -192,15 +201,15 @@ async def _stored(store: Store, name: str, asked: _Asked, out: Callable[[bytes],
             out(line(entry))
             count += 1
         return ExportResult(name, count)
-    if asked.fold is None:
+    if asked.folding is None:
         return await export_stored(store, name, asked.wish, out)
     loaded = from_entries(await store.active(name))
-    return export_entries(await _folded(loaded, asked.fold), name, asked.wish, out)
+    return export_entries(await _folded(loaded, asked.folding), name, asked.wish, out)
 
 
-async def _folded(loaded: Loaded, fold: Callable[[Loaded], Wish]) -> list[Entry]:
+async def _folded(loaded: Loaded, folding: _Folding) -> list[Entry]:
     """Return the entries with a boundary that fits them into the budget; nothing is stored."""
-    wish = fold(loaded)
+    wish = folding.wish(loaded)
     done = await fold_once(loaded, wish)
     if wish.target is None and wish.model.warning:
         warn([wish.model.warning])
@@ -218,20 +227,18 @@ def _document(asked: _Asked, write: Write) -> dict[str, Any]:
     """Return the whole export as one JSON document."""
     pieces: list[bytes] = []
     told = write(pieces.append)
-    raw = b"".join(pieces)
-    form = asked.wish.form
+    raw, form = b"".join(pieces), asked.wish.form
+    known = {"session": asked.source, "format": form, "view": asked.wish.view, **result_fields(told)}
     if form == "markdown":
-        body: dict[str, Any] = {"text": raw.decode()}
-    else:
-        lines = [json.loads(text) for text in raw.splitlines()]
-        if form == OWN:
-            return {"session": told.session, "leaf": lines[0]["leaf"], "entries": lines[1:]}
-        if form in dialects.names():
-            beside = lines[0]["system"] if lines and set(lines[0]) == {"system"} else None
-            messages = lines[1:] if beside is not None else lines
-            return {"dialect": form, "system": beside, "messages": messages, "warnings": told.warnings}
-        body = {"lines": lines}
-    return {"session": asked.source, "format": form, "view": asked.wish.view, **result_fields(told), **body}
+        return {**known, "text": raw.decode()}
+    lines = [json.loads(text) for text in raw.splitlines()]
+    if form == OWN:
+        return {"session": told.session, "leaf": lines[0]["leaf"], "entries": lines[1:]}
+    if form in dialects.names():
+        beside = lines[0]["system"] if lines and set(lines[0]) == {"system"} else None
+        messages = lines[1:] if beside is not None else lines
+        return {"dialect": form, "system": beside, "messages": messages, "warnings": told.warnings}
+    return {**known, "lines": lines}
 
 
 def _tell(asked: _Asked, told: ExportResult, output: Path, *, as_json: bool) -> None:
