@@ -1,8 +1,8 @@
 """Every compaction of a live session: asked for, at a trigger, behind an overflow; drafted or waited for.
 
-There is one way: what is to be folded is taken from the path, a boundary is made of it while the session may go
-on, and it is put onto the path as it is then, in one append. Nothing is made twice at a time. The session's lock
-is held to look and to commit, never while a summary is written.
+There is one way: what is to be folded is taken from the path, a boundary is made of it while the session may
+go on, and it is put onto the path as it is then, in one append. Nothing is made twice at a time. The
+session's lock is held to look and to commit, never while a summary is written.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ REPEATED = (
 class _Work(msgspec.Struct, frozen=True):
     """What a compaction is made of, as it was taken from the path.
 
-    `size` is the view's in tokens, `prefix` the session's next request, `base` the draft without its boundary.
+    `size` is the view's in tokens, `prefix` the session's next request, `base` the draft without its
+    boundary.
     """
 
     entries: list[Entry]
@@ -102,13 +103,13 @@ class Compactor:
         self._events.emit(PolicyChanged(policy=policy.name))
 
     def wish(self, focus: str) -> None:
-        """Compact before the next request, because the model asked for it; `focus` is what to look at first."""
+        """Compact before the next request, as the model asked; `focus` is what to look at first."""
         self._wish = focus
 
     # ---- at the policy's moments; the lock is held
 
     async def look(self) -> Callable[[], Awaitable[object]] | None:
-        """Look at the triggers: begin a draft, commit one, or return what has to be waited for without the lock.
+        """Look at the triggers: begin a draft, commit one, or return what to wait for without the lock.
 
         Raises FloorExceeded where nothing can help.
         """
@@ -135,7 +136,7 @@ class Compactor:
         )
 
     def _cold(self) -> bool:
-        """Whether the provider's cache no longer holds the session, so that a draft that is ready costs nothing to commit."""
+        """Whether the provider's cache is cold, so that committing the draft that is ready costs nothing."""
         economy = self._model.ask("threshold").economy if self.drafts.ready is not None else None
         return economy is not None and economy.cold
 
@@ -151,9 +152,10 @@ class Compactor:
             log.warning("session %s: the compaction that the model asked for failed: %s", session, error)
 
     async def carry_on(self) -> None:
-        """Append the policy's request to continue, where a boundary left nothing else to send; the lock is held.
+        """Append the policy's request to continue, where a boundary left nothing else to send.
 
-        Only behind a reply that was cut off: what waits for the user, or is done, is not continued.
+        Only behind a reply that was cut off: what waits for the user, or is done, is not continued. The lock
+        is held.
         """
         text = self._model.setup.policy.continuation
         entries = self._cursor.fold.entries() if text else []
@@ -181,7 +183,7 @@ class Compactor:
     # ---- overflow
 
     async def overflow(self, share: float, seen: tuple[str, ...]) -> Receipt | Nothing:
-        """Compact behind an overflow: with the draft, where there is one, else a compaction that is waited for.
+        """Compact after an overflow: commit the draft, if there is one, else make a boundary now.
 
         `seen` are the boundaries of the path that overflowed; where others came first, nothing is done.
         """
@@ -255,8 +257,8 @@ class Compactor:
     ) -> Receipt | Nothing:
         """Compact now; returns the receipt, or why there was nothing to do.
 
-        `share` is the part of the window that the view may take; with `seen`, the boundaries of the path when it
-        was found to be necessary, it is left out where another one came first. Raises FloorExceeded, or
+        `share` is the part of the window that the view may take; with `seen`, the boundaries of the path when
+        it was found to be necessary, it is left out where another one came first. Raises FloorExceeded, or
         CompactionFailed for what went wrong in it; the session is as it was.
         """
         async with self._one:
@@ -283,7 +285,7 @@ class Compactor:
                     return await self._commit(draft, work.ask, opened, waited=True)
 
     def _came_first(self, seen: tuple[str, ...], reason: Reason) -> bool:
-        """Whether a compaction that a trigger wants is no longer to be made: another one was, or failed to gain."""
+        """Whether a trigger's compaction is no longer needed: another one was made, or gained too little."""
         fold = self._cursor.fold
         fruitless = not self._shared.watch.worth_a_try(fold.tokens, self._model.ask(reason).usable)
         return seen != fold.boundaries or (fruitless and reason != "overflow")
@@ -399,7 +401,7 @@ class Compactor:
             self._events.emit(WarningGiven(kind="repeated_compactions", text=text, count=count))
 
     async def _note(self, notes: Sequence[Noted]) -> None:
-        """Write what a failure leaves in the log, and tell it; a store that cannot is logged: it has failed already."""
+        """Write what a failure leaves in the log, and tell it; a store that fails too is logged."""
         try:
             for note in notes:
                 await self._cursor.write(note)

@@ -44,7 +44,7 @@ class Cursor:
         return self._loaded
 
     async def follow(self) -> None:
-        """Read again what the view needs, if others have written or moved the leaf; `has_news` says that they did."""
+        """Read the view again if others have written or moved the leaf; `has_news` says that they did."""
         if not self._loaded or await self.store.leaf(self.session) != self.leaf:
             await self.reload()
 
@@ -159,7 +159,7 @@ class Cursor:
         raise self._too_fast()
 
     async def move(self, leaf: str | None) -> None:
-        """Move the leaf to an entry of the session, or before the first (None), and read what a view there needs.
+        """Move the leaf to an entry of the session, or before the first (None), and read the view there.
 
         Raises LeafMoved, and nothing is moved, where somebody else appended or moved it.
         """
@@ -173,8 +173,9 @@ class Cursor:
     ) -> str | None:
         """Append a boundary, and notes with it, behind the leaf that this cursor saw; return its id.
 
-        `after` is the fold with the boundary as its newest entry, where it was made already. None, and nothing is
-        written, where somebody else appended: what is there was read again, and the boundary may not fit it.
+        `after` is the fold with the boundary as its newest entry, where it was made already. None, and
+        nothing is written, where somebody else appended: what is there was read again, and the boundary may
+        not fit it.
         """
         entries: list[Entry] = []
         for one in (boundary, *notes):

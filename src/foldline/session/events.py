@@ -1,4 +1,4 @@
-"""What a session tells those who watch it: one struct for each thing that happens, and who is to be called."""
+"""What a session tells those who watch it: one struct for each thing that happens, and the callbacks."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class DraftReady(Event, frozen=True):
 
 
 class DraftFailed(Event, frozen=True):
-    """No draft came of it; `why` is that of a `Nothing`, floor, or error."""
+    """A draft could not be made."""
 
     name: ClassVar[str] = "draft_failed"
     why: Failure
@@ -271,6 +271,6 @@ class Events:
         log.error("session %s: a callback for %r raised", self._session, name, exc_info=error)
 
     async def drain(self) -> None:
-        """Wait for the coroutines that are running; not for the one that asks, which would wait for itself."""
+        """Wait for the coroutines that are running, but for the one that calls this."""
         while others := self._tasks - {asyncio.current_task()}:
             await asyncio.wait(others)

@@ -15,8 +15,8 @@ def read(
 ) -> list[Message]:
     """Decode messages; one that fits several dialects is read as those around it are.
 
-    `dialect` is the one that the session was opened with, `usual` names that of its view, and `seed` makes ids for
-    what has none.
+    `dialect` is the one that the session was opened with, `usual` names that of its view, and `seed` makes
+    ids for what has none.
     """
     known = [None if isinstance(message, Message) else dialect_of(message) for message in messages]
     common = dialect or next((name for name in reversed(known) if name), None) or usual()

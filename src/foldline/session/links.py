@@ -69,7 +69,7 @@ class Links:
         return boundary.checkpoint.summary
 
     async def _planned(self, goal: str | None, text: str | None) -> tuple[ViewState, Compacted]:
-        """Plan a hand-off; return the fold that it was planned on, and the checkpoint that the new session begins with."""
+        """Return the fold that a hand-off is planned on, and the checkpoint that it begins with."""
         shared = self._shared
         counter = shared.model.setup.counter
         async with shared.locked() as cursor:
@@ -188,7 +188,7 @@ def new_id(session: str) -> str:
 
 
 async def is_start(store: Store, session: str, boundary: str) -> bool:
-    """Whether a boundary is the checkpoint that a hand-off began with: nothing stands before it to go back to."""
+    """Whether a boundary is the checkpoint that a hand-off began with: there is nothing before it."""
     entry = await store.entry(session, boundary)
     before = await store.entry(session, entry.parent) if entry is not None and entry.parent else None
     link = linked(before) if before is not None else None

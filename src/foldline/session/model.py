@@ -1,7 +1,7 @@
-"""What a session knows of its model: its window, its cache and prices, and how its own count differs from ours.
+"""What a session knows of its model: its window, cache and prices, and how its count differs from ours.
 
-What was learnt is kept as notes of the log. One of each kind is written with each boundary, in the same append; what
-came since is read from the entries that follow.
+What was learnt is kept as notes of the log. One of each kind is written with each boundary, in the same
+append; what came since is read from the entries that follow.
 """
 
 from __future__ import annotations

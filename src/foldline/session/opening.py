@@ -32,16 +32,16 @@ def open_session(
 ) -> Session:
     """Open a session of a store, to be used with `async with`; it begins to exist at its first append.
 
-    `store` is a URL, or a `Store` of your own, which you close. `model` gives the window and prices, without any
-    network: only a summary calls it. `window` overrides its context, in tokens. Of these and `policy`, what is not
-    given is taken from the settings files, else from the defaults: ~/.foldline/foldline.db, no model, "foldline".
-    A model of the settings gives its window and prices; it is not asked for summaries.
+    `store` is a URL, or a `Store` of your own, which you close. `model` gives the window and prices, without
+    any network: only a summary calls it. `window` overrides its context, in tokens. Of these and `policy`,
+    what is not given is taken from the settings files, else from the defaults: ~/.foldline/foldline.db, no
+    model, "foldline". A model of the settings gives its window and prices; it is not asked for summaries.
 
-    `dialect` fixes what `context` returns (default: the newest message's). `system` and `tools` are what you send
-    beside the messages: they count, by `counter`. Summaries are written by `summarizer`; by default by `model`, or
-    the one that `use_model` goes on with, where it names its provider (`anthropic:...`) and the key is in the
-    environment, else by code alone, and the receipts say why. A `subagent` is compacted after an overflow only.
-    Raises InputError for an argument of the wrong type, PolicyError for an unknown policy.
+    `dialect` fixes what `context` returns (default: the newest message's). `system` and `tools` are what you
+    send beside the messages: they count, by `counter`. Summaries are written by `summarizer`; by default by
+    `model`, or the one that `use_model` goes on with, where it names its provider (`anthropic:...`) and the
+    key is in the environment, else by code alone, and the receipts say why. A `subagent` is compacted after
+    an overflow only. Raises InputError for an argument of the wrong type, PolicyError for an unknown policy.
     """
     check_session(session)
     check_shared(
@@ -69,7 +69,7 @@ def open_session(
         catalogue=known.catalogue(),
     )
     place = find_store(known.store if store is None else store)
-    # a model of the settings gives its window and prices: a project's file must not choose who reads a session
+    # a model of the settings gives window and prices alone: a file must not choose who reads a session
     asked = info if model is not None else setup.catalogue.look_up(None)
     return Session(
         place,

@@ -42,7 +42,8 @@ FULL = "model_context_window_exceeded"  # Anthropic's stop reason of a reply tha
 class _Cure(msgspec.Struct, frozen=True):
     """What is to be done about an overflow, on a path with these boundaries.
 
-    Ask for a shorter `reply`, or compact to `share` of the window; with neither, a newer view is there already.
+    Ask for a shorter `reply`, or compact to `share` of the window; with neither, a newer view is there
+    already.
     """
 
     found: Overflow
@@ -65,10 +66,10 @@ class OverflowMender:
         self._compactor = compactor
 
     async def mend(self, seen: Any, max_tokens: int | None, shown: ViewToken | None) -> None:
-        """Make the next request fit: by a compaction, or a shorter reply, which the session's `reply` then tells.
+        """Make the next request fit: by a compaction, or by a shorter reply, which `Shared.reply` tells.
 
-        `shown` is the token of the view that was asked with (None: not known). Where the view is another by now, that
-        one has not been tried, and nothing is done. Raises what `Session.overflowed` raises.
+        `shown` is the token of the view that was asked with (None: not known). Where the view is another by
+        now, that one has not been tried, and nothing is done. Raises what `Session.overflowed` raises.
         """
         cure = await self._considered(seen, max_tokens, shown)
         found, reply = cure.found, cure.reply
@@ -162,11 +163,11 @@ def overflow_in(seen: Any, setup: Setup) -> Overflow | None:
 
 
 def cut_off(seen: Any, setup: Setup, max_tokens: int | None) -> Overflow | None:
-    """Return the overflow of a reply that the window cut short after some tokens; None where it is something else.
+    """Return the overflow of a reply that the window cut short after some tokens; None for any other.
 
-    That is one that ended before the `max_tokens` that were asked for, one that its provider says so of, and, where
-    `max_tokens` is not known, one with which the window is full, or whose call was cut off and nothing was counted.
-    `limit` is how far it came. A reply that took all of its `max_tokens` is not an overflow.
+    That is one that ended before the `max_tokens` that were asked for, one that its provider says so of, and,
+    where `max_tokens` is not known, one with which the window is full, or whose call was cut off and nothing
+    was counted. `limit` is how far it came. A reply that took all of its `max_tokens` is not an overflow.
     """
     if isinstance(seen, BaseException):
         return None
@@ -190,8 +191,8 @@ def _cut_off_or_raise(seen: Any, setup: Setup, max_tokens: int | None) -> Overfl
     found = cut_off(seen, setup, max_tokens)
     if found is None:
         raise InputError(
-            "this reply is not an overflow: append it, and ask for the context. If it stopped at its own max_tokens, the "
-            "window was not full: ask again with a larger max_tokens, or pass the one that you used"
+            "this reply is not an overflow: append it, and ask for the context. If it stopped at its own "
+            "max_tokens, the window was not full: ask again with a larger max_tokens, or pass yours here"
         )
     return found
 
@@ -215,7 +216,7 @@ def _message(reply: Any) -> Message:
 
 
 def shorter(found: Overflow, setup: Setup, size: int, max_tokens: int | None) -> Shorter | None:
-    """Return the shorter reply with which the same messages fit, or None where the reply was not the cause."""
+    """Return the shorter reply with which the same messages fit; None if the reply was not the cause."""
     smaller, wanted = smaller_output(found, setup, size, max_tokens), max_tokens or found.max_tokens
     if smaller is None or wanted is None:
         return None

@@ -63,7 +63,7 @@ class Passage(msgspec.Struct, frozen=True):
 
 
 async def search(store: Store, sessions: Sequence[str], query: str, limit: int) -> list[Hit]:
-    """Return messages that match, of the first session before those it was handed off from; the best first."""
+    """Return messages that match: those of the first session, then of the others; the best first."""
     found: list[Hit] = []
     for session in sessions:
         if len(found) >= limit:
@@ -90,7 +90,7 @@ async def read(
 
 
 def as_text(entry: Said) -> str:
-    """Return all that a message holds as text: words, thinking, calls with arguments, results; media named."""
+    """Return all that a message holds as text: words, thinking, calls, results; media by name."""
     whole = serialize([entry], result_cap=UNCUT, thinking=True, redact=False)
     return whole.removeprefix("<conversation>").removesuffix("</conversation>").strip()
 

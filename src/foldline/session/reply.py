@@ -12,14 +12,14 @@ MARGIN = 1.01  # of a request's size: what came since the provider counted it is
 
 
 class Shorter(NamedTuple):
-    """A reply's room: `max_tokens` now, `wanted` where there is more; a provider counts `rate` times our tokens."""
+    """A reply's room: `max_tokens` now, `wanted` later; the provider counts `rate` times our tokens."""
 
     max_tokens: int
     wanted: int
     rate: float
 
     def fitting(self, size: int, window: Window) -> int | None:
-        """Return the `max_tokens` with which a later request of `size` tokens by our count fits; None: any will do."""
+        """Return the `max_tokens` with which a request of `size` of our tokens fits; None: any will do."""
         return fitting_output(math.ceil(MARGIN * self.rate * size), window, self.wanted)
 
 

@@ -38,7 +38,7 @@ from foldline.session.shared import Shared
 from foldline.session.state import Render
 from foldline.session.summarizer_choice import SummarizerChoice
 from foldline.session.tools import Tools
-from foldline.session.tree import Branch, Rewound, Tree
+from foldline.session.tree import Branch, Rewound, SessionTree
 from foldline.session.view import ContextMessages
 from foldline.stores.base import Hit, Store
 from foldline.summarizers.base import Summarizer
@@ -61,8 +61,8 @@ class Session:
     ) -> None:
         """Compose a session, whose summaries are by `summarizer` (default: code alone).
 
-        With `summary_model`, that model writes them, then each that the session goes on with; a `summarizer` given
-        beside it writes them until then.
+        With `summary_model`, that model writes them, then each that the session goes on with; a `summarizer`
+        given beside it writes them until then.
         """
         self.id = session
         self.store = store
@@ -70,7 +70,7 @@ class Session:
         self._shared = Shared(store, session, setup, summarizer)
         self._compactor = Compactor(self._shared)
         self._mender = OverflowMender(self._shared, self._compactor)
-        self._tree = Tree(self._shared)
+        self._tree = SessionTree(self._shared)
         self._links = Links(self._shared)
         self._recall = Recall(self._shared)
         self._tools = Tools(self._shared, self._compactor, self._recall)
@@ -88,7 +88,7 @@ class Session:
         await self.close()
 
     async def close(self) -> None:
-        """Close the session: a draft in the making is dropped; the store is closed if `foldline.open` opened it."""
+        """Close the session, and the store if `foldline.open` opened it; a draft in the making is dropped."""
         async with AsyncExitStack() as stack:  # in this order from the last on, whatever fails
             if self._owns_store:
                 stack.push_async_callback(self.store.close)
@@ -103,10 +103,11 @@ class Session:
         self._shared.at_close.append(closing)
 
     def on(self, name: str, callback: Callback) -> Callable[[], None]:
-        """Call back whenever something happens: `compacted`, `draft_ready`, `warning` ..., or `*` for everything.
+        """Call back whenever something happens: `compacted`, `draft_ready`, `warning` ..., or `*` for all.
 
-        The callback gets one struct of `foldline.session.events`; a coroutine function runs beside the session. One that
-        raises is logged. Returns a function that ends it; raises InputError for an unknown name.
+        The callback gets one struct of `foldline.session.events`; a coroutine function runs beside the
+        session. One that raises is logged. Returns a function that ends it; raises InputError for an unknown
+        name.
         """
         return self._shared.events.on(name, callback)
 
@@ -148,7 +149,7 @@ class Session:
 
     @property
     def system(self) -> Any:
-        """What to send as system prompt beside `context`, where the dialect keeps it apart: given and recorded."""
+        """The system prompt to send beside `context`, where the dialect keeps it apart."""
         return self._shared.view.system
 
     @property
@@ -166,7 +167,7 @@ class Session:
         return self._shared.cursor.fold.view()
 
     def prefix(self) -> Call:
-        """Return the session's own next request as it stands: messages, system prompt and tools; nothing is compacted."""
+        """Return the session's next request as it stands, with system prompt and tools; compacts nothing."""
         view = self._shared.view
         return Call(messages=view.messages(), system=view.system, tools=self.setup.tools)
 
@@ -231,9 +232,10 @@ class Session:
     async def context(self) -> ContextMessages:
         """Return the messages to send, in the session's dialect; compacts first if the policy says so.
 
-        A list that knows which view it is: hand it to `overflowed`. What other writers have said is in it. A summary
-        that was drafted in the background is committed here; only where none is ready and the view would not fit is
-        one waited for. Raises CallsOpen while tool calls wait for their results, FloorExceeded where nothing can help.
+        A list that knows which view it is: hand it to `overflowed`. What other writers have said is in it. A
+        summary that was drafted in the background is committed here; only where none is ready and the view
+        would not fit is one waited for. Raises CallsOpen while tool calls wait for their results,
+        FloorExceeded where nothing can help.
         """
         while True:
             async with self._shared.locked() as cursor:
@@ -252,14 +254,15 @@ class Session:
     ) -> ContextMessages:
         """Return the messages to send after a request that did not fit, compacted where that is what helps.
 
-        `seen` is what the provider raised (an SDK's exception or a ProviderError), or a reply that is an overflow in
-        disguise, one that the window cut short included; any other error is raised again, InputError for any other
-        reply. `view` is the list that was sent, as `context` or this method returned it (default: the newest that was
-        handed out); where its view has been folded since, the newer one is returned as it is, whichever task or
-        thread asks. `max_tokens` is what the request asked for: where a smaller one fits, the messages stay as they
-        are and `session.max_tokens` says which to send. Compacts once for a user message, and again only when the
-        model has replied since. Raises OverflowRemains with what cannot be removed where nothing helps any more, and
-        what was raised where the policy forbids to mend it.
+        `seen` is what the provider raised (an SDK's exception or a ProviderError), or a reply that is an
+        overflow in disguise, one that the window cut short included; any other error is raised again,
+        InputError for any other reply. `view` is the list that was sent, as `context` or this method returned
+        it (default: the newest that was handed out); where its view has been folded since, the newer one is
+        returned as it is, whichever task or thread asks. `max_tokens` is what the request asked for: where a
+        smaller one fits, the messages stay as they are and `session.max_tokens` says which to send. Compacts
+        once for a user message, and again only when the model has replied since. Raises OverflowRemains with
+        what cannot be removed where nothing helps any more, and what was raised where the policy forbids to
+        mend it.
         """
         await self._mender.mend(seen, max_tokens, self._shared.view.asked_with(view))
         async with self._shared.locked() as cursor:
@@ -295,9 +298,9 @@ class Session:
     ) -> Receipt | Nothing:
         """Compact now, by hand; returns the receipt, or why there was nothing to do.
 
-        `instructions` say what the summary should look at; `target` is a budget in tokens for the view; `reason` is
-        `agent` where the model asked for it. A draft in the making is dropped. The session can be used meanwhile:
-        what is said stays in order behind the boundary's cut.
+        `instructions` say what the summary should look at; `target` is a budget in tokens for the view;
+        `reason` is `agent` where the model asked for it. A draft in the making is dropped. The session can be
+        used meanwhile: what is said stays in order behind the boundary's cut.
         """
         await self._shared.follow()
         return await self._compactor.compact(reason if target is None else "target", instructions, target)
@@ -327,7 +330,7 @@ class Session:
         return await self._tree.undo()
 
     async def redo(self) -> str | None:
-        """Take back the newest undo. Returns the boundary's id, None where nothing is undone or a newer one counts."""
+        """Take back the newest undo. Returns the boundary's id; None without one, or if a newer counts."""
         return await self._tree.redo()
 
     async def pin(self, at: str) -> None:
@@ -376,17 +379,17 @@ class Session:
     async def branch(self, at: str, *, summarize: bool = False, instructions: str | None = None) -> str:
         """Go on from an entry of the session: the leaf moves there, and what is left stays as a branch.
 
-        With `summarize`, a summary of what is left is appended, as data; `instructions` say what it should look
-        at. Returns the new leaf. Raises InputError for no entry of the session, LeafMoved where somebody else
-        appended meanwhile.
+        With `summarize`, a summary of what is left is appended, as data; `instructions` say what it should
+        look at. Returns the new leaf. Raises InputError for no entry of the session, LeafMoved where somebody
+        else appended meanwhile.
         """
         return await self._tree.branch(at, summarize=summarize, instructions=instructions)
 
     async def rewind(self, at: str | None = None) -> Rewound:
         """Go back to before a message of the user's (default: the newest) and hand its text back for editing.
 
-        What is left stays as a branch: `branch(rewound.left)` returns to it. Raises InputError where the entry is
-        not a message of the user's.
+        What is left stays as a branch: `branch(rewound.left)` returns to it. Raises InputError where the
+        entry is not a message of the user's.
         """
         return await self._tree.rewind(at)
 
@@ -395,11 +398,11 @@ class Session:
     async def handoff(
         self, goal: str | None = None, *, to: str | None = None, text: str | None = None
     ) -> Self:
-        """Begin a new session for a goal (default: the newest request) with what this one knows that serves it.
+        """Begin a new session for a goal (default: the newest request) with what serves it here.
 
-        It starts with a checkpoint: the user's rules, pins and live state go over; this session stays as it is.
-        `to` is its id, `text` the checkpoint as the user edited it (see `preview_handoff`). Both sessions share a
-        store. Raises InputError where nothing was said yet or the id is taken, FloorExceeded.
+        It starts with a checkpoint: the user's rules, pins and live state go over; this session stays as it
+        is. `to` is its id, `text` the checkpoint as the user edited it (see `preview_handoff`). Both sessions
+        share a store. Raises InputError where nothing was said yet or the id is taken, FloorExceeded.
         """
         return self._sibling(await self._links.handoff(goal, to, text), self.setup)
 
@@ -416,9 +419,10 @@ class Session:
         return self._sibling(await self._links.fork(to, at), self.setup)
 
     async def subagent(self, goal: str, *, to: str | None = None) -> Self:
-        """Begin a session of a sub-agent, linked to this one; `to` is its id. Raises InputError where that is taken.
+        """Begin a session of a sub-agent, linked to this one; `to` is its id.
 
-        No threshold compacts it, an overflow does. Until `finished(id)` it stands in the live state as running.
+        No threshold compacts it, an overflow does. Until `finished(id)` it stands in the live state as
+        running. Raises InputError where the id is taken.
         """
         session = await self._links.subagent(goal, to)
         return self._sibling(session, msgspec.structs.replace(self.setup, subagent=True))
@@ -432,7 +436,7 @@ class Session:
         return await self._links.all()
 
     def _sibling(self, session: str, setup: Setup) -> Self:
-        """Return another session of the same store, with a summariser of its own: each learns from its session."""
+        """Return another session of the store, with its own summariser: each learns from its session."""
         follows = self._choice is not None and self._choice.stands
         return type(self)(
             self.store,
@@ -482,10 +486,10 @@ class Session:
         return self._tools.offered(compact=compact, stats=stats)
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> str:
-        """Run a tool of `tools` that the model called and return the text of its result, 2,500 tokens at most.
+        """Run a tool of `tools` that the model called; return its result as text, 2,500 tokens at most.
 
-        `arguments` is the parsed object or its JSON. Wrong ones are answered with words for the model; InputError
-        is raised for any other tool's name.
+        `arguments` is the parsed object or its JSON. Wrong ones are answered with words for the model;
+        InputError is raised for any other tool's name.
         """
         return await self._tools.call(name, arguments)
 
@@ -494,8 +498,8 @@ class Session:
     def attach(self, name: str, render: Render) -> Callable[[], None]:
         """Have live state, such as `todos`, rendered into every checkpoint to come; returns what ends that.
 
-        `render` returns a text (None or "": there is none now), or is a coroutine function. The checkpoint holds
-        it frozen until the next boundary. Raises InputError for a name that is not short.
+        `render` returns a text (None or "": there is none now), or is a coroutine function. The checkpoint
+        holds it frozen until the next boundary. Raises InputError for a name that is not short.
         """
         return self._shared.live.attach(name, render)
 

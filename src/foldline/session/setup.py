@@ -16,8 +16,8 @@ from foldline.core.measure.window import Floor, Window
 class Setup(msgspec.Struct, frozen=True):
     """How a session is kept: its model, its policy, and what is sent beside its messages.
 
-    No threshold folds a `subagent`; an overflow does, as in any session. `rules` is the policy as it was named,
-    before it was fitted to the model. `catalogue` knows the models that the session may change to.
+    No threshold folds a `subagent`; an overflow does, as in any session. `rules` is the policy as it was
+    named, before it was fitted to the model. `catalogue` knows the models that the session may change to.
     """
 
     policy: Policy

@@ -1,4 +1,4 @@
-"""What the parts of one session share: its place in the log, what it knows of its model, its events, its lock."""
+"""What the parts of one session share: its place in the log, its model, its events, its lock."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from foldline.summarizers.offline import OfflineSummarizer
 class Shared:
     """The one value that every part of a session is made with.
 
-    `summarizer` writes the summaries. `lock` is held to read and to write the log, never while a summary is written.
+    `summarizer` writes the summaries. `lock` is held to read and to write the log, never while a summary is
+    written.
     """
 
     def __init__(self, store: Store, session: str, setup: Setup, summarizer: Summarizer | None) -> None:

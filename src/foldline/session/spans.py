@@ -1,4 +1,4 @@
-"""The span `compaction`: why, where it cut, how many messages were folded, and the tokens before and after."""
+"""The span `compaction`: why, where it cut, how many messages it folded, tokens before and after."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Live state: what the program around a session knows and the conversation does not, such as todos or open files.
+"""Live state: what the program knows and the conversation does not, such as todos or open files.
 
 Callbacks render it when a boundary is made; the checkpoint holds it frozen until the next one, so that a view
 never changes between two boundaries. What no callback renders any more (after a restart) is carried over.
@@ -39,7 +39,7 @@ class LiveState:
     def attach(self, name: str, render: Render) -> Callable[[], None]:
         """Render live state by a callback at every boundary from now on; returns what takes it away.
 
-        Raises InputError for a name that is no short name.
+        Raises InputError for a name that is too long or has other characters.
         """
         if not _NAME.match(name):
             raise InputError(f"{name!r} cannot name live state: use a short name such as 'todos'")

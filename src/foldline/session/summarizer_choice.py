@@ -1,4 +1,4 @@
-"""Who writes the summaries of a session whose model may change: its model, where that can be asked, else code."""
+"""Who writes the summaries of a session whose model may change: that model if it can be asked, else code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from foldline.summarizers import ModelSummarizer, Summarizer, summarizer_for
 
 
 class SummarizerChoice:
-    """Has a session's summaries written by the model it goes on with, until another summariser is set by hand."""
+    """Has a session's model write its summaries, until another summariser is set by hand."""
 
     def __init__(self, shared: Shared, chosen: Summarizer | None = None) -> None:
         self._shared = shared

@@ -40,13 +40,13 @@ class Portal:
         return self._loop.is_closed()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the loop and wait for its end; interrupted, it is cancelled, and its end waited for."""
+        """Run a coroutine in the loop and wait for its end; an interrupt cancels it first."""
         if self.closed or threading.current_thread() is self._thread:
             coroutine.close()
             raise InputError(
                 "this session is closed: open it again"
                 if self.closed
-                else "a callback cannot wait for its own session: use the async session in a coroutine function"
+                else "a callback cannot wait for its own session: use the async one, in a coroutine"
             )
         started: Future[asyncio.Task[T]] = Future()
         ended = threading.Event()

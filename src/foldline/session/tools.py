@@ -1,7 +1,7 @@
 """Tools for the model itself: search, read and list its folded past, and ask for a compaction.
 
-Definitions come in the form of each dialect. A tool's answer is a short text for the model. A wrong call is answered
-as well, with what is wrong, so that the model can ask again.
+Definitions come in the form of each dialect. A tool's answer is a short text for the model. A wrong call is
+answered as well, with what is wrong, so that the model can ask again.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ RECALL_TOOLS: Final = (
     Tool(
         "recall_search",
         "Search everything that was said in this conversation, including the part that was folded into the "
-        "checkpoint and that you no longer see. Finds messages in which every word of the query begins a word. "
+        "checkpoint and that you no longer see. Finds messages in which every word of the query begins "
+        "a word. "
         "Use it before you ask the user for something again, or before you redo work.",
         {
             "query": {
@@ -74,8 +75,8 @@ RECALL_TOOLS: Final = (
     ),
     Tool(
         "recall_read",
-        "Read one message of this conversation in full, by the entry id that a search, a list or a marker such "
-        "as [… left out; recall ID …] gives. Long ones come in pieces.",
+        "Read one message of this conversation in full, by the entry id that a search, a list or a marker "
+        "such as [… left out; recall ID …] gives. Long ones come in pieces.",
         {
             "entry": {"type": "string", "description": "The entry id."},
             "offset": _number("The character at which to begin, 0 by default.", least=0),
@@ -84,8 +85,8 @@ RECALL_TOOLS: Final = (
     ),
     Tool(
         "recall_list",
-        "List what of this conversation you do not see in full: folded into the checkpoint, blanked or shortened. "
-        "One line a message, oldest first, the newest of them unless `before` is given.",
+        "List what of this conversation you do not see in full: folded into the checkpoint, blanked or "
+        "shortened. One line a message, oldest first, the newest of them unless `before` is given.",
         {
             "before": {"type": "string", "description": "An entry id: list what came before it."},
             "limit": _number(f"How many lines, {LISTED} by default.", LISTED),
@@ -94,8 +95,8 @@ RECALL_TOOLS: Final = (
 )
 COMPACT_TOOL: Final = Tool(
     COMPACT,
-    "Fold the conversation so far into a checkpoint before your next step. Use it at the end of a stage of the "
-    "work, when the details of that stage are no longer needed word for word.",
+    "Fold the conversation so far into a checkpoint before your next step. Use it at the end of a stage "
+    "of the work, when the details of that stage are no longer needed word for word.",
     {"focus": {"type": "string", "description": "What the checkpoint should look at first."}},
 )
 
@@ -180,7 +181,7 @@ class Tools:
 
 
 def definitions(dialect: str, tools: Sequence[Tool] = RECALL_TOOLS) -> list[dict[str, Any]]:
-    """Return tool definitions as the API of a dialect takes them; `ui-message`: a function tool of the AI SDK.
+    """Return tool definitions as a dialect's API takes them; `ui-message`: a function tool of the AI SDK.
 
     Raises InputError for a dialect that is not known.
     """

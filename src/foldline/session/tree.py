@@ -40,8 +40,8 @@ class Branch(msgspec.Struct, frozen=True):
     """A path of the session's tree.
 
     `leaf` is its newest entry, `fork` the entry where it left another one (None: nowhere), `text` the user's
-    newest words on it, `messages` how many it has, `at` the Unix time of its newest entry; `current` says that
-    the session is on it.
+    newest words on it, `messages` how many it has, `at` the Unix time of its newest entry; `current` says
+    that the session is on it.
     """
 
     leaf: str
@@ -53,14 +53,14 @@ class Branch(msgspec.Struct, frozen=True):
 
 
 class Rewound(msgspec.Struct, frozen=True):
-    """What a rewind hands back: the user's text for editing, the whole message, and the leaf that was left."""
+    """What a rewind hands back: the user's text for editing, the message, and the leaf that was left."""
 
     text: str
     message: Message
     left: str
 
 
-class Tree:
+class SessionTree:
     """Moves one session in its tree."""
 
     def __init__(self, shared: Shared) -> None:
@@ -72,7 +72,7 @@ class Tree:
         return await branches(self._shared.store, self._shared.id, self._shared.cursor.leaf)
 
     async def branch(self, at: str, *, summarize: bool, instructions: str | None) -> str:
-        """Go on from an entry of the session; with `summarize`, append a summary of what is left. Returns the leaf."""
+        """Go on from an entry; with `summarize`, append a summary of what is left. Returns the leaf."""
         shared, cursor = self._shared, self._shared.cursor
         async with shared.locked(follow=False):
             if await shared.store.entry(shared.id, at) is None:
@@ -115,7 +115,7 @@ class Tree:
         shared.events.emit(Branched(leaf=leaf))
 
     async def undo(self) -> str | None:
-        """Undo the newest boundary, but for the one that a hand-off began with; return its id, None without one."""
+        """Undo the newest boundary, but not a hand-off's first; return its id, None without one."""
         shared = self._shared
         async with shared.locked() as cursor:
             found = to_undo(cursor.fold)
@@ -124,7 +124,7 @@ class Tree:
             return await self._lift(found, lift=True)
 
     async def redo(self) -> str | None:
-        """Take back the newest undo; return the boundary's id, None where none is undone or a newer one counts."""
+        """Take back the newest undo; return the boundary's id, None without one or if a newer counts."""
         async with self._shared.locked() as cursor:
             return await self._lift(to_redo(cursor.fold), lift=False)
 
@@ -188,7 +188,7 @@ def _fork(entries: dict[str, _Place], leaf: str) -> str | None:
 
 
 async def prompt_at(store: Store, session: str, at: str | None, leaf: str | None) -> Said:
-    """Return the user's message at an entry, or the newest one on the path; raises InputError where there is none."""
+    """Return the user's message at an entry, or the newest on the path; raises InputError without one."""
     if at is not None:
         entry = await store.entry(session, at)
         if isinstance(entry, Said) and entry.message.is_prompt:
@@ -214,7 +214,7 @@ def to_undo(fold: ViewState) -> str | None:
 
 
 def to_redo(fold: ViewState) -> str | None:
-    """Return the id of the boundary that was undone last; None where nothing is undone or a newer one counts."""
+    """Return the id of the boundary that was undone last; None if there is none or a newer one counts."""
     path = fold.entries()
     out = undone(path)
     liftings = (e for e in reversed(path) if isinstance(e, Lifted) and e.lifted and e.target in out)
@@ -271,9 +271,9 @@ def cost_of(reply: SummaryReply) -> Noted:
 
 
 def told(summary: str) -> Message:
-    """Return the message that tells of a left branch: data that a program put in, never a wish of the user's."""
+    """Return the message that tells of a left branch, as data: never a wish of the user's."""
     text = (
-        "A branch of this conversation was left, and the work goes on from here. What was done on it, as a record:"
-        f"\n\n<branch-summary>\n{neutral(summary.strip())}\n</branch-summary>"
+        "A branch of this conversation was left, and the work goes on from here. What was done on it, as a "
+        f"record:\n\n<branch-summary>\n{neutral(summary.strip())}\n</branch-summary>"
     )
     return Message("user", (Text(text),), injected=True)

@@ -56,7 +56,7 @@ class SessionView:
 
     @property
     def system(self) -> Any:
-        """The system prompt to send beside the messages, where the dialect keeps it apart: given and recorded."""
+        """The system prompt to send beside the messages, where the dialect keeps it apart."""
         fold = self._cursor.fold
         leading = [Kept(entry, fold.edits.get(entry.id, ())) for entry in fold.leading]
         return join_system(self._model.setup.system, get(self.dialect).render(native_items(leading)).system)
@@ -77,7 +77,7 @@ class SessionView:
         return messages
 
     def asked_with(self, messages: list[Any] | None) -> ViewToken | None:
-        """Return the token of the view that a request was made with: by its messages, else the newest handed out.
+        """Return the token of the view that these messages are, else of the newest that was handed out.
 
         None where no view was handed out yet.
         """
