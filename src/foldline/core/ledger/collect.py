@@ -71,7 +71,7 @@ def _no_longer_so(
     choices: Sequence[DecisionFact],
     wrong: Sequence[ErrorFact],
 ) -> frozenset[str]:
-    """Return how the sentences begin that hold no more: choices and reports taken back, errors that were fixed."""
+    """Return how outdated sentences begin: choices and reports taken back, errors that were fixed."""
     texts = (
         *(fact.text for fact in decisions.turned(choices) if fact.user),
         *(fact.text for fact in reports.taken_back(entries, calls)),

@@ -1,4 +1,4 @@
-"""A ledger in the light of what is kept: nothing superseded, nothing that the kept messages say themselves."""
+"""A ledger in the light of what is kept: nothing superseded, nothing that kept messages say themselves."""
 
 from __future__ import annotations
 

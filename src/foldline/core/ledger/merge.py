@@ -40,7 +40,7 @@ def _range(ledger: Ledger) -> frozenset[str]:
 
 
 def merge(old: Ledger, new: Ledger) -> Ledger:
-    """Merge two ledgers: repeats are counted, newer states win; a range that `old` holds already changes nothing."""
+    """Merge two ledgers: repeats are counted, newer states win; what `old` holds already changes nothing."""
     ids = _range(new)
     if ids and ids <= _range(old) and new.messages <= old.messages:
         return old

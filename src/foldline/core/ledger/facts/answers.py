@@ -57,7 +57,7 @@ def newest(excerpts: Iterable[Excerpt]) -> list[Excerpt]:
 
 
 def _summed_up(said: Iterable[str]) -> Iterator[Excerpt]:
-    """Yield the sentences of another system's summary, which is an entry without an id: each competes with names."""
+    """Yield the sentences of another system's summary, an entry without an id: each competes with names."""
     for text in said:
         yield Excerpt(clip(text, LONGEST), "", SUMMED_UP / 10, "", "said", {f"summary: {text}": SUMMED_UP})
 

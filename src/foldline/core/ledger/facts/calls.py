@@ -22,8 +22,8 @@ TAIL = 1500
 class Use(msgspec.Struct, frozen=True):
     """One call: the entries it stands in, its result if there is one, and the words said just before it.
 
-    `passed` is what the result says about itself; None where it says nothing. `known` is what was worked out of
-    the call already: several kinds of fact ask the same of it.
+    `passed` is what the result says about itself; None where it says nothing. `known` keeps what was
+    worked out of the call already, since several kinds of fact ask the same of it.
     """
 
     entry: str
@@ -53,9 +53,11 @@ _EXIT_WITHIN = re.compile(
     re.IGNORECASE,
 )
 _REFUSED = re.compile(
-    r"\s*(?:<tool_use_error>|<error>|\[?error\]?\b\s*(?:\[\w+\])?:|error (?:executing|running|while|applying|reading)|"
+    r"\s*(?:<tool_use_error>|<error>|\[?error\]?\b\s*(?:\[\w+\])?:|error (?:executing|running|while|"
+    r"applying|reading)|"
     r"failed to |could not |couldn't |cannot |can't |file not found|no such file|file does not exist|"
-    r"path does not exist|permission denied|access denied|apply_patch verification failed|invalid (?:arg|input|param|patch)|"
+    r"path does not exist|permission denied|access denied|apply_patch verification failed|invalid (?:arg|"
+    r"input|param|patch)|"
     r"string to replace not found|old_?string not found|unknown tool|tool .{1,60} not found|"
     r"command (?:aborted|timed out)|the user doesn't want|user (?:rejected|denied|declined|cancelled)|"
     r"\[?request interrupted|\[?tool (?:call )?(?:execution )?(?:was )?(?:interrupted|aborted|cancelled)|"
@@ -65,8 +67,10 @@ _REFUSED = re.compile(
 
 
 _REJECTED = re.compile(
-    r"operation cancelled|doesn['’]t want to (?:proceed|take this action)|user (?:rejected|denied|declined|cancelled)|rejected by (?:the )?user|"
-    r"\[?request interrupted by user|tool use was rejected|<tool_use_error>sibling tool call|cancelled: parallel tool call",
+    r"operation cancelled|doesn['’]t want to (?:proceed|take this action)|user (?:rejected|denied|declined|"
+    r"cancelled)|rejected by (?:the )?user|"
+    r"\[?request interrupted by user|tool use was rejected|<tool_use_error>sibling tool call|cancelled: "
+    r"parallel tool call",
     re.IGNORECASE,
 )
 
@@ -96,7 +100,7 @@ def rejected(result: ToolResult) -> bool:
 
 
 def holds(text: str, words: Iterable[str]) -> bool:
-    """Whether one of the words, lower case, stands anywhere in a text: many times faster than a pattern of them."""
+    """Whether a text holds one of the words, given in lower case: much faster than a pattern of them."""
     lowered = text.lower()
     return any(word in lowered for word in words)
 
@@ -125,7 +129,7 @@ def verdict(result: ToolResult) -> bool | None:
 
 
 def _as_it_was(result: ToolResult) -> ToolResult:
-    """Return a result without the note that stands in its place once it is blanked: only its error is left."""
+    """Return a result without the note that a blanked one has in its place: only its error is left."""
     if not is_cleared(result.text):
         return result
     error = error_in(result.text) if result.is_error else ""
@@ -176,6 +180,11 @@ def arguments(call: ToolCall) -> dict[str, Any]:
 def by_plain_key(row: Any) -> dict[str, Any]:
     """Return a JSON object with its keys made plain."""
     return {plain(str(key)): value for key, value in row.items()}
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return a JSON list as it is, and of anything else an empty one."""
+    return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 
 def strings(value: Any, depth: int = 4) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.ledger.facts.calls import Use, arguments, ends, exit_code, holds, plain, rejected
+from foldline.core.ledger.facts.calls import Use, arguments, as_list, ends, exit_code, holds, plain, rejected
 from foldline.core.ledger.facts.kinds import CommandFact
 from foldline.core.ledger.text import shell
 from foldline.core.ledger.text.sentences import clip, cut, uncoloured, word_set
@@ -28,9 +28,12 @@ _SHELL_NAME = re.compile(r"bash|shell|terminal|exec|^run|command|powershell|cons
 _FOLDER_KEYS = ("workdir", "cwd", "workingdirectory", "dirpath", "directory", "workingdir")
 _NOT_SHELL = word_set("view create strreplace insert undoedit read write edit delete append replace")
 _TRIVIAL = word_set(
-    "ls ll la pwd cat head tail less more bat nl wc which whoami date true clear type file stat tree find fd grep "
-    "rg ag ack egrep fgrep zgrep jq echo printf sleep read history env printenv id uname sed awk cut sort uniq tr "
-    "diff cmp dirname basename realpath readlink man Get-Content Get-ChildItem Select-String test [ : exit export "
+    "ls ll la pwd cat head tail less more bat nl wc which whoami date true clear type file stat tree find "
+    "fd grep "
+    "rg ag ack egrep fgrep zgrep jq echo printf sleep read history env printenv id uname sed awk cut sort "
+    "uniq tr "
+    "diff cmp dirname basename realpath readlink man Get-Content Get-ChildItem Select-String test [ : exit "
+    "export "
     "set cd pushd popd source . column xxd od strings du df ps top lsof kill pkill wait local"
 )
 _TRIVIAL_GIT = word_set(
@@ -42,24 +45,31 @@ BEFORE, BEHIND = 200, 300  # characters of a telling line before and behind what
 # The two patterns of lines are for lower-case text: to match without regard to case takes twice as long.
 _FAILED_LINE = re.compile(
     r"\b[1-9]\d* (?:failed|failing|failures?|errors?\b(?! ?\())|\bfailures?: ?[1-9]|\berrors?: ?[1-9]|"
-    r"^\W{0,4}(?:fail|failed|error|build failed)\b|--- fail|test result: failed|\bfailed \(|npm err!|elifecycle|"
+    r"^\W{0,4}(?:fail|failed|error|build failed)\b|--- fail|test result: failed|\bfailed \(|npm err!|"
+    r"elifecycle|"
     r"error(?:\[e\d+\]|:| ts\d+)|^fatal: |traceback \(most recent|command not found|make: \*\*\* |panic: |"
-    r"^[\w.]*(?:error|exception): |segmentation fault|no such file or directory|[✖✗✘×] \d* ?(?:problem|fail|error)"
+    r"^[\w.]*(?:error|exception): |segmentation fault|no such file or directory|[✖✗✘×] \d* ?(?:problem|fail|"
+    r"error)"
 )
 _DEFINITE = re.compile(
-    r"^[\w.]*(?:Error|Exception)\b.*: |\bE  +\w+(?:Error|Exception)\b|error(?: TS\d+|\[E\d+\]):|--- FAIL: |^FAILED? \S+::|"
+    r"^[\w.]*(?:Error|Exception)\b.*: |\bE  +\w+(?:Error|Exception)\b|error(?: TS\d+|\[E\d+\]):|--- FAIL: |"
+    r"^FAILED? \S+::|"
     r"^\S+:\d+(?::\d+)?: .*\berror|^(?:fatal|error): |command not found|No such file"
 )
 _SOME = re.compile(r"[1-9]\d* (?:fail|err)", re.IGNORECASE)
 _ZERO = re.compile(r"\b0 (?:failed|failing|failures?|errors?)\b", re.IGNORECASE)
 _PASSED_LINE = re.compile(
-    r"\b\d+ (?:passed|passing)\b|test result: ok|^ok  ?\t?\S|^pass\b|\bok \(|^ok$|\b0 (?:failed|errors|problems|failures)\b|"
-    r"all checks passed|no issues found|successfully|\bbuild succeeded|compiled successfully|^done in |✓ built|up to date|"
+    r"\b\d+ (?:passed|passing)\b|test result: ok|^ok  ?\t?\S|^pass\b|\bok \(|^ok$|\b0 (?:failed|errors|"
+    r"problems|failures)\b|"
+    r"all checks passed|no issues found|successfully|\bbuild succeeded|compiled successfully|^done in |✓ "
+    r"built|up to date|"
     r"success(?:ful)?\b|no errors|^\[[\w./-]+ [0-9a-f]{7,}\]"
 )
 _STRONG = re.compile(
-    r"\b[1-9]\d* (?:failed|failing|failures?)\b|--- FAIL|^FAIL\b|^FAILED\b|test result: FAILED|\bFAILED \(|BUILD FAILED|"
-    r"npm ERR!|ELIFECYCLE|error(?: TS\d+|\[E\d+\]):|^fatal: |Traceback \(most recent|command not found|make: \*\*\* |"
+    r"\b[1-9]\d* (?:failed|failing|failures?)\b|--- FAIL|^FAIL\b|^FAILED\b|test result: FAILED|\bFAILED \(|"
+    r"BUILD FAILED|"
+    r"npm ERR!|ELIFECYCLE|error(?: TS\d+|\[E\d+\]):|^fatal: |Traceback \(most recent|command not found|"
+    r"make: \*\*\* |"
     r"\bFound [1-9]\d* errors?\b|[✖✗✘×] [1-9]\d* (?:problem|error)",
     re.MULTILINE,
 )
@@ -74,11 +84,12 @@ _COUNTED = re.compile(
 
 # What each of the patterns above needs: a text or a line without any of its words cannot match.
 _FAILED_WORDS = (
-    "fail", "err", "elifecycle", "fatal: ", "traceback", "not found", "***", "panic: ", "exception", "segmentation",
-    "no such", "problem",
+    "fail", "err", "elifecycle", "fatal: ", "traceback", "not found", "***", "panic: ", "exception",
+    "segmentation", "no such", "problem",
 )  # fmt: skip
 _PASSED_WORDS = (
-    "pass", "ok", "0 ", "success", "no issues", "succeeded", "done in", "built", "up to date", "no errors", "[",
+    "pass", "ok", "0 ", "success", "no issues", "succeeded", "done in", "built", "up to date",
+    "no errors", "[",
 )  # fmt: skip
 
 
@@ -86,7 +97,7 @@ def _text_of(value: Any) -> str | None:
     """Return a command line from a string or an argument list."""
     if isinstance(value, str):
         return value
-    items: list[Any] = value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
+    items = as_list(value)
     if items and all(isinstance(item, str) for item in items):
         return shell.script(items)
     return None
@@ -193,7 +204,7 @@ def _success(text: str) -> str:
 
 
 def telling(text: str, *, failed: bool) -> str:
-    """Return the line of an output that tells most: its most definite error line, or its last line of success."""
+    """Return the most telling line of an output: its most definite error, or its last line of success."""
     if failed:
         found = _lines(text.split("\n"), _FAILED_LINE, _FAILED_WORDS)
         lines = [line for line in found if not _ZERO.search(line) or _SOME.search(line)]
@@ -216,7 +227,9 @@ def is_verdict(line: str) -> bool:
 
 
 _ENVELOPE = re.compile(
-    r"\s*(?:Exit code\b|Wall time\b|Total output lines\b|Output:|Process exited|Chunk ID|Command exited|\(no output\)|Original token|Process Group PGID|Background PIDs|Command:|Directory:|Signal:|Stderr:|Stdout:|> \S+@\S+|> [\w./-]+ |\$ )"
+    r"\s*(?:Exit code\b|Wall time\b|Total output lines\b|Output:|Process exited|Chunk ID|Command exited|"
+    r"\(no output\)|Original token|Process Group PGID|Background PIDs|Command:|Directory:|Signal:|Stderr:|"
+    r"Stdout:|> \S+@\S+|> [\w./-]+ |\$ )"
 )
 
 
@@ -284,7 +297,7 @@ _OUTPUT_CUT = re.compile(
 
 @lru_cache(maxsize=1_024)
 def normal(command: str) -> str:
-    """Return the form in which two runs of one command are equal: no `cd` before it, no pipe that cuts its output."""
+    """Return a command as two runs of it are equal: no `cd` before it, no pipe that cuts its output."""
     short = _LEADING_FOLDER.sub("", command[:COMMAND].strip())
     for _ in range(3):
         short = _OUTPUT_CUT.sub("", short)

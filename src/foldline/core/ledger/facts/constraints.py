@@ -27,22 +27,29 @@ TURNED = 0.6
 """Share of the shorter one's words from which a sentence that says it changes something changes the other."""
 
 _NUMBERED = re.compile(
-    r"\b(order|item|step|rule|section|chapter|issue|pr|ticket|case|task|number|no|page|row|user|customer|part|phase|room|layer)"
+    r"\b(order|item|step|rule|section|chapter|issue|pr|ticket|case|task|number|no|page|row|user|customer|"
+    r"part|phase|room|layer)"
     r"[ #]+(\d+)\b",
     re.IGNORECASE,
 )
 """Nouns whose number names one of many; any other bare number is a value that a newer sentence may change."""
 _WORD = re.compile(r"[A-Za-zÀ-ÿ_$@][\w./@-]*[\w]|[Ѐ-ӿ]{3,}|[\u3040-\u30ff\u4e00-\u9fff]|[\uac00-\ud7af]{2,}")
 _EMPTY = word_set(
-    "a an the and or but so if then than as at by for from in into of on onto to with without within under over "
-    "up out off per via is are was were be been being am do does did don dont doesn not no nor never always ever "
-    "only just also please pls must mustn should shouldn shall may can cannot could would will won need needs "
+    "a an the and or but so if then than as at by for from in into of on onto to with without within under "
+    "over "
+    "up out off per via is are was were be been being am do does did don dont doesn not no nor never always "
+    "ever "
+    "only just also please pls must mustn should shouldn shall may can cannot could would will won need "
+    "needs "
     "have has had i you we they he she it its this that these those there here my your our their me us them "
-    "make sure ensure use uses used using keep want wants let lets go going now actually instead any all every each "
+    "make sure ensure use uses used using keep want wants let lets go going now actually instead any all "
+    "every each "
     "again still too very really more most much some such what when where which who how why "
-    "remember forget avoid prefer ok okay yes well about one re ve ll longer anymore time times thing things way "
+    "remember forget avoid prefer ok okay yes well about one re ve ll longer anymore time times thing "
+    "things way "
     "rule rules constraint constraints requirement allowed forbidden s t m d "
-    "bitte immer nie niemals nicht kein keine nur der die das den dem ein eine und oder ist sind auf mit für zu "
+    "bitte immer nie niemals nicht kein keine nur der die das den dem ein eine und oder ist sind auf mit "
+    "für zu "
     "ne pas jamais toujours le la les un une des de du et ou est sont dans pour plaît te "
     "nunca siempre el los las una y o es son en para por favor"
 )
@@ -50,20 +57,25 @@ _LANGUAGES = (
     "english german french spanish italian portuguese chinese japanese korean russian dutch polish turkish"
 )
 _TURNS = re.compile(
-    r"\b(?:actually|instead|on second thoughts?|changed my mind|scratch that|switch (?:back )?to|after all|no longer|"
+    r"\b(?:actually|instead|on second thoughts?|changed my mind|scratch that|switch (?:back )?to|after all|"
+    r"no longer|"
     r"any ?more|let['’]?s (?:use|go with)|doch|stattdessen|finalement|mejor|ahora)\b|改用|改成|改为|やっぱり",
     re.IGNORECASE,
 )
 _ADDS = re.compile(r"\b(?:also|either|too|as well|additionally|auch|aussi|también)\b|也", re.IGNORECASE)
 _LIFTS = re.compile(
-    r"\b(?:(?:forget(?: about| what i said about)?|ignore|drop|lift|disregard|never ?mind)\b.{0,60}\b(?:rule|constraint|requirement|"
+    r"\b(?:(?:forget(?: about| what i said about)?|ignore|drop|lift|disregard|never ?mind)"
+    r"\b.{0,60}\b(?:rule|constraint|requirement|"
     r"restriction|ban|limit|instruction|convention|thing)\b|forget (?:about|what i said)\b|"
     r"you (?:may|can|are (?:now )?allowed to)(?: now| again)\b|now you (?:may|can)\b|"
-    r"^\W*(?:(?:ok|okay|yes|well),? )?you (?:may|can) (?!see|find|tell|imagine|not)(?:(?!\b(?:if|when|once|after|before|unless|until)\b)[^,.;?]){1,60}"
+    r"^\W*(?:(?:ok|okay|yes|well),? )?you (?:may|can) (?!see|find|tell|imagine|not)(?:(?!\b(?:if|when|once|"
+    r"after|before|unless|until)\b)[^,.;?]){1,60}"
     r"\b(?:now|again)\W*$|^\W*\w+ing\b[^,.;?]{0,60}\b(?:is|are) (?:now (?:allowed|permitted|ok|okay|fine)|"
     r"(?:allowed|permitted|ok|okay|fine) (?:now|again))\W*$|(?:it['’]?s|it is|that['’]?s) "
-    r"(?:now )?(?:ok|okay|fine|allowed)(?: now)? (?:to|if)\b|no longer (?:have|has|need|needs|applies|required|necessary)\b|"
-    r"do(?:es)?n['’]?t (?:need|have) to\b.{1,80}\bany ?more\b|darfst (?:du )?(?:jetzt|nun|wieder)\b|tu peux maintenant\b|"
+    r"(?:now )?(?:ok|okay|fine|allowed)(?: now)? (?:to|if)\b|no longer (?:have|has|need|needs|applies|"
+    r"required|necessary)\b|"
+    r"do(?:es)?n['’]?t (?:need|have) to\b.{1,80}\bany ?more\b|darfst (?:du )?(?:jetzt|nun|wieder)\b|tu peux "
+    r"maintenant\b|"
     r"ya puedes\b)|现在可以|不用再|もう.{0,12}(?:いい|必要ない)",
     re.IGNORECASE,
 )
@@ -72,7 +84,9 @@ _KEEPS = re.compile(
     r"\b(?:do not|don['’]?t|never) (?:ever )?(?:forget|ignore|drop|lift|disregard)\b", re.IGNORECASE
 )
 _LIFTED = re.compile(
-    r"^\W*(?:(?:please|ok|okay|actually|and|now|so),? )*(?:forget|ignore|drop|lift|disregard)\b.{0,40}?\b(?:rule|constraint|requirement|restriction|ban|limit|instruction|convention|thing|said) (?:about|on|for|of|that|with) ([^;,.!?]+)",
+    r"^\W*(?:(?:please|ok|okay|actually|and|now|so),? )*(?:forget|ignore|drop|lift|disregard)"
+    r"\b.{0,40}?\b(?:rule|constraint|requirement|restriction|ban|limit|instruction|convention|thing|said) "
+    r"(?:about|on|for|of|that|with) ([^;,.!?]+)",
     re.IGNORECASE,
 )
 """What a sentence that lifts says it lifts: "forget the rule about 3 sentences"."""

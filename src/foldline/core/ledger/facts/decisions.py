@@ -22,7 +22,8 @@ _SCANNED = 30_000
 _CHOICE = re.compile(
     r"\b(?:decided|we(?:'ve| have)? chose|i(?:'ve| have)? chose|chosen|opted (?:for|to)|settled on|"
     r"going with|go with|went with|sticking with|stick with|let's (?:use|keep|stick|switch|drop|avoid)|"
-    r"(?:we'll|we will|i'll|i will|we should|we're going to) (?:use|keep|switch to|stay with|drop|avoid|store|skip|leave)|"
+    r"(?:we'll|we will|i'll|i will|we should|we're going to) (?:use|keep|switch to|stay with|drop|avoid|"
+    r"store|skip|leave)|"
     r"will use|instead of|rather than|switch(?:ed|ing)? (?:from .{1,60} )?to|replac(?:e|ed|ing) .{1,60} with|"
     r"the (?:plan|approach|decision|design) is|prefer(?:red)? .{1,60} over|no longer (?:use|need)|"
     r"entschieden|statt|stattdessen|wir (?:nehmen|verwenden|bleiben)|décidé|au lieu de|plutôt que|"
@@ -36,16 +37,22 @@ _ACTOR = re.compile(
     re.IGNORECASE,
 )
 _NOT_A_CHOICE = re.compile(
-    r"\b(?:as (?:decided|discussed|agreed|planned|before)|for now|(?:skill|subagent|todowrite|the \w+ (?:tool|agent))|i wonder|or should|"
+    r"\b(?:as (?:decided|discussed|agreed|planned|before)|for now|(?:skill|subagent|todowrite|the \w+ "
+    r"(?:tool|agent))|i wonder|or should|"
     r"would you (?:like|prefer))\b|[?:]\W*$|"
-    r"^\W*(?:i['’]m \w+ing\b|(?:now|let me|first|next)\b|(?:should (?:i|we)|do you|would you|if you|could|maybe|perhaps|option \w)\b|"
+    r"^\W*(?:i['’]m \w+ing\b|(?:now|let me|first|next)\b|(?:should (?:i|we)|do you|would you|if you|could|"
+    r"maybe|perhaps|option \w)\b|"
     r"(?:\d+[:→]|[+>|]))",
 )
 _ANSWER = re.compile(
-    r"(?:^|[:;,.!–—]\s+)(?:(?:so|then|and|but|yes|yeah|no|ok|okay|please|well|just|right)\b,? )*(?:put|use|take|go (?:with|for)|pick|"
-    r"keep|leave|make (?:it|them)|scratch|scrap|drop|skip|forget|no (?!need|idea|problem|work|worries|one\b)\w+|don['’]t|do not|let['’]s|"
-    r"raise|lower|set|stay|stick|store|call it|switch|I (?:want|prefer|stay|choose|take|['’]d)|I['’]d|option|only|both|"
-    r"(?:one|two|three) is|nimm|lass|wir nehmen|kein|prends|usa|choose|the (?:first|second|last) one)\b|^(?:用|选|不要|改)",
+    r"(?:^|[:;,.!–—]\s+)(?:(?:so|then|and|but|yes|yeah|no|ok|okay|please|well|just|right)\b,? )*(?:put|use|"
+    r"take|go (?:with|for)|pick|"
+    r"keep|leave|make (?:it|them)|scratch|scrap|drop|skip|forget|no (?!need|idea|problem|work|worries|one\b)"
+    r"\w+|don['’]t|do not|let['’]s|"
+    r"raise|lower|set|stay|stick|store|call it|switch|I (?:want|prefer|stay|choose|take|['’]d)|I['’]d|"
+    r"option|only|both|"
+    r"(?:one|two|three) is|nimm|lass|wir nehmen|kein|prends|usa|choose|the (?:first|second|last) one)\b|"
+    r"^(?:用|选|不要|改)",
     re.IGNORECASE,
 )
 """How a sentence begins that answers a question by a choice."""
@@ -53,11 +60,13 @@ _LISTED = re.compile(
     r"^[^\n]*\bdecisions?\W*:\W*\n((?:[ \t]*(?:[-*+•]|\d{1,2}[.)])[^\n]+\n?)+)", re.IGNORECASE | re.MULTILINE
 )
 _SCRAPPED = re.compile(
-    r"\b(?:scratch|scrap|forget|drop|get rid of|instead of|no longer use|rather than)\s+(?:the |using |about )*([\w.-]{3,40})",
+    r"\b(?:scratch|scrap|forget|drop|get rid of|instead of|no longer use|rather than)\s+(?:the |using |"
+    r"about )*([\w.-]{3,40})",
     re.IGNORECASE,
 )
 _SETS = re.compile(
-    r"\b(?:raise|lower|set|change|increase|reduce|bump|make)\s+(?:the |our )?(?:[\w-]+ ){0,2}?([A-Za-z][\w-]{2,30}) to \S*\d|"
+    r"\b(?:raise|lower|set|change|increase|reduce|bump|make)\s+(?:the |our )?(?:[\w-]+ )"
+    r"{0,2}?([A-Za-z][\w-]{2,30}) to \S*\d|"
     r"\bI(?:['’]ll| will)? stay with (?:the )?(\w+)",
     re.IGNORECASE,
 )
@@ -68,8 +77,10 @@ _SCRAPS = re.compile(
 ANSWERS = 6  # sentences of one answer that can be choices
 _WORD = re.compile(r"[A-Za-zÀ-ÿ_][\w.-]{2,}|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]{2,4}")
 _COMMON = word_set(
-    "the and for use uses using used with will instead rather than over into from that this have has had not now "
-    "let lets keep going switch switched switching decided decide chose chosen choose because since are was were "
+    "the and for use uses using used with will instead rather than over into from that this have has had "
+    "not now "
+    "let lets keep going switch switched switching decided decide chose chosen choose because since are was "
+    "were "
     "should would can could all our your their its it's i'll we'll we've i've actually also just one new old"
 )
 
@@ -151,7 +162,7 @@ def turned(facts: Sequence[DecisionFact]) -> tuple[DecisionFact, ...]:
 
 
 class _Settling:
-    """The choices in order, which of them hold no more, and which of these were taken back in so many words."""
+    """The choices in order, which of them no longer hold, and which of these were taken back in words."""
 
     def __init__(self, facts: Sequence[DecisionFact]) -> None:
         self.facts: list[DecisionFact] = []

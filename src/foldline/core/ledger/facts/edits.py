@@ -1,4 +1,4 @@
-"""What calls took out of files and put in its place: the pairs of old and new text, however they were given."""
+"""What calls took out of files and put in its place: pairs of old and new text, however they were given."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.ledger.facts.calls import Use, arguments, by_plain_key, plain, rejected, strings
+from foldline.core.ledger.facts.calls import Use, arguments, as_list, by_plain_key, plain, rejected, strings
 from foldline.core.ledger.facts.commands import command_in, folder_of
 from foldline.core.ledger.facts.files import NEW, OLD, WHOLE, paths_in, status_of
 from foldline.core.ledger.facts.patches import is_patch
@@ -118,8 +118,8 @@ def _shaped(name: str, args: Mapping[str, Any]) -> Iterator[tuple[str, str, str,
     status = status_of(name, dict(args))
     pairs = [_pair(args)]
     for value in args.values():
-        rows: list[Any] = value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
-        pairs.extend(_pair(by_plain_key(row)) for row in rows[:100] if isinstance(row, dict))
+        rows = as_list(value)[:100]
+        pairs.extend(_pair(by_plain_key(row)) for row in rows if isinstance(row, dict))
     content = next((value for key in WHOLE if isinstance(value := args.get(key), str)), "")
     for path in paths_in(dict(args)) if status in ("modified", "created", "deleted") else ():
         yield from ((path, old, new, False) for old, new in pairs if old)

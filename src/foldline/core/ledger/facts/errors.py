@@ -28,7 +28,8 @@ _VARIES = re.compile(
 )
 _TAGS = re.compile(r"</?(?:tool_use_error|error)>")
 _ABOUT = re.compile(
-    r"(?i)\b(?:no module named|cannot find (?:module|name|package)|cannot import name|name|undefined:|unresolved import) "
+    r"(?i)\b(?:no module named|cannot find (?:module|name|package)|cannot import name|name|undefined:|"
+    r"unresolved import) "
     r"['\"`]?([A-Za-z_@][\w./@-]{2,60})"
 )
 """What a missing name is called: an error that goes with the name."""

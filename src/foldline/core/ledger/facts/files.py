@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.ledger.facts.calls import Use, arguments, by_plain_key, plain, rejected, strings
+from foldline.core.ledger.facts.calls import Use, arguments, as_list, by_plain_key, plain, rejected, strings
 from foldline.core.ledger.facts.commands import command_in, folder_of
 from foldline.core.ledger.facts.kinds import FileFact
 from foldline.core.ledger.facts.patches import is_patch, patched
@@ -50,9 +50,9 @@ _MOVE_TO = (
     "newname",
 )
 _EDITOR_VERBS = {
-    "view": "read", "read": "read", "open": "read", "create": "created", "write": "created", "strreplace": "modified",
-    "insert": "modified", "replace": "modified", "edit": "modified", "undoedit": "modified", "append": "modified",
-    "delete": "deleted", "remove": "deleted",
+    "view": "read", "read": "read", "open": "read", "create": "created", "write": "created",
+    "strreplace": "modified", "insert": "modified", "replace": "modified", "edit": "modified",
+    "undoedit": "modified", "append": "modified", "delete": "deleted", "remove": "deleted",
 }  # fmt: skip
 _REASONS = (
     "description",
@@ -121,7 +121,7 @@ def _by_shape(name: str, args: dict[str, Any]) -> Iterator[Touch]:
             yield Touch(path, status, change)
     if not paths:
         for value in args.values():
-            for inner in value[:50] if isinstance(value, list) else ():  # pyright: ignore[reportUnknownVariableType]
+            for inner in as_list(value)[:50]:
                 if isinstance(inner, dict):
                     inner_args = by_plain_key(inner)
                     status = status_of(name, inner_args)
@@ -133,7 +133,7 @@ def paths_in(args: dict[str, Any]) -> list[str]:
     """Return the paths that the arguments name."""
     for key in _PATH_KEYS:
         value = args.get(key)
-        values: list[Any] = value if isinstance(value, list) else [value]  # pyright: ignore[reportUnknownVariableType]
+        values = as_list(value) or [value]
         found = [_clean(item) for item in values[:50] if isinstance(item, str) and _is_path(item)]
         if found:
             return found
@@ -209,7 +209,7 @@ def _note(use: Use, touch: Touch) -> str:
 
 
 def after(old: str, new: str) -> str:
-    """Return the status of a file that was `old` and then became `new`; one that is read again was brought back."""
+    """Return what a file is that was `old` and became `new`; a deleted one that is read was brought back."""
     if new == "deleted" or not old:
         return new
     if old == "deleted":

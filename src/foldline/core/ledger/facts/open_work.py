@@ -29,9 +29,11 @@ _DONE = re.compile(
 _NOT_DONE = re.compile(r"\bnot|\bin\b|un|incomplete", re.IGNORECASE)
 _CHECKBOX = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+\[([ xX~-]?)\][ \t]+(\S[^\n]*)$", re.MULTILINE)
 _NEXT = re.compile(
-    r"\b(?:next(?:,| step| steps|:| I)|I(?:'ll| will| am going to|'m going to| need to| still need)|remaining|"
+    r"\b(?:next(?:,| step| steps|:| I)|I(?:'ll| will| am going to|'m going to| need to| still need)|"
+    r"remaining|"
     r"still (?:to do|need|needs|missing|left|open|failing)|(?:left|yet) to (?:do|be)|TODO|not yet|"
-    r"to be done|let me (?:now|next)|now let me|let me)\b|als Nächstes|ensuite|à faire|a continuación|接下来|下一步|次に|다음",
+    r"to be done|let me (?:now|next)|now let me|let me)\b|als Nächstes|ensuite|à faire|a continuación|接下来|"
+    r"下一步|次に|다음",
     re.IGNORECASE,
 )
 
@@ -207,7 +209,7 @@ def stopped(facts: Sequence[OpenFact]) -> frozenset[str]:
 
 
 def merge(old: Sequence[OpenFact], new: Sequence[OpenFact]) -> tuple[OpenFact, ...]:
-    """Merge the open work of two ranges: the newer list of a kind replaces the older, tasks are updated by number."""
+    """Merge two ranges: the newer list of a kind replaces the older, tasks are updated by number."""
     if not old or not new:
         return tuple(old or new)
     numbered = {_number(fact.text): fact for fact in old if fact.kind == "todo" and _number(fact.text)}

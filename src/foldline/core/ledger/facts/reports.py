@@ -21,20 +21,30 @@ SAME = 0.6  # share of common words, numbers left out, from which a later report
 _STATE = (
     r"(?:done|fixed|green|complete[d]?|finished|in place|on hold|live|ready|merged|committed|pushed|deployed|"
     r"saved|scheduled|booked|updated|untouched|up to date|gone|clean|working|resolved|passing|installed|"
-    r"(?:re|un)?(?:added|removed|created|deleted|renamed|replaced|moved|closed|cancelled|credited|confirmed|approved|booked|wired|"
-    r"implemented|reverted|restored|applied|migrated|published|shipped|covered|refused|started|stopped)|sent|written|running)"
+    r"(?:re|un)?(?:added|removed|created|deleted|renamed|replaced|moved|closed|cancelled|credited|confirmed|"
+    r"approved|booked|wired|"
+    r"implemented|reverted|restored|applied|migrated|published|shipped|covered|refused|started|stopped)|"
+    r"sent|written|running)"
 )
 _REPORT = re.compile(
-    r"^\W*(?:(?:done|fixed|saved|committed|green|added|created|updated|removed|implemented|renamed|merged|pushed|deployed|"
-    r"replaced|moved|wrote|refactored|cleaned|finished|completed|deleted|installed|reverted|resolved|sent|booked|"
+    r"^\W*(?:(?:done|fixed|saved|committed|green|added|created|updated|removed|implemented|renamed|merged|"
+    r"pushed|deployed|"
+    r"replaced|moved|wrote|refactored|cleaned|finished|completed|deleted|installed|reverted|resolved|sent|"
+    r"booked|"
     r"scheduled|filed|all (?:green|done|set)|everything (?:is|works|passes|keeps|builds)|settled|success|"
     r"fertig|erledigt|behoben|gespeichert|feito|pronto|listo|hecho|готово)\b|c'est fait|terminé|corrigé)"
-    rf"|\b(?:(?:is|are|it's|that's|everything's) (?:now |all |both |also |already )*{_STATE}\b(?! by\b)|(?:has|have|had) (?:now |all |also )*been {_STATE}"
-    rf"|(?:was|were) (?:now |all |also )*{_STATE}\b|(?:is|are) (?:now|all|both|already) \w{{3,}}ed\b|(?:is|are) \w{{3,}}ed\b[^.]{{0,40}}\bnow\b"
-    r"|(?:all|both|every|\d+(?: of \d+)?|six|five|four|three|two)\b[^.,;]{0,40}\b(?:pass(?:es|ed)?|succeed(?:ed|s)?|work(?:s|ed)?)\b"
-    r"|i(?:'ve| have)(?: now| also| already)? \w+(?:ed|t|n|de)\b|i (?:have )?(?:also |now )?(?:added|changed|fixed|moved|"
-    r"created|updated|removed|replaced|renamed|wrote|implemented|committed|made|split|merged|saved|sent|filed|set)\b"
-    r"|no longer\b|now (?:works?|passes|returns?|uses?|supports?|creates?|shows?|has|have|says?|handles?|includes?|keeps?|reads?)\b"
+    rf"|\b(?:(?:is|are|it's|that's|everything's) (?:now |all |both |also |already )*{_STATE}\b(?! by\b)|"
+    rf"(?:has|have|had) (?:now |all |also )*been {_STATE}"
+    rf"|(?:was|were) (?:now |all |also )*{_STATE}\b|(?:is|are) (?:now|all|both|already) \w{{3,}}ed\b|(?:is|"
+    rf"are) \w{{3,}}ed\b[^.]{{0,40}}\bnow\b"
+    r"|(?:all|both|every|\d+(?: of \d+)?|six|five|four|three|two)\b[^.,;]{0,40}\b(?:pass(?:es|ed)?|"
+    r"succeed(?:ed|s)?|work(?:s|ed)?)\b"
+    r"|i(?:'ve| have)(?: now| also| already)? \w+(?:ed|t|n|de)\b|i (?:have )?(?:also |now )?(?:added|"
+    r"changed|fixed|moved|"
+    r"created|updated|removed|replaced|renamed|wrote|implemented|committed|made|split|merged|saved|sent|"
+    r"filed|set)\b"
+    r"|no longer\b|now (?:works?|passes|returns?|uses?|supports?|creates?|shows?|has|have|says?|handles?|"
+    r"includes?|keeps?|reads?)\b"
     r"|(?:works|passes|is fixed|are fixed|builds cleanly|keeps? the rule) now\b|(?:is|are) [\w.,-]+ now\b"
     r"|(?:is|are) [a-z]{2,}-\d[\w-]*\b"
     r"|habe ich\b.{1,80}\b(?:ge\w+(?:t|en)|\w+iert)\b|(?:ist|sind) jetzt\b"
@@ -42,9 +52,13 @@ _REPORT = re.compile(
     r"|已经?(?:完成|修复|添加|更新|创建|删除|提交)|(?:修复|完成|通过)了|しました|完了|했습니다|완료",
 )
 _NOT_A_REPORT = re.compile(
-    r"[?？:：]\W*$|^\W*(?:here(?:'s| is| are)?|line|why|ok so|good|great|yes|no|i'm|we're|the (?:todo )?list|an?|from|there|now|next|first|then|let me|let's|before|if|when|once|should|could|maybe|perhaps|because|since|while|"
-    r"so,? |but|found|i see|i think|looks like|it seems|to |for |still)\b|\b(?:i'll|i will|i'm going|we'll|will be|would be|should be|"
-    r"can pass|deferred|restricted|could be|must be|may be|might|to be|let me|need(?:s|ed)? to|want(?:s|ed)? to|not yet|still (?:open|fail|need|miss)|"
+    r"[?？:：]\W*$|^\W*(?:here(?:'s| is| are)?|line|why|ok so|good|great|yes|no|i'm|we're|the (?:todo )?list|"
+    r"an?|from|there|now|next|first|then|let me|let's|before|if|when|once|should|could|maybe|perhaps|"
+    r"because|since|while|"
+    r"so,? |but|found|i see|i think|looks like|it seems|to |for |still)\b|\b(?:i'll|i will|i'm going|we'll|"
+    r"will be|would be|should be|"
+    r"can pass|deferred|restricted|could be|must be|may be|might|to be|let me|need(?:s|ed)? to|want(?:s|ed)"
+    r"? to|not yet|still (?:open|fail|need|miss)|"
     r"is not|isn't|are not|aren't|wasn't|supposed|expected to|going to|has to|have to|unless|whether)\b",
 )
 _HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.{2,80})$")
@@ -107,7 +121,7 @@ def _said(entries: Sequence[Said]) -> Iterator[ReportFact]:
 
 
 def _beside_problems(text: str) -> str:
-    """Return a text without what stands under titles such as Impact or Cause: the state of a problem is not done work.
+    """Return a text without what stands under titles such as Impact: the state of a problem is not done work.
 
     A heading's stretch ends at the next title, that of a bold line at the first paragraph that is no list.
     """

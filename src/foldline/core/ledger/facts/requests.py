@@ -15,8 +15,11 @@ REST = 60  # characters of a request below which it is told where the rest of it
 QUESTION = 240  # characters of the assistant's question that an answer is kept with
 
 _BARE = re.compile(
-    r"\W*(?:(?:continue|yes|y|yep|yeah|yup|ok(?:ay)?|k|go|go on|go ahead|proceed|resume|sure|thanks?|thank you|"
-    r"please|do it|do that|please do|go for it|sounds good|looks good|that'?s fine|works for me|agreed|correct|run it|yo|ls|are you sure|no|nope|n|next|good|great|perfect|nice|cool|lgtm|hi|hello|hey|test|ping|exit|quit|"
+    r"\W*(?:(?:continue|yes|y|yep|yeah|yup|ok(?:ay)?|k|go|go on|go ahead|proceed|resume|sure|thanks?|thank "
+    r"you|"
+    r"please|do it|do that|please do|go for it|sounds good|looks good|that'?s fine|works for me|agreed|"
+    r"correct|run it|yo|ls|are you sure|no|nope|n|next|good|great|perfect|nice|cool|lgtm|hi|hello|hey|test|"
+    r"ping|exit|quit|"
     r"ja|nein|weiter|danke|bitte|gut|oui|non|merci|continuez?|vas-y|s[ií]|gracias|sigue|contin[uú]a|sim|não|"
     r"继续|好的?|是的?|可以|对|続けて|はい|네|계속|да|нет|продолжай|[\d.])(?!\w)[\s,.!?。！？]*){1,6}\Z",
     re.IGNORECASE,
@@ -27,8 +30,10 @@ _COMMAND = re.compile(
     re.IGNORECASE,
 )
 _COURTESY = re.compile(
-    r"\W*(?:(?:very |that'?s |all )?(?:thanks?|thank you|great|good|perfect|nice|lovely|super|cool|ok(?:ay)?|right|excellent|"
-    r"awesome|everything else as \w+|hi|hello|hey|sorry|wow|danke|merci|gracias|谢谢|好的)\b|go ahead\b)[^\d`/?]{0,70}\Z",
+    r"\W*(?:(?:very |that'?s |all )?(?:thanks?|thank you|great|good|perfect|nice|lovely|super|cool|ok(?:ay)"
+    r"?|right|excellent|"
+    r"awesome|everything else as \w+|hi|hello|hey|sorry|wow|danke|merci|gracias|谢谢|好的)\b|go ahead\b)"
+    r"[^\d`/?]{0,70}\Z",
     re.IGNORECASE,
 )
 
@@ -105,6 +110,6 @@ def merge(old: Sequence[RequestFact], new: Sequence[RequestFact]) -> tuple[Reque
 
 
 def bound(facts: Sequence[RequestFact]) -> tuple[RequestFact, ...]:
-    """Return the requests that are carried on to the next fold: the first that asks for something, and the newest."""
+    """Return the requests that are carried on to the next fold: the first with a task, and the newest."""
     first = substantial(facts)[:1]
     return (*first, *[fact for fact in facts if fact not in first][-CARRIED:])

@@ -27,14 +27,15 @@ BELOW = 0.5  # share of the files used that lie below a directory from which it 
 _SEARCHES = ("pattern", "regex", "regexp", "glob", "query", "search")  # arguments whose value is looked for
 
 _PLACES = word_set(
-    "n offset limit start end line lines head tail count skip page start_line end_line line_start line_end head_limit "
+    "n offset limit start end line lines head tail count skip page start_line end_line line_start line_end "
+    "head_limit "
     "max_lines max_output_tokens timeout_ms yield_time_ms"
 )
 """Arguments whose numbers say where a call looked and how far, not what was found."""
 
 
 def _named(text: str) -> dict[str, str]:
-    """Map the values that a text sets to what they are the value of: `port=8080`, `--port 8080`, `PORT: 8080`."""
+    """Map the values that a text sets to their names: `port=8080`, `--port 8080`, `PORT: 8080`."""
     found: dict[str, str] = {}
     for flag, word, value in _SETTING.findall(text[:2_000]):
         if any(letter.isdigit() for letter in value):

@@ -64,7 +64,7 @@ def _reasons(group: Sequence[Excerpt], fact: FileFact | None) -> list[str]:
 
 
 def is_about(item: Sequence[str]) -> bool:
-    """Whether an item is one of `lines_of`: it says what became of a file, names a path, or has items below."""
+    """Whether an item is from `lines_of`: it says what became of a file, names a path, or has items below."""
     match = _LINE.match(item[0])
     return match is not None and (match.group(2) is not None or len(item) > 1 or _is_path(match.group(1)))
 

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 from foldline.core.ledger.facts.kinds import CommandFact, ErrorFact, Ledger, OpenFact
 from foldline.core.ledger.page import commands, errors
-from foldline.core.ledger.page.items import MARK, items
+from foldline.core.ledger.page.items import MARK, UNANSWERED, items
 from foldline.core.ledger.page.sheet import BLOCKED, Sheet
 from foldline.core.ledger.text.sentences import clip
 
 SHARE = 0.06  # of the budget
 CALLS, COMMANDS, ERRORS = 3, 4, 8  # the newest of each
 LONGEST_CALL = 160  # characters of one call
-UNANSWERED = "A call was never answered: "
 THEN = "; the user then said: "
 
 

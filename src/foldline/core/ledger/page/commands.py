@@ -1,4 +1,4 @@
-"""A command that was run, on one line with its verdict; under Done where it did not fail, else under Blocked."""
+"""A command that was run, on one line with its verdict: under Done, or under Blocked if it failed."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def line_of(fact: CommandFact) -> str:
     if len(fact.command) <= LONG and "<<" not in fact.command:
         return f"{MARK}`{_plain(clip(fact.command, LONG))}` {verdict}{outcome}"
     reason = clip(unticked(fact.why).rstrip(" .:"), LONGEST_REASON)
-    if reason.startswith(LABELS):
-        reason = reason.replace(": ", " ", 1)
+    if f"{reason}: ".startswith(LABELS):
+        reason = f"({reason})"
     why = f"{reason}: " if reason else ""
     return f"{MARK}{why}`{_plain(telling(fact.command))}` {verdict}{outcome}"
 

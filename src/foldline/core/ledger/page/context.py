@@ -1,4 +1,4 @@
-"""What else a reader needs: values, what a program told, what was found in files and listings, plain answers."""
+"""What else a reader needs: values, what a program told, what files and listings showed, plain answers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Context(msgspec.Struct, frozen=True):
 
 
 def write(sheet: Sheet, picked: Sequence[Excerpt], files: Sequence[FileFact], base: str) -> None:
-    """Write the excerpts that were picked, by topic; what is about a file that was changed stands under Done."""
+    """Write the excerpts that were picked, by topic; those about a file that was changed go under Done."""
     known = {path_key(fact.path): fact for fact in files}
     context = sheet.parts[CONTEXT]
     context.extend(excerpts.spoken_lines("told", picked))

@@ -19,7 +19,7 @@ def line_of(fact: DecisionFact) -> str:
 
 
 def write(sheet: Sheet, facts: Sequence[DecisionFact], rules: Iterable[str], most: int) -> None:
-    """Write the choices that no rule says, as many as fit: first in line are the user's, of each the newest."""
+    """Write the choices that no rule says, as many as fit: the user's are first in line, then the newest."""
     known = frozenset(rules)
     newest = [fact for fact in reversed(facts) if fact.text not in known]
     line_up = sorted(newest, key=lambda fact: not fact.user)

@@ -29,7 +29,7 @@ _USE = re.compile(r"- (?:(.*?): )?(?:ran )?([\w.:-]+ (?:pattern )?`.*)$")
 
 
 def by_topic(excerpts: Iterable[Excerpt], *, in_order: bool = False) -> dict[str, list[Excerpt]]:
-    """Group excerpts by topic, the topic worth most first, or `in_order` as they were said; groups are in order."""
+    """Group excerpts by topic, the topic worth most first, or `in_order` as they were said."""
     groups: dict[str, list[Excerpt]] = {}
     for excerpt in excerpts:
         groups.setdefault(excerpt.topic, []).append(excerpt)

@@ -18,7 +18,7 @@ _MARK = re.compile(r" \((created|modified|deleted)\)$")
 _MORE = re.compile(r"\(\d+ more\)$")
 _QUOTED = re.compile(r"`(.*)`(?: \((created|modified|deleted)\))?$")
 _AMBIGUOUS = re.compile(r"/: |, [^/]*$|^[`<\s]|\s$| \((?:created|modified|deleted)\)$|^\(\d+ more\)$|\n")
-"""A path that a line with several, a mark or the end of a block could be mistaken for: it stands in backticks."""
+"""A path that could be mistaken for several, for a mark or for the end of a block stands in backticks."""
 
 
 def write(files: Sequence[FileFact], base: str, count: Count, most: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the user asked: the first request, the newest, those between, and lines of them that are worth quoting."""
+"""What the user asked: the first request, the newest, those between, and lines of them worth quoting."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REQUEST = re.compile(f"({'|'.join(_IN_ORDER)})(.+)")
 
 
 def write(sheet: Sheet, ledger: Ledger, most: int) -> None:
-    """Write the first and the newest request, then those between as room is left, the newest first in line."""
+    """Write the first and the newest request, then as many between them as fit, the newest first in line."""
     requests = ledger.requests
     if not requests:
         return
@@ -55,7 +55,7 @@ def first_and_newest(requests: Sequence[RequestFact], size: int, *, waiting: boo
 
 
 def between(requests: Sequence[RequestFact], elsewhere: Iterable[str]) -> list[str]:
-    """Write the requests between the first and the newest, the latest first, without what stands `elsewhere`."""
+    """Write the requests between those two, the latest first, without what stands `elsewhere`."""
     real = substantial(requests)
     last = is_bare(requests[-1].text) and bool(requests[-1].question)
     known = frozenset(elsewhere)

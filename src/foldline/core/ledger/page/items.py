@@ -6,9 +6,16 @@ from collections.abc import Callable, Iterable, Iterator
 
 MARK = "- "
 BELOW = "  - "
-LABELS = ("Reported: ", "Went wrong: ", "To do: ", "Noted: ", "Fixed since: ", "Said: ")
-REPORTED, WENT_WRONG, TO_DO, NOTED, FIXED, SAID = LABELS
-"""What stands before a text to say what it is. The first four stand only where it could be taken for else."""
+REPORTED = "Reported: "
+WENT_WRONG = "Went wrong: "
+TO_DO = "To do: "
+NOTED = "Noted: "
+"""These four stand before a text only where it would be read as something else without."""
+FIXED = "Fixed since: "
+SAID = "Said: "
+UNANSWERED = "A call was never answered: "
+LABELS = (REPORTED, WENT_WRONG, TO_DO, NOTED, FIXED, SAID, UNANSWERED)
+"""What stands before a text to say what it is."""
 
 
 def one_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What is to be done: open items of lists, what the assistant said would come next, the request that waits."""
+"""What is to be done: open items of lists, what the assistant said comes next, the request that waits."""
 
 from __future__ import annotations
 

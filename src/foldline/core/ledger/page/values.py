@@ -27,8 +27,8 @@ def line_of(fact: ValueFact) -> str:
 
 
 def _name(fact: ValueFact) -> str:
-    name = unticked(fact.name).replace("=", " ").replace(": ", ":").strip()
-    return name[:LONGEST_NAME].rstrip() or fact.kind
+    name = unticked(fact.name).replace("=", " ").replace(": ", ":")
+    return name[:LONGEST_NAME].strip(" :") or fact.kind
 
 
 def base_of(facts: Sequence[ValueFact]) -> str:

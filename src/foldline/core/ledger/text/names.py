@@ -82,7 +82,7 @@ def in_line(line: str) -> list[Name]:
 
 
 class Lines:
-    """Reads lines, each distinct one once: the same lines are met by whoever surveys a range and whoever quotes it.
+    """Reads lines, each distinct one once: a range is surveyed, then quoted, and both meet the same lines.
 
     At most `MOST_LINES` are remembered.
     """

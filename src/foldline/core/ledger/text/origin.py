@@ -54,8 +54,10 @@ _PROGRAM_MESSAGE = re.compile(
     r"Unknown (?:slash command|skill):|Your task is to create a detailed summary|"
     r"This is the setup of your current|My operating system is:|"
     r"Invoke the [\w:-]+ skill and follow it exactly|\[SYSTEM\b|\[System\b|"
-    r"Called the \w+ tool with the following input|<path>[^<\n]*</path>\s*<type>|<file(?: [^>\n]*)?>\s*\d+[:|→]|"
-    r"Continue if you have next steps, or stop and ask|Tool loaded\.|Continue from where you left off\.\s*\Z|The user doesn't want to proceed"
+    r"Called the \w+ tool with the following input|<path>[^<\n]*</path>\s*<type>|<file(?: [^>\n]*)"
+    r"?>\s*\d+[:|→]|"
+    r"Continue if you have next steps, or stop and ask|Tool loaded\.|Continue from where you left "
+    r"off\.\s*\Z|The user doesn't want to proceed"
     r")"
 )
 _COMMAND = re.compile(r"<command-name>\s*/?([\w:-]+)")

@@ -10,7 +10,8 @@ _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | r
 _BREAK = re.compile(r"\n(?=[^a-zäöüßà-ÿ])|\n\s*\n|(?<=[.!?;])[\"')\]*_]*\s+(?=\S)|(?<=[。！？；])[」』”）]?")
 _BULLET = re.compile(r"\s*(?:(?:[-*+•–·]|\(?\d{1,2}[.)]|\(?[a-z]\)|#{1,6}|\[[ xX]\])\s+)*")
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|resp|approx|incl|z\.B|d\.h|usw|bzw|p\.ex|Mr|Ms|Dr|St|No|fig|\d{1,2})\.|;)\Z",
+    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|resp|approx|incl|z\.B|d\.h|usw|bzw|p\.ex|Mr|Ms|Dr|St|No|fig|\d{1,2})\.|;)"
+    r"\Z",
     re.IGNORECASE,
 )
 _LONGEST = 600
@@ -30,7 +31,7 @@ def without_code(text: str) -> Iterator[str]:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences and list items of a text without its fenced blocks, bullets and headings marks cut."""
+    """Yield the sentences and list items of a text, without fenced blocks, bullets and heading marks."""
     return iter(_known(text)) if len(text) <= REMEMBERED else _cut(text)
 
 

@@ -17,7 +17,8 @@ _TOKEN = re.compile(
     r"|(?P<heredoc>\d?<<-?\s*(?P<quote>['\"]?)(?P<mark>[A-Za-z_][\w.-]*)(?P=quote))"
     r"|(?P<redirect>(?:&|\d)?>>?[|&]?|<<<|<(?!\())"
     r"|(?P<cut>\n|;;?|&&|\|\|?&?|&|[(){}](?=\s|$|;)|\()"
-    r"|(?P<word>(?:\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|\$\([^()]*\)|\$\{[^}]*\}|`[^`]*`|[^\s;&|<>()'\"\\`$]+|[$'\"`\\<)(])+?"
+    r"|(?P<word>(?:\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|\$\([^()]*\)|\$\{[^}]*\}|`[^`]*`|[^\s;&|<>()'\"\\`$]+|"
+    r"[$'\"`\\<)(])+?"
     r"(?=[\s;&|<>()]|\Z))"
     r"|(?P<other>.)",
     re.DOTALL,
@@ -169,7 +170,7 @@ def bare(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def script(argv: list[str]) -> str:
-    """Return the command line that an argument list runs: the text after `bash -lc`, else the words joined."""
+    """Return the command line of an argument list: the text after `bash -lc`, else the words joined."""
     name = argv[0].rsplit("/", 1)[-1] if argv else ""
     if (
         name in _SHELLS
@@ -198,7 +199,8 @@ def _operands(words: tuple[str, ...], values: str = "") -> list[str]:
 
 
 _READERS = {
-    "cat": "", "head": "nc", "tail": "nc", "less": "", "more": "", "bat": "rHl", "nl": "", "wc": "", "xxd": "ls",
+    "cat": "", "head": "nc", "tail": "nc", "less": "", "more": "", "bat": "rHl", "nl": "", "wc": "",
+    "xxd": "ls",
     "file": "", "od": "", "strings": "", "tac": "", "Get-Content": "", "type": "", "source": "",
 }  # fmt: skip
 

@@ -32,8 +32,8 @@ def notes_for(
 ) -> dict[Place, str]:
     """Return one line for each blanked result with something worth carrying, within `budget` tokens in all.
 
-    `entries` are those of the view, in order, `blanked` the results that are about to be blanked. What messages
-    that stay name themselves counts less.
+    `entries` are those of the view, in order, `blanked` the results that are about to be blanked. What the
+    messages that stay name themselves counts less.
     """
     by_entry: dict[str, list[Place]] = {}
     for place in sorted(blanked):

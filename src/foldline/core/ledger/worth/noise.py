@@ -1,4 +1,4 @@
-"""Quoted lines that tell a reader nothing: banners, acknowledgements, addresses, what was said in prose as well."""
+"""Quoted lines that tell a reader nothing: banners, acknowledgements, addresses, what prose says as well."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ NEARBY = 8  # messages within which the assistant's prose says what a record sho
 
 _NOISE = re.compile(
     r"(?:platform|configfile|rootdir|plugins|cachedir|collected|collecting)\b[ :]"  # a test run's banner
-    r"|(?:saved|wrote|created|updated|edited|overwrote|written|deleted|file created|successfully \w+)\b:? \S+(?: \(\d+ \w+\))?(?:; now)?[.:]?$"
+    r"|(?:saved|wrote|created|updated|edited|overwrote|written|deleted|file created|successfully \w+)\b:? "
+    r"\S+(?: \(\d+ \w+\))?(?:; now)?[.:]?$"
     r"|e\s{1,8}\S|>\s{2,}\S"  # a failed test's lines: errors have a place of their own
     r"|[\w.]*(?:error|exception)\W*$"
     r"|\[?\d{4}-\d\d-\d\d[t ]\d\d:\d\d:\d\d"  # one line of a log
@@ -26,8 +27,9 @@ _NOISE = re.compile(
     r"|[-dl]?[rwx-]{9}[.+@]?\s"
     r"|(?:failed|error|passed) \S+"
     r"|\w+ = <.{1,80} at 0x[0-9a-f]+>"
-    r"|from [\w.]+ import [\w, *()]+(?: as \w+)?(?: *#.*)?$|import [\w.]+(?: as \w+)?(?:, [\w.]+(?: as \w+)?)*(?: *#.*)?$"
-    r"|import (?:[\w{}*, $]+ from )?[\"'][^\"']+[\"'];?$|#include [<\"]"  # what a file needs says nothing of what it does
+    r"|from [\w.]+ import [\w, *()]+(?: as \w+)?(?: *#.*)?$|import [\w.]+(?: as \w+)?(?:, [\w.]+(?: as \w+)"
+    r"?)*(?: *#.*)?$"
+    r"|import (?:[\w{}*, $]+ from )?[\"'][^\"']+[\"'];?$|#include [<\"]"  # what a file needs tells little
     r"|(?:-?\w, )?--help\b.{0,20}show this help|use 'pytest --fixtures"
     r"|[\W\d_]*$",
 )
@@ -53,7 +55,7 @@ def is_record(line: str) -> bool:
 
 
 def quiet(passages: Sequence[TopicPassage]) -> list[TopicPassage]:
-    """Return the passages without noise, records whose names prose nearby says, and the text of here-documents.
+    """Return the passages without noise, records that prose nearby repeats, and here-documents.
 
     What was met without a reason given for it gets the request that was being worked on as its reason.
     """

@@ -33,7 +33,8 @@ RESULT_LINES = 4_000  # lines of one result that are read
 
 _HIT = re.compile(r"^([^\s:]{3,200}?)[:-](\d{1,6})[:-](.*)$")
 _DEFINED = re.compile(
-    r"(?:\bfunc\s*\([^)]*\)\s*|\b(?:func|def|class|interface|type|struct|enum|trait|fn|function|const|let|var|val)\s+)(\w+)"
+    r"(?:\bfunc\s*\([^)]*\)\s*|\b(?:func|def|class|interface|type|struct|enum|trait|fn|function|const|let|"
+    r"var|val)\s+)(\w+)"
 )
 _DIFF_INDEX = re.compile(r"index [0-9a-f]{7,40}\.\.[0-9a-f]{7,40}\b")
 _VARIABLE = re.compile(r"\s*(?:const|let|var|val)\b")  # a local one, where it is indented
@@ -51,8 +52,8 @@ _MARKED = frozenset("-*+•#>[|")  # characters that a list item, a heading or a
 class TopicPassage(msgspec.Struct, frozen=True, gc=False):
     """A piece of an entry: its words, its kind, the topic (a path's key or a heading), and the names in it.
 
-    `order` counts the messages; `head` is the name that the passage defines or is about, if any; `note` is the
-    reason given for the call that showed it.
+    `order` counts the messages; `head` is the name that the passage defines or is about, if any; `note` is
+    why the call that showed it was made.
     """
 
     text: str

@@ -15,7 +15,8 @@ from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, ToolCall
 
 DEFINES = re.compile(
-    r"^\s*(?:(?:export|default|public|private|protected|static|async|abstract|final|pub|unsafe|override|inline)"
+    r"^\s*(?:(?:export|default|public|private|protected|static|async|abstract|final|pub|unsafe|override|"
+    r"inline)"
     r"(?:\(\w+\))?\s+)*(?:func|def|class|interface|type|struct|enum|trait|impl|fn|function|const|let|var|val|"
     r"module|mod|object|record|protocol|macro_rules!)\b"
 )
@@ -35,8 +36,9 @@ class Seen:
     """
 
     __slots__ = (
-        "addressed", "body", "count", "crowd", "defined", "first", "home", "key", "kind", "last", "last_addressed",
-        "messages", "modified", "pieces", "prompt", "results", "said", "text", "told", "user", "where",
+        "addressed", "body", "count", "crowd", "defined", "first", "home", "key", "kind", "last",
+        "last_addressed", "messages", "modified", "pieces", "prompt", "results", "said", "text",
+        "told", "user", "where",
     )  # fmt: skip
 
     def __init__(self, name: Name, at: int) -> None:
