@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support import corpus
 
-from foldline.core.compact.job import limits_of, material_of
+from foldline.core.compact.job import Job, limits_of, material_of
 from foldline.core.cut.choice import Choice, choose, tokens_of
 from foldline.core.decide.ask import Ask
 from foldline.core.decide.policy import Policy
@@ -44,7 +44,8 @@ def turn_starts(path: Path) -> Iterator[ViewState]:
 def chosen(view: ViewState, policy: Policy, window: int) -> tuple[Choice, int]:
     """Return what a policy would fold and keep, and the tokens of which it is to keep half."""
     ask = Ask(policy=policy, window=Window(context=window), reason="threshold")
-    choice = choose(material_of(view, {}), policy, limits_of(view, ask, OFFLINE), OFFLINE)
+    job = Job(view, ask, OFFLINE)
+    choice = choose(material_of(job), policy, limits_of(job), OFFLINE)
     assert choice is not None
     assert policy.keep.amount is not None
     first = 0 if policy.cross_boundary else min(view.fresh_from, choice.cut.index)

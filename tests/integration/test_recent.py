@@ -31,11 +31,11 @@ async def folded(talk: list[dict], policy: str, context: int = 200_000) -> tuple
         for message in talk:
             await session.append(message)
         await session.compact()
-        fold = session._shared.cursor.fold
-        assert isinstance(fold.boundary, Compacted)
-        kept = [item for item in fold.view() if isinstance(item, Kept)]
+        path = [entry async for entry in session.store.path(session.id)]
+        boundary = next(entry for entry in path if isinstance(entry, Compacted))
+        kept = [item for item in session.view() if isinstance(item, Kept)]
         tokens = sum(item.entry.tokens - sum(edit.saved for edit in item.edits) for item in kept)
-        return tokens, len(kept), fold.boundary
+        return tokens, len(kept), boundary
 
 
 @pytest.mark.parametrize("policy", ["foldline", "coop", "klaude", "pi"])

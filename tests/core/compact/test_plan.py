@@ -1296,3 +1296,17 @@ def test_what_was_kept_and_does_not_fit_is_folded_again_only_behind_an_overflow(
     assert at(size - 60, "threshold") == Nothing("nothing_new")
     assert at(size, "overflow") == Nothing("nothing_new")
     assert at(size - 60, "overflow") != Nothing("nothing_new")
+
+
+def test_a_prune_that_meets_a_target_gives_back_the_newest_for_which_there_is_room():
+    log = worked(steps=12)
+    size = fold_of(log).tokens
+    rules = changed(RULES, prune_protect=Amount(tokens=0))
+    outcome = compact_log(log, ask_for(rules, reason="target", target=size // 2))
+    assert isinstance(outcome, Pruned)
+    assert outcome.receipt.tokens_after == fold_of(log).tokens <= size // 2
+    assert outcome.receipt.tokens_after >= size // 2 * 0.9
+    results = [entry for entry in fold_of(log).kept if entry.message.results]
+    changed_ones = [entry for entry in results if entry.id in fold_of(log).edits]
+    assert changed_ones == results[: len(changed_ones)], "the oldest are blanked"
+    assert 0 < len(changed_ones) < len(results)

@@ -20,6 +20,7 @@ from foldline.core.cut.choice import (
     Choice,
     Limits,
     Material,
+    Used,
     add,
     bound,
     choose,
@@ -378,3 +379,30 @@ def test_signed_parts_are_found_between_two_indices():
     kept = entries(signed("a"), signed("b"), assistant("c"), signed("d"))
     assert strip_thinking(kept, 0, 4) == [(kept[0], 0), (kept[1], 0), (kept[3], 0)]
     assert strip_thinking(kept, 1, 3) == [(kept[1], 0)]
+
+
+# ---- for a target: what waits, and all of the room
+
+
+def test_what_waits_and_nobody_typed_leaves_half_of_what_is_kept_to_the_conversation():
+    talk = [m for i in range(20) for m in (user(f"go {i}"), assistant(long("so it is", 10)))]
+    kept = counted(*talk, calls("a"), tool("a", long("a line of the log\n", 900)))
+    rules = policy(keep=Keep(amount=Amount(tokens=600)))
+    found = chosen(kept, rules, limits(3_000, target=True))
+    before = [entry for entry in found.kept if entry.message.text.startswith("so it is")]
+    assert len(before) >= 3
+    assert [edit.kind for edit in found.edits[kept[-1].id]] == ["elided"]
+    typed = counted(*talk, user(long("a line of what I want\n", 250)))
+    assert chosen(typed, rules, limits(9_000, target=True)).edits == {}
+
+
+def test_what_is_left_of_a_target_takes_a_batch_that_is_shortened_to_fit():
+    kept = counted(
+        user("go"), calls("a"), tool("a", long("a line of the log\n", 900)), assistant("ok"), user("on")
+    )
+    first = chosen(kept, policy(keep=Keep(amount=Amount(tokens=100))), limits(2_000, target=True))
+    spare = Used(summary=300, leading=0)
+    fuller = choose(material(*kept), PLAIN, limits(2_000, target=True), OFFLINE, spare)
+    assert fuller.cut.index <= first.cut.index
+    assert fuller.cut.index == 1
+    assert 1_400 < tokens_of(fuller.kept, fuller.edits) <= 1_650

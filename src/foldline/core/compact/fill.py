@@ -12,11 +12,10 @@ from foldline.core.checkpoint.obtain import SummarySteps
 from foldline.core.compact.attempt import Attempt, attempt_with
 from foldline.core.compact.edits import saved_by
 from foldline.core.compact.fold import folded, frame_of_choice, with_stripped
-from foldline.core.cut.choice import Choice, Limits, Material, Used, choose, eased, tokens_of
+from foldline.core.cut.choice import SPARE, Choice, Limits, Material, Used, choose, eased, tokens_of
 from foldline.errors import FloorExceeded
 
 FILLS = 3  # times that what a checkpoint left of a target is given away
-SPARE = 10  # a target of which less than 1 / SPARE is left is used
 
 
 def filled(attempt: Attempt, material: Material, limits: Limits) -> SummarySteps[Attempt]:

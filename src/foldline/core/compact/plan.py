@@ -29,6 +29,7 @@ from foldline.core.compact.job import (
 )
 from foldline.core.compact.receipts import balance_notes, no_gain
 from foldline.core.compact.trim import (
+    given_back,
     noted,
     only_pruned,
     prune_boundary,
@@ -56,7 +57,7 @@ def plan(job: Job) -> Steps:
     job = _with_room(job)
     edits = pruned(job)
     if edits and suffices(job, edits):
-        return prune_boundary(job, noted(job, edits))
+        return prune_boundary(job, given_back(job, noted(job, edits)))
     if not job.ask.policy.enable_compaction:
         return only_pruned(job, edits)
     return (yield from _compacted(job, edits))

@@ -10,7 +10,8 @@ import msgspec
 from foldline.core.compact.edits import EditsOf, edited_parts, flat, merged, saved_by, stripped
 from foldline.core.compact.job import Job, floor_of, least_gain, limits_of, material_of
 from foldline.core.compact.receipts import constraint_figures, made_receipt, no_gain
-from foldline.core.cut.choice import Edits, lead_edits, tokens_of
+from foldline.core.cut.choice import SPARE, Edits, lead_edits, tokens_of
+from foldline.core.cut.elide import elide
 from foldline.core.cut.notes import with_held
 from foldline.core.cut.prune import prune
 from foldline.core.cut.shrink import shrink
@@ -94,6 +95,34 @@ def _with_note(edit: Edit, line: str | None, counter: Counter) -> Edit:
     fuller = msgspec.structs.replace(blank, content=(Text(with_held(blank.text, line)),))
     saved = edit.saved + part_tokens(blank, counter) - part_tokens(fuller, counter)
     return msgspec.structs.replace(edit, replacement=fuller, saved=saved) if saved > 0 else edit
+
+
+def given_back(job: Job, edits: Edits) -> Edits:
+    """Return the edits of a prune that meets a target, less those for which it has room: the newest come first.
+
+    The first result that has no room as a whole is shortened to what there is.
+    """
+    if job.ask.target is None or _to_spare(job, edits) < job.ask.usable // SPARE:
+        return edits
+    spare, parts = _to_spare(job, edits), {entry.id: entry.message.parts for entry in job.state.kept}
+    left = {(edit.entry, edit.part): edit for edit in flat(edits)}
+    newest = {entry.id: at for at, entry in enumerate(job.state.kept)}
+    blanked = [edit for edit in left.values() if edit.kind == "blanked"]
+    for edit in sorted(blanked, key=lambda edit: (newest[edit.entry], edit.part), reverse=True):
+        del left[edit.entry, edit.part]
+        spare -= edit.saved
+        if spare < 0:
+            original = parts[edit.entry][edit.part]
+            size = part_tokens(original, job.counter)
+            handle = edit.entry if job.ask.recall else ""
+            shorter = elide(original, size + spare, job.counter, handle)
+            saved = size - part_tokens(shorter, job.counter) if shorter is not None else 0
+            if saved >= -spare:
+                left[edit.entry, edit.part] = Edit(edit.entry, edit.part, "elided", shorter, saved)
+            else:
+                left[edit.entry, edit.part] = edit
+            break
+    return merged({}, left.values())
 
 
 def only_pruned(job: Job, edits: Edits) -> Pruned | Nothing:

@@ -25,6 +25,7 @@ from foldline.core.log.steps import finishes
 from foldline.core.measure.tokens import Counter
 from foldline.core.measure.window import Window, share
 
+SPARE = 10  # a target of which less than 1 / SPARE is left is used
 SUMMARY_LEAST = 2_000  # tokens that a summary may always take, however little it stands for
 CHECKPOINT_LEAST = 150  # tokens below which a summary says nothing worth reading
 
@@ -144,7 +145,9 @@ def choose(
     edits: Edits = {entry: tuple(found) for entry, found in material.edits.items()}
     add(edits, lead_edits(material, limits, counter, most=used.leading if used else 0))
     room = _room(terms, edits)
-    cut = _fitting_cut(terms, room)
+    if limits.target:
+        _shorten_waiting(terms, room, edits)
+    cut = _fitting_cut(terms, room, edits)
     if cut is None:
         return None
     kept = list(material.kept[cut.index :])
@@ -176,10 +179,10 @@ def _room(terms: _Terms, edits: Edits) -> _Room:
 # ---- where to cut
 
 
-def _fitting_cut(terms: _Terms, room: _Room) -> Cut | None:
+def _fitting_cut(terms: _Terms, room: _Room, edits: Edits) -> Cut | None:
     """Return the cut that the policy chooses; where what it keeps cannot be made to fit, one further on."""
     material = terms.material
-    found = _places(terms)
+    found = _places(terms, edits)
     cut = _cut(terms, found, room.tail)
     if cut is None:
         return Cut(0, inside_turn=False) if material.redraft else None
@@ -190,11 +193,12 @@ def _fitting_cut(terms: _Terms, room: _Room) -> Cut | None:
     return cut
 
 
-def _places(terms: _Terms) -> Places:
+def _places(terms: _Terms, edits: Edits) -> Places:
     """Return where the policy may cut: not before the newest boundary, where it must not cross that and need not."""
     material, policy = terms.material, terms.policy
-    weights = None
-    if policy.estimator != "foldline" and terms.used is None:
+    if policy.estimator == "foldline" or terms.used is not None:
+        weights = [tokens_of([entry], edits) for entry in material.kept] if edits else None
+    else:
         weights = [message_estimate(e.message, policy.estimator, terms.counter) for e in material.kept]
     found = places(material.kept, policy.cut_rule, pairing=material.pairing, weights=weights)
     fresh = found if policy.cross_boundary else found.since(material.fresh_from)
@@ -209,7 +213,10 @@ def _cut(terms: _Terms, found: Places, budget: int) -> Cut | None:
     if wanted is None:
         return cut_by_count(found, first, budget)
     counted = found.since(first)
-    return cut_by_tokens(counted if counted.legal else found, wanted, walk_back=policy.walk_back, most=budget)
+    found = counted if counted.legal else found
+    if terms.used is not None:
+        return cut_by_tokens(found, wanted, least=wanted - terms.limits.usable // SPARE)
+    return cut_by_tokens(found, wanted, walk_back=policy.walk_back, most=budget)
 
 
 def _wanted_tokens(terms: _Terms, budget: int) -> int | None:
@@ -234,6 +241,17 @@ def _fits_from(terms: _Terms, start: int, room: int) -> int:
 
 
 # ---- what is shortened
+
+
+def _shorten_waiting(terms: _Terms, room: _Room, edits: Edits) -> None:
+    """Shorten what waits for an answer and no user typed, so that the conversation has half of what is kept."""
+    kept = terms.material.kept
+    start = unanswered_from([entry.message for entry in kept])
+    given = [entry for entry in kept[start:] if entry.message.results or entry.message.injected]
+    wanted = _wanted_tokens(terms, room.tail)
+    if wanted:
+        before = min(wanted // 2, tokens_of(kept[:start], edits))
+        _shorten(given, wanted - before, terms.material, terms.limits, terms.counter, edits=edits)
 
 
 def _shorten_kept(terms: _Terms, room: _Room, kept: Sequence[Said], edits: Edits) -> None:

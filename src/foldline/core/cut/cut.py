@@ -90,8 +90,10 @@ def cut_by_count(found: Places, first: int, budget: int) -> Cut | None:
     return _cut(found, after.legal[0] if after.legal else found.legal[-1])
 
 
-def cut_by_tokens(found: Places, wanted: int, *, walk_back: bool = False, most: int = 0) -> Cut | None:
-    """Return the cut that keeps nearest to `wanted` tokens from below, and at least half of them.
+def cut_by_tokens(
+    found: Places, wanted: int, *, least: int | None = None, walk_back: bool = False, most: int = 0
+) -> Cut | None:
+    """Return the cut that keeps nearest to `wanted` tokens from below, and at least half of them, or `least`.
 
     With `walk_back`, the message that reaches `wanted` is kept too, and so is what stands before it up to a place that the rule
     allows, while all of it is no more than `most`. Where the rule allows no such cut, a turn is split; where no legal
@@ -102,10 +104,11 @@ def cut_by_tokens(found: Places, wanted: int, *, walk_back: bool = False, most: 
         return None
     if walk_back and (back := _walked_back(found, wanted, most)) is not None:
         return back
-    half = min(wanted, found.tails[found.legal[0]]) / 2
+    all_of_it = found.tails[found.legal[0]]
+    enough = min(wanted, all_of_it) / 2 if least is None else min(least, all_of_it)
     for indices in (found.allowed, found.legal):
         nearest = _nearest_below(indices, found.tails, wanted)
-        if nearest is not None and found.tails[nearest] >= half:
+        if nearest is not None and found.tails[nearest] >= enough:
             return _cut(found, nearest)
     larger = found.legal[: bisect_left(found.legal, _first_within(found, wanted))]
     return _cut(found, larger[-1], larger=wanted > 0)

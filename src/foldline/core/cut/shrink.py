@@ -68,7 +68,8 @@ def shrink(
         shorter = elide(one.part, limit, counter, one.entry if recall else "")
         if shorter is not None:
             saved = one.tokens - part_tokens(shorter, counter)
-            made.append(Edit(one.entry, one.index, "elided", shorter, saved))
+            if saved > 0:
+                made.append(Edit(one.entry, one.index, "elided", shorter, saved))
     return tuple(made)
 
 
