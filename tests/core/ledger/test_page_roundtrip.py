@@ -417,7 +417,7 @@ def test_a_value_keeps_a_name_that_is_also_a_kind() -> None:
     facts = (
         ValueFact("84315", "number", "", "id"),
         ValueFact("84316", "number"),
-        ValueFact("#12", "id", "", "a=`b`: c"),
+        ValueFact("#12", "id", "", "a=`b`:  c"),
     )
     back = parse(compose(Ledger(values=facts), LARGE, rough_count).text)
     assert {(fact.value, fact.name) for fact in back.values} == {

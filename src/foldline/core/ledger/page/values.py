@@ -27,7 +27,7 @@ def line_of(fact: ValueFact) -> str:
 
 
 def _name(fact: ValueFact) -> str:
-    name = unticked(fact.name).replace("=", " ").replace(": ", ":")
+    name = re.sub(r":\s+", ":", unticked(fact.name).replace("=", " "))
     return name[:LONGEST_NAME].strip(" :") or fact.kind
 
 
