@@ -37,7 +37,7 @@ def commands(file):
         (b'[{"role": "user", "content": "a"}, {"role": "user", "content": 7}]', "message 1"),
         (b"[" * 100_000 + b"]" * 100_000, "nested"),
         (b"[]", "session.jsonl"),
-        (b'{"meta": {"agent": "x"}}\n', "there is no message in it"),
+        (b'{"meta": {"agent": "x"}}\n', "no message in this file"),
     ],
 )
 def test_what_is_no_session_is_named_by_every_command(foldline, tmp_path, raw, text):

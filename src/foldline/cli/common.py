@@ -104,7 +104,7 @@ def load_session(
         else:
             loaded = from_records(counted(read(stream, name=name), tick), counter, from_start=from_start)
     if not loaded.entries:
-        raise InputError(f"{name}: there is no message in it")
+        raise InputError(f"{name}: no message in this file")
     return loaded
 
 

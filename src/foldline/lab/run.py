@@ -77,7 +77,7 @@ def replay_file(
         if running.said % EVERY == 0:
             tick(running.said)
     if not running.said:
-        raise InputError(f"{file}: there is no message in it")
+        raise InputError(f"{file}: no message in this file")
     warnings = [*running.warnings, *(cuts.warnings if cuts is not None else ())]
     decayed = _decayed(file, facts, wanted, counter)
     return SessionReport(
