@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 ROOT = Path(__file__).parents[1]
-COLUMNS = 104
+COLUMNS = 106
 PICTURE = ROOT / "docs" / "demo.svg"
 
 # rich's own template fetches its font from the net; this one takes the reader's.
