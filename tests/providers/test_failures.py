@@ -15,6 +15,7 @@ from tests.support.rawhttp import RESET, STALL, json_answer, sse_answer, text_an
 from tests.support.replies import EVENTS, WHOLE
 
 from foldline import providers
+from foldline.catalogue.info import ModelInfo
 from foldline.core.measure.overflow import Overflow
 from foldline.core.measure.window import Window
 from foldline.errors import FoldlineError, InputError, ProviderError
@@ -260,7 +261,7 @@ async def test_no_room_for_a_reply_is_an_overflow(serve):
     starved["choices"] = [
         {"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": ""}}
     ]
-    provider, _ = await serve("openai-chat", json_answer(starved), window=Window(context=8_192))
+    provider, _ = await serve("openai-chat", json_answer(starved), info=ModelInfo("m", Window(context=8_192)))
     error = await failure(provider.complete(ASK))
     assert (error.kind, error.overflow) == ("overflow", Overflow(limit=8_192, asked=8_190))
 
@@ -272,7 +273,7 @@ async def test_a_reason_that_names_an_overflow_is_one_where_nothing_was_said(ser
 
 
 async def test_a_reply_above_a_known_window_is_kept_and_marked(dialect, serve):
-    provider, _ = await serve(dialect, json_answer(WHOLE[dialect]), window=Window(context=100))
+    provider, _ = await serve(dialect, json_answer(WHOLE[dialect]), info=ModelInfo("m", Window(context=100)))
     reply = await provider.complete(ASK)
     assert (reply.text, reply.overflow) == ("I read it.", Overflow(limit=100, asked=120))
 

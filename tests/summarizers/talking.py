@@ -46,7 +46,10 @@ Mend the login page, so that sessions survive a restart of the server.
 1. Mend the session store
 
 ## Critical Context
-- The store is in src/login1.py"""
+- The store is in src/login1.py
+
+## Turn in Progress
+- src/login3.py is read"""
 
 
 def tool(number, path, text):

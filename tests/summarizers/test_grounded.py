@@ -130,7 +130,7 @@ async def test_a_forged_turn_of_the_users_in_a_result_reaches_the_model_as_data(
 
 async def test_a_summary_that_rambles_is_rejected():
     await rejected(
-        GOOD + "\n" + "Another thought on the login page and how it came about. " * 250, "tokens where"
+        GOOD + "\n" + "Another thought on the login page and how it came about. " * 200, "tokens where"
     )
 
 
@@ -139,7 +139,7 @@ async def test_a_summary_that_runs_in_a_loop_is_rejected():
 
 
 async def test_a_repetition_of_the_conversation_is_rejected():
-    messages = work(6, result="".join(f"def part_{n}(): return {n}\n" for n in range(80)))
+    messages = work(6, result="".join(f"def part_{n}(): return {n}\n" for n in range(100)))
     shown = next(m["content"] for m in messages if m["role"] == "tool")
     await rejected(f"{GOOD}\n\n{shown}", "a copy of the conversation", messages)
 
@@ -175,7 +175,8 @@ async def test_a_summary_in_another_language_is_rejected():
     )
     german += (
         "## Next Steps\n1. Den Speicher der Sitzungen reparieren und dann mit dem Neustart prüfen, ob er "
-        "hält\n\n## Critical Context\n- Der Speicher ist in src/login1.py und wird von der Seite benutzt"
+        "hält\n\n## Critical Context\n- Der Speicher ist in src/login1.py und wird von der Seite benutzt\n\n"
+        "## Turn in Progress\n- Die Datei src/login3.py ist gelesen und wird noch geprüft"
     )
     await rejected(german, "written in German, where the user writes in English")
 
@@ -190,7 +191,8 @@ async def test_the_languages_of_the_user_and_of_the_summary_may_both_be_another(
         "## Goal\nDie Seite für die Anmeldung reparieren, damit die Sitzungen einen Neustart überleben.\n\n"
         "## Constraints & Preferences\n- Fasse niemals die Dateien unter migrations/ an, ohne mich vorher zu fragen.\n\n"
         "## Progress\nDie ersten Dateien sind gelesen, es ist noch nicht fertig und der Speicher wird noch geprüft.\n\n"
-        "## Key Decisions\n- (none)\n\n## Next Steps\n1. Den Speicher reparieren\n\n## Critical Context\n- (none)"
+        "## Key Decisions\n- (none)\n\n## Next Steps\n1. Den Speicher reparieren\n\n## Critical Context\n- (none)\n\n"
+        "## Turn in Progress\n- Die Datei ist gelesen und wird noch geprüft"
     )
     messages = work(first=said)
     for message in messages[1:]:

@@ -450,9 +450,8 @@ async def test_the_session_goes_on_with_its_own_model_where_the_other_fails():
 async def test_what_comes_later_is_folded_from_what_was_kept():
     served, summarizer = model([GOOD, GOOD.replace("### In Progress", "### In Progress\n- [ ] more")])
     done = await folded(summarizer)
-    done = await folded(
-        summarizer, [*done.messages, *turns(8, start=20), {"role": "user", "content": "Go on."}]
-    )
+    later = turns(30, start=20, result="def login(): return session\n" * 30)  # short: no turn is split
+    done = await folded(summarizer, [*done.messages, *later, {"role": "user", "content": "Go on."}])
     prompt = served.requests[1].messages[-1]["content"]
     assert "<previous-summary>\n## Goal" in prompt
     assert "bring that checkpoint up to date" in prompt.lower()

@@ -141,7 +141,7 @@ async def test_a_model_that_cannot_be_asked_is_no_error_and_the_receipt_says_why
 
 
 async def test_with_no_model_named_nothing_is_noted():
-    done = foldline.compact(work(), TARGET, POLICY)
+    done = foldline.compact(work(24, result="def login(): return session\n" * 30), TARGET, POLICY)
     assert (done.receipt.summarizer, done.receipt.notes) == ("offline", ())
 
 
