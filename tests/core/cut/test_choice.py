@@ -10,7 +10,6 @@ from tests.support.talk import (
     reminder,
     result,
     results,
-    signed,
     system,
     tool,
     user,
@@ -22,19 +21,15 @@ from foldline.core.cut.choice import (
     Material,
     Used,
     add,
-    bound,
     choose,
     lead_edits,
     least_kept,
-    open_loop,
-    strip_thinking,
     tokens_of,
 )
-from foldline.core.cut.choice import signed as is_signed
 from foldline.core.cut.pairing import pair
 from foldline.core.decide.policy import Keep, Policy
 from foldline.core.log.entries import Edit, Said
-from foldline.core.log.messages import Message, Opaque, Text, Thinking
+from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.core.measure.window import Amount, Window
 
@@ -334,51 +329,6 @@ def test_shortened_leading_messages_leave_their_room_to_the_rest():
     found = chosen(turns(20), bounds=limits(1_000, target=True), leading=leading)
     assert leading[0].id in found.edits
     assert found.room >= 500
-
-
-# ---- signed thinking
-
-
-def loop_at(*messages: Message) -> int:
-    return open_loop(entries(*messages))
-
-
-@pytest.mark.parametrize(
-    ("messages", "start"),
-    [
-        ([], 0),
-        ([user(), assistant("ok")], 2),
-        ([user(), calls("a"), tool("a"), assistant("ok")], 4),
-        ([user(), assistant("ok"), user("next")], 3),
-        ([user(), calls("a")], 1),
-        ([user(), calls("a"), tool("a")], 1),
-        ([user(), calls("a"), results("a")], 1),
-        ([user(), calls("a"), tool("a"), calls("b"), tool("b")], 1),
-        ([user(), assistant("ok"), user("next"), calls("a"), tool("a")], 3),
-        ([user(), assistant("ok"), user("next"), assistant("hm"), calls("a"), reminder()], 3),
-        ([calls("a"), tool("a")], 0),
-        ([user(), calls("a"), tool("a"), user("stop")], 4),
-        ([user(), calls("a"), results("a", text="and this?")], 1),
-    ],
-)
-def test_an_unfinished_tool_loop_starts_behind_the_prompt(messages, start):
-    assert loop_at(*messages) == start
-
-
-def test_only_signed_or_encrypted_thinking_is_bound():
-    assert bound(Thinking("hm", "sig"))
-    assert bound(Opaque("anthropic", "redacted_thinking", {}))
-    assert not bound(Thinking("hm"))
-    assert not bound(Opaque("anthropic", "server_tool_use", {}))
-    assert not bound(Text("hm"))
-    assert is_signed(signed("ok"))
-    assert not is_signed(assistant("ok"))
-
-
-def test_signed_parts_are_found_between_two_indices():
-    kept = entries(signed("a"), signed("b"), assistant("c"), signed("d"))
-    assert strip_thinking(kept, 0, 4) == [(kept[0], 0), (kept[1], 0), (kept[3], 0)]
-    assert strip_thinking(kept, 1, 3) == [(kept[1], 0)]
 
 
 # ---- for a target: what waits, and all of the room

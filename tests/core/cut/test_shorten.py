@@ -135,3 +135,11 @@ def test_small_texts_stay_whole_when_a_large_one_gives_way():
     assert shorter[0] == "short"
     assert shorter[2] == "also short"
     assert count(shorter[1]) <= 95
+
+
+def test_a_marker_never_takes_the_place_of_as_much_as_it_says_itself():
+    assert len(marker(28, "")) == 28
+    for size in range(2, 90):
+        text = "word " * 12 + "a" * size
+        for limit in range(1, len(text)):
+            assert len(shorten(text, limit, len, "")) <= limit < len(text)

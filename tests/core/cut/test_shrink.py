@@ -197,3 +197,11 @@ def test_the_earlier_steps_of_a_turn_in_one_message_are_shortened_as_results_are
     assert all(left[part] <= RESULT_FLOOR for part in (0, 2, 4))
     assert RESULT_FLOOR < left[6] <= USABLE // 10
     assert least_tokens(kept, USABLE, OFFLINE) < kept.tokens - 1_000
+
+
+def test_eliding_that_saves_nothing_is_not_done():
+    """A call's name may be larger than all that the call may take: then a marker only adds to it."""
+    name = " ".join(f"tool{i}" for i in range(300))
+    kept = counted(assistant("", call("a", name, n=1)), tool("a", lines(60)))
+    assert size(kept[0].message.parts[-1]) > USABLE // 10
+    assert [edit.entry for edit in shortened(kept, 10_000)] == [kept[1].id]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from foldline.core.cut.choice import Edits, add, open_loop, signed, strip_thinking
+from foldline.core.cut.choice import Edits, add
+from foldline.core.cut.thinking import open_loop, signed, strip_thinking
 from foldline.core.log.entries import Edit, Said
 from foldline.core.measure.tokens import Counter, part_tokens
 

@@ -20,8 +20,6 @@ from foldline.core.cut.shrink import least_tokens, shrink
 from foldline.core.decide.estimate import message_estimate
 from foldline.core.decide.policy import Policy
 from foldline.core.log.entries import Edit, Said
-from foldline.core.log.messages import Message, Opaque, Part, Thinking
-from foldline.core.log.steps import finishes
 from foldline.core.measure.tokens import Counter
 from foldline.core.measure.window import Window, share
 
@@ -351,36 +349,3 @@ def _quotes(older: Sequence[Said], tokens: int, most: int) -> list[Said]:
         left -= entry.tokens
         quoted.append(entry)
     return quoted[::-1]
-
-
-def open_loop(kept: Sequence[Said]) -> int:
-    """Return the index at which an unfinished tool loop starts; the length where none is open."""
-    if not kept or (kept[-1].message.role == "assistant" and finishes(kept[-1].message)):
-        return len(kept)
-    start, calls = len(kept), False
-    while start and not (kept[start - 1].message.is_prompt and not kept[start - 1].message.results):
-        start -= 1
-        calls = calls or bool(kept[start].message.calls)
-    return start if calls else len(kept)
-
-
-def bound(part: Part) -> bool:
-    """Whether a part is tied by a signature to the exact messages before it."""
-    return (isinstance(part, Thinking) and part.signature is not None) or (
-        isinstance(part, Opaque) and part.kind == "redacted_thinking"
-    )
-
-
-def signed(message: Message) -> bool:
-    """Whether a message holds thinking that is tied to its prefix."""
-    return any(bound(part) for part in message.parts)
-
-
-def strip_thinking(kept: Sequence[Said], start: int, stop: int) -> list[tuple[Said, int]]:
-    """Return the signed parts (entry, part index) of messages from `start` up to `stop`."""
-    return [
-        (entry, index)
-        for entry in kept[start:stop]
-        for index, part in enumerate(entry.message.parts)
-        if bound(part)
-    ]
