@@ -14,6 +14,7 @@ from foldline.core.decide.presets import preset
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Live, Noted, Pinned
 from foldline.core.log.log import Log, verify
+from foldline.core.log.messages import Usage
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import Made, ViewState
 from foldline.errors import FloorExceeded
@@ -152,3 +153,16 @@ def test_a_later_compaction_of_the_new_session_updates_the_checkpoint():
     assert isinstance(again, Compacted)
     assert RULE in again.checkpoint.text
     assert recognise([ViewState(log.path(), counter=OFFLINE).view()[1].message]) is not None
+
+
+def test_the_receipt_counts_every_summary_that_was_asked_for():
+    bad = SummaryReply(
+        "Sure, I will write the tests.", "model:test", usage=Usage(input=100, output=7), price=0.25
+    )
+
+    outcome, asked, _ = hand_over(worked(), goal(), bad, bad)
+
+    assert isinstance(outcome, Compacted)
+    assert len(asked) == 2
+    assert (outcome.receipt.usage.input, outcome.receipt.usage.output) == (200, 14)
+    assert outcome.receipt.price == 0.5
