@@ -99,7 +99,7 @@ async def test_a_scheme_that_is_registered_is_opened_by_its_function(monkeypatch
     async with foldline.open("shelf://a/b", "s") as session:
         await session.append(*MESSAGES)
     assert opened == ["shelf://a/b"]
-    with pytest.raises(InputError, match="there are sqlite://, memory://, shelf://"):
+    with pytest.raises(InputError, match=r"there are sqlite://, memory://.*, shelf://"):
         foldline.open("mongodb://here", "s")
     for scheme, function in ((4, opener), ("no scheme://", opener), ("fine", "x")):
         with pytest.raises(InputError):

@@ -105,9 +105,10 @@ async def test_off_ends_it_and_names_are_checked(store):
 
 
 def test_every_event_has_a_name_of_its_own():
-    kinds = [kind for kind in Event.__subclasses__()]
+    kinds = Event.__subclasses__()
     assert {kind.name for kind in kinds} == set(KINDS)
-    assert len(kinds) == len(KINDS)
+    assert len(kinds) == len(KINDS), "two of one name"
+    assert "" not in KINDS
     assert EVERY not in KINDS
 
 

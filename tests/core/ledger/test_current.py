@@ -10,6 +10,7 @@ from foldline.core.ledger.facts.kinds import (
     RequestFact,
     ValueFact,
 )
+from foldline.core.ledger.merge import cited
 
 KEPT = frozenset({"k1", "k2"})
 
@@ -118,3 +119,14 @@ def test_pinned_ones_stay_whatever_they_take_and_take_it_from_the_others():
 def test_nothing_else_of_the_ledger_changes():
     ledger = Ledger(requests=(RequestFact("Fix it", "f"),), turns=2)
     assert within(ledger, 0, words) == (ledger, ())
+
+
+def test_what_a_ledger_cites_are_the_entries_of_facts_of_every_kind():
+    ledger = Ledger(
+        requests=(RequestFact("Fix it", "a"),),
+        files=(FileFact("a.py", "read", entries=("b", "c")),),
+        excerpts=(Excerpt("a sentence", entry="d"),),
+        turns=1,
+        messages=4,
+    )
+    assert cited(ledger) == {"a", "b", "c", "d"}

@@ -19,17 +19,14 @@ from foldline.core.ledger.worth import excerpts
 
 
 def cited(ledger: Ledger) -> frozenset[str]:
-    """Return the ids of all entries that a ledger cites."""
-    single = (
-        *ledger.requests,
-        *ledger.constraints,
-        *ledger.decisions,
-        *ledger.open,
-        *ledger.reports,
-        *ledger.excerpts,
-    )
-    several = (*ledger.files, *ledger.commands, *ledger.errors, *ledger.values)
-    return frozenset((*(fact.entry for fact in single), *(id_ for fact in several for id_ in fact.entries)))
+    """Return the ids of all entries that a ledger cites, whatever the kinds of its facts."""
+    lists = (getattr(ledger, name) for name in ledger.__struct_fields__ if name not in ("turns", "messages"))
+    return frozenset(id_ for facts in lists for fact in facts for id_ in _entries(fact))
+
+
+def _entries(fact: object) -> tuple[str, ...]:
+    single = getattr(fact, "entry", None)
+    return (*getattr(fact, "entries", ()), *(() if single is None else (single,)))
 
 
 def _range(ledger: Ledger) -> frozenset[str]:
