@@ -66,30 +66,29 @@ async def live(messages, policy, window, slow=None):
     A `slow` summariser answers a draft between the second and the third request.
     """
     async with foldline.open("memory://", "s", policy=policy, window=window, summarizer=slow) as session:
-        settled, drafts = asyncio.Event(), []
-        settled.set()
-        session.on("draft_started", lambda event: (settled.clear(), drafts.append(event)))
-        session.on("draft_ready", lambda _: settled.set())
-        session.on("draft_failed", lambda _: settled.set())
-        replying = False
+        drafts, replying = [], False
+        session.on("draft_started", drafts.append)
         for message in messages:
             if message.role == "assistant":
                 usage = None
                 if not replying:
                     begun = len(drafts)
-                    size = await (
-                        asked(session, window) if slow is None else patiently(session, window, slow)
-                    )
+                    size = await patiently(asked(session, window), slow)
                     if slow is not None and len(drafts) == begun:
                         slow.go.set()
                     if slow is None or len(drafts) == begun:
                         await asyncio.wait_for(
-                            settled.wait(), 30
-                        )  # the draft is ready before the next request
+                            session.settled(), 30
+                        )  # a draft is ready before the next request
                     usage = Usage(input=size, output=message_tokens(message, OFFLINE))
                 message = msgspec.structs.replace(message, usage=usage)  # noqa: PLW2901
             replying = message.role == "assistant"
+            if slow is not None:
+                slow.go.clear()
             await session.append(message)
+            await patiently(session._compactor.checks.finished(), slow)
+            if slow is None:
+                await session.settled()
         path = [entry async for entry in session.store.path("s")]
     said = [entry for entry in path if isinstance(entry, Said)]
     before = {entry.id: at for at, entry in enumerate(said)}
@@ -97,7 +96,9 @@ async def live(messages, policy, window, slow=None):
     for entry in path:
         if isinstance(entry, Said):
             at = before[entry.id] + 1
-        elif isinstance(entry, Compacted | Pruned):
+        elif isinstance(entry, Compacted | Pruned) and at < len(
+            said
+        ):  # a replay ends with the newest message
             kind, receipt = type(entry).__name__.lower(), entry.receipt
             folds.append((at, kind, receipt.reason, receipt.tokens_before, receipt.tokens_after))
     return said, folds, len(drafts)
@@ -120,14 +121,16 @@ async def asked(session, window):
     return session.view_tokens
 
 
-async def patiently(session, window, slow):
-    """Ask for the context; only where that waits for the summary, the summariser may answer."""
+async def patiently(working, slow):
+    """Wait for something; only where that waits for a summary, a `slow` summariser may answer."""
+    if slow is None:
+        return await asyncio.wait_for(working, 30)
     slow.go.clear()
-    asking = asyncio.create_task(asked(session, window))
-    done, _ = await asyncio.wait({asking}, timeout=1)
+    task = asyncio.create_task(working)
+    done, _ = await asyncio.wait({task}, timeout=1)
     if not done:
         slow.go.set()
-    return await asking
+    return await asyncio.wait_for(task, 30)
 
 
 def replayed(said, policy, window, draft_calls=1):

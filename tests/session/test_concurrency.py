@@ -32,8 +32,7 @@ async def boundaries(store):
 async def test_two_tasks_that_need_a_compaction_make_one(store):
     gate = Gate()
     session = session_on(store, gate)
-    for number in range(20):
-        await session.append(prompt(number), answer(number))
+    await session.append(*(said for number in range(20) for said in (prompt(number), answer(number))))
     await session.append(prompt(20))
     both = [asyncio.create_task(session.context()) for _ in range(3)]
     await asyncio.wait_for(gate.begun.wait(), 5)

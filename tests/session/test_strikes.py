@@ -146,13 +146,13 @@ async def test_a_floor_above_usable_is_refused_at_once_and_never_tried(store):
 async def test_a_draft_that_raises_is_told_struck_and_cooled_down(store, monkeypatch):
     session = session_on(store)
     heard = Heard(session)
-    number = await until(session, 5_950)
-    await session.append(prompt(number, 1))
 
     def broken(*_):
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr(compactor, "plan", broken)
+    number = await until(session, 5_950)
+    await session.append(prompt(number, 1))
     await session.context()
     await session._compactor.drafts.finished()
     monkeypatch.undo()

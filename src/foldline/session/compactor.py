@@ -1,5 +1,6 @@
 """Every compaction of a live session: asked for, at a trigger, behind an overflow; drafted or waited for.
 
+The triggers are looked at before a request, and in the background behind the messages that the policy names.
 There is one way: what is to be folded is taken from the path, a boundary is made of it while the session may
 go on, and it is put onto the path as it is then, in one append. Nothing is made twice at a time. The
 session's lock is held to look and to commit, never while a summary is written.
@@ -22,7 +23,7 @@ from foldline.core.compact.job import Job
 from foldline.core.compact.plan import Outcome, Steps, plan
 from foldline.core.compact.rebase import VOID, Draft, drafted, rebased
 from foldline.core.compact.sight import number_of, standing
-from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.ask import GIVEN, Ask, Nothing
 from foldline.core.decide.breaker import Failure
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.triggers import Compact, Refuse, StartDraft
@@ -35,6 +36,7 @@ from foldline.core.view import ViewState
 from foldline.errors import CompactionFailed, FloorExceeded, FoldlineError
 from foldline.executor import execute
 from foldline.session import spans
+from foldline.session.checks import Checks
 from foldline.session.cursor import RETRIES
 from foldline.session.drafts import Drafts
 from foldline.session.events import (
@@ -83,6 +85,7 @@ class Compactor:
 
     def __init__(self, shared: Shared) -> None:
         self.drafts = Drafts(shared.watch)
+        self.checks = Checks(self._look_behind)
         self._shared = shared
         self._cursor = shared.cursor
         self._model = shared.model
@@ -106,16 +109,25 @@ class Compactor:
         """Compact before the next request, as the model asked; `focus` is what to look at first."""
         self._wish = focus
 
+    async def close(self) -> None:
+        """Cancel what goes on in the background; the session is as it was."""
+        await self.checks.stop()
+        await self.drafts.stop()
+
     # ---- at the policy's moments; the lock is held
 
     async def look(self) -> Callable[[], Awaitable[object]] | None:
-        """Look at the triggers: begin a draft, commit one, or return what to wait for without the lock.
+        """Look at what a request needs: a compaction that the model asked for, else what the triggers say.
 
-        Raises FloorExceeded where nothing can help.
+        Returns what to wait for without the lock. Raises FloorExceeded where nothing can help.
         """
         if self._wish is not None:
             wish, self._wish = self._wish, None
             return partial(self._as_wished, wish)
+        return await self._look_at_triggers()
+
+    async def _look_at_triggers(self) -> Callable[[], Awaitable[object]] | None:
+        """Begin a draft, commit one, or return what to wait for without the lock; raises as `look` does."""
         watch = self._shared.watch
         while True:
             self.drafts.check(self._cursor.fold)
@@ -131,9 +143,37 @@ class Compactor:
             self._draft(due)
         if isinstance(due, Wait):
             return self.drafts.finished
-        return (
-            partial(self._by_itself, due, self._cursor.fold.boundaries) if isinstance(due, Compact) else None
-        )
+        if isinstance(due, Compact):
+            return partial(self._by_itself, due, self._cursor.fold.boundaries, watch.happenings)
+        return None
+
+    def appended(self) -> None:
+        """Begin a look in the background, where the policy wants one behind what was appended; the lock is held."""
+        if self._shared.watch.looks_at_once(self._cursor.fold.open_calls):
+            self.checks.begin()
+
+    async def _look_behind(self) -> None:
+        """Do what the triggers ask for behind a message; what fails is told, never raised."""
+        try:
+            while True:
+                async with self._shared.locked(follow=False) as cursor:
+                    if not self._shared.watch.looks_at_once(cursor.fold.open_calls):
+                        return
+                    wait = await self._look_at_triggers()
+                    if wait is None:
+                        return
+                await wait()
+        except FloorExceeded as error:  # the next request raises it
+            log.info("session %s: nothing can be folded in the background: %s", self._shared.id, error)
+        except Exception as error:
+            log.warning("session %s: a compaction in the background failed: %s", self._shared.id, error)
+            self._tell_failure(f"a compaction in the background failed: {error}")
+
+    async def settled(self) -> None:
+        """Wait for what goes on in the background: a look at the triggers, a compaction, a draft."""
+        while self.checks.running or self.drafts.running:
+            await self.checks.finished()
+            await self.drafts.finished()
 
     def _cold(self) -> bool:
         """Whether the provider's cache is cold, so that committing the draft that is ready costs nothing."""
@@ -165,20 +205,24 @@ class Compactor:
         if standing(self._cursor.fold).because == "cut_off":
             await self._cursor.say([Message("user", (Text(text),), injected=True)])
 
-    async def _by_itself(self, due: Compact, seen: tuple[str, ...]) -> None:
+    async def _by_itself(self, due: Compact, seen: tuple[str, ...], happenings: int) -> None:
         """Compact because of a trigger; where that fails, the session goes on as long as its view fits.
 
-        Until it has ended the moments stay: who asks for the context meanwhile waits for the same compaction.
+        Until it has ended the moments stay: who asks for the context meanwhile waits for the same compaction,
+        and looks again. Those stay that came after the look.
         """
         try:
-            await self.compact(due.reason, seen=seen)
-            self._shared.watch.looked()
+            done = await self.compact(due.reason, seen=seen, happenings=happenings)
+            if done is not FIRST:
+                self._shared.watch.looked(happenings)
         except FoldlineError as error:
-            self._shared.watch.looked()
+            self._shared.watch.looked(happenings)
             if due.size > due.usable:
                 raise
-            text = f"a compaction failed, the session goes on with its whole view: {error}"
-            self._events.emit(WarningGiven(kind="failed", text=text))
+            self._tell_failure(f"a compaction failed, the session goes on with its whole view: {error}")
+
+    def _tell_failure(self, text: str) -> None:
+        self._events.emit(WarningGiven(kind="failed", text=text))
 
     # ---- overflow
 
@@ -254,15 +298,21 @@ class Compactor:
         *,
         share: float = 1.0,
         seen: tuple[str, ...] | None = None,
+        happenings: int | None = None,
     ) -> Receipt | Nothing:
         """Compact now; returns the receipt, or why there was nothing to do.
 
         `share` is the part of the window that the view may take; with `seen`, the boundaries of the path when
-        it was found to be necessary, it is left out where another one came first. Raises FloorExceeded, or
-        CompactionFailed for what went wrong in it; the session is as it was.
+        it was found to be necessary, it is left out where another one came first, and with `happenings`, the
+        watch's at that look, where another one failed first. Raises FloorExceeded, or CompactionFailed for what
+        went wrong in it; the session is as it was.
         """
+        if reason in GIVEN:
+            await self.checks.stop()
         async with self._one:
             async with self._shared.locked(follow=False):
+                if happenings is not None and self._shared.watch.has_looked(happenings):
+                    return FIRST
                 if seen is not None and self._came_first(seen, reason):
                     return FIRST
                 asked = self._model.ask(reason, instructions, target, share=share)
@@ -292,6 +342,7 @@ class Compactor:
 
     async def preview(self, instructions: str | None = None, target: int | None = None) -> Preview | Nothing:
         """Return what `compact` would append, and append nothing."""
+        await self.checks.stop()
         async with self._shared.locked(follow=False):
             asked = self._model.ask("manual" if target is None else "target", instructions, target)
             work = self._taken(await self._shared.live.onto(asked, self._cursor.fold))
@@ -303,6 +354,7 @@ class Compactor:
     async def commit(self, preview: Preview, summary: str | None) -> Receipt | Nothing:
         """Append the boundary of a preview, with the summary as the user edited it (None: as it was shown)."""
         draft = preview.draft if summary is None else with_summary(preview.draft, summary)
+        await self.checks.stop()
         async with self._one:
             await self.drafts.stop()
             size = self._model.view_tokens

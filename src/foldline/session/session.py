@@ -88,14 +88,14 @@ class Session:
         await self.close()
 
     async def close(self) -> None:
-        """Close the session, and the store if `foldline.open` opened it; a draft in the making is dropped."""
+        """Close the session, and the store if `foldline.open` opened it; what goes on in the background is dropped."""
         async with AsyncExitStack() as stack:  # in this order from the last on, whatever fails
             if self._owns_store:
                 stack.push_async_callback(self.store.close)
             for closing in self._shared.at_close:
                 stack.push_async_callback(closing)
             self._shared.at_close = []
-            await self._compactor.drafts.stop()
+            await self._compactor.close()
             await self._shared.events.drain()
 
     def at_close(self, closing: Callable[[], Awaitable[None]]) -> None:
@@ -206,7 +206,8 @@ class Session:
         """Append messages, SDK replies or dicts in one commit; return their entry ids.
 
         Durable when it returns. A reply's usage is read. Where calls are still open and the user speaks,
-        results that say so are appended first. Raises LeafMoved where somebody else said something since.
+        results that say so are appended first. What the policy does behind a reply or an append is done in the
+        background: `settled` waits for it. Raises LeafMoved where somebody else said something since.
         """
         # who appends has seen what was there, not what came since
         async with self._shared.locked(follow=False) as cursor:
@@ -224,8 +225,16 @@ class Session:
         self._shared.watch.said([entry.message for entry in entries])
         if any(entry.message.role == "assistant" for entry in entries):
             self._shared.reply.lift()
+        self._compactor.appended()
         roles = tuple(entry.message.role for entry in entries)
         self._shared.events.emit(MessageAdded(entries=tuple(entry.id for entry in entries), roles=roles))
+
+    async def settled(self) -> None:
+        """Wait for what goes on in the background: a look at the triggers behind an append, a compaction, a draft.
+
+        Nothing has to: the session can be used meanwhile. What fails there is told by events, not raised.
+        """
+        await self._compactor.settled()
 
     # ---- context
 

@@ -208,6 +208,7 @@ class SyncSession:
     # ---- what `Session` does
 
     append = _waits(Session.append)
+    settled = _waits(Session.settled)
     context = _waits(Session.context)
     overflowed = _waits(Session.overflowed)
     compact = _waits(Session.compact)

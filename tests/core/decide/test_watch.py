@@ -128,6 +128,40 @@ def test_an_undo_stands_until_something_is_said():
     assert isinstance(undone.due(View(FULL)), Compact)
 
 
+def looks(policy, *said):
+    return watch(policy, *said).looks_at_once(())
+
+
+def test_right_behind_a_message_only_those_policies_look_that_say_so():
+    for message, behind_reply, behind_append in (
+        (assistant("done"), True, True),
+        (assistant("", call("c1")), False, False),
+        (user(), False, True),
+        (tool("c1"), False, True),
+        (reminder(), False, False),
+    ):
+        assert looks(preset("pi"), message) == behind_reply, message
+        assert looks(preset("foldline"), message) == behind_reply, message
+        assert looks(preset("gencode"), message) == behind_append, message
+        assert not looks(preset("klaude"), message)
+        assert not looks(preset("amp"), message)
+    assert not watch(preset("gencode"), tool("c1")).looks_at_once(("c2",)), "c2 waits for its result"
+
+
+def test_what_was_looked_at_is_not_looked_at_twice_and_what_came_since_is():
+    one = watch(PLAIN, assistant("done"))
+    seen = one.happenings
+    assert isinstance(one.due(View(FULL)), Compact)
+    assert not one.has_looked(seen), "it is being seen to"
+    one.said([user()])
+    one.looked(seen)
+    assert one.has_looked(seen)
+    assert not one.looks_at_once(())
+    assert one.due(View(FULL)).moment == "turn_start"
+    one.looked()
+    assert one.due(View(FULL)) is None
+
+
 # ---- drafts
 
 

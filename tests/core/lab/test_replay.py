@@ -238,3 +238,28 @@ def test_the_scale_enters_every_size():
     plain = run(talk).sums.input_tokens
     assert run(talk, scale=Scale(ratio=1.5)).sums.input_tokens == pytest.approx(1.5 * plain, abs=6)
     assert run(talk, scale=Scale(apart=Floor(tools=100))).sums.input_tokens == plain + 300
+
+
+@pytest.mark.parametrize(
+    ("name", "before"), [("pi", "user"), ("gencode", "assistant"), ("klaude", "assistant")]
+)
+def test_a_fold_is_due_behind_the_message_at_which_the_policy_looks(name, before):
+    policy = msgspec.structs.replace(
+        preset(name),
+        reserve=Amount(tokens=2_000),
+        keep=Keep(amount=Amount(tokens=1_000)),
+        estimator="foldline",
+    )
+    talk = [
+        m
+        for n in range(12)
+        for m in (user(f"Question {n}. {LONG * 20}"), assistant(f"Answer {n}. {LONG * 20}"))
+    ]
+    replay, due = Replay(policy, Window(context=6_000, output=500), OFFLINE), []
+    for entry in entries(*talk, tokens=[message_tokens(message) for message in talk]):
+        while (ask := replay.due(entry.message)) is not None:
+            due.append(entry.message.role)
+            replay.settle(run_sync(execute(plan(Job(replay.fold, ask, OFFLINE)), OfflineSummarizer())))
+        replay.say(entry)
+    assert before in due
+    assert name == "gencode" or set(due) == {before}

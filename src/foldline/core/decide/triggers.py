@@ -122,6 +122,14 @@ def counts(policy: Policy, moment: Moment) -> bool:
     return moment in policy.check_at or ("append" in policy.check_at and moment in AFTER_APPEND)
 
 
+def counts_at_once(policy: Policy, moment: Moment) -> bool:
+    """Whether a policy looks at its triggers right at this moment, while nobody waits.
+
+    So after a reply, and with `append` after any message; at all other moments it looks before the next request.
+    """
+    return counts(policy, moment) and (moment == "after_reply" or "append" in policy.check_at)
+
+
 class _Seen(msgspec.Struct, frozen=True):
     """What a decision is made from, and the answers that carry it."""
 

@@ -1,9 +1,9 @@
 """When a session is compacted: one state machine, driven by the live session and by the lab's replay.
 
 A `Watch` is told what happened (a message, a boundary, how a draft or a compaction ended, another model),
-and answers what is `due` before the next request. It does nothing itself, keeps no message and knows no
-clock: what it looks at is a `Sight` of the view as it is, and what has to survive a restart stands in the
-log.
+and answers what is `due`: before the next request, and where `looks_at_once` says so right behind a message.
+It does nothing itself, keeps no message and knows no clock: what it looks at is a `Sight` of the view as it
+is, and what has to survive a restart stands in the log.
 
     due = watch.due(sight)
     CommitDraft   put the draft that is ready onto the path: `folded`, or `draft_dropped` and ask again
@@ -25,9 +25,19 @@ from foldline.core.decide.ask import AUTOMATIC, GIVEN
 from foldline.core.decide.breaker import BreakerState, Failure, failure_notes
 from foldline.core.decide.moments import moment_of, worth_a_try
 from foldline.core.decide.policy import Moment, Policy
-from foldline.core.decide.triggers import Compact, Decision, Refuse, StartDraft, Stay, Unasked, decide
+from foldline.core.decide.triggers import (
+    Compact,
+    Decision,
+    Refuse,
+    StartDraft,
+    Stay,
+    Unasked,
+    counts_at_once,
+    decide,
+)
 from foldline.core.log.entries import Noted, Reason
 from foldline.core.log.messages import Message
+from foldline.core.log.steps import finishes
 from foldline.core.measure.overflow import silent
 from foldline.core.measure.window import Floor, Window
 
@@ -92,7 +102,13 @@ class Watch:
     def __init__(self, limits: WatchLimits) -> None:
         self.limits = limits
         self.draft: Literal["none", "making", "ready"] = "none"
-        self._moments: list[Moment] = ["before_smaller_window"]  # the window may not be the one of last time
+        self.happenings = 0  # moments that came, looked at or not
+        self._moments: dict[
+            Moment, int
+        ] = {}  # not looked at yet, each with the newest happening that made it
+        self._looked_until = 0  # the newest happening that was looked at, and done
+        self._at_once = 0  # the newest happening that asks for a look right away; 0 for none
+        self.happened("before_smaller_window")  # the window may not be the one of last time
         self._fruitless: int | None = None
 
     # ---- what happened
@@ -104,22 +120,41 @@ class Watch:
             self.happened("before_smaller_window")
 
     def happened(self, moment: Moment) -> None:
-        """Remember a moment until it is looked at; one that says more than a threshold comes first."""
-        if moment not in self._moments:
-            self._moments.insert(0 if moment in URGENT else len(self._moments), moment)
+        """Remember a moment until it is looked at."""
+        self.happenings += 1
+        self._moments[moment] = self.happenings
 
     def said(self, messages: Sequence[Message]) -> None:
         """Take what was said at once: its last message makes the moment; a reply may be a silent overflow."""
         if moment := moment_of(messages[-1]):
             self.happened(moment)
+            if counts_at_once(self.limits.policy, moment) and not _calls(messages[-1]):
+                self._at_once = self.happenings
         window = self.limits.window
         replies = (message for message in messages if message.role == "assistant")
         if self.limits.known and any(silent(reply.usage, reply.stop, window) for reply in replies):
             self.happened("overflow")
 
-    def looked(self) -> None:
-        """Forget the moments: what they asked for was done, or failed."""
-        self._moments.clear()
+    def looks_at_once(self, open_calls: Sequence[str]) -> bool:
+        """Whether the triggers are to be looked at right away, before anything else is said.
+
+        Not while calls wait for their results: `open_calls` are those of the view.
+        """
+        return bool(self._at_once) and not open_calls
+
+    def looked(self, until: int | None = None) -> None:
+        """Forget the moments: what they asked for was done, or failed.
+
+        With `until`, the number of `happenings` at the look, those stay that came since.
+        """
+        until = self.happenings if until is None else until
+        self._looked_until = max(until, self._looked_until)
+        self._moments = {moment: at for moment, at in self._moments.items() if at > until}
+        self._at_once = self._at_once if self._at_once > until else 0
+
+    def has_looked(self, until: int) -> bool:
+        """Whether what a look found was seen to since; `until` is the number of `happenings` at that look."""
+        return until <= self._looked_until
 
     def folded(self) -> None:
         """A boundary came onto the path, was lifted or put back, or the leaf moved: a new try may gain."""
@@ -160,7 +195,7 @@ class Watch:
     # ---- what is due
 
     def due(self, sight: Sight, *, cold: bool = False) -> Due | None:
-        """Return what is to be done before the next request.
+        """Return what is to be done now.
 
         Where the provider's cache is `cold`, a draft is committed above the soft trigger: there is nothing
         to lose, and a shorter request costs less. The floor and the breaker were asked when the draft was
@@ -208,7 +243,7 @@ class Watch:
         floor and the breaker, which take longer.
         """
         draft: StartDraft | None = None
-        for moment in self._moments:
+        for moment in self._in_order():
             found = self._decide(sight, moment)
             wanted = isinstance(found, Compact) or (
                 isinstance(found, StartDraft) and not drafting and draft is None
@@ -219,6 +254,10 @@ class Watch:
                 return found
             draft = found if wanted and isinstance(found, StartDraft) else draft
         return draft
+
+    def _in_order(self) -> list[Moment]:
+        """Return the moments not looked at yet; those that say more than a threshold come first, the newest of them."""
+        return sorted(self._moments, key=lambda moment: -self._moments[moment] if moment in URGENT else 1)
 
     def _decide(self, sight: Sight, moment: Moment, *, careful: bool = False) -> Decision:
         return decide(
@@ -233,3 +272,8 @@ class Watch:
             by_subagent=self.limits.subagent,
             new_messages=sight.new_messages,
         )
+
+
+def _calls(message: Message) -> bool:
+    """Whether a message is a reply that waits for results of calls: nobody reads it as an answer yet."""
+    return message.role == "assistant" and moment_of(message) == "after_reply" and not finishes(message)

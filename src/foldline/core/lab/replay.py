@@ -45,7 +45,7 @@ from foldline.core.view import ViewState
 
 
 class _Making(msgspec.Struct, frozen=True):
-    """A boundary that somebody makes: what was asked, because of what, and before which request (from 1)."""
+    """A boundary that somebody makes: what was asked, because of what, and before or behind which request (from 1)."""
 
     ask: Ask
     cause: Literal["trigger", "overflow", "draft"]
@@ -86,6 +86,7 @@ class Replay:
         self._answered = False  # the next request was too large, and that was seen to
         self._refused_at: int | None = None
         self._replying = False  # the newest message is a reply
+        self._next_request = 1  # the number of the next request, or of the newest where none is made now
         self._lost: int | None = None  # tokens of a context that nothing will ever make fit
 
     @property
@@ -103,11 +104,15 @@ class Replay:
     def due(self, following: Message) -> Ask | None:
         """Return the boundary that is to be made before the next message, if one is; ask again until None is.
 
-        Nothing is but before a reply: then the context is made that the reply answers.
+        Before a reply that is what the context needs which the reply answers; before any other message, what the
+        policy looks at right behind the one before.
         """
-        if following.role != "assistant" or self._replying or self._lost is not None or self._answered:
-            return None
-        self._making = self._at_trigger() or self._at_overflow()
+        self._making, requested = None, following.role == "assistant" and not self._replying
+        self._next_request = self.sums.calls + requested
+        if requested and self._lost is None and not self._answered:
+            self._making = self._at_trigger() or self._at_overflow()
+        elif not requested and self._lost is None and self._watch.looks_at_once(self.fold.open_calls):
+            self._making = self._at_trigger()
         return self._making.ask if self._making is not None else None
 
     def _at_trigger(self) -> _Making | None:
@@ -154,7 +159,7 @@ class Replay:
         return self._make(ask, "overflow")
 
     def _make(self, ask: Ask, cause: Literal["trigger", "overflow", "draft"]) -> _Making:
-        return _Making(ask, cause, self.sums.calls + 1)
+        return _Making(ask, cause, self._next_request)
 
     def _sight(self) -> ViewSight:
         ask = asked(self.fold, self.policy, self.window, "threshold", apart=self.scale.apart, now="")
