@@ -3,7 +3,7 @@
     done = foldline.compact(messages, target=32_000)      # fit a list of messages; no model, no network
     done.messages                                         # ready to send
 
-    async with foldline.open("sqlite:///sessions.db", "my-session", model="anthropic:claude-sonnet-4-5") as session:
+    async with foldline.open("sqlite:///sessions.db", "work", model="anthropic:claude-sonnet-4-5") as session:
         await session.append({"role": "user", "content": "..."})
         messages = await session.context()                # compacts first if it must
         await session.append(reply)
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         StoreVersion,
     )
     from foldline.folding import Done
-    from foldline.session.opening import open_session as open  # noqa: A004 - the name that users write is foldline.open
+    from foldline.session.opening import open_session as open  # noqa: A004 - users write foldline.open
     from foldline.session.session import Session
     from foldline.session.sync import SyncSession, open_sync
     from foldline.session.view import ContextMessages

@@ -33,14 +33,14 @@ def compact(
 ) -> Done:
     """Fit a list of native messages into a budget; no model, key or network is needed, unless one is named.
 
-    `messages` are native messages of any dialect (dicts or SDK objects; of OpenAI's Responses: items), `target`
-    the budget in tokens (default: what `policy` leaves usable of `window`, or of the model's). `system` and
-    `tools` count but are not changed. `instructions` say what to look at first. A valid list that fits comes
-    back unchanged. `summarizer` writes the summary, or `model` (`provider:model`) where its key is in the
-    environment; else code alone does, and the receipt says why. `policy`, `window` and the model's limits that are
-    not given are those of the settings files. Inside a running event loop it stands still meanwhile: await
-    `acompact`. Raises FloorExceeded where the budget cannot be met, DialectError for what is no message, InputError
-    for an argument of the wrong type.
+    `messages` are native messages of any dialect (dicts or SDK objects; of OpenAI's Responses: items),
+    `target` the budget in tokens (default: what `policy` leaves usable of `window`, or of the model's).
+    `system` and `tools` count but are not changed. `instructions` say what to look at first. A valid list
+    that fits comes back unchanged. `summarizer` writes the summary, or `model` (`provider:model`) where its
+    key is in the environment; else code alone does, and the receipt says why. `policy`, `window` and the
+    model's limits that are not given are those of the settings files. Inside a running event loop it stands
+    still meanwhile: await `acompact`. Raises FloorExceeded where the budget cannot be met, DialectError for
+    what is no message, InputError for an argument of the wrong type.
     """
     order = _order(
         messages,
@@ -139,8 +139,8 @@ def asked_summarizer(
 ) -> Summarizer:
     """Return who writes a summary for which a call names `model`; `info` is what is known of it.
 
-    None asks nobody: a model of the settings, or of a file, gives its window alone. Raises InputError for a name
-    that neither a provider nor the catalogue knows.
+    None asks nobody: a model of the settings, or of a file, gives its window alone. Raises InputError for a
+    name that neither a provider nor the catalogue knows.
     """
     if model is None:
         info = catalogue.look_up(None)

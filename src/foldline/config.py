@@ -34,7 +34,10 @@ FROM_ENVIRONMENT = ("store", "policy", "window", "model")
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What can be set. `policies` are tables as `docs/presets.md` describes them, `models` the user's own limits and prices."""
+    """What can be set.
+
+    `policies` are tables as `docs/presets.md` describes them, `models` the user's own limits and prices.
+    """
 
     store: str | None = None
     policy: str = "foldline"
@@ -48,7 +51,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return load({"policies": self.policies}) if self.policies else {}
 
     def find_policy(self, given: str | Policy | None = None) -> Policy:
-        """Return a policy, or the one of that name (None: the one that is set); those of the settings go first."""
+        """Return a policy, or the one of that name (None: the one set); those of the settings go first."""
         if isinstance(given, Policy):
             return given
         return find_policy(self.policy if given is None else given, self.user_policies())

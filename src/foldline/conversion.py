@@ -16,9 +16,11 @@ from foldline.loading import from_messages
 
 
 class Converted(msgspec.Struct, frozen=True):
-    """Messages of another dialect, ready to send, and the `system` prompt where that dialect takes it separately.
+    """Messages of another dialect, ready to send.
 
-    `warnings` name what the dialect could not carry, and what was left out, moved or added so that the list is valid.
+    `system` is the system prompt, where that dialect takes it separately.
+    `warnings` name what the dialect could not carry, and what was left out, moved or added so that the list
+    is valid.
     """
 
     messages: list[Any]
@@ -30,9 +32,9 @@ class Converted(msgspec.Struct, frozen=True):
 def convert(messages: Sequence[Any], to: str, *, dialect: str | None = None, system: Any = None) -> Converted:
     """Write a list of native messages in the dialect `to`; nothing is shortened.
 
-    `messages` are dicts or SDK objects, of `dialect` (default: found out); `system` is the system prompt that stands
-    beside them. Messages that already are of that dialect come back as they are. Raises DialectError for what is no
-    message, InputError for a dialect there is none of.
+    `messages` are dicts or SDK objects, of `dialect` (default: found out); `system` is the system prompt that
+    stands beside them. Messages that already are of that dialect come back as they are. Raises DialectError
+    for what is no message, InputError for a dialect there is none of.
     """
     check_text("to", to)
     check_text("dialect", dialect)

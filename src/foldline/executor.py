@@ -1,4 +1,4 @@
-"""The one executor: runs a plan's steps with a summariser. Manual, threshold, overflow: only the reason differs."""
+"""The one executor: runs a plan's steps with a summariser, whatever the reason for the compaction is."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ async def execute(
 ) -> T:
     """Run a plan, or whatever asks for summaries as one does, to its end; returns its outcome.
 
-    Where a summariser raises, or says that no model could be asked, the plan falls back, the receipt notes why, and
-    `failed` is told. With `aside` the plan's own work is done in a thread, so that an event loop goes on meanwhile:
-    nothing that the plan reads may change then. Every request carries `prefix`, the next request of the session that
-    is folded. Cancellation passes through: nothing was written.
+    Where a summariser raises, or says that no model could be asked, the plan falls back, the receipt notes
+    why, and `failed` is told. With `aside` the plan's own work is done in a thread, so that an event loop
+    goes on meanwhile: nothing that the plan reads may change then. Every request carries `prefix`, the next
+    request of the session that is folded. Cancellation passes through: nothing was written.
     """
     reply: SummaryReply | None = None
     while True:

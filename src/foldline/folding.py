@@ -35,10 +35,10 @@ from foldline.waiting import run_waiting
 class Wish(msgspec.Struct, frozen=True):
     """How to fold: under which policy, for which model, into how many tokens.
 
-    `target` None: what the policy leaves usable of the model's window. `dialect` is that of the messages that come
-    out (None: as they came in). `apart` are the tokens of a system prompt and tools (None: those that were loaded).
-    `number` counts the session's compactions from 1; `recall` says whether what is left out can be recalled;
-    `now` is ISO 8601 UTC (None: the clock's).
+    `target` None: what the policy leaves usable of the model's window. `dialect` is that of the messages that
+    come out (None: as they came in). `apart` are the tokens of a system prompt and tools (None: those that
+    were loaded). `number` counts the session's compactions from 1; `recall` says whether what is left out can
+    be recalled; `now` is ISO 8601 UTC (None: the clock's).
     """
 
     policy: Policy
@@ -81,8 +81,8 @@ class Done(msgspec.Struct):
 async def fold_once(loaded: Loaded, wish: Wish, summarizer: Summarizer | None = None) -> Done:
     """Fold loaded messages into the budget of a wish; valid ones that fit come back as they are.
 
-    Without a `summarizer` code alone writes the checkpoint. Raises FloorExceeded where the budget cannot be met,
-    InputError where nothing can be folded.
+    Without a `summarizer` code alone writes the checkpoint. Raises FloorExceeded where the budget cannot be
+    met, InputError where nothing can be folded.
     """
     started = time.perf_counter()
     counter = wish.counter
@@ -142,7 +142,7 @@ def _ask(loaded: Loaded, wish: Wish) -> Ask:
 
 
 def _as_it_is(loaded: Loaded, view: ViewState, ask: Ask) -> Done | None:
-    """Return what was loaded as it is, where it fits and is valid; a list given by the caller comes back itself."""
+    """Return what was loaded as it is, where it fits and is valid; the caller's own list comes back."""
     if loaded.repaired or ask.apart_tokens + view.tokens > ask.usable:
         return None
     if loaded.given is not None:

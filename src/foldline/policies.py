@@ -37,7 +37,7 @@ def policy(name_or_path: str, user: Mapping[str, Policy] | None = None) -> Polic
     several in a file. Raises PolicyError with the names there are.
     """
     known = {**PRESETS, **(user or {})}
-    if not isinstance(name_or_path, str):  # pyright: ignore[reportUnnecessaryIsInstance] - whatever callers give
+    if not isinstance(name_or_path, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise PolicyError(f"policy = {name_or_path!r}: give a Policy, a name or a .toml file")
     if name_or_path in known:
         return known[name_or_path]

@@ -11,7 +11,7 @@ from foldline.errors import InputError
 
 
 class _Exact:
-    """Count with a vocabulary. Lone surrogates, which no tokenizer takes, count as the replacement character."""
+    """Count with a vocabulary. Lone surrogates, which no tokenizer takes, count as replacement characters."""
 
     def __init__(self, name: str, batch_count: Callable[..., list[int]]) -> None:
         self.name = name

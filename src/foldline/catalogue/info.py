@@ -9,8 +9,8 @@ import msgspec
 from foldline.core.measure.price import Price
 from foldline.core.measure.window import Window
 
-# The one default, where no window is given and none is known. A window assumed too large mends itself at the first
-# overflow; one assumed too small would fold too early for good.
+# The one default, where no window is given and none is known. A window assumed too large mends itself at the
+# first overflow; one assumed too small would fold too early for good.
 DEFAULT_WINDOW: Final = Window(context=200_000, output=8_192)
 
 Found = Literal["given", "override", "exact", "same name", "longest prefix", "learned", "default"]
@@ -19,8 +19,8 @@ Found = Literal["given", "override", "exact", "same name", "longest prefix", "le
 class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """A model's limits in tokens and its price; `known` False: the window is an assumption.
 
-    `name` is the model as it was asked for (None: no model was named), `entry` what the catalogue or the settings
-    call it ("": neither has it), `found` where the window comes from.
+    `name` is the model as it was asked for (None: no model was named), `entry` what the catalogue or the
+    settings call it ("": neither has it), `found` where the window comes from.
     """
 
     name: str | None
@@ -38,7 +38,8 @@ class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         window = self.window
         return (
             f"{self.name} is not in the catalogue: a window of {window.context:,} tokens and replies of "
-            f'{window.output:,} are assumed. Set models."{self.name}".context in settings.toml, or give a window.'
+            f"{window.output:,} are assumed. "
+            f'Set models."{self.name}".context in settings.toml, or give a window.'
         )
 
     def within(self, window: int | Window) -> ModelInfo:

@@ -43,7 +43,7 @@ def _data() -> _Data:
 
 @cache
 def _normal_names(provider: str) -> dict[str, str]:
-    """Map the one form of each of a provider's names to the name; of several the shortest, the undated one."""
+    """Map a provider's names, in their normal form, to the name; of several the shortest, the undated one."""
     names = sorted(_data().models.get(provider, ()), key=lambda name: (-len(name), name))
     return {normal(name): name for name in names}
 

@@ -18,14 +18,19 @@ MAKERS: Final = (
 # What people, SDKs and gateways call a provider -> its name in the catalogue.
 _PROVIDERS: Final = {
     "gemini": "google", "google-gla": "google", "google-genai": "google", "google-ai": "google",
-    "vertex": "google-vertex", "vertex_ai": "google-vertex", "vertexai": "google-vertex", "google-vertex-anthropic": "google-vertex",
+    "vertex": "google-vertex", "vertex_ai": "google-vertex", "vertexai": "google-vertex",
+    "google-vertex-anthropic": "google-vertex",
     "x-ai": "xai", "grok": "xai", "mistralai": "mistral", "moonshot": "moonshotai", "kimi": "moonshotai",
     "z-ai": "zai", "zhipu": "zai", "zhipuai": "zai", "zai-org": "zai", "thudm": "zai", "minimaxai": "minimax",
-    "qwen": "alibaba", "dashscope": "alibaba", "deepseek-ai": "deepseek", "meta-llama": "llama", "meta": "llama",
+    "qwen": "alibaba", "dashscope": "alibaba", "deepseek-ai": "deepseek", "meta-llama": "llama",
+    "meta": "llama",
     "bedrock": "amazon-bedrock", "aws": "amazon-bedrock", "azure-openai": "azure", "azure_ai": "azure",
-    "together": "togetherai", "together_ai": "togetherai", "fireworks": "fireworks-ai", "fireworks_ai": "fireworks-ai",
-    "copilot": "github-copilot", "hf": "huggingface", "ollama": "ollama-cloud", "cohereai": "cohere", "xiaomimimo": "xiaomi",
-    "openai-chat": "openai", "openai-responses": "openai", "responses": "openai", "codex": "openai", "claude": "anthropic",
+    "together": "togetherai", "together_ai": "togetherai", "fireworks": "fireworks-ai",
+    "fireworks_ai": "fireworks-ai",
+    "copilot": "github-copilot", "hf": "huggingface", "ollama": "ollama-cloud", "cohereai": "cohere",
+    "xiaomimimo": "xiaomi",
+    "openai-chat": "openai", "openai-responses": "openai", "responses": "openai", "codex": "openai",
+    "claude": "anthropic",
 }  # fmt: skip
 
 _DATE: Final = re.compile(r"-(?:20\d{6}|20\d\d-\d\d-\d\d|\d{4})$")

@@ -35,7 +35,7 @@ EVERY = 200  # messages between two reports of progress
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """How to replay: the policies, the window (None: the file's, or its model's), and what to measure beside it.
+    """How to replay: the policies, the window (None: the file's or its model's), and what else to measure.
 
     `cuts` are shares of a session at which retention is measured, none to leave it out; `rounds` how often
     the session is folded again as it grows, 0 for never; `fills` keeps what filled the window; `models` are a
@@ -98,7 +98,7 @@ def _steps(file: str, counter: Counter) -> Iterator[Step]:
 
 
 def _facts(file: str, wanted: Wanted, counter: Counter) -> Facts:
-    """Read the beginning of a file for its window, its system prompt and its model, which a reply may be the first to name."""
+    """Read a file's beginning: its window, its system prompt and its model, which a reply may name first."""
     told: dict[str, Any] = {}
     heard = 0
     for record in read(file):

@@ -36,7 +36,7 @@ class PlacedBoundary(msgspec.Struct):
 
 
 class Source(msgspec.Struct):
-    """What there is to chain: messages, the order in which to read them (None: as they stand), and boundaries.
+    """What there is to chain: messages, the order to read them in (None: as they stand), and boundaries.
 
     `times` are Unix times of the messages, where they are known.
     """
@@ -109,7 +109,7 @@ class _EntryChain:
         self._loaded.entries.append(chained(compacted, self._parent()))
 
     def _ledger(self, folded: Sequence[Said], summary: str) -> dict[str, Any]:
-        """Take the facts; another system's summary is something a model said, nothing in it is the user's word."""
+        """Take the facts; a model said another system's summary, so nothing in it is the user's word."""
         message = Message("assistant", (Text(summary),))
         told = Said("", None, message, "", message_tokens(message, self._counter))
         return msgspec.to_builtins(collect([*folded, told]))

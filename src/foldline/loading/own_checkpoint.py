@@ -56,7 +56,7 @@ def _boundary(messages: Sequence[Message], found: Recognised, counter: Counter) 
 
 
 def through_another_tool(summary: str, counter: Counter) -> Checkpoint | None:
-    """Return the checkpoint of ours that another tool was given as its own summary; None for any other text."""
+    """Return our checkpoint that another tool was given as its own summary; None for any other text."""
     message = Message("user", (Text(summary),))
     ours = recognise([message])
     if ours is None:

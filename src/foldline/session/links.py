@@ -1,4 +1,4 @@
-"""Sessions that belong together: a hand-off or a fork begins a new one, a sub-agent has its own; notes link them."""
+"""Sessions that belong together, linked by notes: hand-offs and forks begin one, a sub-agent has its own."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Way = Literal["from", "to"]
 
 
 class Link(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A session that this one came `from` or led `to`: by a hand-off, as a sub-agent, or as a copy of its path.
+    """A session that this one came `from` or led `to`: a hand-off, a sub-agent, or a copy of its path.
 
     `entry` is the leaf that the older session had then, `goal` what the newer one is for.
     """

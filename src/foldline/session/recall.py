@@ -31,8 +31,9 @@ Standing = Literal["kept", "folded", "blanked", "elided", "stripped", "repaired"
 class EntryInfo(msgspec.Struct, frozen=True):
     """A message of a session's path, and where it stands.
 
-    `how` is kept (in the view as received), folded (not in the view), or what was done to it there: blanked, elided,
-    stripped, repaired. `tokens` is its size as received, `text` its beginning on one line, `at` Unix time.
+    `how` is kept (in the view as received), folded (not in the view), or what was done to it there: blanked,
+    elided, stripped, repaired. `tokens` is its size as received, `text` its beginning on one line, `at` Unix
+    time.
     """
 
     entry: str
@@ -100,9 +101,9 @@ async def listed(
 ) -> list[EntryInfo]:
     """Return the messages of the path, oldest first: the newest `limit` of them (None: all).
 
-    With `hidden`, those alone that the view does not show as received, recall's own left out. `before` is the entry
-    of an earlier list from which to go on backwards. Reads the path once and holds no more than is returned. Raises
-    InputError where `before` is not on the path.
+    With `hidden`, those alone that the view does not show as received, recall's own left out. `before` is the
+    entry of an earlier list from which to go on backwards. Reads the path once and holds no more than is
+    returned. Raises InputError where `before` is not on the path.
     """
     shown = {entry.id for entry in (*fold.leading, *fold.quoted, *fold.kept)}
     newest: deque[EntryInfo] = deque(maxlen=None if limit is None else max(limit, 0))

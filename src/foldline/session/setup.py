@@ -50,9 +50,10 @@ class Setup(msgspec.Struct, frozen=True):
 class Stats(msgspec.Struct, frozen=True):
     """Figures of a session: messages in all and in the view, tokens in the view by category, compactions.
 
-    `compression_ratio` is messages in the view / messages in all. `view_tokens` is the view's size by Foldline's own
-    count, `context_tokens` that of the next request: the newest reply's usage, its four parts summed, and estimates
-    of what came since. `usable` is what the policy lets a view take of `window`, the model's limits.
+    `compression_ratio` is messages in the view / messages in all. `view_tokens` is the view's size by
+    Foldline's own count, `context_tokens` that of the next request: the newest reply's usage, its four parts
+    summed, and estimates of what came since. `usable` is what the policy lets a view take of `window`, the
+    model's limits.
     """
 
     total_messages: int

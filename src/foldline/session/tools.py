@@ -103,8 +103,8 @@ COMPACT_TOOL: Final = Tool(
 
 STATS_TOOL: Final = Tool(
     "context_stats",
-    "Say how full the context window is: tokens in use and usable, what they are spent on, and how much of the "
-    "conversation is folded. Use it to decide whether to fold before a large step.",
+    "Say how full the context window is: tokens in use and usable, what they are spent on, and how much of "
+    "the conversation is folded. Use it to decide whether to fold before a large step.",
     {},
 )
 ALL_TOOLS: Final = (*RECALL_TOOLS, STATS_TOOL, COMPACT_TOOL)
@@ -135,7 +135,7 @@ class Tools:
         return made
 
     async def call(self, name: str, arguments: Mapping[str, Any] | str | None) -> str:
-        """Run a tool and return the text of its result; raises InputError for a name that is none of these."""
+        """Run a tool and return the text of its result; raises InputError for an unknown name."""
         tool = next((one for one in ALL_TOOLS if one.name == name), None)
         if tool is None:
             raise InputError(f"unknown tool {name!r}; there are {', '.join(TOOLS)}")
@@ -258,9 +258,10 @@ def stats_text(stats: Stats) -> str:
     sizes = sorted(stats.by_category.items(), key=lambda pair: -pair[1])
     spent = ", ".join(f"{name} {tokens:,}" for name, tokens in sizes if tokens)
     return (
-        f"{MARK}{stats.context_tokens:,} of {stats.usable:,} usable tokens are in use ({share:.0%}); the window is "
-        f"{stats.window.context:,}. Spent on: {spent or 'nothing yet'}. {stats.active_messages:,} of "
-        f"{stats.total_messages:,} messages are in view; compactions so far: {stats.summaries}."
+        f"{MARK}{stats.context_tokens:,} of {stats.usable:,} usable tokens are in use ({share:.0%}); "
+        f"the window is {stats.window.context:,}. Spent on: {spent or 'nothing yet'}. "
+        f"{stats.active_messages:,} of {stats.total_messages:,} messages are in view; "
+        f"compactions so far: {stats.summaries}."
     )
 
 

@@ -1,4 +1,4 @@
-"""`foldline batch FILE...`: fold or replay an archive of sessions on all cores, and go on where it stopped."""
+"""`foldline batch FILE...`: fold or replay an archive of sessions on all cores, resuming where it stopped."""
 
 from __future__ import annotations
 

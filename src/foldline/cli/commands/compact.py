@@ -38,7 +38,8 @@ _tokens = click.IntRange(min=1)
 @click.option(
     "--model",
     metavar="NAME",
-    help="Take the window of this model (anthropic:claude-sonnet-4-6), and have it write the summary if its key is set.",
+    help="Take the window of this model (anthropic:claude-sonnet-4-6), and have it write the summary "
+    "if its key is set.",
 )
 @click.option("--offline", is_flag=True, help="Ask no model: take its window alone.")
 @policy_options

@@ -47,7 +47,7 @@ WINDOW = Window(context=32_000, output=4_000)
 )
 @json_option
 def command(file: Path | None, target: int, lines: int, as_json: bool) -> None:
-    """Fold a session and show every step: what is in it, the decision, the checkpoint, the receipt, the view."""
+    """Fold a session and show each step: contents, decision, checkpoint, receipt, view."""
     with _example() if file is None else nullcontext(file) as path:
         loaded = read_session(str(path))
     rules = find_policy("foldline", None)
@@ -109,5 +109,5 @@ def _print_decision(receipt: Receipt, rules: Policy, target: int, console: Conso
 NEXT = """\
 foldline compact YOUR-SESSION.jsonl --target 32000 -o folded.jsonl    fold your own session
 foldline inspect YOUR-SESSION.jsonl                                   where its tokens are
-foldline policies --window 200000                                     ten systems, one in four tunings, as rows of one table
+foldline policies --window 200000                                     the policies of ten systems in one table
 README.md, docs/library.md                                            three lines in an agent of your own"""

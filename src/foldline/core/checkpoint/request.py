@@ -21,8 +21,9 @@ FAILED: Final = "failed"  # the `stop` of a reply that says: no model could be a
 class Prefix(msgspec.Struct, frozen=True):
     """A session's own next request as it stood when a summary was wanted: the summary may be asked for in it.
 
-    `messages`, `system` and `tools` are in the form of `dialect`. `tokens` is the size of all of it in Foldline's
-    own count, `cache` what the provider's cache has of it, `window` what the session knows of its model's limits.
+    `messages`, `system` and `tools` are in the form of `dialect`. `tokens` is the size of all of it in
+    Foldline's own count, `cache` what the provider's cache has of it, `window` what the session knows of its
+    model's limits.
     """
 
     model: str
@@ -38,12 +39,12 @@ class Prefix(msgspec.Struct, frozen=True):
 class SummaryRequest(msgspec.Struct, frozen=True):
     """Everything a summariser may use; a model reads `system` and `prompt`, the offline one the rest.
 
-    `folded` are the entries that leave the view (oldest first), `previous` the summary they follow,
-    `ledger` the facts of all that is folded, earlier folds included; `tokens` is the most that the
-    summary may take, in Foldline's own count. `system` and `prompt` are empty until `summary.worded` writes
-    them, for which `family`, `result_cap` and `thinking` are taken from the policy. `kept` are the entries that
-    follow the checkpoint in the view, `language` is what the user writes in, where it is known, `rejected` why the
-    reply before, the `attempt`-th, was no summary. `prefix` is the session's own next request (None: there is no
+    `folded` are the entries that leave the view (oldest first), `previous` the summary they follow, `ledger`
+    the facts of all that is folded, earlier folds included; `tokens` is the most that the summary may take,
+    in Foldline's own count. `system` and `prompt` are empty until `summary.worded` writes them, for which
+    `family`, `result_cap` and `thinking` are taken from the policy. `kept` are the entries that follow the
+    checkpoint in the view, `language` is what the user writes in, where it is known, `rejected` why the reply
+    before, the `attempt`-th, was no summary. `prefix` is the session's own next request (None: there is no
     session to ask in); `refused`: it was just refused as too large, so that nothing can be asked in it.
     """
 
@@ -70,8 +71,9 @@ class SummaryRequest(msgspec.Struct, frozen=True):
 class SummaryReply(msgspec.Struct, frozen=True):
     """A summariser's answer: its text, why it stopped (end, length, error ...), what it cost.
 
-    `stop` "failed" says that no model could be asked: nothing is tried again. `price` is in USD, None where it is
-    not known. `notes` go into the receipt, `detail` is for whoever looks closer: model, form, attempts, chunks.
+    `stop` "failed" says that no model could be asked: nothing is tried again. `price` is in USD, None where
+    it is not known. `notes` go into the receipt, `detail` is for whoever looks closer: model, form, attempts,
+    chunks.
     """
 
     text: str

@@ -16,8 +16,8 @@ EDITED = "by hand"  # the summariser of a checkpoint whose text the user wrote
 def with_summary(draft: Draft, text: str) -> Draft:
     """Return a draft with the summary that the user made of its own.
 
-    Standing constraints that the text no longer holds are dropped. Raises InputError for an empty text, and for a
-    boundary that has no summary.
+    Standing constraints that the text no longer holds are dropped. Raises InputError for an empty text, and
+    for a boundary that has no summary.
     """
     boundary = draft.boundary
     if not isinstance(boundary, Compacted):

@@ -98,7 +98,7 @@ def _with_note(edit: Edit, line: str | None, counter: Counter) -> Edit:
 
 
 def given_back(job: Job, edits: Edits) -> Edits:
-    """Return the edits of a prune that meets a target, less those for which it has room: the newest come first.
+    """Return the edits of a prune that meets a target, less those it has room for: the newest come first.
 
     The first result that has no room as a whole is shortened to what there is.
     """

@@ -38,7 +38,7 @@ def put(value: Any, changed: Mapping[Path, str], path: Path = ()) -> Any:
 
 
 def outlined(arguments: dict[str, Any], handle: str) -> dict[str, Any]:
-    """Return the arguments with long lists cut to their ends and objects below the second level named only."""
+    """Return the arguments, long lists cut to their ends, objects below the second level named only."""
     return {key: _outline(value, handle, 0) for key, value in arguments.items()}
 
 

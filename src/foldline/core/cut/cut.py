@@ -16,12 +16,12 @@ from foldline.core.log.entries import Said
 from foldline.core.log.log import prefix_tokens
 
 HowCut = Literal["by_rule", "walked_back", "split"]
-"""How a cut came about: the policy's rule allows it; the rule allows it, but it keeps more than was asked for;
-the rule allows none that is near enough, so a turn is split at another legal index."""
+"""How a cut came about: the policy's rule allows it; the rule allows it, but it keeps more than was asked
+for; the rule allows none that is near enough, so a turn is split at another legal index."""
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """A chosen cut: messages from `index` on are kept; `inside_turn` says that the turn it falls into began before."""
+    """A chosen cut: messages from `index` on are kept; `inside_turn`: the turn it falls into began before."""
 
     index: int
     inside_turn: bool
@@ -29,7 +29,7 @@ class Cut(msgspec.Struct, frozen=True):
 
 
 class Places(msgspec.Struct, frozen=True):
-    """The places where a cut may fall, ascending: `legal` ones, and those of them that a policy's rule `allows`.
+    """Where a cut may fall, ascending: the `legal` places, and those of them that a policy's rule `allows`.
 
     `tails[i]` is what a cut at index i keeps, in tokens as the policy estimates them.
     """
@@ -67,7 +67,7 @@ def places(
 
 
 def counted_from(keep: Keep, messages: int) -> int:
-    """Return the first index that a policy's count of messages keeps, of so many; 0 where it names no count."""
+    """Return the first index of so many that a policy's count of messages keeps; 0: it names no count."""
     counts = [
         *([keep.messages] if keep.messages is not None else []),
         *([int(messages * keep.message_fraction)] if keep.message_fraction is not None else []),
@@ -78,7 +78,8 @@ def counted_from(keep: Keep, messages: int) -> int:
 def cut_by_count(found: Places, first: int, budget: int) -> Cut | None:
     """Return the nearest cut that the rule allows at `first` or after it, that keeps `budget` tokens at most.
 
-    Where the rule allows none that keeps a message, any legal one; where none follows, the last one before. None where nothing can be folded.
+    Where the rule allows none that keeps a message, any legal one; where none follows, the last one before.
+    None where nothing can be folded.
     """
     if not found.legal:
         return None
@@ -95,10 +96,10 @@ def cut_by_tokens(
 ) -> Cut | None:
     """Return the cut that keeps nearest to `wanted` tokens from below, and at least half of them, or `least`.
 
-    With `walk_back`, the message that reaches `wanted` is kept too, and so is what stands before it up to a place that the rule
-    allows, while all of it is no more than `most`. Where the rule allows no such cut, a turn is split; where no legal
-    cut keeps half, because one message or batch is larger than the other half, the next larger is taken. None
-    where nothing can be folded.
+    With `walk_back`, the message that reaches `wanted` is kept too, and so is what stands before it up to a
+    place that the rule allows, while all of it is no more than `most`. Where the rule allows no such cut, a
+    turn is split; where no legal cut keeps half, because one message or batch is larger than the other half,
+    the next larger is taken. None where nothing can be folded.
     """
     if not found.legal:
         return None
@@ -141,7 +142,7 @@ def _cut(found: Places, index: int, *, larger: bool = False) -> Cut:
 
 
 def cut_notes(cut: Cut, rule: CutRule) -> list[str]:
-    """Return what a receipt says of a cut that does not keep what the policy asks for where its rule allows it."""
+    """Return what a receipt says of a cut that is not by the policy's own rule."""
     if cut.how == "walked_back":
         return [f"the rule {rule!r} allows no nearer cut: more than asked for was kept"]
     if cut.how == "split":

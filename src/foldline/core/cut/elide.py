@@ -20,9 +20,10 @@ def elide(part: Part, limit_tokens: int, counter: Counter, handle: str) -> Part 
     """Return the part in at most `limit_tokens` (by `part_tokens`): as it is, or its head and tail.
 
     The middle of a text, of reasoning without a signature, of a result's texts and of the largest strings in
-    a call's arguments gives way to a marker that names `handle`, the entry that holds the whole ("" where nothing
-    can be recalled). Media give way to a note. None for what cannot be shortened: signed reasoning and blocks of a dialect's own; they
-    are kept or dropped whole. A limit too small for any marker leaves "…".
+    a call's arguments gives way to a marker that names `handle`, the entry that holds the whole ("" where
+    nothing can be recalled). Media give way to a note. None for what cannot be shortened: signed reasoning
+    and blocks of a dialect's own; they are kept or dropped whole. A limit too small for any marker leaves
+    "…".
     """
     if part_tokens(part, counter) <= limit_tokens:
         return part

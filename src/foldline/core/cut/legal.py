@@ -18,7 +18,7 @@ class Invariant(Protocol):
     """Something that a cut must not break."""
 
     def forbidden(self, kept: Sequence[Said], pairing: Pairing, /) -> Iterable[range]:
-        """Return the stretches of indices at which a cut breaks it, each within 0 to the number of messages."""
+        """Return the stretches of indices at which a cut breaks it, within 0 to the number of messages."""
         ...
 
 

@@ -1,10 +1,10 @@
 """Which result answers which call, read from left to right as a provider would.
 
 An assistant message with calls opens a batch. Results answer open calls of the batch alone. A system,
-developer or injected message inside a batch waits until the batch is complete; an assistant message or
-words of the user close it, and what is still open then stays unanswered. A result that finds no open call
-is late (or an orphan). An assistant message may answer its own calls: they open nothing.
-Where a dialect writes one reply as several messages, those in a row are that reply: their calls are one batch.
+developer or injected message inside a batch waits until the batch is complete; an assistant message or words
+of the user close it, and what is still open then stays unanswered. A result that finds no open call is late
+(or an orphan). An assistant message may answer its own calls: they open nothing. Where a dialect writes one
+reply as several messages, those in a row are that reply: their calls are one batch.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def waits(message: Message, batch: Batch | None) -> bool:
 
 
 def continues(message: Message, before: Message | None) -> bool:
-    """Whether a message belongs to the reply of the one before it: items of OpenAI's Responses, told singly."""
+    """Whether a message belongs to the reply of the one before it, as items of OpenAI's Responses do."""
     return before is not None and _is_item(before) and _is_item(message)
 
 

@@ -28,7 +28,7 @@ _ERROR_LINE = re.compile(
 
 
 class Pruning(msgspec.Struct, frozen=True):
-    """Results to blank, and what that frees, in tokens; `superseded` of the edits are reads made again later."""
+    """Results to blank, and the tokens that frees; `superseded` of the edits are reads made again later."""
 
     edits: tuple[Edit, ...] = ()
     freed: int = 0
@@ -160,7 +160,7 @@ def _blanked(result: _Result, counter: Counter, date: str) -> Edit:
 
 
 def placeholder(result: ToolResult, call: ToolCall | None, date: str) -> str:
-    """Return what stands in a blanked result's place: the date, the call, its size; an error's telling line."""
+    """Return what stands in a blanked result's place: date, call, size, and the telling line of an error."""
     text = result.text
     about = [_label(call)] if call is not None else []
     if text:

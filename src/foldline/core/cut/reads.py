@@ -16,8 +16,8 @@ path file_path filepath filename file_name file target_file absolute_path relati
 """
 # an argument or a tool name with one of these words changes the file instead of reading it
 _CHANGING = """
-append content contents copy create data delete diff edit edits exec execute insert mkdir move new old patch remove
-rename replace replacement run save text touch update upload write
+append content contents copy create data delete diff edit edits exec execute insert mkdir move new old patch
+remove rename replace replacement run save text touch update upload write
 """
 PATH_KEYS = frozenset(_PATH_KEYS.split())
 CHANGING = frozenset(_CHANGING.split())
@@ -25,7 +25,7 @@ READING_COMMANDS = frozenset(("view", "read", "open", "cat", "show"))
 
 
 class Read(msgspec.Struct, frozen=True):
-    """A call that reads a path: the tool, the path, and the other arguments in a normal form ("" for none)."""
+    """A call that reads a path: the tool, the path, the other arguments in a normal form ("" for none)."""
 
     tool: str
     path: str

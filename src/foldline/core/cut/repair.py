@@ -14,7 +14,7 @@ from foldline.core.log.messages import Message, Part, ToolCall, ToolResult
 
 
 class Repaired(msgspec.Struct):
-    """The messages in a sendable order, each with its index in the input; `orphans` lists (index, call id)."""
+    """Messages in a sendable order, each with its index in the input; `orphans` lists (index, call id)."""
 
     messages: list[tuple[int, Message]]
     orphans: list[tuple[int, str]]
@@ -58,7 +58,7 @@ def _calls(piece: _Piece) -> bool:
 
 
 def _owners(messages: Sequence[Message]) -> tuple[dict[tuple[int, int], int], list[tuple[int, str]]]:
-    """Map each result (message, part) to its call message: the nearest unanswered call of that id before it."""
+    """Map each result (message, part) to its call's message: the nearest unanswered one of that id before."""
     waiting: dict[str, list[int]] = {}
     owners: dict[tuple[int, int], int] = {}
     orphans: list[tuple[int, str]] = []

@@ -53,8 +53,8 @@ def shrink(
     """Return elisions that make the entries at least `need` tokens smaller, as far as they may be elided.
 
     `edits` are those made before: a part that has one is taken as it is then. `spare` are entries that no
-    edit may touch (pinned ones); `least` is what a part that is no result keeps (default: usable / LARGE); `recall`: whether markers
-    say how to get back what is left out.
+    edit may touch (pinned ones); `least` is what a part that is no result keeps (default: usable / LARGE);
+    `recall`: whether markers say how to get back what is left out.
     """
     found = _candidates(entries, usable, counter, edits, spare, least=least)
     results = [candidate for candidate in found if candidate.result]

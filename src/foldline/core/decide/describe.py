@@ -111,5 +111,6 @@ def _summary(policy: Policy) -> str:
     ]
     most = amount(policy.summary_tokens)
     if policy.summary_share is not None:
-        most = f"min({most.removeprefix('min(').removesuffix(')')}, {policy.summary_share * 100:g}% of what is folded)"
+        amounts = most.removeprefix("min(").removesuffix(")")
+        most = f"min({amounts}, {policy.summary_share * 100:g}% of what is folded)"
     return ", ".join([f"{policy.summary_prompt} ≤ {most} as {policy.summary_role}", *around])
