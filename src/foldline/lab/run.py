@@ -51,7 +51,7 @@ class Wanted(msgspec.Struct, frozen=True):
     models: dict[str, dict[str, Any]] = {}
 
 
-class Facts(msgspec.Struct):
+class SessionHead(msgspec.Struct):
     """What a file says of its session before the first message that counts."""
 
     window: Window
@@ -85,7 +85,9 @@ def replay_file(
     )
 
 
-def _decayed(file: str, facts: Facts, wanted: Wanted, counter: Counter) -> dict[str, list[dict[str, Any]]]:
+def _decayed(
+    file: str, facts: SessionHead, wanted: Wanted, counter: Counter
+) -> dict[str, list[dict[str, Any]]]:
     if not wanted.rounds:
         return {}
     entries = [step for step in _steps(file, counter) if isinstance(step, Said)]
@@ -97,7 +99,7 @@ def _steps(file: str, counter: Counter) -> Iterator[Step]:
     return steps(read(file), counter)
 
 
-def _facts(file: str, wanted: Wanted, counter: Counter) -> Facts:
+def _facts(file: str, wanted: Wanted, counter: Counter) -> SessionHead:
     """Read a file's beginning: its window, its system prompt and its model, which a reply may name first."""
     told: dict[str, Any] = {}
     heard = 0
@@ -111,7 +113,7 @@ def _facts(file: str, wanted: Wanted, counter: Counter) -> Facts:
     model = wanted.model or told.get("model")
     context = wanted.window or _whole(told.get("window"))
     info = catalogue.look_up(model, context)
-    return Facts(
+    return SessionHead(
         window=info.window,
         price=info.price,
         model=model,
@@ -128,7 +130,9 @@ def _whole(value: Any) -> int | None:
 class Running:
     """All replays of one file, side by side."""
 
-    def __init__(self, facts: Facts, wanted: Wanted, counter: Counter, cuts: Cuts | None = None) -> None:
+    def __init__(
+        self, facts: SessionHead, wanted: Wanted, counter: Counter, cuts: Cuts | None = None
+    ) -> None:
         self.said = 0
         self.warnings: list[str] = []
         self._facts = facts

@@ -30,7 +30,7 @@ class Checks:
             await asyncio.wait({self._task})
 
     async def stop(self) -> None:
-        """Cancel the look that goes on: the session is as it was, and the moment is looked at another time."""
+        """Cancel the look: the session is as it was, and the moment is looked at another time."""
         task, self._task = self._task, None
         if task is not None and not task.done():
             task.cancel()

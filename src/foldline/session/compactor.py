@@ -148,7 +148,7 @@ class Compactor:
         return None
 
     def appended(self) -> None:
-        """Begin a look in the background, where the policy wants one behind what was appended; the lock is held."""
+        """Begin a look in the background, if the policy wants one now; the lock is held."""
         if self._shared.watch.looks_at_once(self._cursor.fold.open_calls):
             self.checks.begin()
 
@@ -304,8 +304,8 @@ class Compactor:
 
         `share` is the part of the window that the view may take; with `seen`, the boundaries of the path when
         it was found to be necessary, it is left out where another one came first, and with `happenings`, the
-        watch's at that look, where another one failed first. Raises FloorExceeded, or CompactionFailed for what
-        went wrong in it; the session is as it was.
+        watch's at that look, where another one failed first. Raises FloorExceeded, or CompactionFailed for
+        what went wrong in it; the session is as it was.
         """
         if reason in GIVEN:
             await self.checks.stop()
@@ -352,7 +352,7 @@ class Compactor:
         return Preview(msgspec.structs.replace(work.base, boundary=outcome), work.ask)
 
     async def commit(self, preview: Preview, summary: str | None) -> Receipt | Nothing:
-        """Append the boundary of a preview, with the summary as the user edited it (None: as it was shown)."""
+        """Append a preview's boundary, with the summary as the user edited it (None: as shown)."""
         draft = preview.draft if summary is None else with_summary(preview.draft, summary)
         await self.checks.stop()
         async with self._one:

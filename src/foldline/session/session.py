@@ -88,7 +88,7 @@ class Session:
         await self.close()
 
     async def close(self) -> None:
-        """Close the session, and the store if `foldline.open` opened it; what goes on in the background is dropped."""
+        """Close the session, and its store if `foldline.open` opened that; background work is dropped."""
         async with AsyncExitStack() as stack:  # in this order from the last on, whatever fails
             if self._owns_store:
                 stack.push_async_callback(self.store.close)
@@ -181,7 +181,7 @@ class Session:
         return await self._shared.view.stats()
 
     async def display_summary(self) -> str:
-        """Return two sentences on the session for people, as a list of sessions shows them: what was done, what is open.
+        """Return two sentences for a list of sessions: what was done, and what is open.
 
         Written by the session's summariser, else by code; nothing is appended.
         """
@@ -206,8 +206,8 @@ class Session:
         """Append messages, SDK replies or dicts in one commit; return their entry ids.
 
         Durable when it returns. A reply's usage is read. Where calls are still open and the user speaks,
-        results that say so are appended first. What the policy does behind a reply or an append is done in the
-        background: `settled` waits for it. Raises LeafMoved where somebody else said something since.
+        results that say so are appended first. What the policy does behind a reply or an append is done in
+        the background: `settled` waits for it. Raises LeafMoved where somebody else said something since.
         """
         # who appends has seen what was there, not what came since
         async with self._shared.locked(follow=False) as cursor:
@@ -230,7 +230,7 @@ class Session:
         self._shared.events.emit(MessageAdded(entries=tuple(entry.id for entry in entries), roles=roles))
 
     async def settled(self) -> None:
-        """Wait for what goes on in the background: a look at the triggers behind an append, a compaction, a draft.
+        """Wait for background work: a look at the triggers behind an append, a compaction, a draft.
 
         Nothing has to: the session can be used meanwhile. What fails there is told by events, not raised.
         """
@@ -290,7 +290,8 @@ class Session:
     async def use_policy(self, policy: str | Policy) -> None:
         """Go on by another policy from the next request on; a draft by the one before is dropped.
 
-        `policy` is a preset, one of the settings, a `.toml` file or a `Policy`. Raises PolicyError for any other.
+        `policy` is a preset, one of the settings, a `.toml` file or a `Policy`. Raises PolicyError for any
+        other.
         """
         rules = settings().find_policy(policy)
         async with self._shared.locked():
@@ -322,11 +323,11 @@ class Session:
         return await self._compactor.preview(instructions, target)
 
     async def commit(self, preview: Preview, *, summary: str | None = None) -> Receipt | Nothing:
-        """Append the boundary that a preview showed, with the pins and the live state of now; returns its receipt.
+        """Append the boundary that a preview showed, with pins and live state as they are now.
 
-        `summary` is its summary as the user edited it: a standing constraint that was taken out no longer stands.
-        What was said since stays behind the boundary's cut. Nothing, and why, where it no longer fits the path: a
-        boundary came since, or it would gain nothing. Raises InputError for an empty summary.
+        `summary` is its summary as the user edited it: a standing constraint that was taken out no longer
+        stands. What was said since stays behind the boundary's cut. Nothing, and why, where it no longer fits
+        the path: a boundary came since, or it would gain nothing. Raises InputError for an empty summary.
         """
         await self._shared.follow()
         return await self._compactor.commit(preview, summary)
@@ -343,7 +344,7 @@ class Session:
         return await self._tree.redo()
 
     async def pin(self, at: str) -> None:
-        """Pin a message: every later view holds its text word for word; a tool result or a call is quoted as one.
+        """Pin a message, tool results and calls too: every later view holds its text word for word.
 
         Raises InputError for an id that is no message of the session.
         """
@@ -374,7 +375,7 @@ class Session:
         modified: Sequence[str] = (),
         deleted: Sequence[str] = (),
     ) -> None:
-        """Note files that your own tracker saw: the next checkpoint lists them beside those that calls name."""
+        """Note files that your own tracker saw: the next checkpoint lists them with the others."""
         found = files_note({"read": read, "created": created, "modified": modified, "deleted": deleted})
         if found:
             await self.note(FILES, **found)
@@ -420,10 +421,10 @@ class Session:
         return await self._links.preview_handoff(goal)
 
     async def fork(self, to: str | None = None, *, at: str | None = None) -> Self:
-        """Begin a new session with a copy of this one's path up to an entry (default: the leaf); both go on alone.
+        """Begin a new session with a copy of the path up to an entry (default: the leaf).
 
-        `to` is its id. Holds the path in memory and writes it in one commit. Raises InputError where the id is
-        taken, for no entry of the session, and where nothing was said yet.
+        `to` is its id. Holds the path in memory and writes it in one commit. Raises InputError where the id
+        is taken, for no entry of the session, and where nothing was said yet.
         """
         return self._sibling(await self._links.fork(to, at), self.setup)
 
@@ -460,37 +461,38 @@ class Session:
     async def recall(
         self, query: str, limit: int = 20, *, sessions: Sequence[str] | None = None
     ) -> list[Hit]:
-        """Search what was said, folded messages included; then in the sessions that this one was handed off from.
+        """Search what was said, folded messages included; then in sessions handed off to this one.
 
-        With `sessions`, search those of the same store instead. Raises InputError for a session that is not there.
+        With `sessions`, search those of the same store instead. Raises InputError for a session that is not
+        there.
         """
         return await self._recall.search(query, limit, sessions)
 
     async def read(
         self, entry: str, offset: int = 0, limit: int = PASSAGE, *, session: str | None = None
     ) -> Passage:
-        """Read a message as text, `limit` characters from `offset` on; `session` names another one of the store.
+        """Read a message as text, `limit` characters from `offset`; `session` names another session.
 
         Raises InputError for an unknown message or session.
         """
         return await self._recall.read(entry, offset, limit, session)
 
     async def entries(self, limit: int | None = None, before: str | None = None) -> list[EntryInfo]:
-        """Return the messages of the path, oldest first, with their ids and where they stand: kept, folded, pinned.
+        """Return the path's messages, oldest first: ids, sizes, and whether kept, folded or pinned.
 
         The newest `limit` of them (default: all); `before` goes on backwards from an entry. Reads the path.
         """
         return await self._recall.entries(limit, before)
 
     async def folded(self, limit: int = 50, before: str | None = None) -> list[EntryInfo]:
-        """Return what the view does not show as received, oldest first; `before` goes on backwards from an entry."""
+        """Return what the view does not show as received, oldest first; `before` pages backwards."""
         return await self._recall.folded(limit, before)
 
     def tools(self, *, compact: bool = False, stats: bool = False) -> list[dict[str, Any]]:
         """Return definitions of the recall tools in the session's dialect, to be sent beside your own.
 
-        With `compact` also one by which the model asks for a compaction, with `stats` one that tells it how full its
-        window is. They count in the view from now on.
+        With `compact` also one by which the model asks for a compaction, with `stats` one that tells it how
+        full its window is. They count in the view from now on.
         """
         return self._tools.offered(compact=compact, stats=stats)
 

@@ -49,7 +49,7 @@ class _Unusable(Exception):
     """The reply for a part is not a summary."""
 
 
-class _Tally:
+class _Cost:
     """What one summary has cost so far."""
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ class ModelSummarizer:
         Usage and price are those of all answered calls. Cancelling closes the connection.
         """
         own, prefix = self._in_this_session(request.prefix)
-        tally = _Tally()
+        tally = _Cost()
         if not request.folded and not request.previous:
             tally.note("what leaves the view is quoted or shortened: there is nothing to sum up")
             return self._reply("", FAILED, SummaryWay(own, "bare"), tally)
@@ -156,7 +156,7 @@ class ModelSummarizer:
             return found
         return [*found, SummaryWay(self._fallback, "bare")]
 
-    def _reply(self, text: str, stop: str, choice: SummaryWay, tally: _Tally) -> SummaryReply:
+    def _reply(self, text: str, stop: str, choice: SummaryWay, tally: _Cost) -> SummaryReply:
         detail = {"form": choice.form, "calls": tally.calls, "parts": tally.parts, "why": tally.notes[0]}
         return SummaryReply(
             text=text,
@@ -171,14 +171,14 @@ class ModelSummarizer:
     # ---- the two forms
 
     async def _write(
-        self, choice: SummaryWay, request: SummaryRequest, prefix: Prefix | None, tally: _Tally
+        self, choice: SummaryWay, request: SummaryRequest, prefix: Prefix | None, tally: _Cost
     ) -> Reply:
         who = choice.candidate
         forms: dict[Form, Any] = {"in-session": self._in_session, "bare": self._bare}
         return await forms[choice.form](who, request, tally, prefix)
 
     async def _in_session(
-        self, who: Candidate, request: SummaryRequest, tally: _Tally, prefix: Prefix | None
+        self, who: Candidate, request: SummaryRequest, tally: _Cost, prefix: Prefix | None
     ) -> Reply:
         """Ask within the session; never again if the expected cache was not there."""
         if prefix is None:
@@ -193,7 +193,7 @@ class ModelSummarizer:
         return reply
 
     async def _bare(
-        self, who: Candidate, request: SummaryRequest, tally: _Tally, prefix: Prefix | None
+        self, who: Candidate, request: SummaryRequest, tally: _Cost, prefix: Prefix | None
     ) -> Reply:
         """Ask with the conversation as text; a range that overflows is cut smaller."""
         del prefix
@@ -209,7 +209,7 @@ class ModelSummarizer:
                 tally.note(f"{who.name} accepts less than was known: {room:,} tokens at a time")
         raise AssertionError("unreachable")
 
-    async def _by_parts(self, who: Candidate, request: SummaryRequest, room: int, tally: _Tally) -> Reply:
+    async def _by_parts(self, who: Candidate, request: SummaryRequest, room: int, tally: _Cost) -> Reply:
         """Summarise one part after another; the last reply is the summary of the whole."""
         tokens = who.tokens(request)
         parts = await asyncio.to_thread(split, request, room, self._counter)
@@ -225,7 +225,7 @@ class ModelSummarizer:
         last = msgspec.structs.replace(last, previous=previous)
         return await self._ask_bare(who, last, room, tally)
 
-    async def _part(self, who: Candidate, request: SummaryRequest, room: int, tally: _Tally) -> str:
+    async def _part(self, who: Candidate, request: SummaryRequest, room: int, tally: _Cost) -> str:
         """Return the summary of one part; it is remembered for a second attempt at the whole."""
         key = (who.name, request.folded[0].id, request.folded[-1].id, request.previous, request.instructions)
         if key in self._parts:
@@ -244,7 +244,7 @@ class ModelSummarizer:
             why = checked.words
         raise _Unusable(f"the summary of a part was rejected: {why}")
 
-    async def _ask_bare(self, who: Candidate, request: SummaryRequest, room: int, tally: _Tally) -> Reply:
+    async def _ask_bare(self, who: Candidate, request: SummaryRequest, room: int, tally: _Cost) -> Reply:
         words = await asyncio.to_thread(worded, request, limit=room, counter=self._counter)
         size = self._counter.count(words.system) + self._counter.count(words.prompt)
         if size > room:
@@ -257,7 +257,7 @@ class ModelSummarizer:
         )
         return await self._ask(who, call, size, tally)
 
-    async def _ask(self, who: Candidate, call: Call, size: int, tally: _Tally) -> Reply:
+    async def _ask(self, who: Candidate, call: Call, size: int, tally: _Cost) -> Reply:
         tally.calls += 1
         tally.sent = size
         patient = (

@@ -78,7 +78,7 @@ class _Client:
         if wire.stall_at == 0:
             await asyncio.sleep(wire.stall)
         if wire.streamed and wire.pieces:
-            return _Events(self._read(wire))
+            return _EventStream(self._read(wire))
         if wire.end != "whole":
             raise self._lost()
         received = decode(b"".join(wire.pieces))
@@ -106,7 +106,7 @@ class _Client:
         return ProviderError("the connection failed: cut off", kind="connection", provider=self._name)
 
 
-class _Events:
+class _EventStream:
     """The events of one stream, closed like an SDK's."""
 
     def __init__(self, events: AsyncGenerator[dict[str, Any]]) -> None:

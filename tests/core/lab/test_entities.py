@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from foldline.core.lab.entities import Entity, Places, Reading, entities, phrases, quoted
+from foldline.core.lab.entities import Entity, Reading, TextOffsets, entities, phrases, quoted
 
 
 def found(text):
@@ -86,5 +86,5 @@ def test_where_a_path_is_spelt():
 
 
 def test_places_find_their_text():
-    places = Places(["abc", "", "de"])
+    places = TextOffsets(["abc", "", "de"])
     assert [places.index(at) for at in (0, 2, 4, 5, 6)] == [0, 0, 1, 2, 2]

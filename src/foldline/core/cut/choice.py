@@ -46,9 +46,10 @@ class Material(msgspec.Struct):
 class Limits(msgspec.Struct, frozen=True):
     """Token budgets of one compaction. `wrap` is what a checkpoint takes around an empty summary.
 
-    `usable` is what the view may take after it; `nominal` is what a policy's fractions of usable are of: where a
-    compaction has to gain something, it is the larger of the two. A summary takes `summary_cap` tokens at most, and
-    `summary_share` of what it stands for; `summary_before` are the tokens of the one that it takes the place of.
+    `usable` is what the view may take after it; `nominal` is what a policy's fractions of usable are of:
+    where a compaction has to gain something, it is the larger of the two. A summary takes `summary_cap`
+    tokens at most, and `summary_share` of what it stands for; `summary_before` are the tokens of the one that
+    it takes the place of.
     """
 
     window: Window
@@ -63,7 +64,7 @@ class Limits(msgspec.Struct, frozen=True):
     recall: bool = True
 
     def most_summary(self, folded: Sequence[Said]) -> int:
-        """Return the most tokens of a live summary of messages, which stands for all that the one before does, too."""
+        """Return the most tokens of a live summary; it stands for all that the one before does, too."""
         if self.summary_share is None:
             return self.summary_cap
         grown = self.summary_before + share(sum(entry.tokens for entry in folded), self.summary_share)
@@ -71,7 +72,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Used(msgspec.Struct, frozen=True):
-    """What became of a choice for a target: the tokens of its summary, and the most that leading messages may take now."""
+    """What a choice for a target came to: its summary's tokens, and the most for leading messages now."""
 
     summary: int
     leading: int
@@ -192,7 +193,7 @@ def _fitting_cut(terms: _Terms, room: _Room, edits: Edits) -> Cut | None:
 
 
 def _places(terms: _Terms, edits: Edits) -> Places:
-    """Return where the policy may cut: not before the newest boundary, where it must not cross that and need not."""
+    """Return where the policy may cut: not before the newest boundary, if it may not cross that."""
     material, policy = terms.material, terms.policy
     if policy.estimator == "foldline" or terms.used is not None:
         weights = [tokens_of([entry], edits) for entry in material.kept] if edits else None
@@ -242,7 +243,7 @@ def _fits_from(terms: _Terms, start: int, room: int) -> int:
 
 
 def _shorten_waiting(terms: _Terms, room: _Room, edits: Edits) -> None:
-    """Shorten what waits for an answer and no user typed, so that the conversation has half of what is kept."""
+    """Shorten what waits and no user typed, so that the conversation has half of what is kept."""
     kept = terms.material.kept
     start = unanswered_from([entry.message for entry in kept])
     given = [entry for entry in kept[start:] if entry.message.results or entry.message.injected]
@@ -255,9 +256,9 @@ def _shorten_waiting(terms: _Terms, room: _Room, edits: Edits) -> None:
 def _shorten_kept(terms: _Terms, room: _Room, kept: Sequence[Said], edits: Edits) -> None:
     """Shorten what is kept until it fits.
 
-    What holds one large message is shortened to twice of what the policy keeps, so that a fold gains something; not
-    what waits for an answer, nor for a policy that walks back. The first choice for a target keeps no more than a quarter
-    of it, or what the policy keeps: what the summary leaves comes back later.
+    What holds one large message is shortened to twice of what the policy keeps, so that a fold gains
+    something; not what waits for an answer, nor for a policy that walks back. The first choice for a target
+    keeps no more than a quarter of it, or what the policy keeps: what the summary leaves comes back later.
     """
     material, limits, counter = terms.material, terms.limits, terms.counter
     wanted = _wanted_tokens(terms, room.tail) or 0
@@ -280,7 +281,7 @@ def _shorten(
     edits: Edits,
     spare: Sequence[Said] = (),
 ) -> None:
-    """Shorten messages to `most` tokens together, as far as they may be; `spare` and what is pinned stays whole."""
+    """Shorten messages to `most` tokens together, as far as allowed; `spare` and pins stay whole."""
     over = tokens_of(kept, edits) - most
     if over <= 0:
         return
@@ -297,7 +298,7 @@ def _shorten(
 
 
 def eased(choice: Choice, material: Material, limits: Limits, counter: Counter, spare: int) -> Choice:
-    """Return a choice with what it shortened given back as far as `spare` tokens go; what it folds stays the same."""
+    """Return a choice with what it shortened given back, up to `spare` tokens; it folds the same."""
     stay = {entry.id for entry in (*material.leading, *choice.quoted, *choice.kept)}
     edits: Edits = {entry: tuple(found) for entry, found in material.edits.items() if entry in stay}
     before = tokens_of(material.leading, choice.edits)
@@ -319,8 +320,8 @@ def add(edits: Edits, new: Sequence[Edit]) -> None:
 def lead_edits(material: Material, limits: Limits, counter: Counter, *, most: int = 0) -> tuple[Edit, ...]:
     """Elide leading system messages, for a target alone, where they would take more than a quarter of it.
 
-    They keep a tenth together, or `most` where that is more: their beginnings say who the model is, their ends
-    what holds last.
+    They keep a tenth together, or `most` where that is more: their beginnings say who the model is, their
+    ends what holds last.
     """
     tokens, keep = tokens_of(material.leading, material.edits), max(limits.usable // 10, most)
     if not limits.target or tokens <= max(limits.usable // 4, keep):

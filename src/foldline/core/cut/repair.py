@@ -26,7 +26,7 @@ class Repaired(msgspec.Struct):
         return bool(self.orphans) or indices != list(range(len(indices)))
 
 
-class _Piece(msgspec.Struct):
+class _PartRun(msgspec.Struct):
     """A run of parts of message `index` that moves as one; `batch` is the call message it answers."""
 
     index: int
@@ -38,22 +38,22 @@ class _Piece(msgspec.Struct):
 def repair(messages: Sequence[Message]) -> Repaired:
     """Order messages so that every result follows its call; return them with what was left out."""
     owners, orphans = _owners(messages)
-    answers: dict[int, list[_Piece]] = {}
-    pieces: list[_Piece] = []
+    answers: dict[int, list[_PartRun]] = {}
+    pieces: list[_PartRun] = []
     for index, message in enumerate(messages):
         for piece in _pieces(index, message, owners):
             if piece.batch is None:
                 pieces.append(piece)
             else:
                 answers.setdefault(piece.batch, []).append(piece)
-    ordered: list[_Piece] = []
+    ordered: list[_PartRun] = []
     for piece in pieces:
         ordered.append(piece)
         ordered.extend(answers.pop(piece.index, []) if _calls(piece) else [])
     return Repaired(_joined(messages, ordered), orphans)
 
 
-def _calls(piece: _Piece) -> bool:
+def _calls(piece: _PartRun) -> bool:
     return any(isinstance(part, ToolCall) for part in piece.parts)
 
 
@@ -75,10 +75,10 @@ def _owners(messages: Sequence[Message]) -> tuple[dict[tuple[int, int], int], li
     return owners, orphans
 
 
-def _pieces(index: int, message: Message, owners: dict[tuple[int, int], int]) -> list[_Piece]:
+def _pieces(index: int, message: Message, owners: dict[tuple[int, int], int]) -> list[_PartRun]:
     if not message.results:
-        return [_Piece(index, 0, message.parts)]
-    pieces: list[_Piece] = []
+        return [_PartRun(index, 0, message.parts)]
+    pieces: list[_PartRun] = []
     for at, part in enumerate(message.parts):
         if isinstance(part, ToolResult) and (index, at) not in owners:
             continue
@@ -88,23 +88,23 @@ def _pieces(index: int, message: Message, owners: dict[tuple[int, int], int]) ->
         if last is not None and last.batch == batch and last.first + len(last.parts) == at:
             last.parts = (*last.parts, part)
         else:
-            pieces.append(_Piece(index, at, (part,), batch))
+            pieces.append(_PartRun(index, at, (part,), batch))
     return pieces
 
 
-def _joined(messages: Sequence[Message], ordered: Sequence[_Piece]) -> list[tuple[int, Message]]:
+def _joined(messages: Sequence[Message], ordered: Sequence[_PartRun]) -> list[tuple[int, Message]]:
     """Put neighbouring pieces of one message together again; a whole message stays as received."""
-    runs: list[_Piece] = []
+    runs: list[_PartRun] = []
     for piece in ordered:
         last = runs[-1] if runs else None
         if last is not None and last.index == piece.index and last.first + len(last.parts) == piece.first:
-            runs[-1] = _Piece(last.index, last.first, (*last.parts, *piece.parts))
+            runs[-1] = _PartRun(last.index, last.first, (*last.parts, *piece.parts))
         else:
             runs.append(piece)
     return [(run.index, _whole(messages[run.index], run)) for run in runs]
 
 
-def _whole(message: Message, run: _Piece) -> Message:
+def _whole(message: Message, run: _PartRun) -> Message:
     if len(run.parts) == len(message.parts):
         return message
     return msgspec.structs.replace(message, parts=run.parts, native=None)

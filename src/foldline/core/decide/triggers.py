@@ -125,7 +125,8 @@ def counts(policy: Policy, moment: Moment) -> bool:
 def counts_at_once(policy: Policy, moment: Moment) -> bool:
     """Whether a policy looks at its triggers right at this moment, while nobody waits.
 
-    So after a reply, and with `append` after any message; at all other moments it looks before the next request.
+    So after a reply, and with `append` after any message; at all other moments it looks before the next
+    request.
     """
     return counts(policy, moment) and (moment == "after_reply" or "append" in policy.check_at)
 

@@ -256,7 +256,7 @@ class Watch:
         return draft
 
     def _in_order(self) -> list[Moment]:
-        """Return the moments not looked at yet; those that say more than a threshold come first, the newest of them."""
+        """Return the moments not looked at yet; those that say more than a threshold come first."""
         return sorted(self._moments, key=lambda moment: -self._moments[moment] if moment in URGENT else 1)
 
     def _decide(self, sight: Sight, moment: Moment, *, careful: bool = False) -> Decision:

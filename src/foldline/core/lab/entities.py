@@ -156,7 +156,7 @@ def _in_word(character: str) -> bool:
     return character.isascii() and (character.isalnum() or character == "_")
 
 
-class Places:
+class TextOffsets:
     """Which of several texts, joined by line breaks, a place in the whole belongs to."""
 
     def __init__(self, texts: list[str]) -> None:

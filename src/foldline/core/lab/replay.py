@@ -45,7 +45,7 @@ from foldline.core.view import ViewState
 
 
 class _Making(msgspec.Struct, frozen=True):
-    """A boundary that somebody makes: what was asked, because of what, and before or behind which request (from 1)."""
+    """A boundary that somebody makes: what was asked, why, and at which request (from 1)."""
 
     ask: Ask
     cause: Literal["trigger", "overflow", "draft"]
@@ -104,8 +104,8 @@ class Replay:
     def due(self, following: Message) -> Ask | None:
         """Return the boundary that is to be made before the next message, if one is; ask again until None is.
 
-        Before a reply that is what the context needs which the reply answers; before any other message, what the
-        policy looks at right behind the one before.
+        Before a reply that is what the context needs which the reply answers; before any other message, what
+        the policy looks at right behind the one before.
         """
         self._making, requested = None, following.role == "assistant" and not self._replying
         self._next_request = self.sums.calls + requested

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import msgspec
 
-from foldline.core.lab.entities import Entity, Places, Reading, entities, phrases, quoted
+from foldline.core.lab.entities import Entity, Reading, TextOffsets, entities, phrases, quoted
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 
 FAR = 0.1  # what was last met before this newest share of the past is far
@@ -139,7 +139,7 @@ def demand(
     `common` are names that say nothing, being met in many unrelated projects.
     """
     texts = [message.rendered for message in past]
-    reading, places = Reading("\n".join(texts), common), Places(texts)
+    reading, places = Reading("\n".join(texts), common), TextOffsets(texts)
     sizes = [message.tokens for message in past]
     total = sum(sizes)
     behind = _behind(sizes)

@@ -32,7 +32,7 @@ class Pairs(msgspec.Struct, frozen=True):
     problems: tuple[PairingProblem, ...]
 
 
-class _Asked(msgspec.Struct):
+class _MadeCall(msgspec.Struct):
     """A call that was made, the batch that it belongs to, and whether it was answered."""
 
     call: ToolCall
@@ -60,8 +60,8 @@ class _Matcher:
     def __init__(self) -> None:
         self._calls: dict[tuple[int, int], ToolCall] = {}
         self._problems: list[PairingProblem] = []
-        self._newest: dict[str, _Asked] = {}  # by call id
-        self._asked: list[_Asked] = []
+        self._newest: dict[str, _MadeCall] = {}  # by call id
+        self._asked: list[_MadeCall] = []
         self._batch = 0
         self._speaking = False  # the message before was an assistant's
 
@@ -84,7 +84,7 @@ class _Matcher:
         before = self._newest.get(call.id)
         if before is not None and (not before.answered or before.batch == self._batch):
             self._problem("duplicate_id", call.id, call.name, index, entry)
-        asked = _Asked(call, index, entry, self._batch)
+        asked = _MadeCall(call, index, entry, self._batch)
         self._newest[call.id] = asked
         self._asked.append(asked)
 

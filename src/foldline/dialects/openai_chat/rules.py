@@ -22,7 +22,7 @@ _PARTS = {
 _INSTEAD = ("tool_calls", "function_call", "refusal", "audio")
 
 
-class _Check:
+class _ChatCheck:
     """One pass over a list; `open` are the calls that still wait for their tool message."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ def validate(messages: Sequence[Any]) -> list[Problem]:
 
     Reads dicts, JSON bytes and SDK objects; never raises.
     """
-    check = _Check()
+    check = _ChatCheck()
     if not is_list(messages) or not messages:
         check.say("list", "messages must be a list with at least one message")
         return check.problems
@@ -56,7 +56,7 @@ def validate(messages: Sequence[Any]) -> list[Problem]:
     return check.problems
 
 
-def _message(check: _Check, body: dict[str, Any]) -> None:
+def _message(check: _ChatCheck, body: dict[str, Any]) -> None:
     role = body.get("role")
     if not isinstance(role, str) or role not in ROLES:
         check.say("role", f"role is {role!r}; it must be one of {', '.join(ROLES)}")
@@ -73,7 +73,7 @@ def _message(check: _Check, body: dict[str, Any]) -> None:
         check.say("calls-role", f"a {role} message cannot have tool_calls")
 
 
-def _close(check: _Check) -> None:
+def _close(check: _ChatCheck) -> None:
     """Report calls whose results did not follow immediately."""
     for call_id, index in check.open.items():
         check.say("result-missing", f"no tool message follows for call {call_id!r}", index)
@@ -81,7 +81,7 @@ def _close(check: _Check) -> None:
     check.answered = set()
 
 
-def _tool(check: _Check, body: dict[str, Any]) -> None:
+def _tool(check: _ChatCheck, body: dict[str, Any]) -> None:
     call_id = body.get("tool_call_id")
     if not isinstance(call_id, str) or not call_id:
         check.say("result-id", "a tool message needs a tool_call_id")
@@ -94,7 +94,7 @@ def _tool(check: _Check, body: dict[str, Any]) -> None:
         check.answered.add(call_id)
 
 
-def _name(check: _Check, role: str, body: dict[str, Any]) -> None:
+def _name(check: _ChatCheck, role: str, body: dict[str, Any]) -> None:
     if "name" not in body and role != "function":
         return
     name = body.get("name")
@@ -102,7 +102,7 @@ def _name(check: _Check, role: str, body: dict[str, Any]) -> None:
         check.say("name", "name must be a non-empty string")
 
 
-def _content(check: _Check, role: str, body: dict[str, Any]) -> None:
+def _content(check: _ChatCheck, role: str, body: dict[str, Any]) -> None:
     content = body.get("content")
     if content is None:
         may = role == "function" or (role == "assistant" and any(body.get(key) for key in _INSTEAD))
@@ -120,7 +120,7 @@ def _content(check: _Check, role: str, body: dict[str, Any]) -> None:
         _part(check, role, part)
 
 
-def _part(check: _Check, role: str, part: Any) -> None:
+def _part(check: _ChatCheck, role: str, part: Any) -> None:
     if not isinstance(part, dict):
         check.say("part-type", "a content part must be an object")
         return
@@ -153,7 +153,7 @@ def _filled(value: dict[str, Any], key: str) -> bool:
     return isinstance(text, str) and bool(text)
 
 
-def _calls(check: _Check, body: dict[str, Any]) -> None:
+def _calls(check: _ChatCheck, body: dict[str, Any]) -> None:
     legacy = body.get("function_call")
     if legacy is not None:
         _function(check, legacy, "function_call", "arguments")
@@ -169,7 +169,7 @@ def _calls(check: _Check, body: dict[str, Any]) -> None:
         _call(check, call)
 
 
-def _call(check: _Check, call: Any) -> None:
+def _call(check: _ChatCheck, call: Any) -> None:
     if not isinstance(call, dict):
         check.say("call-type", "a tool call must be an object")
         return
@@ -188,7 +188,7 @@ def _call(check: _Check, call: Any) -> None:
         check.open[call_id] = check.index
 
 
-def _function(check: _Check, value: Any, what: str, key: str) -> None:
+def _function(check: _ChatCheck, value: Any, what: str, key: str) -> None:
     if not isinstance(value, dict):
         check.say("call-type", f"{what} must be an object")
         return

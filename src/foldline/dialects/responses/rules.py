@@ -21,7 +21,7 @@ from foldline.dialects.values import Problem
 from foldline.errors import DialectError
 
 
-class _Check:
+class _ItemCheck:
     """One pass over a list; `open` maps the calls that wait for their output to (place, type)."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ def validate(items: Sequence[Any], system: Any = None) -> list[Problem]:
 
     Reads dicts, JSON bytes and SDK objects; never raises.
     """
-    check = _Check()
+    check = _ItemCheck()
     if system is not None and not isinstance(system, str):
         check.say("system", "instructions must be a string")
     if not is_list(items) or not items:
@@ -65,7 +65,7 @@ def validate(items: Sequence[Any], system: Any = None) -> list[Problem]:
     return sorted(check.problems, key=lambda problem: problem.index)
 
 
-def _place(check: _Check, item: Item, *, last: bool) -> None:
+def _place(check: _ItemCheck, item: Item, *, last: bool) -> None:
     """Check an item against those before it."""
     kind = str(kind_of(item))
     _led_to(check, item)
@@ -84,7 +84,7 @@ def _place(check: _Check, item: Item, *, last: bool) -> None:
         _program(check, kind, item)
 
 
-def _led_to(check: _Check, item: Item | None) -> None:
+def _led_to(check: _ItemCheck, item: Item | None) -> None:
     """Check that reasoning stands right before what the model thought, said or called next."""
     kind = kind_of(item) if item is not None else None
     if check.reasoning is not None and not _is_models(kind, item):
@@ -105,7 +105,7 @@ def _is_models(kind: str | None, item: Item | None) -> bool:
     }
 
 
-def _ids(check: _Check, kind: str, item: Item) -> None:
+def _ids(check: _ItemCheck, kind: str, item: Item) -> None:
     item_id = item.get("id")
     if not isinstance(item_id, str) or kind in {"item_reference", "local_shell_call_output"}:
         return
@@ -114,7 +114,7 @@ def _ids(check: _Check, kind: str, item: Item) -> None:
     check.ids.add(item_id)
 
 
-def _call(check: _Check, kind: str, item: Item) -> None:
+def _call(check: _ItemCheck, kind: str, item: Item) -> None:
     call_id = item.get(CALLS[kind].id)
     if not isinstance(call_id, str) or not call_id:
         return
@@ -125,7 +125,7 @@ def _call(check: _Check, kind: str, item: Item) -> None:
     check.open[call_id] = (check.index, kind)
 
 
-def _output(check: _Check, kind: str, item: Item) -> None:
+def _output(check: _ItemCheck, kind: str, item: Item) -> None:
     call_id = answered_id(item)
     if not isinstance(call_id, str) or not call_id:
         return
@@ -140,14 +140,14 @@ def _output(check: _Check, kind: str, item: Item) -> None:
         check.say("result-orphan", f"no call {call_id!r} waits for an output here")
 
 
-def _program(check: _Check, kind: str, item: Item) -> None:
+def _program(check: _ItemCheck, kind: str, item: Item) -> None:
     if kind == "program":
         check.programs.add(str(item.get("call_id")))
     elif kind == "program_output" and str(item.get("call_id")) not in check.programs and not check.references:
         check.say("program-orphan", f"no program {item.get('call_id')!r} before its output")
 
 
-def _close(check: _Check) -> None:
+def _close(check: _ItemCheck) -> None:
     """Report calls that have no output before the next user message, or none at all."""
     for call_id, (index, _) in check.open.items():
         check.say("result-missing", f"no output for call {call_id!r} before the next user message", index)

@@ -22,7 +22,7 @@ class _Side(NamedTuple):
     caller: str
 
 
-class _Chain:
+class _FileTree:
     """One tree of the file: the main conversation, or that of all sub-agents."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Index:
     """The main conversation of a file (or that of its sub-agents, if it holds nothing else)."""
 
     def __init__(self) -> None:
-        self._main, self._sub = _Chain(), _Chain()
+        self._main, self._sub = _FileTree(), _FileTree()
         self.keys: dict[int, str] = {}  # line -> key, for the lines that are read
         self.reply_lines: Counter[str] = Counter()
         self.branches: dict[str, Any] = {}
@@ -95,7 +95,7 @@ class Index:
         return self._chosen.tree.warnings
 
     @property
-    def _chosen(self) -> _Chain:
+    def _chosen(self) -> _FileTree:
         main = any(node.said for node in self._main.tree.nodes)
         return self._main if main or not self._sub.tree.nodes else self._sub
 

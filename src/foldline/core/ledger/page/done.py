@@ -25,7 +25,7 @@ ERRORS = 12  # the newest among which those that were fixed are told
 LONGEST = 300  # characters of a report
 
 
-class Done(msgspec.Struct, frozen=True):
+class DoneSection(msgspec.Struct, frozen=True):
     """What the section says, newest first but for reports."""
 
     reports: tuple[ReportFact, ...]
@@ -65,12 +65,12 @@ def _is_no_report(line: str) -> bool:
     return about_files.is_about([line]) or errors.is_fixed(line) or commands.read(line) is not None
 
 
-def read(items: Sequence[Sequence[str]]) -> Done:
+def read(items: Sequence[Sequence[str]]) -> DoneSection:
     """Read the section back."""
     others = [item for item in items if not _is_report(item)]
     lines = [item[0] for item in others]
     ran = (commands.read(item[0]) for item in others if not about_files.is_about(item))
-    return Done(
+    return DoneSection(
         reports=tuple(ReportFact(text_of(item[0], REPORTED), "") for item in items if _is_report(item)),
         commands=tuple(fact for fact in ran if fact is not None),
         errors=tuple(errors.read(line) for line in lines if errors.is_fixed(line)),
