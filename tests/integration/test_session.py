@@ -204,7 +204,7 @@ async def test_what_is_said_while_a_summary_is_written_stays_in_order(tmp_path):
             return OfflineSummarizer().write(request)
 
     async with foldline.open(url, "s", window=WINDOW, summarizer=Slow()) as session:
-        await fill(session, 4)
+        await session.append(*(message for i in range(4) for message in turn(i)))
         receipt = await session.compact()
         assert not isinstance(receipt, Nothing)
         assert (await session.context())[-1]["content"] == "said meanwhile"

@@ -30,10 +30,19 @@ def answers(i: int, lines: int = 60) -> dict:
     return {"role": "tool", "tool_call_id": f"call_{i}", "content": f"def function_{i}(): pass\n" * lines}
 
 
+def talk(turns: int, start: int = 0) -> list[dict]:
+    questions = [f"Question {i}. " + "And another word. " * 80 for i in range(start, start + turns)]
+    answers = [f"Answer {i}. " + "It is as it was. " * 80 for i in range(start, start + turns)]
+    return [
+        {"role": role, "content": text}
+        for pair in zip(questions, answers, strict=True)
+        for role, text in zip(("user", "assistant"), pair, strict=True)
+    ]
+
+
 async def chat(session, turns: int, start: int = 0) -> None:
-    for i in range(start, start + turns):
-        await session.append({"role": "user", "content": f"Question {i}. " + "And another word. " * 80})
-        await session.append({"role": "assistant", "content": f"Answer {i}. " + "It is as it was. " * 80})
+    for message in talk(turns, start):
+        await session.append(message)
 
 
 async def newest(session) -> Compacted:
@@ -86,7 +95,7 @@ async def test_of_two_that_compact_at_once_one_makes_the_boundary(tmp_path):
     """pi #7738: two compactions at once, each with a summary of its own."""
     url = f"sqlite:///{tmp_path / 'sessions.db'}"
     async with foldline.open(url, "s", window=WINDOW, summarizer=Signs("one")) as one:
-        await chat(one, 8)
+        await one.append(*talk(8))  # at once: what a policy does behind an append is not begun yet
         async with foldline.open(url, "s", window=WINDOW, summarizer=Signs("other")) as other:
             outcomes = await asyncio.gather(one.compact(), other.compact(), one.compact())
             assert (await one.stats()).summaries == 1
