@@ -635,3 +635,28 @@ def test_a_closed_store_says_so(make: Callable[[], Store]) -> None:
 
 def test_a_store_never_used_can_be_closed(make: Callable[[], Store]) -> None:
     asyncio.run(make().close())
+
+
+IN_MEMORY = {"memory"}  # stores that hold nothing once they are closed
+
+
+def test_a_store_that_is_opened_again_holds_what_was_appended(make: Callable[[], Store], request) -> None:
+    if request.node.callspec.params["make"] in IN_MEMORY:
+        return
+
+    async def run() -> None:
+        log = talk(None, "one", "two", "three")
+        first = make()
+        await first.append("s", log, seen=None)
+        await first.move("s", log[1].id, seen=log[-1].id)
+        await first.close()
+        again = make()
+        try:
+            assert await again.leaf("s") == log[1].id
+            assert await path_of(again) == log[:2]
+            assert [entry async for entry in again.all("s")] == log
+            assert await again.verify() == []
+        finally:
+            await again.close()
+
+    asyncio.run(run())

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from heapq import nlargest
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
 from foldline.core.log.codec import encode
-from foldline.core.log.entries import Boundary, Compacted, Lifted, Said
+from foldline.core.log.entries import Boundary, Compacted, Lifted, Reason, Said
 from foldline.core.log.messages import Message, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.core.measure.pairing import PairingProblem, pairs
 from foldline.core.measure.tokens import MESSAGE_OVERHEAD, Counter, part_tokens
@@ -68,8 +68,8 @@ class BoundaryShown(msgspec.Struct, frozen=True):
     """A boundary; `first_kept` is the place of the first message that it kept (None: none of this list)."""
 
     entry: str
-    kind: str
-    reason: str
+    kind: Literal["compacted", "pruned", "undone", "redone"]
+    reason: Reason | Literal["imported", ""]
     tokens_before: int
     tokens_after: int
     first_kept: int | None

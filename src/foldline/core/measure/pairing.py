@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import ToolCall, ToolResult
+
+PairingKind = Literal["open", "unanswered", "orphan", "late", "answered_twice", "duplicate_id"]
 
 
 class PairingProblem(msgspec.Struct, frozen=True):
@@ -18,7 +21,7 @@ class PairingProblem(msgspec.Struct, frozen=True):
     used before and is not answered yet, or used twice in one batch).
     """
 
-    kind: str
+    kind: PairingKind
     call_id: str
     tool: str
     index: int
@@ -100,7 +103,7 @@ class _Matcher:
             self._problem("late", call_id, asked.call.name, place[0], entry)
         asked.answered = True
 
-    def _problem(self, kind: str, call_id: str, tool: str, index: int, entry: str) -> None:
+    def _problem(self, kind: PairingKind, call_id: str, tool: str, index: int, entry: str) -> None:
         self._problems.append(PairingProblem(kind, call_id, tool, index, entry))
 
     def finish(self) -> Pairs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -25,7 +25,7 @@ Lines = list[tuple[Words, bool]]  # a line, and whether it is code
 class _Piece(msgspec.Struct):
     """A stretch of a section: text, quote, thought, call or result."""
 
-    kind: str
+    kind: Literal["text", "quote", "thought", "call", "result"]
     line: int
     lines: list[str] = []
     call: str = ""

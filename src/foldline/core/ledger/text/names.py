@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
+from typing import Literal
 
 import msgspec
 
@@ -44,10 +45,13 @@ _ROUND = re.compile(r"(?:19|20)\d\d|\d{0,3}0{3,}")
 _POWERS = frozenset(("1024", "2048", "4096", "8192", "16384", "32768", "65536"))
 
 
+NameKind = Literal["path", "url", "id", "number", "identifier", "flag"]
+
+
 class Name(msgspec.Struct, frozen=True, gc=False):
     """A name: its kind (path, url, id, number, identifier, flag), the key two spellings share, as written."""
 
-    kind: str
+    kind: NameKind
     key: str
     text: str
 
