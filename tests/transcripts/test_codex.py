@@ -95,7 +95,7 @@ def test_the_items_of_a_reply_are_one_message():
             META,
             line("event_msg", type="task_started", model_context_window=258400),
             user("Be careful.", "developer"),
-            user("# AGENTS.md instructions for /repo\n\nUse tabs."),
+            user("# AGENTS.md instructions for /repo\n\n<INSTRUCTIONS>Use tabs.</INSTRUCTIONS>"),
             context(),
             user("List the files."),
             line("event_msg", type="user_message", message="List the files."),
@@ -120,7 +120,7 @@ def test_the_items_of_a_reply_are_one_message():
     assert about(found, "left_out") == [{"task_started": 1, "user_message": 1, "token_count again": 1}]
     assert said(found) == [
         "developer: Be careful.",
-        "user: # AGENTS.md instructions for /repo\n\nUse tabs.",
+        "user: # AGENTS.md instructions for /repo\n\n<INSTRUCTIONS>Use tabs.</INSTRUCTIONS>",
         "user: List the files.",
         "assistant: Looking. | call c1 | call c2",
         "tool: result c1: a.py",

@@ -90,6 +90,10 @@ def test_a_pinned_constraint_is_never_superseded() -> None:
 
 
 RULE = "Never delete the database."
+CONTINUED = (
+    "This session is being continued from a previous conversation that ran out of context. The conversation "
+    "is summarized below:"
+)
 
 
 @pytest.mark.parametrize(
@@ -105,10 +109,10 @@ RULE = "Never delete the database."
         Message(
             "user", (Text(f"# AGENTS.md instructions for /repo\n\n<INSTRUCTIONS>\n{RULE}\n</INSTRUCTIONS>"),)
         ),
-        Message("user", (Text(f"<environment_context>{RULE}"),)),
+        Message("user", (Text(f"<environment_context>{RULE}</environment_context>"),)),
         Message("user", (Text(f"Stop hook feedback:\n{RULE}"),)),
-        Message("user", (Text(f"This session is being continued from a previous conversation. {RULE}"),)),
-        Message("user", (Text(f"Implement the following plan:\n\n- {RULE}"),)),
+        Message("user", (Text(f"{CONTINUED} {RULE}"),)),
+        Message("user", (Text(f"Implement the following plan:\n\n# Plan\n\n- {RULE}"),)),
         Message("user", (Text(f"Look at this:\n```\n{RULE}\n```"),)),
         Message("user", (Text(f'The log says "{RULE}" again.'),)),
         Message("assistant", (ToolCall("c", "Write", {"content": RULE}),)),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.core.ledger.facts import requests
+from foldline.core.ledger.facts import constraints, requests
 from foldline.core.ledger.text.origin import prompts, spans
 from foldline.core.ledger.text.sentences import clip, cut, sentences
 from foldline.core.log.entries import Said
@@ -23,7 +23,7 @@ def user(text: str, id_: str = "u", **how: bool) -> Said:
         ("Fix it.", ["Fix it."]),
         ("<system-reminder>x</system-reminder>Fix it.<system-reminder>y</system-reminder>", ["Fix it."]),
         ("Fix a.\n<system-reminder>x</system-reminder>\nFix b.", ["Fix a.", "Fix b."]),
-        ("<system-reminder>never closed", []),
+        ("What does <system-reminder> do? Tell me.", ["What does <system-reminder> do? Tell me."]),
         ("What does the <context> tag do?", ["What does the <context> tag do?"]),
         ("<context>dump</context> Fix it.", ["Fix it."]),
         ("<command-name>/review</command-name>\n<command-message>review</command-message>\n<command-args>only the tests</command-args>", ["only the tests"]),
@@ -41,7 +41,7 @@ def user(text: str, id_: str = "u", **how: bool) -> Said:
         ("PostToolUse:Edit hook additional context: x", []),
         ("Base directory for this skill: /x", []),
         ('Called the Read tool with the following input: {"filePath":"/a"}', []),
-        ("<path>/a.ts</path>\n<type>file</type>\n<content>\n1: x", []),
+        ("<path>/a.ts</path>\n<type>file</type>\n<content>\n1: x\n</content>", []),
         ("Continue if you have next steps, or stop and ask for clarification.", []),
         ("<div>Why is this red?</div>", ["<div>Why is this red?</div>"]),
         ("", []),
@@ -85,8 +85,90 @@ def test_the_text_of_a_command_or_a_skill_is_nobodys_request() -> None:
     assert [fact.text for fact in requests.collect(entries)] == ["Now fix it."]
     entries = [user("<command-name>/clear</command-name>"), user("Fix it.")]
     assert [fact.text for fact in requests.collect(entries)] == ["Fix it."]
-    skill = Said("r", None, Message("tool", (ToolResult("c", (Text("Launching skill: plan"),)),)), "")
-    assert requests.collect([skill, user("# How to plan\n\nAlways plan.")]) == ()
+
+
+RULE = "Never push to main."
+
+
+@pytest.mark.parametrize(
+    ("tool", "answer", "next_", "asked"),
+    [
+        ("Skill", "Launching skill: plan", "# How to plan\n\nAlways plan.", []),
+        ("skill", "Skill loaded: plan", f"Stop. {RULE}", [f"Stop. {RULE}"]),
+        ("Skill", "Skill loaded: plan", f"Stop. {RULE}", [f"Stop. {RULE}"]),
+        ("Bash", "Launching skill: plan", f"Stop. {RULE}", [f"Stop. {RULE}"]),
+        ("Skill", "Launching skill: plan. It failed, see the log.", f"Stop. {RULE}", [f"Stop. {RULE}"]),
+    ],
+)
+def test_only_the_tool_that_launches_a_skill_puts_its_text_in_the_users_mouth(
+    tool: str, answer: str, next_: str, asked: list[str]
+) -> None:
+    entries = [
+        Said("a", None, Message("assistant", (ToolCall("c", tool, {}),)), ""),
+        Said("r", None, Message("tool", (ToolResult("c", (Text(answer),)),)), ""),
+        user(next_),
+    ]
+    assert [fact.text for fact in requests.collect(entries)] == asked
+    assert requests.collect(entries[1:]) == requests.collect(
+        [user(f"Stop. {RULE}")] if asked else [user(next_)]
+    )
+
+
+def test_a_command_that_is_only_mentioned_takes_nothing_from_the_user() -> None:
+    entries = [user("What does <command-name>/review</command-name> do?"), user(RULE)]
+    assert [fact.text for fact in requests.collect(entries)][1:] == [RULE]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "Stop:", "Stop hook:", "Stop says:", "[System design]", "[System]", "[SYSTEM TEST]", "[Image of the board]",
+        "[image of a cat]", "[Request for comments]", "Hook feedback:", "PreToolUse:", "# CLAUDE.md\n",
+        "# AGENTS.md instructions\n", "Contents of README.md:", "Unknown skill: none at all.", "Tool loaded. Now:",
+        "Base directory for this skill: see the docs.", "My operating system is: Linux.", "<path>/a</path>",
+        "The user doesn't want to proceed:", "Invoke the review skill:", "Continue if you have next steps, but:",
+        "Another language model started this:", "This session is being continued, so:", "<system-reminder>",
+        "The following is a summary of the meeting:", "Your task is to create a detailed summary of the log:",
+        "Implement the following plan:", "Called the editor tool:", "Caveat: The messages below are mine:",
+        "[Request interrupted by user]", "[Image #1]", "[Image: source: /tmp/a.png]", "Operation stopped by hook?",
+        "<image name=[Image #1]>", "[System note: idle]", "<ide_selection>x</ide_selection>", "[Image #1] [Image #2]",
+        "Continue if you have next steps, or stop and ask for clarification.\n", "Unknown skill: plan\n",
+        'Called the Read tool with the following input: {"path": "/a"}\n', "Tool loaded.\n",
+    ],
+)  # fmt: skip
+def test_no_first_word_throws_the_users_rule_away(head: str) -> None:
+    for text in (f"{head}\n{RULE}", *([] if head.startswith("<") else [f"{head} {RULE}"])):
+        assert any(RULE in fact.text for fact in constraints.collect([user(text)])), text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PreToolUse:Bash hook error: [lint.sh]: {rule}",
+        "PostToolUse:Edit hook additional context: {rule}",
+        "SessionStart:startup hook success: {rule}",
+        "Stop hook feedback:\n- {rule}",
+        "UserPromptSubmit operation blocked by hook:\n{rule}",
+        "Operation stopped by hook: {rule}",
+        "Base directory for this skill: /home/me/.claude/skills/x\n\n# X\n\n{rule}",
+        "[SYSTEM NOTIFICATION - NOT USER INPUT]\n{rule}",
+        "[System note: {rule}]",
+        "<path>/a.md</path>\n<type>file</type>\n<content>\n1: {rule}\n</content>",
+        "<file>\n00001| {rule}\n</file>",
+        'Called the Read tool with the following input: {{"text": "{rule}"}}',
+        "The conversation history before this point was compacted into the following summary:\n\n<summary>\n{rule}\n</summary>",
+        "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n{rule}\n</summary>",
+        "Contents of /p/CLAUDE.md (project instructions, checked into the codebase):\n\n{rule}",
+        "This is the Gemini CLI. We are setting up the context for our chat.\n{rule}",
+        "<task-notification><summary>{rule}</summary></task-notification>\nRead the output file to retrieve the result: /tmp/a",
+        "<local-command-stdout>{rule}</local-command-stdout>",
+        "<context>\n" + "x" * 300_000 + "{rule}</context>",
+    ],
+)  # fmt: skip
+def test_what_a_program_sends_in_the_users_name_binds_nobody(text: str) -> None:
+    said = text.format(rule=RULE) if len(text) < 1_000 else text.replace("{rule}", RULE)
+    assert constraints.collect([user(said)]) == ()
+    assert spans(said) == ()
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ _MENTIONED = re.compile(
 _EMPHASIS = re.compile(r"\*\*|__|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)")
 
 _CLAUSE = (
-    r"(?:^|[.,;:!(–—]\s*|\s-\s|"
+    r"(?:^|[.,;:!(\]–—]\s*|\s-\s|"
     r"\b(?:and|but|so|also|please|pls|then|just|or|ok|okay|yes|yeah|no|well|btw|you)\s+)"
 )
 _VERB = (
@@ -184,14 +184,17 @@ _VETOES = {
     r"am i|has|have (?:you|we)|should (?:i|we)|shall|would|which|q:)\b",
     "request": r"^\W*(?:\w+[, ]+){0,3}(?:can|could|would|will) (?:you|we|i)\b(?!.*\b(?:stick to|always|"
     r"never|from now on|in (?:the )?future)\b)",
-    "moment": r"^\W*(?:stop|wait|halt|hold on|hey|oh|whoa)\b[,! ]|^\W*(?:stopp?|warte|halt|arr[eê]te|"
+    "moment": r"^(?!.*\b(?:never|always)\b)\W*(?:stop|wait|halt|hold on|hey|oh|whoa)\b"
+    r"[,! ]|^\W*(?:stopp?|warte|halt|arr[eê]te|"
     r"attends|para|espera)\b[,!]",
     "reports": r"^\W*no (?:[\w-]+ ){1,3}(?:here|there|today|yesterday|so far|from (?:us|me|my side)|on "
     r"(?:my|our) (?:side|end))\W*$",
     "not for good": r"\b(?:yet|for now|right now|this time|at the moment|for the moment|just this once|for "
     r"today|so far|until (?:i|we)|for the time being)\b|"
     r"\bjetzt noch nicht\b|\bnoch nicht\b|\bpas encore\b|\btodavía no\b|先不要|先别|暂时",
-    "log or code": r"^\s*(?:[\w./-]+\.\w{1,5}:\d+|\d+\s*[:+|→-]|[>+|│╰─✓✗•]|\[\w+\]|at \S+\(|\{\"|<\w|"
+    "log or code": r"^\s*(?:[\w./-]+\.\w{1,5}:\d+|\d+\s*[:+|→-]|[>+|│╰─✓✗•]|"
+    r"\[(?:\d[\d:., TZ/-]{3,}|INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL)\]|"
+    r"at \S+\(|\{\"|<\w|"
     r"(?-i:INFO|WARN|WARNING|ERROR|DEBUG)\b|Messages?:|--- |=== |\$ |//|/\*|#!)|"
     r"[{};]\s*$|\"\s*:\s*[\"{\[]|=>\s|\(\d+\.\d+s\)|\\n\\n",
     "describes": r"\b(?:(?:is|are|was|were|been|be|but|has|have|had|get|gets)\s+never\b|never\s+(?:said|"
