@@ -112,6 +112,59 @@ async def test_a_batch_of_which_only_a_part_stands_is_not_a_retry(store: Store) 
 
 
 @over_store
+async def test_two_writers_who_say_the_same_get_one_acknowledgement(store: Store) -> None:
+    log = talk(None, "one")
+    await store.append("s", log, seen=None)
+    mine = say(log[0], "yes", at=10.0)
+    theirs = say(log[0], "yes", at=10.5)
+    assert mine.id == theirs.id
+    await store.append("s", [mine], seen=log[0].id)
+    with pytest.raises(LeafMoved) as moved:
+        await store.append("s", [theirs], seen=log[0].id)
+    assert moved.value.leaf == mine.id
+    await store.append("s", [mine], seen=log[0].id)  # the first writer's retry
+    after = say(mine, "go on", at=11.0)
+    await store.append("s", [after], seen=mine.id)
+    await store.append("s", [mine], seen=log[0].id)  # its retry when others went on
+    with pytest.raises(LeafMoved):
+        await store.append("s", [theirs], seen=log[0].id)
+    again = say(after, "yes", at=10.5)
+    await store.append("s", [again], seen=after.id)  # what it does next: it says so behind the new leaf
+    assert await path_of(store) == [log[0], mine, after, again]
+    assert await store.verify() == []
+
+
+@over_store
+async def test_a_batch_of_two_writers_is_whole_or_refused(store: Store) -> None:
+    mine = [first := say(None, "yes", at=1.0), say(first, "go", at=2.0)]
+    theirs = [first := say(None, "yes", at=1.0), say(first, "go", at=3.0)]
+    await store.append("s", mine, seen=None)
+    with pytest.raises(LeafMoved):
+        await store.append("s", theirs, seen=None)
+    await store.append("s", mine, seen=None)
+    assert await path_of(store) == mine
+
+
+@over_store
+async def test_many_writers_of_one_sentence_are_each_acknowledged_once(store: Store) -> None:
+    acknowledged: list[float | None] = []
+
+    async def write(name: int) -> None:
+        for turn in range(8):
+            leaf = await store.leaf("s")
+            entry = say(await store.entry("s", leaf) if leaf else None, "yes", at=float(100 * name + turn))
+            try:
+                await store.append("s", [entry], seen=leaf)
+            except LeafMoved:
+                await asyncio.sleep(0)
+                continue
+            acknowledged.append(entry.at)
+
+    await asyncio.gather(*(write(name) for name in range(5)))
+    assert sorted(map(str, acknowledged)) == sorted(str(entry.at) for entry in await path_of(store))
+
+
+@over_store
 async def test_entries_must_chain_from_what_was_seen(store: Store) -> None:
     log = talk(None, "one", "two", "three")
     for entries, seen in (([log[0], log[2]], None), (log[1:], None), ([log[1], log[0]], log[0].id)):

@@ -63,6 +63,20 @@ async def test_appends_go_on_while_somebody_waits_for_a_summary(store):
     assert await session.verify() == []
 
 
+async def test_two_sessions_that_say_the_same_are_each_acknowledged_once(store):
+    await session_on(store).append({"role": "user", "content": "Shall we?"})
+    one, two = session_on(store), session_on(store)
+    await one.context()
+    await two.context()
+    yes = {"role": "assistant", "content": "Yes."}
+    said = await asyncio.gather(one.append(yes), two.append(yes), return_exceptions=True)
+    assert sum(isinstance(answer, foldline.LeafMoved) for answer in said) == 1
+    assert [m["content"] for m in await session_on(store).context()] == ["Shall we?", "Yes."]
+    late = one if isinstance(said[0], foldline.LeafMoved) else two
+    await late.append(yes)
+    assert [m["content"] for m in await session_on(store).context()] == ["Shall we?", "Yes.", "Yes."]
+
+
 async def test_two_sessions_on_one_path_commit_one_draft(store):
     """As two processes would: each has drafted, one is first."""
     gates = Gate(), Gate()

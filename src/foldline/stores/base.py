@@ -50,8 +50,9 @@ class Store(Protocol):
     async def append(self, session: str, entries: Sequence[Entry], *, seen: str | None) -> None:
         """Append a chain of entries after the leaf that the writer saw: one commit, durable on return.
 
-        The first append creates the session. Entries already on the path after `seen` stay as they are, so an
-        append can be retried. Raises LeafMoved (with the current leaf) if the leaf is not `seen`, StoreError
+        The first append creates the session. The same entries, times included, that stand on the path after
+        `seen` already stay as they are, so an append can be retried; another writer's, made at another time,
+        are no retry. Raises LeafMoved (with the current leaf) if the leaf is not `seen`, StoreError
         if the entries do not chain or cannot be stored; then nothing is written.
         """
         ...

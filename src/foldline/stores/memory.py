@@ -43,11 +43,18 @@ class _Session:
     def read(self, spans: Spans) -> list[Entry]:
         return [entry for start, end in spans for entry in self.entries[start - 1 : end]]
 
-    def stands(self, entry: Entry) -> bool:
-        seq = self.seqs.get(entry.id)
-        if seq is not None:
-            tree.check_same(entry, self.entries[seq - 1])
-        return seq is not None and tree.on(self.spans(self.place(self.leaf)), seq)
+    def is_retry(self, entries: Sequence[Entry]) -> bool:
+        """Return whether these very entries, times included, stand on the path already."""
+        path = self.spans(self.place(self.leaf))
+        for entry in reversed(entries):
+            seq = self.seqs.get(entry.id)
+            if seq is None or not tree.on(path, seq):
+                return False
+            stored = self.entries[seq - 1]
+            tree.check_same(entry, stored)
+            if not tree.same_writer(entry, stored):
+                return False
+        return True
 
     def events(self, place: Place | None) -> list[Entry]:
         return [entry for entry in self.read(self.spans(place)) if isinstance(entry, Compacted | Lifted)]
@@ -84,7 +91,7 @@ class MemoryStore:
             unpack(pack(entry)) for entry in entries
         ]  # nobody else holds a reference to the stored copies
         known = self._open().get(session) or _Session()
-        if not copies or known.stands(copies[-1]):
+        if known.is_retry(copies):
             return
         if known.leaf != seen:
             raise LeafMoved(f"session {session}: another writer appended first", leaf=known.leaf)

@@ -45,7 +45,7 @@ class Tables:
         with transaction(self.database):
             known = self.session(session)
             again = self._again(known.no, entries) if known else 0
-            if known and again == len(entries) and self._on_path(known, entries[-1].id):
+            if known and again == len(entries) and self._is_retry(known, entries):
                 return
             leaf = known.leaf if known else None
             if leaf != seen:
@@ -223,9 +223,14 @@ class Tables:
             tree.check_same(entry, self.page(no, seq, seq)[0])
         return len(entries)
 
-    def _on_path(self, session: SessionRow, entry: str) -> bool:
+    def _is_retry(self, session: SessionRow, entries: Sequence[Entry]) -> bool:
+        """Return whether these very entries, times included, stand on the path already."""
         leaf = self._place(session, None)
-        return leaf is not None and tree.on(self.spans(session.no, leaf.seq), self.seq_of(session.no, entry))
+        seqs = [self.seq_of(session.no, entry.id) for entry in entries]
+        if leaf is None or not tree.on(self.spans(session.no, leaf.seq), seqs[-1]):
+            return False
+        stored = [self.page(session.no, seq, seq)[0] for seq in seqs]
+        return all(tree.same_writer(entry, old) for entry, old in zip(entries, stored, strict=True))
 
     def _check_kept(self, no: int, entry: Entry, parent: Place | None) -> None:
         if isinstance(entry, Compacted):

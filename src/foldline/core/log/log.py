@@ -105,8 +105,8 @@ class Log:
     def append(self, entries: Iterable[Entry], *, seen: str | None) -> None:
         """Append a chain of entries after the leaf that the writer saw, all or none.
 
-        Raises LeafMoved if the leaf is another one; entries that already follow `seen` on the path are
-        left as they are.
+        Raises LeafMoved if the leaf is another one; the same entries, times included, that already follow
+        `seen` on the path are left as they are.
         """
         new = list(entries)
         if self._already_there(new, seen):
@@ -124,8 +124,10 @@ class Log:
     def _already_there(self, new: list[Entry], seen: str | None) -> bool:
         if not new or new[-1].id not in self._entries:
             return not new
-        on_path = {entry.id for entry in self.path()}
-        return new[0].parent == seen and all(entry.id in on_path for entry in new)
+        times = {entry.id: entry.at for entry in self.path()}
+        return new[0].parent == seen and all(
+            entry.id in times and times[entry.id] == entry.at for entry in new
+        )
 
     def _add(self, entry: Entry) -> None:
         if entry.parent is not None and entry.parent not in self._entries:
