@@ -9,7 +9,8 @@ import pytest
 from tests.support import corpus
 
 from foldline.core.compact.job import Job, limits_of, material_of
-from foldline.core.cut.choice import Choice, choose, tokens_of
+from foldline.core.cut.choice import Choice, choose
+from foldline.core.cut.mending import tokens_of
 from foldline.core.decide.ask import Ask
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import PRESETS

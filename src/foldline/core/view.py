@@ -6,6 +6,7 @@ at older entries again.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
@@ -13,6 +14,7 @@ import msgspec
 
 from foldline.core.checkpoint.receipt import category
 from foldline.core.cut.call_ids import CallIds
+from foldline.core.cut.mending import Mending
 from foldline.core.cut.notes import UNANSWERED
 from foldline.core.cut.pairing import Pairing, waits
 from foldline.core.log.boundaries import read_boundaries
@@ -129,6 +131,29 @@ class ViewState:
     def items(self) -> Sequence[Item]:
         """Return the view, where no call is open without a copy: the same list until a boundary."""
         return self.view() if self._waiting or self.open_calls else self._items
+
+    def mending(self) -> Mending:
+        """Return what is left out of the kept messages, and the notes that stay as long as a message does."""
+        items = (*self._items, *self._waiting)
+        shown = {item.entry.id for item in items if isinstance(item, Kept)}
+        out = [edit for found in self.repairs.values() for edit in found if edit.replacement is None]
+        more = {entry.id: -entry.tokens for entry in self.kept if entry.id not in shown}
+        for edit in out:
+            if edit.entry in shown:
+                more[edit.entry] = more.get(edit.entry, 0) - edit.saved
+        for item in items:
+            if isinstance(item, Made) and item.kind in ("late", "unanswered"):
+                entry = self._stays_with(item)
+                more[entry] = more.get(entry, 0) + item.tokens
+        return Mending(frozenset((edit.entry, edit.part) for edit in out), more)
+
+    def _stays_with(self, note: Made) -> str:
+        """Return the id of the kept message behind which no cut leaves a note: that calls have no result."""
+        if note.kind == "late":
+            return note.source
+        at = next(index for index, entry in enumerate(self.kept) if entry.id == note.source)
+        starts = [batch.start for batch in self.pairing.batches]
+        return self.kept[starts[bisect_left(starts, at) - 1]].id
 
     def entries(self) -> list[Entry]:
         """Return the entries that the view was made from, in order."""

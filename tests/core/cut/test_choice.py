@@ -24,8 +24,8 @@ from foldline.core.cut.choice import (
     choose,
     lead_edits,
     least_kept,
-    tokens_of,
 )
+from foldline.core.cut.mending import tokens_of
 from foldline.core.cut.pairing import pair
 from foldline.core.decide.policy import Keep, Policy
 from foldline.core.log.entries import Edit, Said

@@ -102,7 +102,7 @@ def fit_summary(proposal: Proposal, wanted: SummaryRequest, cost: Cost = FREE) -
         if attempt.fits:
             return attempt
         tried.append(attempt)
-        room = max(room - attempt.excess - 8, CHECKPOINT_LEAST // left)
+        room = max(room - attempt.excess - 8, min(room, CHECKPOINT_LEAST) // left)
     return min(tried, key=lambda attempt: attempt.size)
 
 

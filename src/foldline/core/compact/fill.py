@@ -12,7 +12,7 @@ from foldline.core.checkpoint.obtain import SummarySteps
 from foldline.core.compact.attempt import Attempt, attempt_with
 from foldline.core.compact.edits import saved_by
 from foldline.core.compact.fold import folded, frame_of_choice, with_stripped
-from foldline.core.cut.choice import SPARE, Choice, Limits, Material, Used, choose, eased, tokens_of
+from foldline.core.cut.choice import SPARE, Choice, Limits, Material, Used, choose, eased
 from foldline.errors import FloorExceeded
 
 FILLS = 3  # times that what a checkpoint left of a target is given away
@@ -44,7 +44,7 @@ def _rewritten(attempt: Attempt, material: Material, limits: Limits) -> SummaryS
     if facts.excess:
         constraints += spare
     else:
-        used = Used(choice.room - spare, tokens_of(material.leading, choice.edits) + spare)
+        used = Used(choice.room - spare, material.tokens(material.leading, choice.edits) + spare)
         found = choose(material, job.ask.policy, limits, job.counter, used)
         if found is None or found.room < used.summary or not _keeps_more(found, choice):
             return _eased(attempt, material, limits)

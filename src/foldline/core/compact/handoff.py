@@ -24,7 +24,7 @@ from foldline.core.compact.by_hand import EDITED, held_in
 from foldline.core.compact.facts import CONSTRAINT_SHARE, Facts, facts_within, ledger_of
 from foldline.core.compact.job import Job, floor_of, pinned_frame
 from foldline.core.compact.plan import Steps
-from foldline.core.cut.choice import CHECKPOINT_LEAST, Choice, tokens_of
+from foldline.core.cut.choice import CHECKPOINT_LEAST, Choice
 from foldline.core.cut.cut import Cut
 from foldline.core.decide.ask import Nothing
 from foldline.core.ledger.facts.kinds import Ledger
@@ -83,7 +83,7 @@ def _proposed(job: Job, start: Start, folded: list[Said], facts: Facts) -> Propo
     """Return the proposal that folds all of the old view and keeps nothing of it."""
     frame = pinned_frame(job, job.state.pins.values())
     base = ViewState([*start.leading, start.link], counter=job.counter)
-    wrap = make_checkpoint("", frame, job.counter).tokens + tokens_of(start.leading, {})
+    wrap = make_checkpoint("", frame, job.counter).tokens + base.tokens
     cap = job.ask.policy.summary_tokens.resolve(job.ask.window, job.ask.usable)
     room = max(min(job.ask.usable - job.ask.apart_tokens - wrap, cap), CHECKPOINT_LEAST)
     cut = Cut(len(job.state.kept), inside_turn=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter as Counts
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -9,15 +10,17 @@ import msgspec
 
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
 from foldline.core.compact.edits import flat, merged
-from foldline.core.cut.choice import CHECKPOINT_LEAST, Limits, Material, lead_edits, least_kept, tokens_of
+from foldline.core.cut.choice import CHECKPOINT_LEAST, Limits, Material, lead_edits, least_kept
 from foldline.core.cut.legal import legal_cuts
 from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.log.entries import Edit, Pin, Said
 from foldline.core.measure.tokens import Counter
 from foldline.core.measure.window import Floor, share
-from foldline.core.view import ViewState
+from foldline.core.view import ViewState, sized
 
+SUMMARY_FLOOR = 12  # tokens of the shortest summary: inside its frame a text counts a few more than alone
 SUMMARY_SHARE = 0.25  # of usable, at most: a preset's cap for large windows would fill a small one
+_FLOOR_PARTS = {"system": "system", "checkpoint": "checkpoint", "ack": "checkpoint", "pin": "pins"}
 SIGNED_LOOP = Nothing(
     "signed_thinking", "inside a tool loop whose thinking is bound to what stands before it"
 )
@@ -82,25 +85,35 @@ def floor_of(job: Job) -> Floor:
     leading = merged({}, lead_edits(material, limits, counter))
     bare = make_checkpoint("", empty_frame(job), counter)
     return Floor(
-        system=ask.apart.system + tokens_of(state.leading, leading),
+        system=ask.apart.system + material.tokens(state.leading, leading),
         tools=ask.apart.tools,
         pins=max(0, limits.wrap - bare.tokens),
         unanswered=least_kept(material, ask.usable, counter) + state.owed,
-        checkpoint=bare.tokens + min(CHECKPOINT_LEAST, ask.usable // 10),
+        checkpoint=bare.tokens + min(CHECKPOINT_LEAST, max(ask.usable // 10, SUMMARY_FLOOR)),
     )
 
 
 def least_floor(job: Job, floor: Floor) -> Floor:
-    """Return the floor of the least target that holds its own floor.
+    """Return the floor of the least target that holds its own floor, or the view as it is where that is less.
 
     A floor grows with its target: what is elided may take a share of it.
     """
+    target, view = job.ask.target, _unfolded(job)
     for _ in range(50):
-        if job.ask.target is None or floor.total <= job.ask.target:
+        if target is None or floor.total <= target:
             break
-        job = job.asking(target=floor.total)
-        floor = floor_of(job)
-    return floor
+        target = floor.total
+        floor = floor_of(job.asking(target=target))
+    return floor if target is None or floor.total <= view.total else view
+
+
+def _unfolded(job: Job) -> Floor:
+    """Return the parts of the view as it is; what is neither of the others counts as unanswered."""
+    sizes = Counts[str]()
+    for name, tokens in sized(job.state.view()):
+        sizes[_FLOOR_PARTS.get(name, "unanswered")] += tokens
+    sizes.update(system=job.ask.apart.system, tools=job.ask.apart.tools)
+    return Floor(**sizes)
 
 
 def limits_of(job: Job) -> Limits:
@@ -148,4 +161,5 @@ def material_of(job: Job, edits: Mapping[str, Sequence[Edit]] | None = None) -> 
         fresh_from=state.fresh_from,
         edits=merged(state.edits, flat(edits or {})),
         pinned=frozenset(state.pins),
+        mending=state.mending(),
     )

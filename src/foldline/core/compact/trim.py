@@ -10,7 +10,7 @@ import msgspec
 from foldline.core.compact.edits import EditsOf, edited_parts, flat, merged, saved_by, stripped
 from foldline.core.compact.job import Job, floor_of, least_gain, limits_of, material_of
 from foldline.core.compact.receipts import constraint_figures, made_receipt, no_gain
-from foldline.core.cut.choice import SPARE, Edits, lead_edits, tokens_of
+from foldline.core.cut.choice import SPARE, Edits, lead_edits
 from foldline.core.cut.elide import elide
 from foldline.core.cut.notes import with_held
 from foldline.core.cut.prune import prune
@@ -144,7 +144,7 @@ def shortened(job: Job, edits: Edits) -> Pruned | Nothing:
     """
     usable = job.ask.usable
     material = material_of(job, edits)
-    others = job.size - saved_by(edits) - tokens_of(material.leading, material.edits)
+    others = job.size - saved_by(edits) - material.tokens(material.leading, material.edits)
     leading = lead_edits(material, limits_of(job), job.counter, most=usable - others)
     edits = merged(edits, leading)
     over = job.size - saved_by(edits) - usable
@@ -159,16 +159,15 @@ def shortened(job: Job, edits: Edits) -> Pruned | Nothing:
 def _shrunk(job: Job, edits: Edits, over: int) -> list[Edit]:
     """Return edits that take `over` tokens out of the kept messages; lost standing constraints are quoted."""
     state, counter = job.state, job.counter
-    out = [edit for edit in flat(state.repairs) if edit.replacement is None]
+    material = material_of(job, edits)
     shorter = partial(
         shrink,
         state.kept,
         usable=job.ask.usable,
         counter=counter,
-        edits=merged(
-            material_of(job, edits).edits, out
-        ),  # a part that the view leaves out cannot get smaller
-        spare=frozenset(state.pins),
+        edits=material.edits,
+        spare=material.pinned,
+        out=material.mending.out,
         recall=job.ask.recall,
     )
     found = shorter(over)

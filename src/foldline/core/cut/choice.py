@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -15,8 +15,9 @@ from foldline.core.cut.cut import (
     places,
 )
 from foldline.core.cut.legal import legal_cuts
+from foldline.core.cut.mending import UNMENDED, Mending, tokens_of
 from foldline.core.cut.pairing import Pairing, unanswered_from
-from foldline.core.cut.shrink import least_tokens, shrink
+from foldline.core.cut.shrink import most_saved, shrink
 from foldline.core.decide.estimate import message_estimate
 from foldline.core.decide.policy import Policy
 from foldline.core.log.entries import Edit, Said
@@ -40,7 +41,12 @@ class Material(msgspec.Struct):
     fresh_from: int
     edits: Mapping[str, Sequence[Edit]]
     pinned: frozenset[str]
+    mending: Mending = UNMENDED
     redraft: bool = False  # the checkpoint before may be written anew though no message is folded
+
+    def tokens(self, entries: Iterable[Said], edits: Mapping[str, Sequence[Edit]]) -> int:
+        """Return what entries take in the view with these edits, in tokens."""
+        return tokens_of(entries, edits, self.mending)
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -89,11 +95,6 @@ class Choice(msgspec.Struct):
     room: int  # tokens left for the summary
 
 
-def tokens_of(entries: Sequence[Said], edits: Mapping[str, Sequence[Edit]]) -> int:
-    """Return the tokens of entries with their edits."""
-    return sum(e.tokens - sum(edit.saved for edit in edits.get(e.id, ())) for e in entries)
-
-
 def least_kept(material: Material, usable: int, counter: Counter) -> int:
     """Return the tokens of what must stay behind any cut, elided as far as it may be."""
     legal = legal_cuts(material.kept, material.pairing)
@@ -102,9 +103,11 @@ def least_kept(material: Material, usable: int, counter: Counter) -> int:
 
 
 def _least(material: Material, entry: Said, usable: int, counter: Counter) -> int:
+    whole = material.tokens([entry], material.edits)
     if entry.id in material.pinned:
-        return entry.tokens
-    return min(least_tokens(entry, usable, counter), tokens_of([entry], material.edits))
+        return whole
+    saved = most_saved(entry, usable, counter, edits=material.edits, out=material.mending.out)
+    return max(0, whole - saved)
 
 
 class _Terms(msgspec.Struct, frozen=True):
@@ -151,10 +154,11 @@ def choose(
         return None
     kept = list(material.kept[cut.index :])
     _shorten_kept(terms, room, kept, edits)
-    free = room.free - tokens_of(kept, edits)
+    free = room.free - material.tokens(kept, edits)
     older = [*material.quoted, *material.kept[: cut.index]]
-    quoted = _quotes(older, policy.quote_user_tokens, free // 2 if limits.target else free)
-    free -= tokens_of(quoted, edits)
+    most = min(policy.quote_user_tokens, free // 2 if limits.target else free)
+    quoted = _quotes(material, older, edits, most)
+    free -= material.tokens(quoted, edits)
     chosen = {entry.id for entry in quoted}
     folded = [entry for entry in older if entry.id not in chosen]
     stay = {entry.id for entry in (*material.leading, *quoted, *kept)}
@@ -164,7 +168,7 @@ def choose(
 
 def _room(terms: _Terms, edits: Edits) -> _Room:
     limits, used = terms.limits, terms.used
-    free = limits.usable - limits.apart - limits.wrap - tokens_of(terms.material.leading, edits)
+    free = limits.usable - limits.apart - limits.wrap - terms.material.tokens(terms.material.leading, edits)
     least = min(CHECKPOINT_LEAST, max(free // 2, 0))
     if used is not None:
         held = used.summary
@@ -196,7 +200,8 @@ def _places(terms: _Terms, edits: Edits) -> Places:
     """Return where the policy may cut: not before the newest boundary, if it may not cross that."""
     material, policy = terms.material, terms.policy
     if policy.estimator == "foldline" or terms.used is not None:
-        weights = [tokens_of([entry], edits) for entry in material.kept] if edits else None
+        mended = edits or material.mending.more
+        weights = [material.tokens([entry], edits) for entry in material.kept] if mended else None
     else:
         weights = [message_estimate(e.message, policy.estimator, terms.counter) for e in material.kept]
     found = places(material.kept, policy.cut_rule, pairing=material.pairing, weights=weights)
@@ -249,7 +254,7 @@ def _shorten_waiting(terms: _Terms, room: _Room, edits: Edits) -> None:
     given = [entry for entry in kept[start:] if entry.message.results or entry.message.injected]
     wanted = _wanted_tokens(terms, room.tail)
     if wanted:
-        before = min(wanted // 2, tokens_of(kept[:start], edits))
+        before = min(wanted // 2, terms.material.tokens(kept[:start], edits))
         _shorten(given, wanted - before, terms.material, terms.limits, terms.counter, edits=edits)
 
 
@@ -282,7 +287,7 @@ def _shorten(
     spare: Sequence[Said] = (),
 ) -> None:
     """Shorten messages to `most` tokens together, as far as allowed; `spare` and pins stay whole."""
-    over = tokens_of(kept, edits) - most
+    over = material.tokens(kept, edits) - most
     if over <= 0:
         return
     shorter = shrink(
@@ -292,6 +297,7 @@ def _shorten(
         counter=counter,
         edits=edits,
         spare=material.pinned | {entry.id for entry in spare},
+        out=material.mending.out,
         recall=limits.recall,
     )
     add(edits, shorter)
@@ -301,10 +307,10 @@ def eased(choice: Choice, material: Material, limits: Limits, counter: Counter, 
     """Return a choice with what it shortened given back, up to `spare` tokens; it folds the same."""
     stay = {entry.id for entry in (*material.leading, *choice.quoted, *choice.kept)}
     edits: Edits = {entry: tuple(found) for entry, found in material.edits.items() if entry in stay}
-    before = tokens_of(material.leading, choice.edits)
+    before = material.tokens(material.leading, choice.edits)
     add(edits, lead_edits(material, limits, counter, most=before + spare))
-    spare -= tokens_of(material.leading, edits) - before
-    most = tokens_of(choice.kept, choice.edits) + spare
+    spare -= material.tokens(material.leading, edits) - before
+    most = material.tokens(choice.kept, choice.edits) + spare
     _shorten(choice.kept, most, material, limits, counter, edits=edits)
     return msgspec.structs.replace(choice, edits=edits)
 
@@ -323,7 +329,7 @@ def lead_edits(material: Material, limits: Limits, counter: Counter, *, most: in
     They keep a tenth together, or `most` where that is more: their beginnings say who the model is, their
     ends what holds last.
     """
-    tokens, keep = tokens_of(material.leading, material.edits), max(limits.usable // 10, most)
+    tokens, keep = material.tokens(material.leading, material.edits), max(limits.usable // 10, most)
     if not limits.target or tokens <= max(limits.usable // 4, keep):
         return ()
     return shrink(
@@ -333,20 +339,22 @@ def lead_edits(material: Material, limits: Limits, counter: Counter, *, most: in
         counter=counter,
         edits=material.edits,
         spare=material.pinned,
+        out=material.mending.out,
         least=limits.usable // 20,
         recall=limits.recall,
     )
 
 
-def _quotes(older: Sequence[Said], tokens: int, most: int) -> list[Said]:
-    """Return the newest user messages that fit, oldest first."""
-    left = min(tokens, most)
+def _quotes(material: Material, older: Sequence[Said], edits: Edits, most: int) -> list[Said]:
+    """Return the newest user messages that fit into `most` tokens, oldest first."""
+    left = most
     quoted: list[Said] = []
     for entry in reversed(older):
         if not entry.message.is_prompt or entry.message.results:
             continue
-        if entry.tokens > left:
+        tokens = material.tokens([entry], edits)
+        if tokens > left:
             break
-        left -= entry.tokens
+        left -= tokens
         quoted.append(entry)
     return quoted[::-1]

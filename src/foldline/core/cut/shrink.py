@@ -8,14 +8,19 @@ of several steps, all that it did before the last one may be shortened as result
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
 from foldline.core.cut.elide import elide
+from foldline.core.cut.mending import PartAt
 from foldline.core.log.entries import Edit, Said
 from foldline.core.log.messages import Part, Text, Thinking, ToolCall, ToolResult
 from foldline.core.log.steps import last_step
 from foldline.core.measure.tokens import Counter, part_tokens
+
+EditsOf = Mapping[str, Sequence[Edit]]  # by entry id
+NONE: EditsOf = {}
 
 RESULT_FLOOR = 60  # tokens that a shortened result keeps at least
 LARGE = 10  # a message larger than usable / LARGE may be elided
@@ -30,13 +35,16 @@ class _Candidate(msgspec.Struct):
     result: bool
 
 
-def least_tokens(entry: Said, usable: int, counter: Counter) -> int:
-    """Return the tokens that a message takes when it is elided as far as it may be."""
-    saving = sum(
-        max(0, candidate.tokens - candidate.floor)
-        for candidate in _candidates([entry], usable, counter, {}, frozenset())
-    )
-    return entry.tokens - saving
+def most_saved(
+    entry: Said,
+    usable: int,
+    counter: Counter,
+    *,
+    edits: EditsOf = NONE,
+    out: AbstractSet[PartAt] = frozenset(),
+) -> int:
+    """Return by how many tokens a message gets smaller when it is elided as far as it may be."""
+    return _saving(_candidates([entry], usable, counter, edits, frozenset(), out=out), 0)
 
 
 def shrink(
@@ -45,18 +53,20 @@ def shrink(
     *,
     usable: int,
     counter: Counter,
-    edits: Mapping[str, Sequence[Edit]],
+    edits: EditsOf,
     spare: frozenset[str] = frozenset(),
+    out: AbstractSet[PartAt] = frozenset(),
     least: int | None = None,
     recall: bool = True,
 ) -> tuple[Edit, ...]:
     """Return elisions that make the entries at least `need` tokens smaller, as far as they may be elided.
 
     `edits` are those made before: a part that has one is taken as it is then. `spare` are entries that no
-    edit may touch (pinned ones); `least` is what a part that is no result keeps (default: usable / LARGE);
-    `recall`: whether markers say how to get back what is left out.
+    edit may touch (pinned ones), `out` the parts that the view leaves out: they cannot get smaller. What is
+    no result keeps `least` (default: usable / LARGE); `recall`: whether markers say how to get back what is
+    left out.
     """
-    found = _candidates(entries, usable, counter, edits, spare, least=least)
+    found = _candidates(entries, usable, counter, edits, spare, out=out, least=least)
     results = [candidate for candidate in found if candidate.result]
     chosen = results if _saving(results, 0) >= need else found
     level = _level(chosen, need)
@@ -93,9 +103,10 @@ def _candidates(
     entries: Sequence[Said],
     usable: int,
     counter: Counter,
-    edits: Mapping[str, Sequence[Edit]],
+    edits: EditsOf,
     spare: frozenset[str],
     *,
+    out: AbstractSet[PartAt],
     least: int | None = None,
 ) -> list[_Candidate]:
     found: list[_Candidate] = []
@@ -109,7 +120,7 @@ def _candidates(
             part = edited[index].replacement if index in edited else original
             result = isinstance(part, ToolResult)
             elidable = result or (large and _may_elide(part))
-            if part is None or not elidable:
+            if part is None or not elidable or (entry.id, index) in out:
                 continue
             kept = usable // LARGE if least is None else least
             floor = RESULT_FLOOR if result or index < done else max(kept, RESULT_FLOOR)
