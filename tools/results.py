@@ -2,7 +2,8 @@
 
     python -m tools.results        write the tables of docs/results/*.json into docs/evidence.md
 
-A tool that is run with `--save` writes its file and then the page.
+A tool that is run with `--save` writes its file and then the page. A table stands between `<!-- table: NAME -->` and
+`<!-- end -->`; with `<!-- table: NAME (PATTERN) -->` only the rows in which a cell matches the pattern.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import msgspec
 
 ROOT = Path(__file__).parents[1]
 FOLDER, PAGE = ROOT / "docs" / "results", ROOT / "docs" / "evidence.md"
-PLACE = re.compile(r"(<!-- table: ([a-z-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+PLACE = re.compile(r"(<!-- table: ([a-z-]+)(?: \((.+?)\))? -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 class Table(msgspec.Struct):
@@ -45,6 +46,11 @@ class Table(msgspec.Struct):
             *self.notes[-1:],
             *[""] * bool(self.notes),
         ]
+
+    def only(self, pattern: str) -> Table:
+        """Return the table with just those rows in which a cell, without its marks of bold, matches a pattern."""
+        rows = [row for row in self.rows if any(re.fullmatch(pattern, cell.strip("*")) for cell in row)]
+        return msgspec.structs.replace(self, rows=rows)
 
 
 class Result(msgspec.Struct):
@@ -99,7 +105,9 @@ def filled(text: str, folder: Path = FOLDER) -> str:
 
     def tables(found: re.Match[str]) -> str:
         result = msgspec.json.decode((folder / f"{found[2]}.json").read_bytes(), type=Result)
-        return "\n".join([f"{found[1]}", *result.lines(), found[3]])
+        if found[3]:
+            result.tables = [table.only(found[3]) for table in result.tables]
+        return "\n".join([found[1], *result.lines(), found[4]])
 
     return PLACE.sub(tables, text)
 

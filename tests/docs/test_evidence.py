@@ -61,3 +61,15 @@ def test_what_is_saved_comes_into_the_page(tmp_path):
     )
     results.write(page, tmp_path)
     assert page.read_text().count("**Sizes**") == 1
+
+
+def test_a_page_may_show_some_rows_of_a_table(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- table: some (ok|MISSED) -->\n<!-- end -->\n")
+    rows = [("first", "1", "ok"), ("second", "2", ""), ("third", "3", "**MISSED**")]
+    results.save("some", "python", [Table(("what", "measured", "verdict"), rows)], tmp_path, page)
+
+    text = page.read_text()
+    assert "| first | 1 | ok |" in text
+    assert "| third | 3 | **MISSED** |" in text
+    assert "second" not in text
