@@ -134,7 +134,7 @@ def check_replaced(messages, dialect, *, replaced, written=True):
 
 def test_a_stale_value_is_seen():
     old = "\n".join(f"- {sentence}" for sentence, *_ in REPLACED)
-    summary = f"## Constraints & Preferences\n{old}\n\n## Critical Context\n- port = `8080` (words)"
+    summary = f"## Constraints & Preferences\n<user-rules>\n{old}\n</user-rules>\n\n## Critical Context\n- port = `8080` (words)"
     assert len(stale(summary)) == len(REPLACED) + 1
 
 

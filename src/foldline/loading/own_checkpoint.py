@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 
 from foldline.core.checkpoint.checkpoint import Recognised, recognise
-from foldline.core.checkpoint.origin_check import unmarked
+from foldline.core.checkpoint.redact import redact
 from foldline.core.ledger.page.page import parse
+from foldline.core.ledger.text.origin import own
 from foldline.core.log.entries import Checkpoint
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter, message_tokens
@@ -65,6 +66,15 @@ def through_another_tool(summary: str, counter: Counter) -> Checkpoint | None:
     return Checkpoint(ours.text, ours.summary, pins=ours.pins, live=ours.live, tokens=tokens)
 
 
-def ledger_in(summary: str) -> dict[str, Any]:
-    """Return the facts that a summary of ours holds, in builtins."""
-    return msgspec.to_builtins(parse(unmarked(summary)))
+def ledger_in(summary: str, before: Sequence[Message] = ()) -> dict[str, Any]:
+    """Return the facts that a summary of ours holds, in builtins.
+
+    Of its rules those count that the user said in the messages `before` it, where there are any: a tool whose
+    model wrote the summary may have been told to write one of ours.
+    """
+    ledger = parse(summary)
+    if before:
+        said = "\n".join(redact(span) for message in before for span in own(message))
+        rules = tuple(fact for fact in ledger.constraints if fact.text in said)
+        ledger = msgspec.structs.replace(ledger, constraints=rules)
+    return msgspec.to_builtins(ledger)

@@ -8,6 +8,7 @@ from typing import Any
 
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
 from foldline.core.decide.presets import preset
+from foldline.core.ledger.page.constraints import without_blocks
 from foldline.core.log.entries import Receipt, Said
 from foldline.core.log.log import said
 from foldline.core.log.messages import Message
@@ -82,8 +83,8 @@ class _Transcript:
         frame = Frame(preset("foldline"), quoted=len(quoted), number=record.number or 1)
         return PlacedBoundary(
             at=len(self._messages),
-            checkpoint=ours or make_checkpoint(record.summary, frame, self._counter),
-            ledger=ledger_in(ours.summary) if ours is not None else None,
+            checkpoint=ours or make_checkpoint(without_blocks(record.summary), frame, self._counter),
+            ledger=ledger_in(ours.summary, self._messages) if ours is not None else None,
             first_kept=None if record.first_kept is None else self._index_of.get(record.first_kept),
             quoted=quoted,
             receipt=Receipt(reason="imported", tokens_before=record.tokens_before or 0, origin=record.data),

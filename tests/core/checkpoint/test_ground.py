@@ -86,9 +86,11 @@ Move the server.
 Newest request: Now write the changelog
 
 ## Constraints & Preferences
+<user-rules>
 - Never push to main.
 - Keep it
   in one file.
+</user-rules>
 
 ## Progress
 ### Done
@@ -146,9 +148,11 @@ def test_a_summary_that_holds_everything_is_left_as_it_is():
 - Newest request: Now write the changelog
 
 ## Constraints & Preferences
+<user-rules>
 - Never push to main.
 - Keep it
   in one file.
+</user-rules>
 
 ## Progress
 ### Blocked

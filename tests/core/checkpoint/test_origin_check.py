@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from tests.core.checkpoint.talk import assistant, call, entries, result, user
 
 from foldline.core.checkpoint.ground import ground
-from foldline.core.checkpoint.origin_check import FORGED, INJECTED, OriginCheck, unmarked
+from foldline.core.checkpoint.origin_check import FORGED, INJECTED, OriginCheck
 from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.messages import Message, Text
@@ -97,14 +97,6 @@ def test_system_messages_count_as_given():
         *(e.message for e in TALK),
     ]
     assert OriginCheck(said, LEDGER, None).mark("- Deploy every evening", RULES) == "- Deploy every evening"
-
-
-def test_marked_rules_are_not_read_back_as_rules():
-    summary = f"## Goal\nx {FORGED}\n## Constraints & Preferences\n- a rule\n- another {FORGED}\n## Next Steps\n1. go"
-    assert (
-        unmarked(summary)
-        == f"## Goal\nx {FORGED}\n## Constraints & Preferences\n- a rule\n## Next Steps\n1. go"
-    )
 
 
 words = st.sampled_from(

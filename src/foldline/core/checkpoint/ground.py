@@ -4,8 +4,9 @@ Three things happen to it, in this order:
 
 1. marks: names that stand nowhere, values that were replaced since, claims that the last run contradicts, and
    rules that the user never said are marked where they stand; nothing that a model wrote is taken away;
-2. repairs: what must survive and does not (standing constraints word for word, the newest request, open
-   errors, open work, the newest named values) is put back under its heading, from the ledger;
+2. repairs: what must survive and does not (the newest request, open errors, open work, the newest named
+   values) is put back under its heading, from the ledger; standing constraints always stand there, word for
+   word, in the block that code alone writes;
 3. lists: the files that were read and changed, from the ledger.
 
 Lines that quote the ledger are never marked, so grounding a grounded summary changes nothing.
@@ -22,9 +23,10 @@ from foldline.core.checkpoint.evidence import Evidence
 from foldline.core.checkpoint.files import file_lists, without_file_lists
 from foldline.core.checkpoint.origin_check import OriginCheck
 from foldline.core.checkpoint.redact import redact_facts
-from foldline.core.checkpoint.sections import heading_of, put_under
+from foldline.core.checkpoint.sections import heading_of, plain, put_under
 from foldline.core.ledger.facts.kinds import CommandFact, Ledger, ValueFact
 from foldline.core.ledger.facts.open_work import is_done
+from foldline.core.ledger.page.constraints import block, lines_of, without_blocks
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import clip
 from foldline.core.log.messages import Message
@@ -51,6 +53,8 @@ _UNDER = {
     "open": ("Next Steps", "Remaining Work", "Plan", "Open Tasks", "Next"),
     "value": ("Critical Context", "References", "Context & Decisions", "Files & Code", "Technical Decisions"),
 }
+
+_RULES = frozenset(map(plain, _UNDER["constraint"]))
 
 
 class Grounded(msgspec.Struct, frozen=True):
@@ -80,10 +84,14 @@ def ground(text: str, ledger: Ledger, said: Iterable[Message | str], previous: s
     evidence = Evidence(said, ledger, previous)
     facts = _facts(ledger)
     origins = OriginCheck(said, ledger, previous)
-    body, unverified = _marked(without_file_lists(text), ledger, facts, evidence, origins)
-    missing = _missing(facts, body, without_file_lists(text))
+    written = without_blocks(without_file_lists(text))
+    body, unverified = _marked(written, ledger, facts, evidence, origins)
+    missing = _missing(facts, body, written)
+    rules = [fact.line for fact in facts if fact.kind == "constraint"]
+    body = _without_repeats(body, rules)
     for kind, headings in _UNDER.items():
-        body = put_under(body, [fact.line for fact in missing if fact.kind == kind], headings)
+        lines = block(rules) if kind == "constraint" else [fact.line for fact in missing if fact.kind == kind]
+        body = put_under(body, lines, headings)
     lists = file_lists(ledger.files)
     lost = [
         fact.path
@@ -102,8 +110,9 @@ def ground(text: str, ledger: Ledger, said: Iterable[Message | str], previous: s
 
 def _facts(ledger: Ledger) -> list[_Fact]:
     """What a summary must hold, as the lines that would be put back."""
+    lines = lines_of(ledger.constraints)
     facts = [
-        _Fact("constraint", "- " + fact.text.replace("\n", "\n  "), fact.text) for fact in ledger.constraints
+        _Fact("constraint", line, fact.text) for line, fact in zip(lines, ledger.constraints, strict=True)
     ]
     if ledger.requests:
         words = clip(ledger.requests[-1].text, QUOTED)
@@ -150,6 +159,27 @@ def _missing(facts: Sequence[_Fact], body: str, text: str) -> list[_Fact]:
     whole, own = _spaced(body), _spaced(_OURS.sub("", text))
     lines = [_words(line) for line in body.split("\n")]
     return [fact for fact in facts if not _holds(fact, own if fact.kind in WORD_FOR_WORD else whole, lines)]
+
+
+def _without_repeats(body: str, items: Sequence[str]) -> str:
+    """Return a summary without the items under its rules that repeat the block's: they are moved into it."""
+    sections: list[list[str]] = [[]]
+    for row in body.split("\n"):
+        if heading_of(row):
+            sections.append([])
+        sections[-1].append(row)
+    return "\n".join(
+        _without_items(section, items) if heading_of(section[0]) in _RULES else "\n".join(section)
+        for section in sections
+        if section
+    )
+
+
+def _without_items(rows: Sequence[str], items: Sequence[str]) -> str:
+    text = "\n".join(("", *rows, ""))
+    for item in items:
+        text = text.replace(f"\n{item}\n{item}\n", f"\n{item}\n").replace(f"\n{item}\n", "\n")
+    return text[1:-1]
 
 
 def _holds(fact: _Fact, whole: str, lines: Sequence[frozenset[str]]) -> bool:

@@ -111,16 +111,6 @@ class OriginCheck:
         return None
 
 
-def unmarked(summary: str) -> str:
-    """Return a summary without the rules that are marked: read back, they would count as the user's."""
-    heading, rows = "", list[str]()
-    for row in summary.split("\n"):
-        heading = heading_of(row) or heading
-        if heading not in RULES or not _MARKED.search(row):
-            rows.append(row)
-    return "\n".join(rows)
-
-
 def _stems(text: str) -> frozenset[str]:
     return frozenset(word[:STEM] for word in content(text))
 

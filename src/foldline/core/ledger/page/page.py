@@ -112,7 +112,7 @@ def _fullest(ledger: Ledger, budget: int, count: Count, focus: str | None) -> _D
 def _smallest(ledger: Ledger, budget: int, count: Count) -> str:
     """Write what fits a budget too small for parts: headings and constraints, or the goal alone."""
     sheet = Sheet(budget, count)
-    constraints.write(sheet, ledger.constraints, sheet.left - SPARE)
+    sheet.add(CONSTRAINTS, constraints.lines_of(ledger.constraints), sheet.left - SPARE)
     text = sheet.text()
     while sheet.parts[CONSTRAINTS] and count(text) > budget:
         sheet.parts[CONSTRAINTS].pop()
@@ -129,7 +129,7 @@ def _smallest(ledger: Ledger, budget: int, count: Count) -> str:
 def _fill(ledger: Ledger, room: int, count: Count, focus: str | None) -> tuple[Sheet, list[Excerpt]]:
     """Fill a sheet: each section within its share, excerpts in what is left."""
     sheet = Sheet(room, count)
-    constraints.write(sheet, ledger.constraints, sheet.left)
+    sheet.add(CONSTRAINTS, constraints.lines_of(ledger.constraints), sheet.left)
     left = max(0, sheet.left)
     rules = [fact.text for fact in ledger.constraints]
     goal.write(sheet, ledger, int(left * goal.SHARE))
@@ -220,7 +220,7 @@ def parse(text: str) -> Ledger:
     files = [*listed, *reversed([*was_done.files, *known.files])]
     return Ledger(
         requests=goal.read(asked),
-        constraints=constraints.read(parts[CONSTRAINTS]),
+        constraints=constraints.read(text),
         files=tuple({fact.path: fact for fact in files}.values()),
         commands=tuple(reversed([*failed, *was_done.commands])),
         errors=(*wrong, *reversed(was_done.errors)),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from foldline.core.ledger.page.constraints import CLOSE, OPEN, block, without_blocks
+
 Count = Callable[[str], int]
 
 GOAL = "## Goal"
@@ -27,7 +29,7 @@ class Sheet:
         self.count = count
         self.parts: dict[str, list[str]] = {heading: [] for heading in HEADINGS}
         self.tail: list[str] = []
-        self.used = count("\n\n".join(HEADINGS)) + len(HEADINGS) * count("\n" + NOTHING)
+        self.used = count("\n\n".join((*HEADINGS, OPEN, CLOSE))) + len(HEADINGS) * count("\n" + NOTHING)
 
     @property
     def left(self) -> int:
@@ -62,11 +64,19 @@ class Sheet:
         """Write the page."""
         blocks: list[str] = []
         for heading in HEADINGS:
-            lines = self.parts[heading]
+            lines = self._told(heading)
             if not lines and heading != PROGRESS:
                 lines = [NOTHING]
             blocks.append("\n".join((heading, *lines)))
-        return "\n\n".join(blocks) + ("\n\n" + "\n".join(self.tail) if self.tail else "")
+        if self.tail:
+            blocks.append(without_blocks("\n".join(self.tail)))
+        return "\n\n".join(blocks)
+
+    def _told(self, heading: str) -> list[str]:
+        """Return the lines of a part: the rules in their block, which no other line can begin or end."""
+        if heading == CONSTRAINTS:
+            return block(self.parts[heading])
+        return [without_blocks(line) for line in self.parts[heading]]
 
 
 def split(text: str) -> dict[str, list[str]]:
