@@ -86,7 +86,7 @@ async def live(messages, policy, window, slow=None):
             if slow is not None:
                 slow.go.clear()
             await session.append(message)
-            await patiently(session._compactor.checks.finished(), slow)
+            await patiently(session._triggers.checks.finished(), slow)
             if slow is None:
                 await session.settled()
         path = [entry async for entry in session.store.path("s")]

@@ -11,7 +11,7 @@ from foldline.core.log.entries import Compacted, Noted, Pruned, Said
 from foldline.core.measure.window import Amount
 from foldline.dialects import get
 from foldline.errors import FloorExceeded
-from foldline.session import compactor
+from foldline.session import boundary
 
 SOFT, HARD, USABLE = 5_950, 7_650, 8_500
 SMALL = {"estimator": "foldline", "reserve": Amount(tokens=1_500), "keep": Keep(amount=Amount(tokens=2_000))}
@@ -199,7 +199,7 @@ async def test_a_compaction_that_fails_behind_an_append_is_told_and_struck_once(
         raise ZeroDivisionError("a bug")
 
     with monkeypatch.context() as patched:
-        patched.setattr(compactor, "plan", broken)
+        patched.setattr(boundary, "plan", broken)
         await session.append(long_answer(number))
         await session.settled()
         assert heard.names[-4:] == ["compaction_started", "strike", "cooldown", "warning"]

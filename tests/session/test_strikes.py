@@ -9,7 +9,7 @@ from foldline.core.decide.breaker import STRIKES
 from foldline.core.log.entries import Compacted, Noted
 from foldline.core.measure.window import Amount
 from foldline.errors import CompactionFailed, FloorExceeded
-from foldline.session import compactor
+from foldline.session import boundary
 
 GREEDY = changed(min_gain=Amount(tokens=9_500), background=False, enable_pruning=False)
 
@@ -73,7 +73,7 @@ async def test_an_error_within_leaves_the_session_as_it_was_and_cools_down(store
         raise ZeroDivisionError("a bug")
 
     with monkeypatch.context() as patched:
-        patched.setattr(compactor, "plan", broken)
+        patched.setattr(boundary, "plan", broken)
         heard = Heard(session)
         with pytest.raises(CompactionFailed, match="ZeroDivisionError"):
             await session.compact()
@@ -103,7 +103,7 @@ async def test_a_trigger_whose_compaction_raises_does_not_hurt_a_view_that_fits(
     def broken(*_):
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(compactor, "plan", broken)
+    monkeypatch.setattr(boundary, "plan", broken)
     assert len(await session.context()) == 2 * number + 1
     assert heard.of("warning")[0].kind == "failed"
     monkeypatch.undo()
@@ -150,7 +150,7 @@ async def test_a_draft_that_raises_is_told_struck_and_cooled_down(store, monkeyp
     def broken(*_):
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(compactor, "plan", broken)
+    monkeypatch.setattr(boundary, "plan", broken)
     number = await until(session, 5_950)
     await session.append(prompt(number, 1))
     await session.context()

@@ -12,8 +12,8 @@ from foldline.core.checkpoint.request import SummaryRequest
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import preset
 from foldline.core.measure.window import Window
+from foldline.session.model import Setup
 from foldline.session.session import Session
-from foldline.session.setup import Setup
 from foldline.stores import Store
 from foldline.summarizers.offline import OfflineSummarizer
 

@@ -1,24 +1,39 @@
-"""The one draft of a session: a boundary that is made in the background, and waits until it is needed."""
+"""The one draft of a session: a boundary that is made in the background, and committed when it is needed."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections.abc import Coroutine
 from typing import Any
 
+import msgspec
+
 from foldline.core.compact.rebase import Draft, holds
-from foldline.core.decide.watch import Watch
+from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.breaker import Failure
+from foldline.core.decide.triggers import StartDraft
+from foldline.core.log.entries import Receipt
 from foldline.core.view import ViewState
+from foldline.session import spans
+from foldline.session.boundary import BoundaryMaker, BoundaryWork, failure_of
+from foldline.session.events import DraftFailed, DraftReady, DraftStarted
+from foldline.session.shared import Shared
+
+log = logging.getLogger("foldline")
 
 
 class Drafts:
-    """At most one task that makes a draft, or one draft that is ready; `watch` is told which."""
+    """At most one task that makes a draft, or one draft that is ready; the watch is told which."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, shared: Shared, maker: BoundaryMaker) -> None:
         self.ready: Draft | None = None
-        self._watch = watch
+        self._shared = shared
+        self._maker = maker
+        self._watch = shared.watch
         self._task: asyncio.Task[Draft | None] | None = None
-        self._held: ViewState | None = None  # the fold on which what is ready was found to hold
+        self._held: ViewState | None = None  # the view on which what is ready was found to hold
 
     @property
     def running(self) -> bool:
@@ -32,8 +47,37 @@ class Drafts:
             if not holds(self.ready, fold):
                 self.drop()
 
-    def start(self, making: Coroutine[Any, Any, Draft | None]) -> None:
-        """Make a draft in a task of its own; it raises nothing."""
+    def begin(self, due: StartDraft) -> None:
+        """Begin a draft of the path as it is, in a task of its own; the lock is held."""
+        work = self._maker.take(self._shared.model.ask("threshold"))
+        self._shared.events.emit(DraftStarted(size=due.size, threshold=due.threshold))
+        self._run(self._drafting(work, self._shared.cursor.fold))
+
+    async def _drafting(self, work: BoundaryWork, fold: ViewState) -> Draft | None:
+        """Make a draft; what goes wrong is told and noted, never raised."""
+        ask = work.ask
+        try:
+            with spans.compaction(self._shared.id, ask.reason, work.size, name=spans.DRAFT) as opened:
+                ask = await self._shared.live.onto(ask, fold)
+                outcome = await self._maker.make(msgspec.structs.replace(work, ask=ask), opened)
+        except Exception as error:
+            log.warning("session %s: a draft failed: %s", self._shared.id, error)
+            await self._draft_failed(ask, failure_of(error), str(error))
+            return None
+        if isinstance(outcome, Nothing):
+            await self._draft_failed(ask, outcome.why, outcome.detail)
+            return None
+        self._shared.events.emit(DraftReady(receipt=outcome.receipt))
+        return msgspec.structs.replace(work.base, boundary=outcome)
+
+    async def _draft_failed(self, ask: Ask, why: Failure, detail: str) -> None:
+        self._shared.events.emit(DraftFailed(why=why, detail=detail))
+        async with self._shared.locked(follow=False):
+            sight = self._shared.model.sight()
+            notes = self._shared.watch.ended(ask.reason, why, sight, time.time(), drafted=True)
+            await self._maker.note(notes)
+
+    def _run(self, making: Coroutine[Any, Any, Draft | None]) -> None:
         task = asyncio.create_task(making)
         self._task, self.ready, self._held = task, None, None
         self._watch.draft_begun()
@@ -65,3 +109,18 @@ class Drafts:
         if task is not None and not task.done():
             task.cancel()
             await asyncio.wait({task})
+
+    async def commit(self, ask: Ask) -> Receipt | Nothing | None:
+        """Commit the draft that is ready, or drop it; None where it will not do.
+
+        Inside a tool loop with signed thinking it waits for the end of the loop: then that is returned.
+        """
+        draft = self.ready
+        assert draft is not None
+        size = ask.apart_tokens + self._shared.cursor.fold.tokens
+        with spans.compaction(self._shared.id, ask.reason, size) as opened:
+            done = await self._maker.commit(draft, ask, opened, waited=False)
+        if isinstance(done, Nothing) and done.why == "signed_thinking":
+            return done
+        self.drop()
+        return done if isinstance(done, Receipt) else None

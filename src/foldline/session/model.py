@@ -1,4 +1,4 @@
-"""What a session knows of its model: its window, cache and prices, and how its count differs from ours.
+"""How a session is kept, and what it knows of its model: window, cache, prices, and its count against ours.
 
 What was learnt is kept as notes of the log. One of each kind is written with each boundary, in the same
 append; what came since is read from the entries that follow.
@@ -9,33 +9,68 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
-from foldline.catalogue import ModelInfo
+from foldline.catalogue import Catalogue, ModelInfo
 from foldline.core.compact.sight import Sizer, ViewSight, asked
 from foldline.core.decide.ask import Ask
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import resolve
 from foldline.core.decide.price import Cache, Economy
-from foldline.core.decide.watch import Watch
+from foldline.core.decide.watch import Watch, WatchLimits
 from foldline.core.log.entries import Entry, Noted, Reason, Said
 from foldline.core.measure.accounting import real_usage
 from foldline.core.measure.calibration import Calibration, update
 from foldline.core.measure.overflow import Overflow
-from foldline.core.measure.window import Window
+from foldline.core.measure.tokens import OFFLINE, Counter
+from foldline.core.measure.window import Floor, Window
 from foldline.core.view import Kept, ViewState, item_tokens
 from foldline.dialects import ANTHROPIC
 from foldline.folding import now
 from foldline.providers.learned import learn, learned
 from foldline.session.cursor import Cursor
 from foldline.session.events import Events, ModelChanged, WarningGiven, WindowLearnt
-from foldline.session.setup import Setup
 
 CALIBRATION = "calibration"  # the kind of note that keeps how the model's count differs from ours
 WINDOW = "window"  # the kind of note that keeps a window which an overflow taught
 
 log = logging.getLogger("foldline")
+
+
+class Setup(msgspec.Struct, frozen=True):
+    """How a session is kept: its model, its policy, and what is sent beside its messages.
+
+    No threshold folds a `subagent`; an overflow does, as in any session. `rules` is the policy as it was
+    named, before it was fitted to the model. `catalogue` knows the models that the session may change to.
+    """
+
+    policy: Policy
+    info: ModelInfo
+    dialect: str | None = None
+    system: Any = None
+    tools: Any = None
+    apart: Floor = Floor()
+    counter: Counter = OFFLINE
+    subagent: bool = False
+    rules: Policy | None = None
+    catalogue: Catalogue = Catalogue()
+
+    @property
+    def model(self) -> str | None:
+        """The model's name as it was given."""
+        return self.info.name
+
+    @property
+    def window(self) -> Window:
+        """The model's limits, in tokens."""
+        return self.info.window
+
+    @property
+    def limits(self) -> WatchLimits:
+        """What decides when the session is compacted."""
+        return WatchLimits(self.policy, self.window, self.model, self.subagent, self.info.known)
 
 
 class SessionModel:

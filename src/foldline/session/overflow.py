@@ -12,7 +12,7 @@ import msgspec
 from foldline.core.checkpoint.redact import redact
 from foldline.core.compact.job import Job, floor_of
 from foldline.core.decide.ask import Nothing
-from foldline.core.decide.overflow import share_left
+from foldline.core.decide.overflow import Shorter, share_left
 from foldline.core.decide.triggers import Refuse, Stay, fitting_output
 from foldline.core.log.messages import Message
 from foldline.core.measure.overflow import (
@@ -31,8 +31,7 @@ from foldline.providers.base import Reply
 from foldline.providers.failures import from_sdk
 from foldline.session.compactor import Compactor
 from foldline.session.events import OverflowSeen, Remedy
-from foldline.session.reply import Shorter
-from foldline.session.setup import Setup
+from foldline.session.model import Setup
 from foldline.session.shared import Shared
 from foldline.session.view import ViewToken
 

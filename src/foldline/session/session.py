@@ -5,7 +5,6 @@ The session holds what its view needs, never its whole history.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from copy import copy
@@ -20,26 +19,27 @@ from foldline.core.decide.ask import Nothing
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.price import Cache
-from foldline.core.ledger.facts.tracked import FILES, files_note
-from foldline.core.log.entries import Noted, Pinned, Receipt, Said
+from foldline.core.ledger.facts.tracked import Status
+from foldline.core.log.entries import Receipt
 from foldline.core.measure.window import Window
 from foldline.core.view import Item
-from foldline.errors import CallsOpen, InputError
+from foldline.errors import CallsOpen
 from foldline.providers.base import Call
+from foldline.session.appends import Appends
+from foldline.session.boundary import BoundaryMaker
 from foldline.session.compactor import Compactor
-from foldline.session.events import Callback, MessageAdded, PinChanged
-from foldline.session.incoming import read
+from foldline.session.events import Callback
 from foldline.session.links import Link, Links
+from foldline.session.model import Setup
 from foldline.session.overflow import OverflowMender
-from foldline.session.preview import Preview
-from foldline.session.recall import PASSAGE, EntryInfo, Passage, Recall, as_text
-from foldline.session.setup import Setup, Stats
-from foldline.session.shared import Shared
+from foldline.session.preview import Preview, Previews
+from foldline.session.recall import PASSAGE, EntryInfo, Passage, Recall
+from foldline.session.shared import Shared, SummarizerChoice
 from foldline.session.state import Render
-from foldline.session.summarizer_choice import SummarizerChoice
 from foldline.session.tools import Tools
 from foldline.session.tree import Branch, Rewound, SessionTree
-from foldline.session.view import ContextMessages
+from foldline.session.triggers import Triggers
+from foldline.session.view import ContextMessages, Stats
 from foldline.stores.base import Hit, Store
 from foldline.summarizers.base import Summarizer
 
@@ -68,12 +68,16 @@ class Session:
         self.store = store
         self._owns_store = owns_store
         self._shared = Shared(store, session, setup, summarizer)
-        self._compactor = Compactor(self._shared)
+        maker = BoundaryMaker(self._shared)
+        self._compactor = Compactor(self._shared, maker)
+        self._previews = Previews(self._shared, maker, self._compactor.drafts)
+        self._triggers = Triggers(self._shared, self._compactor)
+        self._appends = Appends(self._shared, self._triggers)
         self._mender = OverflowMender(self._shared, self._compactor)
         self._tree = SessionTree(self._shared)
         self._links = Links(self._shared)
         self._recall = Recall(self._shared)
-        self._tools = Tools(self._shared, self._compactor, self._recall)
+        self._tools = Tools(self._shared, self._triggers, self._recall)
         self._choice: SummarizerChoice | None = None
         if summary_model is not None:
             self._choice = SummarizerChoice(self._shared, summarizer)
@@ -95,7 +99,7 @@ class Session:
             for closing in self._shared.at_close:
                 stack.push_async_callback(closing)
             self._shared.at_close = []
-            await self._compactor.close()
+            await self._triggers.close()
             await self._shared.events.drain()
 
     def at_close(self, closing: Callable[[], Awaitable[None]]) -> None:
@@ -209,32 +213,14 @@ class Session:
         results that say so are appended first. What the policy does behind a reply or an append is done in
         the background: `settled` waits for it. Raises LeafMoved where somebody else said something since.
         """
-        # who appends has seen what was there, not what came since
-        async with self._shared.locked(follow=False) as cursor:
-            seed = str(cursor.leaf)
-            found = read(messages, dialect=self.setup.dialect, usual=lambda: self.dialect, seed=seed)
-            entries = await cursor.say(found)
-            if entries:
-                self._appended(entries)
-            own = {id(message) for message in found}
-            return [entry.id for entry in entries if id(entry.message) in own]
-
-    def _appended(self, entries: Sequence[Said]) -> None:
-        """Learn from what was appended, and tell that it was."""
-        self._shared.model.heard()
-        self._shared.watch.said([entry.message for entry in entries])
-        if any(entry.message.role == "assistant" for entry in entries):
-            self._shared.reply.lift()
-        self._compactor.appended()
-        roles = tuple(entry.message.role for entry in entries)
-        self._shared.events.emit(MessageAdded(entries=tuple(entry.id for entry in entries), roles=roles))
+        return await self._appends.say(messages)
 
     async def settled(self) -> None:
         """Wait for background work: a look at the triggers behind an append, a compaction, a draft.
 
         Nothing has to: the session can be used meanwhile. What fails there is told by events, not raised.
         """
-        await self._compactor.settled()
+        await self._triggers.settled()
 
     # ---- context
 
@@ -250,9 +236,9 @@ class Session:
             async with self._shared.locked() as cursor:
                 if cursor.fold.open_calls:
                     raise CallsOpen(cursor.fold.open_calls)
-                wait = await self._compactor.look()
+                wait = await self._triggers.look()
                 if wait is None:
-                    await self._compactor.carry_on()
+                    await self._triggers.carry_on()
                     size = self._shared.model.trigger_size(cursor.fold)
                     self._shared.reply.look_ahead(size, self.setup.window)
                     return self._shared.view.hand_out()
@@ -313,6 +299,7 @@ class Session:
         used meanwhile: what is said stays in order behind the boundary's cut.
         """
         await self._shared.follow()
+        await self._triggers.stop()
         return await self._compactor.compact(reason if target is None else "target", instructions, target)
 
     async def preview(
@@ -320,7 +307,8 @@ class Session:
     ) -> Preview | Nothing:
         """Return what `compact` would append, and append nothing; `commit` appends that very boundary."""
         await self._shared.follow()
-        return await self._compactor.preview(instructions, target)
+        await self._triggers.stop()
+        return await self._previews.make(instructions, target)
 
     async def commit(self, preview: Preview, *, summary: str | None = None) -> Receipt | Nothing:
         """Append the boundary that a preview showed, with pins and live state as they are now.
@@ -330,7 +318,8 @@ class Session:
         the path: a boundary came since, or it would gain nothing. Raises InputError for an empty summary.
         """
         await self._shared.follow()
-        return await self._compactor.commit(preview, summary)
+        await self._triggers.stop()
+        return await self._previews.commit(preview, summary)
 
     async def undo(self) -> str | None:
         """Undo the newest compaction or prune; what was said since stays. Returns its id, None without one.
@@ -348,24 +337,15 @@ class Session:
 
         Raises InputError for an id that is no message of the session.
         """
-        async with self._shared.locked() as cursor:
-            entry = await self.store.entry(self.id, at)
-            if not isinstance(entry, Said):
-                raise InputError(f"no message {at!r} in session {self.id}: take the id from `entries()`")
-            text = entry.message.text or as_text(entry)
-            await cursor.write(Pinned("", None, at, on=True, text=text, at=time.time()))
-            self._shared.events.emit(PinChanged(entry=at))
+        await self._appends.pin(at)
 
     async def unpin(self, at: str) -> None:
         """Take a pin away; from the next boundary on the entry is folded like any other."""
-        async with self._shared.locked() as cursor:
-            await cursor.write(Pinned("", None, at, on=False, at=time.time()))
-            self._shared.events.emit(PinChanged(entry=at, on=False))
+        await self._appends.unpin(at)
 
     async def note(self, kind: str, **data: Any) -> None:
         """Note something about the session, such as its title."""
-        async with self._shared.locked() as cursor:
-            await cursor.write(Noted("", None, kind, data, at=time.time()))
+        await self._appends.note(kind, data)
 
     async def track_files(
         self,
@@ -376,9 +356,13 @@ class Session:
         deleted: Sequence[str] = (),
     ) -> None:
         """Note files that your own tracker saw: the next checkpoint lists them with the others."""
-        found = files_note({"read": read, "created": created, "modified": modified, "deleted": deleted})
-        if found:
-            await self.note(FILES, **found)
+        files: dict[Status, Sequence[str]] = {
+            "read": read,
+            "created": created,
+            "modified": modified,
+            "deleted": deleted,
+        }
+        await self._appends.track_files(files)
 
     # ---- the tree
 

@@ -1,4 +1,4 @@
-"""What the parts of one session share: its place in the log, its model, its events, its lock."""
+"""What the parts of one session share: place in the log, model, events, lock, and who writes summaries."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from foldline.catalogue import ModelInfo
 from foldline.core.checkpoint.request import Prefix
+from foldline.core.decide.overflow import ReplyLimit
 from foldline.core.decide.watch import Watch
 from foldline.core.log.entries import Lifted, Said
 from foldline.errors import DialectError
 from foldline.session.cursor import Cursor
 from foldline.session.events import Events
-from foldline.session.model import SessionModel
-from foldline.session.reply import ReplyLimit
-from foldline.session.setup import Setup
+from foldline.session.model import SessionModel, Setup
 from foldline.session.state import LiveState
 from foldline.session.view import SessionView
 from foldline.stores.base import Store
-from foldline.summarizers.base import Summarizer
-from foldline.summarizers.offline import OfflineSummarizer
+from foldline.summarizers import ModelSummarizer, OfflineSummarizer, Summarizer, summarizer_for
 
 
 class Shared:
@@ -92,3 +91,32 @@ class Shared:
             return self.view.prefix()
         except DialectError:  # the summary can be written all the same, of the conversation as text
             return None
+
+
+class SummarizerChoice:
+    """Has a session's model write its summaries, or code, until another summariser is set by hand."""
+
+    def __init__(self, shared: Shared, chosen: Summarizer | None = None) -> None:
+        self._shared = shared
+        self._chosen = chosen
+
+    @property
+    def stands(self) -> bool:
+        """Whether the session's summariser is the one that was chosen here."""
+        return self._chosen is None or self._shared.summarizer is self._chosen
+
+    def use_model(self, info: ModelInfo) -> None:
+        """Have the summaries written by this model from now on; a summariser that was set by hand stays."""
+        if not self.stands:
+            return
+        setup = self._shared.model.setup
+        chosen = summarizer_for(
+            info,
+            setup.policy,
+            catalogue=setup.catalogue,
+            counter=setup.counter,
+            dialect=setup.dialect,
+        )
+        self._chosen = self._shared.summarizer = chosen
+        if isinstance(chosen, ModelSummarizer):
+            self._shared.at_close.append(chosen.close)

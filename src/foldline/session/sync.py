@@ -17,9 +17,9 @@ from foldline.core.decide.policy import Policy
 from foldline.core.decide.price import Cache
 from foldline.core.view import Item
 from foldline.errors import InputError
+from foldline.session.model import Setup
 from foldline.session.opening import open_session
 from foldline.session.session import Session
-from foldline.session.setup import Setup
 from foldline.stores.base import Store
 
 P = ParamSpec("P")

@@ -18,10 +18,10 @@ from foldline.core.cut.shorten import Count
 from foldline.core.measure.tokens import tools_tokens
 from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE
 from foldline.errors import InputError
-from foldline.session.compactor import Compactor
 from foldline.session.recall import LINE, EntryInfo, Passage, Recall
-from foldline.session.setup import Stats
 from foldline.session.shared import Shared
+from foldline.session.triggers import Triggers
+from foldline.session.view import Stats
 from foldline.stores.base import Hit
 
 T = TypeVar("T")
@@ -113,9 +113,9 @@ ALL_TOOLS: Final = (*RECALL_TOOLS, STATS_TOOL, COMPACT_TOOL)
 class Tools:
     """The tools of one session."""
 
-    def __init__(self, shared: Shared, compactor: Compactor, recall: Recall) -> None:
+    def __init__(self, shared: Shared, triggers: Triggers, recall: Recall) -> None:
         self._shared = shared
-        self._compactor = compactor
+        self._triggers = triggers
         self._recall = recall
         self._counted: frozenset[str] = frozenset()  # names of tools whose definitions count in the view
 
@@ -146,7 +146,7 @@ class Tools:
 
     async def _called(self, name: str, given: Mapping[str, Any]) -> str:
         if name == COMPACT:
-            self._compactor.wish(given.get("focus", ""))
+            self._triggers.wish(given.get("focus", ""))
             return f"{MARK}The conversation is folded before your next step."
         if name == STATS_TOOL.name:
             return stats_text(await self._shared.view.stats())

@@ -7,18 +7,20 @@ from io import BytesIO
 from itertools import chain
 from typing import Any
 
+import msgspec
+
 from foldline import exports
 from foldline.core.checkpoint.request import Prefix
 from foldline.core.decide.price import Cache
 from foldline.core.log.entries import Compacted, Said
 from foldline.core.log.messages import Message
+from foldline.core.measure.window import Window
 from foldline.core.view import Kept, native_items, sized
 from foldline.dialects import get
 from foldline.dialects.dialect_of import join_system
 from foldline.dialects.native_view import NativeView
 from foldline.session.cursor import Cursor
 from foldline.session.model import SessionModel, cache_of
-from foldline.session.setup import Stats
 from foldline.transcripts import dump
 
 ViewToken = tuple[str, ...]  # the ids of the boundaries that a view was folded with
@@ -31,6 +33,27 @@ class ContextMessages(list[Any]):
     """
 
     token: ViewToken | None = None
+
+
+class Stats(msgspec.Struct, frozen=True):
+    """Figures of a session: messages in all and in the view, tokens in the view by category, compactions.
+
+    `compression_ratio` is messages in the view / messages in all. `view_tokens` is the view's size by
+    Foldline's own count, `context_tokens` that of the next request: the newest reply's usage, its four parts
+    summed, and estimates of what came since. `usable` is what the policy lets a view take of `window`, the
+    model's limits.
+    """
+
+    total_messages: int
+    active_messages: int
+    summaries: int
+    compression_ratio: float
+    view_tokens: int
+    context_tokens: int
+    usable: int
+    window: Window
+    by_category: dict[str, int]
+    open_calls: tuple[str, ...] = ()
 
 
 class SessionView:

@@ -1,0 +1,106 @@
+"""What a host appends to a session: messages of any dialect, pins, notes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from foldline.core.ledger.facts.tracked import FILES, Status, files_note
+from foldline.core.log.entries import Noted, Pinned, Said
+from foldline.core.log.messages import Message
+from foldline.dialects import decode_all, get
+from foldline.dialects.dialect_of import dialect_of, in_dialect, reply_dialect
+from foldline.errors import InputError
+from foldline.session.events import MessageAdded, PinChanged
+from foldline.session.recall import as_text
+from foldline.session.shared import Shared
+from foldline.session.triggers import Triggers
+
+
+class Appends:
+    """Appends to one session."""
+
+    def __init__(self, shared: Shared, triggers: Triggers) -> None:
+        self._shared = shared
+        self._triggers = triggers
+
+    async def say(self, messages: Sequence[Any]) -> list[str]:
+        """Append messages, SDK replies or dicts in one commit; return their entry ids."""
+        shared = self._shared
+        # who appends has seen what was there, not what came since
+        async with shared.locked(follow=False) as cursor:
+            dialect, seed = shared.model.setup.dialect, str(cursor.leaf)
+            found = read(messages, dialect=dialect, usual=lambda: shared.view.dialect, seed=seed)
+            entries = await cursor.say(found)
+            if entries:
+                self._appended(entries)
+            own = {id(message) for message in found}
+            return [entry.id for entry in entries if id(entry.message) in own]
+
+    def _appended(self, entries: Sequence[Said]) -> None:
+        """Learn from what was appended, and tell that it was."""
+        shared = self._shared
+        shared.model.heard()
+        shared.watch.said([entry.message for entry in entries])
+        if any(entry.message.role == "assistant" for entry in entries):
+            shared.reply.lift()
+        self._triggers.appended()
+        roles = tuple(entry.message.role for entry in entries)
+        shared.events.emit(MessageAdded(entries=tuple(entry.id for entry in entries), roles=roles))
+
+    async def pin(self, at: str) -> None:
+        """Pin a message; raises InputError for an id that is no message of the session."""
+        shared = self._shared
+        async with shared.locked() as cursor:
+            entry = await shared.store.entry(shared.id, at)
+            if not isinstance(entry, Said):
+                raise InputError(f"no message {at!r} in session {shared.id}: take the id from `entries()`")
+            text = entry.message.text or as_text(entry)
+            await cursor.write(Pinned("", None, at, on=True, text=text, at=time.time()))
+            shared.events.emit(PinChanged(entry=at))
+
+    async def unpin(self, at: str) -> None:
+        """Take a pin away."""
+        async with self._shared.locked() as cursor:
+            await cursor.write(Pinned("", None, at, on=False, at=time.time()))
+            self._shared.events.emit(PinChanged(entry=at, on=False))
+
+    async def note(self, kind: str, data: dict[str, Any]) -> None:
+        """Append a note of a kind."""
+        async with self._shared.locked() as cursor:
+            await cursor.write(Noted("", None, kind, data, at=time.time()))
+
+    async def track_files(self, files: Mapping[Status, Sequence[str]]) -> None:
+        """Note files by what was done to them: read, created, modified, deleted."""
+        if found := files_note(files):
+            await self.note(FILES, found)
+
+
+def read(
+    messages: Sequence[Any], *, dialect: str | None, usual: Callable[[], str], seed: str
+) -> list[Message]:
+    """Decode messages; one that fits several dialects is read as those around it are.
+
+    `dialect` is the one that the session was opened with, `usual` names that of its view, and `seed` makes
+    ids for what has none.
+    """
+    known = [None if isinstance(message, Message) else dialect_of(message) for message in messages]
+    common = dialect or next((name for name in reversed(known) if name), None) or usual()
+    decoded: list[Message] = []
+    run: list[Any] = []  # messages of one dialect, which are decoded together
+    run_dialect = ""
+    for message, own in zip(messages, known, strict=True):
+        reply = None if isinstance(message, Message) else reply_dialect(message)
+        name = "" if isinstance(message, Message) or reply else own or common
+        if run and name != run_dialect:
+            decoded += decode_all(run, run_dialect)
+            run = []
+        run_dialect = name
+        if isinstance(message, Message):
+            decoded.append(message)
+        elif reply is not None:
+            decoded.append(get(reply).decode_reply(message))
+        else:
+            run.append(in_dialect(message, name, f"{seed} {len(decoded) + len(run)}"))
+    return [*decoded, *(decode_all(run, run_dialect) if run else ())]

@@ -1,0 +1,182 @@
+"""One boundary: taken from the path, made beside the session, and put onto the path as it is by then.
+
+The session goes on while it is made. The session's lock is held to take and to commit, never while a summary
+is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from foldline.core.checkpoint.request import Prefix
+from foldline.core.compact.job import Job
+from foldline.core.compact.plan import Outcome, Steps, plan
+from foldline.core.compact.rebase import VOID, Draft, drafted, rebased
+from foldline.core.compact.sight import number_of
+from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.breaker import Failure
+from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Reason, Receipt
+from foldline.core.measure.tokens import Counter
+from foldline.core.view import ViewState
+from foldline.errors import FloorExceeded, FoldlineError
+from foldline.executor import execute
+from foldline.session import spans
+from foldline.session.cursor import RETRIES
+from foldline.session.events import (
+    CompactionDone,
+    CoolingDown,
+    NothingDone,
+    PruneDone,
+    Struck,
+    WarningGiven,
+)
+from foldline.session.shared import Shared
+from foldline.summarizers.base import Summarizer
+from foldline.tracing import Span
+
+log = logging.getLogger("foldline")
+
+REPEATED = 3  # compactions worth a warning, and again at twice as many: a summary of summaries loses detail
+
+
+class BoundaryWork(msgspec.Struct, frozen=True):
+    """What a compaction is made of, as it was taken from the path.
+
+    `size` is the view's in tokens, `prefix` the session's next request, `base` the draft without its
+    boundary.
+    """
+
+    entries: list[Entry]
+    ask: Ask
+    size: int
+    prefix: Prefix | None
+    base: Draft
+
+
+class BoundaryMaker:
+    """Makes the boundaries of one session; `one` is held while one is made that somebody waits for."""
+
+    def __init__(self, shared: Shared) -> None:
+        self.one = asyncio.Lock()
+        self._shared = shared
+        self._cursor = shared.cursor
+        self._model = shared.model
+        self._events = shared.events
+
+    # ---- making a boundary; the lock is held to take the work, and not while it is done
+
+    def take(self, ask: Ask) -> BoundaryWork:
+        """Take from the path as it is what a compaction is made of."""
+        fold = self._cursor.fold
+        return BoundaryWork(
+            entries=fold.entries(),
+            ask=ask,
+            size=ask.apart_tokens + fold.tokens,
+            prefix=self._shared.prefix(),
+            base=drafted(fold, Pruned("", None, Receipt(ask.reason))),
+        )
+
+    async def make(self, work: BoundaryWork, opened: Span) -> Outcome:
+        """Make a boundary, beside whatever the session does meanwhile."""
+        started, counter = time.perf_counter(), self._model.setup.counter
+        watched = spans.Watched(self._shared.summarizer, opened, work.size, counter)
+        outcome = await self.execute(work, watched)
+        if isinstance(outcome, Nothing):
+            return outcome
+        spent = round((time.perf_counter() - started) * 1000, 3)
+        receipt = msgspec.structs.replace(outcome.receipt, duration_ms=spent)
+        return msgspec.structs.replace(outcome, receipt=receipt)
+
+    async def execute(self, work: BoundaryWork, summarizer: Summarizer) -> Outcome:
+        """Plan the boundary, with summaries by `summarizer`."""
+        steps = _planned(work.entries, work.ask, self._model.setup.counter)
+        return await execute(steps, summarizer, aside=True, prefix=work.prefix, failed=self._summary_failed)
+
+    def _summary_failed(self, why: str) -> None:
+        """Say that code had to write a summary in the place of the summariser."""
+        self._events.emit(WarningGiven(kind="summary_failed", text=why))
+
+    async def failed(self, reason: Reason, error: Exception) -> None:
+        """Note that a compaction failed; one that somebody asked for is told to them, and is no strike."""
+        notes = self._shared.watch.ended(reason, failure_of(error), self._model.sight(), time.time())
+        if notes:
+            async with self._shared.locked(follow=False):
+                await self.note(notes)
+
+    # ---- the end of every compaction; the lock is held
+
+    async def commit(self, draft: Draft, ask: Ask, opened: Span, *, waited: bool) -> Receipt | Nothing:
+        """Put a draft onto the path as it is now, and append it."""
+        for _ in range(RETRIES):
+            fold = self._cursor.fold
+            now = await self._shared.live.onto(msgspec.structs.replace(ask, number=number_of(fold)), fold)
+            found = rebased(Job(fold, now, self._model.setup.counter), draft)
+            if isinstance(found, Nothing):
+                break
+            boundary = msgspec.structs.replace(found.boundary, at=time.time())
+            entry = await self._cursor.commit(boundary, self._model.notes(), found.after)
+            if entry is not None:
+                self._told(entry, boundary, opened, waited=waited)
+                return boundary.receipt
+        else:
+            found = VOID
+        if found is VOID:
+            found = Nothing("nothing_new", "another boundary came first")
+        return await self.idle(ask, found) if waited else found
+
+    async def idle(self, ask: Ask, outcome: Nothing) -> Nothing:
+        """Say that no boundary was made; a trigger is not heeded again before the view has grown."""
+        self._events.emit(NothingDone(reason=ask.reason, why=outcome.why, detail=outcome.detail))
+        sight = self._model.sight()
+        await self.note(self._shared.watch.ended(ask.reason, outcome.why, sight, time.time()))
+        return outcome
+
+    def _told(self, entry: str, boundary: Compacted | Pruned, opened: Span, *, waited: bool) -> None:
+        self._shared.watch.folded()
+        spans.committed(opened, boundary, drafted=not waited)
+        if isinstance(boundary, Pruned):
+            self._events.emit(PruneDone(entry=entry, receipt=boundary.receipt, drafted=not waited))
+            return
+        self._events.emit(CompactionDone(entry=entry, receipt=boundary.receipt, drafted=not waited))
+        count = boundary.checkpoint.number
+        if _many(count):
+            text = (
+                f"this session was compacted {count} times: what is told again and again loses detail. "
+                "A new session, begun by a hand-off, starts fresh; recall finds what was folded."
+            )
+            self._events.emit(WarningGiven(kind="repeated_compactions", text=text, count=count))
+
+    async def note(self, notes: Sequence[Noted]) -> None:
+        """Write what a failure leaves in the log, and tell it; a store that fails too is logged."""
+        try:
+            for note in notes:
+                await self._cursor.write(note)
+        except FoldlineError as error:
+            log.warning("session %s: a strike could not be noted: %s", self._shared.id, error)
+            return
+        for note in notes:
+            if note.kind == "strike":
+                self._events.emit(Struck(**note.data, strikes=self._model.sight().breaker().strikes))
+            else:
+                self._events.emit(CoolingDown(**note.data))
+
+
+def _planned(entries: list[Entry], ask: Ask, counter: Counter) -> Steps:
+    """Plan a compaction of a fold of its own, so that nothing it reads changes meanwhile."""
+    return (yield from plan(Job(ViewState(entries, counter=counter), ask, counter)))
+
+
+def failure_of(error: Exception) -> Failure:
+    """Return the failure that an error is noted as."""
+    return "floor" if isinstance(error, FloorExceeded) else "error"
+
+
+def _many(count: int) -> bool:
+    """Whether so many compactions are worth a warning: 3, 6, 12, 24 ... of them."""
+    times, rest = divmod(count, REPEATED)
+    return not rest and times.bit_count() == 1

@@ -1,0 +1,194 @@
+"""Compactions that nobody waits to ask for: the triggers, looked at before a request and behind an append.
+
+The look behind an append goes on in the background, at the moments that the policy names. What is due is
+decided in `foldline.core.decide.watch`; here it is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from foldline.core.compact.sight import standing
+from foldline.core.decide.triggers import Compact, Refuse, StartDraft
+from foldline.core.decide.watch import CommitDraft, Wait
+from foldline.core.log.entries import Compacted, Noted
+from foldline.core.log.messages import Message, Text
+from foldline.errors import FloorExceeded, FoldlineError
+from foldline.session.compactor import FIRST, Compactor
+from foldline.session.events import WarningGiven
+from foldline.session.shared import Shared
+
+log = logging.getLogger("foldline")
+
+BY_ITSELF = ("threshold", "overflow", "model_switch")  # reasons of compactions that nobody asked for
+
+
+class Checks:
+    """At most one task that looks at the triggers, and compacts where they say so; `look` raises nothing."""
+
+    def __init__(self, look: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._look = look
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether a look goes on, or the compaction that it led to."""
+        return self._task is not None and not self._task.done()
+
+    def begin(self) -> None:
+        """Begin a look, unless one goes on: it sees by itself what comes meanwhile."""
+        if not self.running:
+            self._task = asyncio.create_task(self._look())
+
+    async def finished(self) -> None:
+        """Wait until the look that goes on has ended; cancelled, the look goes on."""
+        if self._task is not None:
+            await asyncio.wait({self._task})
+
+    async def stop(self) -> None:
+        """Cancel the look: the session is as it was, and the moment is looked at another time."""
+        task, self._task = self._task, None
+        if task is not None and not task.done():
+            task.cancel()
+            await asyncio.wait({task})
+
+
+class Triggers:
+    """What one session does about its triggers."""
+
+    def __init__(self, shared: Shared, compactor: Compactor) -> None:
+        self.checks = Checks(self._look_behind)
+        self._shared = shared
+        self._compactor = compactor
+        self._drafts = compactor.drafts
+        self._cursor = shared.cursor
+        self._model = shared.model
+        self._wish: str | None = None  # what the model asked a compaction for
+
+    def wish(self, focus: str) -> None:
+        """Compact before the next request, as the model asked; `focus` is what to look at first."""
+        self._wish = focus
+
+    async def stop(self) -> None:
+        """Cancel the look in the background: somebody asked for a compaction of their own."""
+        await self.checks.stop()
+
+    async def close(self) -> None:
+        """Cancel what goes on in the background; the session is as it was."""
+        await self.checks.stop()
+        await self._drafts.stop()
+
+    # ---- at the policy's moments; the lock is held
+
+    async def look(self) -> Callable[[], Awaitable[object]] | None:
+        """Look at what a request needs: a compaction that the model asked for, else what the triggers say.
+
+        Returns what to wait for without the lock. Raises FloorExceeded where nothing can help.
+        """
+        if self._wish is not None:
+            wish, self._wish = self._wish, None
+            return partial(self._as_wished, wish)
+        return await self._look_at_triggers()
+
+    async def _look_at_triggers(self) -> Callable[[], Awaitable[object]] | None:
+        """Begin a draft, commit one, or return what to wait for without the lock; raises as `look` does."""
+        watch = self._shared.watch
+        while True:
+            self._drafts.check(self._cursor.fold)
+            due = watch.due(self._model.sight(), cold=self._cold())
+            if not isinstance(due, CommitDraft):
+                break
+            if await self._drafts.commit(self._model.ask(due.reason)):
+                watch.looked()
+                return None
+        if isinstance(due, Refuse):
+            raise FloorExceeded(due.floor, due.usable, due.breakdown)
+        if isinstance(due, StartDraft):
+            self._drafts.begin(due)
+        if isinstance(due, Wait):
+            return self._drafts.finished
+        if isinstance(due, Compact):
+            return partial(self._by_itself, due, self._cursor.fold.boundaries, watch.happenings)
+        return None
+
+    def appended(self) -> None:
+        """Begin a look in the background, if the policy wants one now; the lock is held."""
+        if self._shared.watch.looks_at_once(self._cursor.fold.open_calls):
+            self.checks.begin()
+
+    async def _look_behind(self) -> None:
+        """Do what the triggers ask for behind a message; what fails is told, never raised."""
+        try:
+            while True:
+                async with self._shared.locked(follow=False) as cursor:
+                    if not self._shared.watch.looks_at_once(cursor.fold.open_calls):
+                        return
+                    wait = await self._look_at_triggers()
+                    if wait is None:
+                        return
+                await wait()
+        except FloorExceeded as error:  # the next request raises it
+            log.info("session %s: nothing can be folded in the background: %s", self._shared.id, error)
+        except Exception as error:
+            log.warning("session %s: a compaction in the background failed: %s", self._shared.id, error)
+            self._tell_failure(f"a compaction in the background failed: {error}")
+
+    async def settled(self) -> None:
+        """Wait for what goes on in the background: a look at the triggers, a compaction, a draft."""
+        while self.checks.running or self._drafts.running:
+            await self.checks.finished()
+            await self._drafts.finished()
+
+    def _cold(self) -> bool:
+        """Whether the provider's cache is cold, so that committing the draft that is ready costs nothing."""
+        economy = self._model.ask("threshold").economy if self._drafts.ready is not None else None
+        return economy is not None and economy.cold
+
+    async def _as_wished(self, focus: str) -> None:
+        """Compact because the model asked for it; where that fails, an event tells, and the work goes on."""
+        try:
+            await self.checks.stop()
+            await self._compactor.compact("agent", focus or None)
+        except asyncio.CancelledError:
+            self._wish = focus  # the next one that asks for the context waits for it
+            raise
+        except FoldlineError as error:
+            session = self._shared.id
+            log.warning("session %s: the compaction that the model asked for failed: %s", session, error)
+
+    async def carry_on(self) -> None:
+        """Append the policy's request to continue, where a boundary left nothing else to send.
+
+        Only behind a reply that was cut off: what waits for the user, or is done, is not continued. The lock
+        is held.
+        """
+        text = self._model.setup.policy.continuation
+        entries = self._cursor.fold.entries() if text else []
+        newest = next((entry for entry in reversed(entries) if not isinstance(entry, Noted)), None)
+        if not isinstance(newest, Compacted) or newest.receipt.reason not in BY_ITSELF:
+            return
+        if standing(self._cursor.fold).because == "cut_off":
+            await self._cursor.say([Message("user", (Text(text),), injected=True)])
+
+    async def _by_itself(self, due: Compact, seen: tuple[str, ...], happenings: int) -> None:
+        """Compact because of a trigger; where that fails, the session goes on as long as its view fits.
+
+        Until it has ended the moments stay: who asks for the context meanwhile waits for the same compaction,
+        and looks again. Those stay that came after the look.
+        """
+        try:
+            done = await self._compactor.compact(due.reason, seen=seen, happenings=happenings)
+            if done is not FIRST:
+                self._shared.watch.looked(happenings)
+        except FoldlineError as error:
+            self._shared.watch.looked(happenings)
+            if due.size > due.usable:
+                raise
+            self._tell_failure(f"a compaction failed, the session goes on with its whole view: {error}")
+
+    def _tell_failure(self, text: str) -> None:
+        self._shared.events.emit(WarningGiven(kind="failed", text=text))
