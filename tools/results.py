@@ -3,7 +3,8 @@
     python -m tools.results        write the tables of docs/results/*.json into docs/evidence.md
 
 A tool that is run with `--save` writes its file and then the page. A table stands between `<!-- table: NAME -->` and
-`<!-- end -->`; with `<!-- table: NAME (PATTERN) -->` only the rows in which a cell matches the pattern.
+`<!-- end -->`; with `<!-- table: NAME (PATTERN) -->` only the rows in which a cell matches the pattern, and only
+tables that have such rows.
 """
 
 from __future__ import annotations
@@ -106,7 +107,9 @@ def filled(text: str, folder: Path = FOLDER) -> str:
     def tables(found: re.Match[str]) -> str:
         result = msgspec.json.decode((folder / f"{found[2]}.json").read_bytes(), type=Result)
         if found[3]:
-            result.tables = [table.only(found[3]) for table in result.tables]
+            result.tables = [
+                table for table in (table.only(found[3]) for table in result.tables) if table.rows
+            ]
         return "\n".join([found[1], *result.lines(), found[4]])
 
     return PLACE.sub(tables, text)

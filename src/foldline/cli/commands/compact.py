@@ -74,8 +74,8 @@ def command(
     """Fit a session FILE into a budget of tokens, without a model or a network unless --model names one.
 
     FILE is a list of messages (JSON or JSON lines, any dialect), a session of Claude Code, Codex, pi or
-    another agent that `foldline import` reads, or Foldline's own form; - is standard input. What it is, is
-    found out from its content. A file with compactions of its own is folded from the newest of them on.
+    another agent that `foldline import` reads, or Foldline's own form; - is standard input. Its content
+    says which. A file with compactions of its own is folded from the newest of them on.
     """
     known = settings()
     loaded = read_session(file, from_start=from_start)

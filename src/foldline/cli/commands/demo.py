@@ -96,14 +96,11 @@ def _print_decision(receipt: Receipt, rules: Policy, target: int, console: Conso
     decision = decide(receipt.tokens_before, WINDOW, rules, "turn_start", messages=receipt.messages_before)
     drafts = f"drafts above {at.soft:,}, " if at.soft is not None else ""
     console.print(
-        f"policy {rules.name}, window {WINDOW.context:,}: usable {at.usable:,}, {drafts}"
-        f"compacts above {at.hard:,}; the session has {receipt.tokens_before:,}, system prompt, tools and "
-        f"a note for each unanswered call included: [bold]{type(decision).__name__.lower()}[/]"
+        f"policy {rules.name}, window {WINDOW.context:,} tokens: {at.usable:,} are usable, {drafts}"
+        f"compacts above {at.hard:,}\nthe session takes {receipt.tokens_before:,}, system prompt and tools "
+        f"included, so the decision is: [bold]{type(decision).__name__.lower()}[/]"
     )
-    console.print(
-        f"here: folded into {target:,} tokens (--target; by itself it would keep to what is usable), "
-        "without a model, a key or a network"
-    )
+    console.print(f"this demo folds it to {target:,} tokens (--target), without a model, a key or a network")
 
 
 NEXT = """\

@@ -71,9 +71,9 @@ def _tell(session: str, loaded: Loaded, log: list[Entry], new: int, *, as_json: 
             }
         )
         return
+    folded = "1 compaction" if folds == 1 else f"{folds} compactions"
     out().print(
-        f"[green]{escape(session)}[/]: {said:,} messages, {folds} compactions ({loaded.format}), {new:,} "
-        "entries new"
+        f"[green]{escape(session)}[/]: {said:,} messages, {folded} ({loaded.format}), {new:,} entries new"
     )
     if loaded.orphans:
         out().print(f"[yellow]{len(loaded.orphans)} results had no call and were left out[/]")

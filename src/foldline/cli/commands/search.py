@@ -21,7 +21,7 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.argument("query")
 @click.option("--session", metavar="ID", help="Only in this session.")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Matches at most.")
 @store_option
 @json_option
 def command(query: str, session: str | None, limit: int, store_url: str | None, as_json: bool) -> None:

@@ -91,7 +91,8 @@ def print_figures(receipt: Receipt, console: Console) -> None:
         f"[bold green]{receipt.tokens_after:,}[/] in {receipt.messages_after:,} "
         f"({share(saved, receipt.tokens_before)} less)"
     )
-    written = f", written by {receipt.summarizer}" if receipt.summarizer else ""
+    by = "offline" if receipt.summarizer == "offline" else f"by {receipt.summarizer}"
+    written = f", written {by}" if receipt.summarizer else ""
     console.print(f"policy {receipt.policy}, reason {receipt.reason}{written}, {receipt.duration_ms:,.0f} ms")
     if receipt.usage is not None:
         console.print(f"the summary took {_usage(receipt.usage)}{_price(receipt.price)}")
