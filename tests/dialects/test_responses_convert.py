@@ -144,12 +144,13 @@ def test_the_sample_as_chat():
     assert get("openai-chat").validate(out.messages) == []
     assert out.messages[3] == calling(
         chat_call("c1", arguments='{"path":"a.py"}'),
-        chat_call("c2", "apply_patch", "*** Begin"),
+        chat_call("c2", "apply_patch", '{"input":"*** Begin"}'),
         content="Reading.",
     )
     assert out.warnings == (
         "field 'phase' left out (2)",
         "custom_tool_call became a function call (1)",
+        "call arguments that are not a JSON object wrapped in one (1)",
         "thinking left out (1)",
         "openai-responses reasoning left out (2)",
         "openai-responses web_search_call left out (1)",

@@ -249,6 +249,7 @@ def test_ui_messages_as_chat_completions():
     assert out.warnings == (
         "field 'metadata' left out (1)",
         "field 'callProviderMetadata' left out (1)",
+        "call arguments that are not a JSON object wrapped in one (1)",
         "ui-message step-start left out (2)",
         "signed thinking left out (1)",
         "ui-message source-url left out (1)",

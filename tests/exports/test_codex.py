@@ -126,4 +126,4 @@ def test_a_recorded_rollout_comes_back(recorded, name):
     assert replies(again) == replies(native)
     assert prompts(again) == prompts(native)
     assert boundaries(again) == boundaries(native)
-    assert told.warnings == ()
+    assert all(warning.startswith("results over 12,000 bytes") for warning in told.warnings)

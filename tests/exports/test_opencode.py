@@ -93,7 +93,7 @@ def test_words_of_programs_are_synthetic_and_a_prompt_stays_the_agents_own():
         "system prompt left out (the agent brings its own) (1)",
         "system messages became notes (1)",
     } <= set(told.warnings)
-    assert [c.arguments for _, c in said(load(raw)) if hasattr(c, "arguments")][1] == "broken"
+    assert [c.arguments for _, c in said(load(raw)) if hasattr(c, "arguments")][1] == {"input": "broken"}
 
 
 def test_ids_rise_when_times_fall():

@@ -295,9 +295,8 @@ def open_in_codex(raw: bytes, *, rising: bool = True) -> list[dict[str, Any]]:
     header, *lines = rows(raw)
     assert header["type"] == "session_meta"
     assert UUID.match(header["payload"]["id"])
-    assert all(
-        header["payload"][key] for key in ("timestamp", "cwd", "originator", "cli_version", "model_provider")
-    )
+    assert all(header["payload"][key] for key in ("timestamp", "cwd", "originator", "cli_version"))
+    assert "model_provider" not in header["payload"], "Codex refuses a provider that is not configured"
     if rising:
         times_rise([row["timestamp"] for row in (header, *lines)])
     history: list[dict[str, Any]] = []
@@ -350,6 +349,8 @@ def open_in_opencode(raw: bytes) -> list[dict[str, Any]]:
     ids = [message["info"]["id"] for message in messages]
     parts = [part["id"] for message in messages for part in message["parts"]]
     assert ids == sorted(set(ids))
+    times = [message["info"]["time"]["created"] for message in messages]
+    assert times == sorted(times), "OpenCode orders messages by their times"
     assert len(set(parts)) == len(parts)
     for message in messages:
         _opencode_message(message, session, ids)
@@ -393,6 +394,9 @@ def _opencode_part(part: dict[str, Any]) -> None:
             "error": {"error", "time"},
             "pending": {"raw"},
         }
+        assert state["status"] == "pending" or "raw" not in state, (
+            "OpenCode drops the raw input of a finished call"
+        )
         assert needs[state["status"]] <= state.keys()
     elif part["type"] in ("text", "reasoning"):
         assert isinstance(part["text"], str)

@@ -146,3 +146,14 @@ def test_no_thread_is_left_behind():
         assert is_open(url)
     assert not is_open(url)
     assert set(threading.enumerate()) == before
+
+
+async def test_a_head_request_is_answered_without_a_body():
+    async with serve(Scripted(["a"])) as url:
+        head = b"HEAD / HTTP/1.1\r\nhost: x\r\n\r\n"
+        get = b"GET /v1/models HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+        first, second = (await raw(url, head + get)).split(b"\r\n\r\n", 1)
+
+    assert first.startswith(b"HTTP/1.1 404")
+    assert b"content-length: 0" not in first.lower()
+    assert second.startswith(b"HTTP/1.1 200"), "the next answer follows at once"

@@ -363,3 +363,45 @@ def test_a_last_line_that_was_cut_off_is_a_warning_with_its_line():
     found = records(lines(META, user("a")) + json.dumps(answer("b")).encode()[:60])
     assert said(found) == ["user: a"]
     assert [(one.line, "ends inside" in one.text) for one in warned(found)] == [(3, True)]
+
+
+def recorded(given=100, cached=60, written=10, out=12):
+    usage = {"input_tokens": given, "cached_input_tokens": cached, "cache_write_input_tokens": written,
+             "output_tokens": out, "reasoning_output_tokens": 0, "total_tokens": given + out}  # fmt: skip
+    return line(
+        "token_usage_record",
+        thread_id="t",
+        turn_id="u",
+        response_id="r",
+        usage=usage,
+        thread_token_usage=usage,
+    )
+
+
+def test_usage_stands_in_records_of_its_own_since_0_169():
+    found = records(
+        lines(
+            META, context(), user("Hello."), answer("Hi."), recorded(), counted(112),
+            call("c1"), recorded(given=200), output("c1", "a"), answer("Done."), recorded(given=300), compacted("So far."),
+        )
+    )  # fmt: skip
+    replies = [record.message for record in heard(found) if record.message.role == "assistant"]
+
+    assert [reply.usage for reply in replies] == [
+        Usage(30, 60, 10, 12),
+        Usage(130, 60, 10, 12),
+        Usage(230, 60, 10, 12),
+    ]
+    assert folded(found)[0].tokens_before == 312
+    assert about(found, "left_out") == [{"token_count again": 1}]
+
+
+def test_what_codex_notes_beside_an_item_is_not_sent():
+    noted = user("Hello.")
+    noted["payload"]["internal_chat_message_metadata_passthrough"] = {"turn_id": "u"}
+    found = records(
+        lines(META, noted, answer("Hi.", internal_chat_message_metadata_passthrough={"turn_id": "u"}))
+    )
+
+    assert valid(found)
+    assert not any("internal_chat_message_metadata_passthrough" in payload for payload in native(found))

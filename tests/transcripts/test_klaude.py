@@ -132,6 +132,33 @@ def test_a_message_taken_back_is_left_out_and_counts_for_no_place():
     assert about(found, "branches") == [{"branches": 1, "messages": 1}]
 
 
+def test_a_line_number_says_what_was_kept_and_wins_over_the_index():
+    history = [user("a"), reply(text("b")), user("typo"), user("c"), reply(text("d")), user("e")]
+    retracted = item("RetractEntry", retracted_text="typo", retracted_line=2)
+    found = records(lines(*history, retracted, fold(5, first_kept_line=3), user("f")))
+
+    assert said(found) == ["user: a", "assistant: b", "user: c", "assistant: d", "user: e", "user: f"]
+    assert folded(found)[0].first_kept == heard(found)[2].key
+    assert folded(found)[0].data["first_kept_line"] == 3
+
+
+def test_a_retraction_names_the_line_that_it_takes_back():
+    found = records(
+        lines(
+            user("same"),
+            reply(text("b")),
+            user("same"),
+            item("RetractEntry", retracted_text="same", retracted_line=0),
+        )
+    )
+    assert said(found) == ["assistant: b", "user: same"]
+
+
+def test_a_kept_line_behind_everything_keeps_nothing():
+    found = records(lines(user("a"), reply(text("b")), fold(1, first_kept_line=2), user("c")))
+    assert folded(found)[0].first_kept is None
+
+
 def test_a_rewind_to_a_checkpoint_that_is_not_there_changes_nothing():
     found = records(lines(user("a"), checkpoint(0), reply(text("b")), item("RewindEntry", checkpoint_id=7)))
     assert len(heard(found)) == 4

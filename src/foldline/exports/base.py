@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, ClassVar
@@ -179,6 +180,12 @@ def uuid_of(hexadecimal: str) -> str:
 def part_key(key: str, number: int) -> str:
     """Return the key of one of the pieces that a message is written as; the first has the message's own."""
     return key if number == 0 else digest(f"{key}:{number}".encode())
+
+
+def quoted(path: str) -> str:
+    """Return a path as a shell reads it; a leading ~ still stands for the home folder."""
+    head, rest = ("~/", path[2:]) if path.startswith("~/") else ("", path)
+    return head + shlex.quote(rest)
 
 
 def line(value: Any) -> bytes:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from foldline.core.cut.notes import UNANSWERED
 from foldline.core.log.log import digest
 from foldline.core.log.messages import Message, Usage
 from foldline.dialects.anthropic.write import OPENING
@@ -33,9 +34,11 @@ class ClaudeCodeWriter(ExportWriter):
         self._last: str | None = None  # uuid of the line before
         self._last_said: str | None = None
         self._caller: str | None = None  # uuid of the newest reply
+        self._open: dict[str, None] = {}  # calls of the newest reply that wait for their results
 
     def end(self) -> Iterator[bytes]:
-        """Yield the title."""
+        """Yield what answers the last calls, and the title."""
+        yield from self._close()
         if self.origin.title:
             yield line({"type": "custom-title", "customTitle": self.origin.title, "sessionId": self.session})
 
@@ -55,19 +58,26 @@ class ClaudeCodeWriter(ExportWriter):
         if not content:
             self.losses.add("empty messages left out")
             return
+        groups = _grouped(content)
+        if message.role == "assistant" or not self._open.keys() & _answers(groups):
+            yield from self._close()
         at = self.clock.at(step.at)
         if message.role == "assistant":
             if self._last is None:
                 yield self._opening(at)
-            yield self._reply(
-                step, [{"type": "text", "text": content}] if isinstance(content, str) else content, at
-            )
+            blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+            yield self._reply(step, blocks, at)
+            self._open = {str(block["id"]): None for block in blocks if block.get("type") == "tool_use"}
             return
-        for number, group in enumerate(_grouped(content)):
+        for number, group in enumerate(groups):
+            for call in _answers([group]):
+                self._open.pop(call, None)
             yield self._user(step, part_key(step.key, number), group, at)
 
     def fold(self, step: FoldStep) -> Iterator[bytes]:
         """Yield the boundary line and the summary after it, which start a new chain."""
+        if step.first_kept is None:
+            self._open = {}  # folded with their call
         at = self.clock.at(None if self.origin.view else step.at)
         boundary, summary = uuid_of(step.key), uuid_of(part_key(step.key, 1))
         metadata: dict[str, Any] = {
@@ -112,6 +122,17 @@ class ClaudeCodeWriter(ExportWriter):
             self.losses.add("system messages became reminders")
             content = f"<system-reminder>\n{text}\n</system-reminder>"
             yield self._user(step, step.key, content, self.clock.at(step.at))
+
+    def _close(self) -> Iterator[bytes]:
+        """Yield results for the calls that have none: Claude Code leaves such calls out without a word."""
+        left, self._open = self._open, {}
+        for call in left:
+            self.losses.add("unanswered calls answered by a note")
+            block = {"type": "tool_result", "tool_use_id": call, "content": UNANSWERED, "is_error": True}
+            key = digest(f"{self._caller}:{call}".encode())
+            extra = {} if self._caller is None else {"sourceToolAssistantUUID": self._caller}
+            message = {"role": "user", "content": [block]}
+            yield self._said("user", uuid_of(key), self.clock.at(None), message=message, **extra)
 
     def _opening(self, at: float) -> bytes:
         """Return a first user line for a conversation that begins with the model, as the API requires."""
@@ -181,6 +202,12 @@ def _grouped(content: str | list[Block]) -> list[str | list[Block]]:
     results: list[str | list[Block]] = [[block] for block in content if block.get("type") == "tool_result"]
     rest = [block for block in content if block.get("type") != "tool_result"]
     return [*results, rest] if rest else results
+
+
+def _answers(groups: list[str | list[Block]]) -> set[str]:
+    """Return the ids of the calls that a message answers."""
+    blocks = [block for group in groups if isinstance(group, list) for block in group]
+    return {str(block.get("tool_use_id")) for block in blocks if block.get("type") == "tool_result"}
 
 
 def _is_meta(message: Message, content: str | list[Block]) -> bool:

@@ -15,11 +15,11 @@ from foldline.core.log.messages import Message, Opaque, Usage
 from foldline.dialects import get
 from foldline.dialects.values import OPENAI_RESPONSES
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso, line
-from foldline.exports.model_maker import provider_of
 from foldline.transcripts.codex.items import SEALED
 from foldline.transcripts.shared.injected import is_injected
 
 VERSION = "0.119.0"  # of Codex, which writes this form
+RESULT_LIMIT = 12_000  # bytes of a result that Codex 0.169 sends of any model
 _KEPT_WORDS = re.compile(r"\n\n\[(?:User|Assistant), kept by Codex\]: ")
 _SEALED_KINDS = ("compaction", "compaction_summary", "context_compaction")
 _ALIKE = {"function_call": "function_call_output", "custom_tool_call": "custom_tool_call_output"}
@@ -39,6 +39,7 @@ class CodexWriter(ExportWriter):
         self._totals = [0, 0, 0]  # input, cached input, output
         self._said = False
         self._sealed = 0  # messages to come that the boundary before them holds
+        self._leading: list[Item] = []  # of a view, which its checkpoint must not replace
         self._held: dict[str, list[Item]] = {}  # first kept key -> the items from it on
         self._quotes: dict[str, list[Item]] = {}
         self._replies: list[
@@ -49,7 +50,6 @@ class CodexWriter(ExportWriter):
 
     def begin(self) -> Iterator[bytes]:
         """Yield the header."""
-        provider, _ = provider_of(self.origin.model or "gpt", None)
         at = iso(self.origin.started)
         header = {
             "id": self.session,
@@ -58,7 +58,6 @@ class CodexWriter(ExportWriter):
             "originator": "foldline",
             "cli_version": VERSION,
             "source": "cli",
-            "model_provider": provider,
         }
         yield line({"timestamp": at, "type": "session_meta", "payload": header})
         if self.origin.title:
@@ -92,6 +91,8 @@ class CodexWriter(ExportWriter):
         self._said = True
         self.count += 1
         for item in items:
+            if _shortened(item):
+                self.losses.add(f"results over {RESULT_LIMIT:,} bytes, which Codex may shorten")
             yield self._line("response_item", at, item)
         if message.is_prompt and message.text:
             yield self._event(at, "user_message", message=message.text, images=[])
@@ -115,7 +116,7 @@ class CodexWriter(ExportWriter):
                 self.losses.add(
                     "items that a boundary kept are written twice, also in its history", len(kept)
                 )
-            history = [*quoted, _user(message), *kept]
+            history = [*self._leading, *quoted, _user(message), *kept]
         self._held.clear()
         yield self._line("compacted", at, {"message": message, "replacement_history": history})
         yield self._event(at, "context_compacted")
@@ -175,6 +176,8 @@ class CodexWriter(ExportWriter):
 
     def _hold(self, step: SaidStep, items: list[Item]) -> None:
         """Keep the items that a later boundary names."""
+        if self.origin.view:
+            self._leading.extend(items)  # nothing else comes before a view's checkpoint
         if step.key in self.origin.quoted:
             self._quotes[step.key] = items
         if step.key in self.origin.kept:
@@ -225,6 +228,11 @@ class CodexWriter(ExportWriter):
 
     def _line(self, kind: str, at: float, payload: Item) -> bytes:
         return line({"timestamp": iso(at), "type": kind, "payload": payload})
+
+
+def _shortened(item: Item) -> bool:
+    output = item.get("output")
+    return isinstance(output, str) and len(output.encode("utf-8", "replace")) > RESULT_LIMIT
 
 
 def _user(text: str) -> Item:

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message
-from foldline.dialects import get
+from foldline.dialects import UI_MESSAGE, get
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, line
+from foldline.exports.ui_list import for_ai_sdk
 
 
 class ListWriter(ExportWriter):
@@ -40,6 +41,8 @@ class ListWriter(ExportWriter):
     def end(self) -> Iterator[bytes]:
         """Yield the system prompt, then every message."""
         rendered = get(self.dialect).render(self._items, whole=self.origin.view)
+        if self.dialect == UI_MESSAGE:
+            rendered = for_ai_sdk(rendered, self.losses)
         self.count = len(rendered.messages)
         for warning in rendered.warnings:
             self.losses.add(warning.rpartition(" (")[0], int(warning.rpartition("(")[2].rstrip(")")))

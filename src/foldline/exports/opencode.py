@@ -49,6 +49,7 @@ class OpenCodeWriter(ExportWriter):
     def __init__(self, origin: Origin, session: str) -> None:
         super().__init__(origin, session)
         self._last_id = 0
+        self._now = 0.0
         self._id = self._new_id("ses", origin.started, session)
         self._reply: tuple[Block, list[Block]] | None = None  # info and parts
         self._calls: dict[str, Block] = {}  # of the reply held back
@@ -98,6 +99,7 @@ class OpenCodeWriter(ExportWriter):
         if not rest:
             return
         yield from self._end_reply()
+        at = self._rising(at)
         if kept.role == "assistant":
             self._begin_reply(step, kept, at)
         elif kept.role in ("system", "developer") and not self.count:
@@ -108,7 +110,7 @@ class OpenCodeWriter(ExportWriter):
     def fold(self, step: FoldStep) -> Iterator[bytes]:
         """Yield a compaction: the message that asks for it, naming what it kept, and the summary as reply."""
         yield from self._end_reply()
-        at = self.clock.at(None if self.origin.view else step.at)
+        at = self._rising(self.clock.at(None if self.origin.view else step.at))
         asked = self._user_info(step.key, at)
         tail = self.place(step.first_kept)
         kept = {} if tail is None else {"tail_start_id": tail}
@@ -223,7 +225,8 @@ class OpenCodeWriter(ExportWriter):
         if isinstance(part, ToolCall):
             state: Block = {"status": "pending", "input": {}, "raw": ""}
             if isinstance(part.arguments, str):
-                state["raw"] = part.arguments
+                self.losses.add("call arguments that are not a JSON object wrapped in one")
+                state["input"] = _wrapped(part.name, part.arguments)
             else:
                 state["input"] = part.arguments
             block = {"type": "tool", "callID": part.id, "tool": part.name, "state": state}
@@ -242,13 +245,11 @@ class OpenCodeWriter(ExportWriter):
             yield from self._end_reply()
             text = Text(f"[Late result of tool call {result.call_id}, quoted as data]\n{result.text}")
             note = Message("user", (text,), injected=True)
-            yield from self._user(step, note, note.parts, at)
+            yield from self._user(step, note, note.parts, self._rising(at))
             return
         self.expect(step)
         self.wrote(str(block["messageID"]))
         state: Block = {"input": block["state"]["input"], "time": {"start": _ms(at), "end": _ms(at)}}
-        if block["state"].get("raw"):
-            state["raw"] = block["state"]["raw"]
         if result.is_error:
             state |= {"status": "error", "error": result.text}
         else:
@@ -289,10 +290,20 @@ class OpenCodeWriter(ExportWriter):
         block |= {"id": identity, "sessionID": self._id, "messageID": info["id"]}
         return block
 
+    def _rising(self, at: float) -> float:
+        """Return a message's time; OpenCode orders messages by it, so it never falls."""
+        if at < self._now:
+            self.losses.add("times that fall moved up to the message before")
+        self._now = max(self._now, at)
+        return self._now
+
     def _new_id(self, prefix: str, at: float, key: str) -> str:
-        """Return an id as OpenCode makes it, from the time and a counter; later ones are greater."""
+        """Return an id as OpenCode makes it, from the time and a counter; later ones are greater.
+
+        It is of this export alone: OpenCode keeps the rows that it has under an id, also another session's.
+        """
         self._last_id = max(self._last_id + 1, (_ms(at) * 0x1000) & _BITS)
-        return f"{prefix}_{self._last_id & _BITS:012x}{digest(key.encode())[:14]}"
+        return f"{prefix}_{self._last_id & _BITS:012x}{digest(f'{self.session}:{key}'.encode())[:14]}"
 
     def _lose(self, part: Part) -> None:
         kind = f"{part.dialect} {part.kind}" if isinstance(part, Opaque) else type(part).__name__.lower()
@@ -306,6 +317,11 @@ def part_id(block: Block) -> str:
 
 def _ms(when: float) -> int:
     return round(when * 1000)
+
+
+def _wrapped(tool: str, text: str) -> Block:
+    """Return the input of a call whose arguments are text, by the parameter that OpenCode's own tool has."""
+    return {"patchText": text} if tool == "apply_patch" else {"input": text}
 
 
 def _url(media: Media) -> str | None:

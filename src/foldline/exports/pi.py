@@ -23,7 +23,7 @@ from foldline.core.log.messages import (
 from foldline.dialects.edits import with_edits
 from foldline.dialects.losses import lost_fields
 from foldline.dialects.media import IMAGE_TYPES, placeholder
-from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso, line, part_key
+from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso, line, part_key, quoted
 from foldline.exports.model_maker import provider_of
 from foldline.transcripts.shared.injected import is_injected
 
@@ -65,15 +65,20 @@ class PiWriter(ExportWriter):
             yield self._entry("session_info", key, self.origin.started, name=self.origin.title)
 
     def end(self) -> Iterator[bytes]:
-        """Yield a boundary held back at the end."""
+        """Yield a boundary held back at the end, and the session's model if no reply names one."""
         yield from self._end_fold(None)
+        if not self._model and self.origin.model is not None:
+            provider, _ = provider_of(self.origin.model, None)
+            key = digest(f"{self.session}:model".encode())
+            at = self.clock.at(None)
+            yield self._entry("model_change", key, at, provider=provider, modelId=self.origin.model)
 
     def resume(self) -> tuple[str, str]:
         """Return where pi keeps a folder's sessions, and its command."""
         project = self.origin.cwd.lstrip("/\\").replace("/", "-").replace("\\", "-").replace(":", "-")
         stamp = iso(self.origin.started).replace(":", "-").replace(".", "-")
         place = f"~/.pi/agent/sessions/--{project}--/{stamp}_{self.session}.jsonl"
-        return place, f"pi --session {place}"
+        return place, f"pi --session {quoted(place)}"
 
     def say(self, step: SaidStep) -> Iterator[bytes]:
         """Yield a message: a reply, or each result by itself and then the rest of it."""

@@ -28,6 +28,7 @@ class StepSurvey:
         self.undone: dict[str, bool] = {}
         self.kept: set[str] = set()
         self.quoted: set[str] = set()
+        self.words: dict[str, Message] = {}  # the quoted messages, as the steps pass them
         self.notes: dict[str, dict[str, Any]] = {}
         self.model: str | None = None
         self.started: float | None = None
@@ -62,23 +63,37 @@ class StepSurvey:
 def said_step(entry: Entry, survey: StepSurvey, losses: Losses, *, quotes: bool = False) -> Step | None:
     """Return the step of an entry; None for one that other tools do not need. Every omission is counted.
 
-    `quotes` says that the format's boundaries hold the older messages that they quote.
+    `quotes` says that the format's boundaries hold the older messages that they quote; elsewhere these are
+    appended to the summary.
     """
     if isinstance(entry, Said):
+        if entry.id in survey.quoted and not quotes:
+            survey.words[entry.id] = entry.message
         return SaidStep(entry.id, entry.message, at=entry.at)
     if isinstance(entry, Compacted | Pruned) and survey.undone.get(entry.id, False):
         losses.add("undone boundaries left out")
     elif isinstance(entry, Compacted):
-        if entry.quoted and not quotes:
-            losses.add("older messages quoted by a boundary are only in the history", len(entry.quoted))
         if entry.edits:
             losses.add("edits of kept messages left out", len(entry.edits))
-        return _fold_step(entry)
+        return _with_quotes(_fold_step(entry), survey, losses)
     elif isinstance(entry, Pruned):
         losses.add("prunes left out (the results are complete)")
     elif isinstance(entry, Pinned):
         losses.add("pins left out")
     return None
+
+
+def _with_quotes(step: FoldStep, survey: StepSurvey, losses: Losses) -> FoldStep:
+    """Append the older messages that a boundary quotes to its summary."""
+    words = [survey.words[key] for key in step.quoted if key in survey.words]
+    if not words:
+        return step
+    losses.add("older messages quoted by a boundary are appended to its summary", len(words))
+    told = "".join(f"\n\n[{one.role.capitalize()}, kept word for word]: {one.text.strip()}" for one in words)
+    message = Message(step.message.role, (Text(step.text + told),))
+    return msgspec.structs.replace(
+        step, text=step.text + told, summary=step.summary + told, message=message, quoted=()
+    )
 
 
 def view_steps(entries: Sequence[Entry], losses: Losses, *, own_boundaries: bool) -> Iterator[Step]:

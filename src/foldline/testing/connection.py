@@ -46,6 +46,8 @@ class Connection:
             with contextlib.suppress(ConnectionError, h11.RemoteProtocolError):
                 while (received := await self._receive()) is not None:
                     wire = await self._handle(received)
+                    if received.method == "HEAD":
+                        wire = without_body(wire)
                     if not await self._send(wire):
                         return
                     if self._http.our_state is not h11.DONE or self._http.their_state is not h11.DONE:
@@ -122,6 +124,12 @@ class Connection:
             held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
             self._writer.transport.abort()
         return False
+
+
+def without_body(wire: Wire) -> Wire:
+    """Return the answer to a HEAD request: the head alone, which still announces the length of the body."""
+    length = wire.length if wire.length is not None else sum(len(piece) for piece in wire.pieces)
+    return msgspec.structs.replace(wire, pieces=(), length=length)
 
 
 def _head(wire: Wire) -> h11.Response:

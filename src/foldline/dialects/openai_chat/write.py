@@ -236,7 +236,11 @@ class ChatWriter:
         name = safe_name(call.name, NAME_LIMIT, "tool")
         if name != call.name:
             self.losses.add("tool names changed")
-        function = {"name": name, "arguments": _json(call.arguments)}
+        arguments = call.arguments
+        if isinstance(arguments, str):
+            self.losses.add("call arguments that are not a JSON object wrapped in one")
+            arguments = {"input": arguments}
+        function = {"name": name, "arguments": _json(arguments)}
         return {"id": self._ids.call(call.id), "type": "function", "function": function}
 
     def _texts(self, parts: Iterable[Part]) -> list[str]:

@@ -36,6 +36,7 @@ _SERVERS = (
     "image_generation_call",
     "mcp_call",
 )
+_OWN_KEYS = ("timestamp", "internal_chat_message_metadata_passthrough")  # Codex's, which the API refuses
 _NOT_SENT = ("ghost_snapshot", "other")
 
 
@@ -109,7 +110,7 @@ def _heard(rows: Sequence[Row], message: Message, known: dict[str, Any]) -> Mess
 
 def _sendable(item: dict[str, Any]) -> dict[str, Any]:
     """Return an item in the form of a request: without Codex's nulls, an output of the old form as text."""
-    sent = {key: value for key, value in item.items() if value is not None and key != "timestamp"}
+    sent = {key: value for key, value in item.items() if value is not None and key not in _OWN_KEYS}
     output = sent.get("output")
     if isinstance(output, dict):
         sent["output"] = text_or(mapping(sent["output"]).get("content"))
@@ -132,9 +133,9 @@ def _failed(item: dict[str, Any]) -> bool:
 
 def usage(tokens: dict[str, Any]) -> Usage | None:
     """Read a usage; input includes cached tokens, output reasoning. None if nothing was counted."""
-    keys = ("input_tokens", "cached_input_tokens", "output_tokens")
-    given, cached, output = (count_or_none(tokens.get(key)) or 0 for key in keys)
-    return Usage(max(given - cached, 0), cached, 0, output) if given or output else None
+    keys = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")
+    given, cached, fresh, output = (count_or_none(tokens.get(key)) or 0 for key in keys)
+    return Usage(max(given - cached - fresh, 0), cached, fresh, output) if given or output else None
 
 
 def texts(item: dict[str, Any]) -> str:

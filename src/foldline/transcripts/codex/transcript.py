@@ -96,6 +96,8 @@ class _CodexReader:
             yield from self._context(row, payload)
         elif kind == "event_msg":
             yield from self._event(row, payload)
+        elif kind == "token_usage_record":
+            yield from self._recorded(row, payload)
         elif kind == "compacted":
             yield from self._folded(row, payload)
         elif kind == "response_item" or ("payload" not in row.value and (kind or "role" in row.value)):
@@ -201,6 +203,15 @@ class _CodexReader:
             yield FactRecord("usage", tokens, row.number)
         else:
             self._left["token_count again"] += 1
+
+    def _recorded(self, row: Row, payload: dict[str, Any]) -> Iterator[Record]:
+        """The tokens of one response, as Codex 0.169 writes them before the event that shows them."""
+        tokens = mapping(payload.get("usage"))
+        self._size = count_or_none(tokens.get("total_tokens")) or self._size
+        if self._reply and tokens:
+            yield from self._end_reply(tokens)
+        elif tokens:
+            yield FactRecord("usage", tokens, row.number)
 
     def _folded(self, row: Row, payload: dict[str, Any]) -> Iterator[Record]:
         """Yield a compaction: its summary, the user messages it kept, and its encrypted part."""

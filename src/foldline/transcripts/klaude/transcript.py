@@ -19,6 +19,7 @@ _TOLD = ("UserMessage", "AssistantMessage", "DeveloperMessage", "SystemMessage",
 _RESULT = "ToolResultMessage"
 _CHECKPOINT = re.compile(r"<system-reminder>Checkpoint (\d+)</system-reminder>")
 _SESSION = ("id", "work_dir", "created_at", "updated_at", "model_config_name", "sub_agent_state")
+_FOLD = ("details", "kept_items_brief", "first_kept_index", "first_kept_line")
 _SHOWN = "[Shown by the tool calls above]"
 
 
@@ -83,7 +84,7 @@ class _KlaudeHistory:
         if kind == "RewindEntry":
             self._rewind(data.get("checkpoint_id"))
         elif kind == "RetractEntry":
-            self._retract(hash(text_or(data.get("retracted_text"))))
+            self._retract(data)
         self.items.append(self._item(row.number, kind, data))
 
     def _item(self, line: int, kind: str, data: dict[str, Any]) -> _Item:
@@ -100,12 +101,17 @@ class _KlaudeHistory:
             self._leave(self.items[at + 1 :])
             del self.items[at + 1 :]
 
-    def _retract(self, text: int) -> None:
-        """Drop the user's last message, if it has that text."""
-        places = range(len(self.items) - 1, -1, -1)
-        last = next((place for place in places if self.items[place].kind == "UserMessage"), None)
-        if last is not None and self.items[last].text == text:
-            self._leave([self.items.pop(last)])
+    def _retract(self, data: dict[str, Any]) -> None:
+        """Drop the user's message of the line named; without a line the last one, if it has that text."""
+        line = count_or_none(data.get("retracted_line"))
+        users = [place for place, one in enumerate(self.items) if one.kind == "UserMessage"]
+        if line is not None:
+            found = next((place for place in users if self.items[place].line == line + 1), None)
+        else:
+            text = hash(text_or(data.get("retracted_text")))
+            found = users[-1] if users and self.items[users[-1]].text == text else None
+        if found is not None:
+            self._leave([self.items.pop(found)])
 
     def _leave(self, gone: list[_Item]) -> None:
         messages = sum(one.kind in (*_TOLD, _RESULT) for one in gone)
@@ -116,6 +122,17 @@ class _KlaudeHistory:
         """Note the index of each line in the history."""
         self.places = {one.line: place for place, one in enumerate(self.items)}
         self._told = [place for place, one in enumerate(self.items) if one.kind in _TOLD]
+
+    def first_kept(self, data: dict[str, Any]) -> int | None:
+        """Return the place of the first item that a compaction kept.
+
+        `first_kept_line` counts the lines of the file from 0, whatever was rewound or retracted since; it
+        wins over `first_kept_index`, which older versions wrote alone.
+        """
+        line = count_or_none(data.get("first_kept_line"))
+        if line is None:
+            return count_or_none(data.get("first_kept_index"))
+        return bisect_left(self.items, line + 1, key=lambda one: one.line)
 
     def first_told(self, place: int, end: int) -> str | None:
         """Return the key of the first message from `place` on that is not a result, whose call is folded."""
@@ -182,13 +199,11 @@ class _KlaudeReader:
             yield FactRecord("model", {"model": model}, line)
 
     def _folded(self, data: dict[str, Any], line: int, place: int) -> Record:
-        summary, first = data.get("summary"), count_or_none(data.get("first_kept_index"))
+        summary, first = data.get("summary"), self._index.first_kept(data)
         if not isinstance(summary, str):
             return WarningRecord(line, "a compaction without a summary (left out)")
         kept = None if first is None else self._index.first_told(first, place)
-        more = {
-            key: data[key] for key in ("details", "kept_items_brief", "first_kept_index") if data.get(key)
-        }
+        more = {key: data[key] for key in _FOLD if data.get(key)}
         before, at = count_or_none(data.get("tokens_before")), moment(data.get("created_at"))
         return CompactionRecord(summary, kept, before, at=at, line=line, data=more)
 

@@ -1,0 +1,191 @@
+"""What real tools refused or dropped without a word, each with the smallest session that shows it."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from tests.exports.moving import export, load, said
+from tests.exports.sessions import START, boundary, call, chat, entries, result
+from tests.support.openers import open_in_claude_code, open_in_codex, open_in_opencode, open_in_pi, rows
+
+from foldline.core.cut.notes import UNANSWERED
+from foldline.core.log.entries import Noted, Said
+from foldline.core.log.log import chained
+from foldline.dialects import get
+
+PATCH = "*** Begin Patch\n*** Add File: a.py\n+print('hi')\n*** End Patch"
+CUSTOM = [
+    {"role": "user", "content": "Add a file."},
+    {"type": "custom_tool_call", "call_id": "c1", "name": "apply_patch", "input": PATCH},
+    {"type": "custom_tool_call_output", "call_id": "c1", "output": "Done."},
+    {"type": "custom_tool_call", "call_id": "c2", "name": "exec", "input": "print(1)"},
+    {"type": "custom_tool_call_output", "call_id": "c2", "output": "1"},
+    {"role": "assistant", "content": "Added."},
+]
+OPEN = [
+    {"role": "user", "content": "Look at both."},
+    {"role": "assistant", "content": [call(1, path="a.py"), call(2, path="b.py")]},
+    {"role": "user", "content": [result(1, "one")]},
+    {"role": "assistant", "content": [{"type": "text", "text": "And?"}, call(3, path="c.py")]},
+    {"role": "user", "content": "Never mind the rest."},
+    {"role": "assistant", "content": [call(4, path="d.py")]},
+]
+
+
+def quoting(messages=None):
+    """A session whose boundary kept nothing but the user's first and fifth message."""
+    path = entries(messages, title=None)
+    ids = [entry.id for entry in path if isinstance(entry, Said)]
+    folded = msgspec.structs.replace(boundary(None, START + 500), quoted=(ids[0], ids[4]))
+    path.append(chained(folded, path[-1].id))
+    return path
+
+
+def codex_history(raw):
+    return [json.loads(line)["payload"] for line in raw.splitlines()]
+
+
+@pytest.mark.parametrize("model", ["gemini-3-flash", "claude-opus-4-5", "gpt-5.4", "somebody/else", None])
+def test_codex_is_told_of_no_provider(model):
+    raw, _ = export(entries(model=model), "codex")
+
+    assert "model_provider" not in raw.decode()
+    open_in_codex(raw)
+
+
+def test_codex_goes_on_with_the_leading_messages_of_a_view():
+    asked = [{"role": "developer", "content": "Use tabs."}, {"role": "developer", "content": "Be kind."}]
+    path = entries([*asked, *CUSTOM], dialect="openai-responses", title=None)
+    ids = [entry.id for entry in path if isinstance(entry, Said)]
+    folded = msgspec.structs.replace(boundary(ids[5]), leading=(ids[0], ids[1]))
+    history = open_in_codex(export([*path, chained(folded, path[-1].id)], "codex", view=True)[0])
+
+    assert [item.get("role") for item in history][:3] == ["developer", "developer", "user"]
+    assert "Use tabs." in json.dumps(history[0])
+
+
+def test_codex_shortens_long_results_and_is_said_to():
+    long = [*OPEN[:2], {"role": "user", "content": [result(1, "é" * 6_001), result(2, "x" * 12_000)]}]
+
+    assert (
+        "results over 12,000 bytes, which Codex may shorten (1)" in export(entries(long), "codex")[1].warnings
+    )
+
+
+def test_two_exports_of_one_session_share_no_id_in_opencode():
+    path = entries(fold_at=6, keep_from=4)
+    found = []
+    for kept, view in ((path, False), (path, True), (path[:-1], False)):
+        document = json.loads(export(kept, "opencode", view=view)[0])
+        told = [one["id"] for m in document["messages"] for one in (m["info"], *m["parts"])]
+        found.append({document["info"]["id"], *told})
+
+    assert not found[0] & found[1]
+    assert not found[0] & found[2]
+    assert export(path, "opencode")[0] == export(path, "opencode")[0]
+
+
+def test_raw_inputs_stand_in_the_parameter_that_opencode_reads():
+    raw, told = export(entries(CUSTOM, dialect="openai-responses"), "opencode")
+    parts = [part for message in open_in_opencode(raw) for part in message["parts"] if part["type"] == "tool"]
+
+    assert [part["state"]["input"] for part in parts] == [{"patchText": PATCH}, {"input": "print(1)"}]
+    assert "call arguments that are not a JSON object wrapped in one (2)" in told.warnings
+
+
+def test_raw_inputs_are_json_in_chat_completions():
+    raw, told = export(entries(CUSTOM, dialect="openai-responses"), "openai-chat")
+    calls = [c for row in rows(raw) for c in row.get("tool_calls", ())]
+
+    assert [json.loads(c["function"]["arguments"]) for c in calls] == [
+        {"input": PATCH},
+        {"input": "print(1)"},
+    ]
+    assert "call arguments that are not a JSON object wrapped in one (2)" in told.warnings
+
+
+def test_times_rise_with_ids_in_opencode():
+    path = entries(title=None)
+    path[4] = msgspec.structs.replace(path[4], at=START - 500)
+    raw, told = export(path, "opencode")
+
+    open_in_opencode(raw)
+    assert "times that fall moved up to the message before (1)" in told.warnings
+
+
+@pytest.mark.parametrize("view", [False, True])
+def test_no_call_is_open_in_a_list_for_the_ai_sdk(view):
+    raw, told = export(entries(OPEN), "ui-message", view=view)
+    states = [p["state"] for row in rows(raw) for p in row["parts"] if p["type"].startswith("tool-")]
+    notes = [p["errorText"] for row in rows(raw) for p in row["parts"] if p.get("state") == "output-error"]
+
+    assert states == ["output-available", "output-error", "output-error", "output-error"]
+    assert set(notes) == {UNANSWERED}
+    assert view or "unanswered calls answered by a note (3)" in told.warnings
+    assert get("ui-message").validate(rows(raw)) == []
+
+
+def test_no_system_message_stands_in_a_list_for_the_ai_sdk():
+    raw, told = export(entries(chat(), dialect="openai-chat"), "ui-message")
+    first, *rest = rows(raw)
+
+    assert first == {"system": "Be brief.\n\nThe clock struck ten."}
+    assert {row["role"] for row in rest} == {"user", "assistant"}
+    assert "system messages joined into the system prompt (2)" in told.warnings
+    assert load(raw).system == first["system"]
+
+
+@pytest.mark.parametrize(
+    ("form", "open_it"),
+    [("claude-code", open_in_claude_code), ("opencode", open_in_opencode), ("pi", open_in_pi)],
+)
+def test_what_a_boundary_quotes_is_in_its_summary_elsewhere(form, open_it):
+    raw, told = export(quoting(), form)
+    context = json.dumps(open_it(raw))
+
+    assert "Please mend the parser. Never touch the lock file." in context
+    assert "Like this picture:" in context
+    assert "I'll look." not in context
+    assert "older messages quoted by a boundary are appended to its summary (2)" in told.warnings
+
+
+def test_what_a_boundary_quotes_is_beside_it_in_codex():
+    history = open_in_codex(export(quoting(), "codex")[0])
+
+    assert [item["role"] for item in history] == ["user", "user", "user"]
+    assert "Please mend the parser" in json.dumps(history[0])
+    assert "Mend it." in json.dumps(history[2])
+
+
+def test_pi_is_told_the_model_of_a_view_without_a_reply():
+    path = entries()
+    path = [*path[:-1], chained(boundary(None), path[-1].id)]
+    raw, _ = export([*path, chained(Noted("", None, "title", {"title": "x"}), path[-1].id)], "pi", view=True)
+
+    (told,) = [row for row in rows(raw) if row["type"] == "model_change"]
+    assert (told["provider"], told["modelId"]) == ("anthropic", "claude-sonnet-4-5")
+    open_in_pi(raw)
+
+
+def test_claude_code_finds_a_result_for_every_call():
+    raw, told = export(entries(OPEN), "claude-code")
+    sent = open_in_claude_code(raw)
+    calls = [block["id"] for message in sent for block in message["content"] if block["type"] == "tool_use"]
+    notes = [
+        part.call_id
+        for _, part in said(load(raw))
+        if getattr(part, "text", "") == UNANSWERED and hasattr(part, "call_id")
+    ]
+
+    assert calls == ["toolu_1", "toolu_2", "toolu_3", "toolu_4"]
+    assert notes == ["toolu_2", "toolu_3", "toolu_4"]
+    assert "unanswered calls answered by a note (3)" in told.warnings
+
+
+def test_a_call_whose_result_comes_behind_a_boundary_is_answered_once():
+    raw, told = export(entries(fold_at=6, keep_from=4), "claude-code")
+
+    assert UNANSWERED not in raw.decode()
+    assert not any("unanswered" in warning for warning in told.warnings)
