@@ -71,6 +71,8 @@ def _parsed(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise PolicyError(f"{path}: not TOML: {error}") from error
+    except FileNotFoundError as error:
+        raise PolicyError(f"{path}: no such file") from error
     except (OSError, UnicodeDecodeError) as error:
         raise PolicyError(f"{path}: cannot be read: {error}") from error
 

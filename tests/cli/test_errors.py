@@ -238,7 +238,7 @@ def test_wrong_calls_say_what_is_right(foldline, file):
         (["nosuch"], "No such command"),
         (["compact"], "Missing argument 'FILE'"),
         (["compact", file, "--dialect", "latin"], "is not one of"),
-        (["compact", file, "--policies", "/no/such.toml"], "/no/such.toml: cannot be read"),
+        (["compact", file, "--policies", "/no/such.toml"], "/no/such.toml: no such file"),
         (["policies", "nobody"], "no policy 'nobody'"),
         (["inspect", file, "--top", "0"], "Invalid value"),
         (["compact", file, "--model", "nobody:nothing", "--target", "2000"], None),
