@@ -1,12 +1,12 @@
 """What the state machine sees of a view: its size as a policy's triggers compare it, and what is then asked."""
 
 import pytest
-from tests.support.logs import fold_of, put
-from tests.support.talk import assistant, call, log_of, tool, user
+from tests.support.logs import ask_for, compact_log, fold_of, put
+from tests.support.talk import assistant, call, log_of, system, tool, user
 
 from foldline.core.compact.sight import Sizer, ViewSight, asked, number_of, part_of
 from foldline.core.decide.presets import preset
-from foldline.core.log.entries import Edit, Pruned, Receipt
+from foldline.core.log.entries import Compacted, Edit, Pruned, Receipt
 from foldline.core.log.messages import Text, ToolResult, Usage
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Floor, Window
@@ -96,3 +96,28 @@ def test_compactions_are_numbered_from_one():
         asked(fold, preset("pi"), WINDOW, "manual", apart=APART, now="", target=9, instructions="x").target
         == 9
     )
+
+
+RULES = "Every table has an owner, and nobody else writes to it. " * 100  # some 1,400 tokens by chars/4
+
+
+@pytest.mark.parametrize("name", ["coop", "klaude", "gencode", "codex", "opencode", "pi", "moldable"])
+def test_leading_messages_count_where_no_usage_is_known(name):
+    bare = size(talked(), name)
+    assert size(log_of(system(RULES), *(e.message for e in fold_of(talked()).kept)), name) - bare >= 1_400
+
+
+def test_messages_that_a_fold_quotes_count_where_no_usage_is_known():
+    log = log_of(
+        *(m for n in range(6) for m in (user(f"{n}: {RULES}"), assistant(f"Done. {RULES}"))), user("go on")
+    )
+    made = compact_log(log, ask_for("codex", context=16_000))
+    assert isinstance(made, Compacted)
+    fold = fold_of(log)
+    assert len(fold.quoted) > 2
+    assert size(log, "codex") > 0.9 * fold.tokens
+
+
+def test_what_a_view_leaves_out_does_not_count():
+    late = log_of(user("Read it."), assistant("No."), tool("c1", OUTPUT), user("Go on."))
+    assert size(late, "klaude") < fold_of(late).made + 20

@@ -14,7 +14,7 @@ from foldline.core.decide.estimate import Estimates, message_estimate, trigger_s
 from foldline.core.decide.overflow import mended_already
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.price import Economy
-from foldline.core.log.entries import Edit, Reason, Said
+from foldline.core.log.entries import Reason, Said
 from foldline.core.log.messages import Message
 from foldline.core.measure.tokens import Counter
 from foldline.core.measure.window import Floor, Window
@@ -35,21 +35,30 @@ class Sizer:
         if policy.estimator == "foldline" and policy.trigger_on == "context":
             return fold.context_size(apart, ratio).tokens
         if fold.anchor is None or policy.trigger_on == "estimate":
-            size = fold.made + self._estimates.total(fold.kept) - self._saved(fold)
+            size = fold.made + self._said(fold) - self._saved(fold)
             return size + (apart if policy.trigger_on != "estimate" else 0)
         return trigger_size(policy, fold.kept[fold.anchor :], self._counter)
 
+    def _said(self, fold: ViewState) -> int:
+        """Return the estimate of every message that is in the view, as it was received."""
+        older = sum(self._weigh(entry.message) for entry in (*fold.leading, *fold.quoted))
+        return older + self._estimates.total(fold.kept)
+
     def _saved(self, fold: ViewState) -> int:
-        """Return by how much the edits of kept messages make the estimate smaller."""
-        edited = [entry for entry in fold.kept if entry.id in fold.edits] if fold.edits else []
-        return sum(self._weigh(entry.message) - self._weigh(_edited(entry, fold.edits)) for entry in edited)
+        """Return by how much edits, and parts that the view leaves out, make the estimate smaller."""
+        if not fold.edits and not fold.repairs:
+            return 0
+        said = (*fold.leading, *fold.quoted, *fold.kept)
+        edited = [entry for entry in said if entry.id in fold.edits or entry.id in fold.repairs]
+        return sum(self._weigh(entry.message) - self._weigh(_edited(entry, fold)) for entry in edited)
 
     def _weigh(self, message: Message) -> int:
         return message_estimate(message, self._policy.estimator, self._counter)
 
 
-def _edited(entry: Said, edits: dict[str, tuple[Edit, ...]]) -> Message:
-    new = {edit.part: edit.replacement for edit in edits[entry.id]}
+def _edited(entry: Said, fold: ViewState) -> Message:
+    edits = (*fold.edits.get(entry.id, ()), *fold.repairs.get(entry.id, ()))
+    new = {edit.part: edit.replacement for edit in edits}
     parts = (new.get(index, part) for index, part in enumerate(entry.message.parts))
     return msgspec.structs.replace(entry.message, parts=tuple(part for part in parts if part is not None))
 

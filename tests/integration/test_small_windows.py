@@ -1,0 +1,89 @@
+"""Every preset in small windows: long talk through real sessions, against a model that refuses what is too long."""
+
+from __future__ import annotations
+
+import pytest
+
+import foldline
+from foldline.core.decide.presets import PRESETS
+from foldline.core.log.messages import ToolCall
+from foldline.core.measure.window import Window
+from foldline.errors import FloorExceeded, OverflowRemains, ProviderError
+from foldline.providers.base import Call
+from foldline.testing import Answer, Scripted
+
+WORDS = "The parser reads every line of the config and keeps what it cannot name. "
+LOOKS_AT_ALL = {  # at every request, at all that is sent: the others learn of it from the provider
+    "foldline", "klaude", "gencode", "gencode:low-cost", "gencode:balanced", "gencode:high-quality", "claude-code",
+    "codex", "opencode",
+}  # fmt: skip
+TURNS = 12
+
+
+def script(turn: int, step: int) -> Answer:
+    """Read up to four parts, then say so at some length."""
+    if step < turn * 3 % 5:
+        return Answer(text=f"I read part {step}.", calls=(ToolCall("", "read", {"path": f"src/m{turn}.py"}),))
+    return Answer(text=f"Module {turn} is mended. {WORDS * (turn % 4 * 3)}")
+
+
+async def answered(session, model, policy):
+    """Ask as an agent does: a request that is refused is mended once, and what cannot be is raised."""
+    messages = await session.context()
+    if policy in LOOKS_AT_ALL:
+        assert session.view_tokens <= session.setup.window.input_limit
+    try:
+        return await model.complete(Call(messages=messages, system=session.system))
+    except ProviderError as error:
+        await session.overflowed(error, view=messages)  # raises what is no overflow
+    messages = await session.context()
+    assert session.view_tokens <= session.setup.window.input_limit
+    return await model.complete(Call(messages=messages, system=session.system))
+
+
+def said(reply, *, usage):
+    """The reply as it is appended; not every provider says what it counted."""
+    return reply.native if usage else {key: value for key, value in reply.native.items() if key != "usage"}
+
+
+async def talk(session, model, place, policy, *, usage) -> int:
+    """Have all turns; returns how many were answered to the end."""
+    done = 0
+    for turn in range(TURNS):
+        place[:] = [turn, 0]
+        await session.append(
+            {"role": "user", "content": f"Please mend module {turn}. {WORDS * (turn * 7 % 30)}"}
+        )
+        try:
+            while True:
+                reply = await answered(session, model, policy)
+                await session.append(said(reply, usage=usage))
+                place[1] += 1
+                calls = reply.native.get("tool_calls") or []
+                for call in calls:
+                    text = f"part: {WORDS * ((turn * 11 + place[1] * 17) % 40)}"
+                    await session.append({"role": "tool", "tool_call_id": call["id"], "content": text})
+                if not calls:
+                    break
+        except (FloorExceeded, OverflowRemains):
+            if policy != "amp":
+                raise
+            return done
+        except ProviderError:
+            assert policy == "amp", "it is never folded by itself, nor behind an overflow"
+            return done
+        done += 1
+    return done
+
+
+@pytest.mark.parametrize("context", [3_000, 4_000, 5_000, 8_000, 16_000])
+@pytest.mark.parametrize("usage", [True, False])
+@pytest.mark.parametrize("policy", sorted(PRESETS))
+async def test_no_request_is_too_long_for_a_small_window(policy, usage, context):
+    window, place = Window(context=context, output=400), [0, 0]
+    model = Scripted(lambda asked: script(*place), window=window)
+    system = {"role": "system", "content": "You mend modules. " * 20}
+    async with foldline.open("memory://", "s", policy=policy, window=window) as session:
+        await session.append(system)
+        done = await talk(session, model, place, policy, usage=usage)
+    assert done == TURNS or policy == "amp"
