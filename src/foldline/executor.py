@@ -9,8 +9,8 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from foldline.core.checkpoint.redact import redact
 from foldline.core.checkpoint.request import FAILED, Prefix, SummaryReply, SummaryRequest
+from foldline.core.secrets.redact import redact
 from foldline.summarizers.base import Summarizer
 
 T = TypeVar("T")
@@ -60,8 +60,8 @@ async def execute(
 
 def _failure(name: str, error: Exception) -> SummaryReply:
     """Return the reply that says why a summariser gave none."""
-    log.warning("summary by %s failed: %s", name, error)
     words = redact(str(error))[:QUOTED].strip() or type(error).__name__
+    log.warning("summary by %s failed: %s", name, words)
     return SummaryReply("", name, stop=FAILED, notes=(f"{name} wrote no summary: {words}",))
 
 

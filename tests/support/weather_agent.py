@@ -20,7 +20,7 @@ import openai  # noqa: F401
 from tests.support.talkers import Unfinished, question, results, talker
 
 import foldline
-from foldline.core.checkpoint.redact import redact
+from foldline.core.secrets.redact import redact
 from foldline.core.log.entries import Said
 from foldline.errors import FoldlineError, ProviderError
 from foldline.providers import Patience, get

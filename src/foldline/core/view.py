@@ -31,6 +31,8 @@ from foldline.core.log.entries import (
 from foldline.core.log.messages import Message, Role, Text, ToolCall, ToolResult
 from foldline.core.measure.accounting import Size, context_size, real_usage, scaled
 from foldline.core.measure.tokens import Counter, message_tokens, part_tokens
+from foldline.core.secrets.entries import CleanEntries
+from foldline.core.secrets.redact import redact
 
 LATE_CAP = 2_000  # characters of a late result that a note quotes; the rest stays in the history
 
@@ -62,6 +64,7 @@ class ViewState:
 
     def __init__(self, entries: Iterable[Entry] = (), *, counter: Counter) -> None:
         self._counter = counter
+        self.clean = CleanEntries()  # what anything new is made from: the entries of the path without secrets
         self._entries: list[Entry] = list(entries)
         self._rebuild()
 
@@ -332,7 +335,7 @@ class ViewState:
         if entry.target in shown | self._quoted_pins:
             return
         self._quoted_pins.add(entry.target)
-        quote = Text(f"[Pinned by the user, from earlier in this conversation]\n{entry.text}")
+        quote = Text(f"[Pinned by the user, from earlier in this conversation]\n{redact(entry.text)}")
         self._waiting.append(self._made("pin", Message("user", (quote,)), entry.id))
         if not self.open_calls:
             self._release()
@@ -388,7 +391,8 @@ class ViewState:
 
     def _late(self, result: ToolResult, source: str) -> Made:
         """Quote a result that came too late for its call."""
-        text, over = result.text, len(result.text) - LATE_CAP
+        text = redact(result.text)
+        over = len(text) - LATE_CAP
         more = f"\n[{over:,} more characters in entry {source}]" if over > 0 else ""
         quote = f"[Late result of tool call {result.call_id}, quoted as data]\n{text[:LATE_CAP]}{more}"
         return self._made("late", Message("user", (Text(quote),), injected=True), source)

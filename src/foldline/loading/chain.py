@@ -13,6 +13,7 @@ from foldline.core.log.entries import Checkpoint, Compacted, Receipt, Said
 from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter, message_tokens
+from foldline.core.secrets.entries import CleanEntries
 from foldline.loading.loaded import Loaded
 
 
@@ -112,7 +113,7 @@ class _EntryChain:
         """Take the facts; a model said another system's summary, so nothing in it is the user's word."""
         message = Message("assistant", (Text(summary),))
         told = Said("", None, message, "", message_tokens(message, self._counter))
-        return msgspec.to_builtins(collect([*folded, told]))
+        return msgspec.to_builtins(collect(CleanEntries()([*folded, told])))
 
 
 def _leading(folded: Sequence[Said]) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
-from foldline.core.checkpoint.redact import redact
 from foldline.core.measure.overflow import overflow
+from foldline.core.secrets.redact import redact
 from foldline.errors import DialectError, ProviderError, ProviderKind
 
 # What OpenAI and Anthropic call an error where there is no status: in a stream, or in a reply with status

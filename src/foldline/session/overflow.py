@@ -9,7 +9,6 @@ from typing import Any, cast
 
 import msgspec
 
-from foldline.core.checkpoint.redact import redact
 from foldline.core.compact.job import Job, floor_of
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.overflow import Shorter, share_left
@@ -24,6 +23,7 @@ from foldline.core.measure.overflow import (
     overflow,
     silent,
 )
+from foldline.core.secrets.redact import redact
 from foldline.dialects import get
 from foldline.dialects.dialect_of import reply_dialect
 from foldline.errors import CallsOpen, FloorExceeded, InputError, OverflowRemains, ProviderError

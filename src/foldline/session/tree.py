@@ -11,7 +11,6 @@ from collections.abc import Generator
 import msgspec
 
 from foldline.core.checkpoint.obtain import obtain
-from foldline.core.checkpoint.redact import redact_facts
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.checkpoint.serialize import neutral
 from foldline.core.checkpoint.summary import request
@@ -23,6 +22,9 @@ from foldline.core.log.boundaries import undone
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Said
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter
+from foldline.core.secrets.entries import CleanEntries
+from foldline.core.secrets.facts import redact_facts
+from foldline.core.secrets.sweep import Sweep
 from foldline.core.view import ViewState
 from foldline.errors import InputError, LeafMoved
 from foldline.executor import execute
@@ -250,17 +252,21 @@ def summarised(
     if not left.entries:
         return None
     before = msgspec.convert(left.boundary.ledger, Ledger) if left.boundary is not None else Ledger()
+    clean = CleanEntries()
+    entries = clean(left.entries)
     cap = ask.policy.summary_tokens.resolve(ask.window, ask.usable)
     wanted = request(
         ask.policy,
         kind="branch",
-        folded=left.entries,
+        folded=entries,
         previous=left.boundary.checkpoint.summary if left.boundary is not None else None,
-        ledger=redact_facts(merge(before, collect(left.entries))),
+        ledger=redact_facts(merge(before, collect(entries))),
         tokens=min(cap, BRANCH_TOKENS),
         instructions=ask.instructions,
     )
-    return (yield from obtain(wanted, counter)).reply
+    wanted = msgspec.structs.replace(wanted, secrets=bool(clean.secrets))
+    reply = (yield from obtain(wanted, counter)).reply
+    return msgspec.structs.replace(reply, text=Sweep(clean.secrets).text(reply.text))
 
 
 def cost_of(reply: SummaryReply) -> Noted:

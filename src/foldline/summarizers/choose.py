@@ -42,13 +42,15 @@ def choices(
     """Return the ways to have a summary written, the best first, and why it is the best.
 
     After a reply that was rejected the conversation is sent as text, and by the session's own model first.
+    What holds secrets is never asked for in the session, whose messages still say them.
     """
     if request.attempt:
         again = [SummaryWay(own, "bare"), *([SummaryWay(other, "bare")] if other else [])]
         return again, f"asked again, of {own.name}"
-    alone = prefix is None or not _fits(request, own, prefix, counter)
+    alone = prefix is None or request.secrets or not _fits(request, own, prefix, counter)
     if alone and other is None:
-        return [SummaryWay(own, "bare")], f"written by {own.name}"
+        why = " from text: the session holds secrets" if prefix and request.secrets else ""
+        return [SummaryWay(own, "bare")], f"written by {own.name}{why}"
     size = size_of(request, counter)
     found: list[tuple[SummaryWay, Way]] = []
     if other is not None:

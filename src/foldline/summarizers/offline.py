@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from foldline.core.checkpoint.redact import redact, redact_facts
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.ledger.page.display import two_sentences
 from foldline.core.ledger.page.page import Composed, compose
 from foldline.core.measure.tokens import OFFLINE, Counter
+from foldline.core.secrets.facts import redact_facts
+from foldline.core.secrets.redact import redact
 
 NAME = "offline"
 ATTEMPTS = 3  # times that a text is written shorter because redacting made it longer

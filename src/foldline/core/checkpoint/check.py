@@ -12,12 +12,12 @@ import msgspec
 
 from foldline.core.checkpoint import prompts
 from foldline.core.checkpoint.language import language_of
-from foldline.core.checkpoint.redact import redact
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.checkpoint.summary import in_language
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import texts
 from foldline.core.measure.tokens import Counter
+from foldline.core.secrets.redact import redact
 
 PREAMBLE = 400  # characters before the first heading that are dropped; more of them is no summary
 COPIED = 0.8  # share of a reply that may be lines of the conversation as they stand there

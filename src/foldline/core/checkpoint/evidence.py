@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
-from foldline.core.checkpoint.redact import strings_in
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.ledger.text.names import Name
 from foldline.core.log.codec import encode
 from foldline.core.log.messages import Message, texts
+from foldline.core.secrets.facts import strings_in
 
 _GROUPED = re.compile(r"(?<=\d)[,_](?=\d{3}(?!\d))")
 

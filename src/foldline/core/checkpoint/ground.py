@@ -22,7 +22,6 @@ import msgspec
 from foldline.core.checkpoint.evidence import Evidence
 from foldline.core.checkpoint.files import file_lists, without_file_lists
 from foldline.core.checkpoint.origin_check import OriginCheck
-from foldline.core.checkpoint.redact import redact_facts
 from foldline.core.checkpoint.sections import heading_of, plain, put_under
 from foldline.core.ledger.facts.kinds import CommandFact, Ledger, ValueFact
 from foldline.core.ledger.facts.open_work import is_done
@@ -30,6 +29,7 @@ from foldline.core.ledger.page.constraints import block, lines_of, without_block
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import clip
 from foldline.core.log.messages import Message
+from foldline.core.secrets.facts import redact_facts
 
 UNVERIFIED = "(unverified)"
 LONG_NUMBER = 5  # digits from which a number has to stand somewhere

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from foldline.core.checkpoint import prompts
-from foldline.core.checkpoint.redact import redact
 from foldline.core.checkpoint.request import RequestKind, SummaryRequest
 from foldline.core.checkpoint.summary import in_language
 from foldline.core.log.entries import Said
+from foldline.core.secrets.redact import redact
 
 QUOTED = 200  # characters of the first kept message by which it is known again
 KINDS: tuple[RequestKind, ...] = ("first", "update", "split_turn", "handoff")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from foldline.core.checkpoint.redact import redact
 from foldline.core.checkpoint.serialize import shorten
 from foldline.core.cut.shorten import level
 from foldline.core.decide.continuation import Continuation
 from foldline.core.log.entries import Live
 from foldline.core.measure.tokens import Counter
+from foldline.core.secrets.redact import redact
 
 LIVE_HEAD = "State of the program around you when this checkpoint was made:"
 LIVE_SHARE = 10  # live state takes at most usable / LIVE_SHARE
@@ -40,7 +40,7 @@ def standing_block(standing: Continuation | None) -> str:
     if standing is None or not told:
         return ""
     asked = " ".join(standing.question.split())
-    quote = f"\n> {redact(asked[:QUESTION_CAP])}" if asked else ""
+    quote = f"\n> {redact(asked)[:QUESTION_CAP]}" if asked else ""
     return f'<standing state="{standing.state}">\n{told}{quote}\n</standing>'
 
 

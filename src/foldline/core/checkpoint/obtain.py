@@ -10,10 +10,10 @@ import msgspec
 from foldline.core.checkpoint.check import Accepted, check
 from foldline.core.checkpoint.cost import Cost
 from foldline.core.checkpoint.ground import ground
-from foldline.core.checkpoint.redact import redact
 from foldline.core.checkpoint.request import FAILED, SummaryReply, SummaryRequest
 from foldline.core.ledger.page.page import compose
 from foldline.core.measure.tokens import Counter
+from foldline.core.secrets.redact import redact
 
 ATTEMPTS = 2  # times that a summariser is asked before the offline checkpoint takes its place
 ASKS = 4  # times that a model is asked in one compaction, its attempts and shorter versions together

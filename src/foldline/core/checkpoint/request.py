@@ -46,6 +46,7 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     checkpoint in the view, `language` is what the user writes in, where it is known, `rejected` why the reply
     before, the `attempt`-th, was no summary. `prefix` is the session's own next request (None: there is no
     session to ask in); `refused`: it was just refused as too large, so that nothing can be asked in it.
+    `secrets` were taken out of `folded` and `kept`; the session's own messages still hold them.
     """
 
     kind: RequestKind
@@ -65,6 +66,7 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     attempt: int = 0
     rejected: str = ""
     refused: bool = False
+    secrets: bool = False
     prefix: Prefix | None = None
 
 

@@ -11,10 +11,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from foldline.core.checkpoint.redact import redact as without_secrets
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.core.log.steps import is_step
+from foldline.core.secrets.redact import redact as without_secrets
 
 TAGS = (
     "conversation",

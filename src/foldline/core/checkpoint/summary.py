@@ -9,13 +9,13 @@ import msgspec
 from foldline.core.checkpoint import prompts
 from foldline.core.checkpoint.files import without_file_lists
 from foldline.core.checkpoint.language import users_language
-from foldline.core.checkpoint.redact import redact
 from foldline.core.checkpoint.request import RequestKind, SummaryRequest
 from foldline.core.checkpoint.serialize import serialize, shorten
 from foldline.core.decide.policy import Policy
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import Counter
+from foldline.core.secrets.redact import redact
 
 LEAST_CAP = 100  # characters to which results are shortened before the transcript loses its middle
 

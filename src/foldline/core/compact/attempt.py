@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
+from foldline.core.checkpoint.checkpoint import Frame, as_message, make_checkpoint
 from foldline.core.checkpoint.cost import FREE, Cost
 from foldline.core.checkpoint.obtain import ASKS, SummarySteps, obtain
 from foldline.core.checkpoint.request import RequestKind, SummaryReply, SummaryRequest
@@ -17,6 +17,8 @@ from foldline.core.compact.receipts import constraint_figures, made_receipt, sta
 from foldline.core.cut.choice import CHECKPOINT_LEAST, Choice
 from foldline.core.ledger.bounds import bounded
 from foldline.core.log.entries import Compacted, Receipt
+from foldline.core.measure.tokens import message_tokens
+from foldline.core.secrets.sweep import Sweep
 from foldline.core.view import ViewState
 
 PASSES = 6  # times that a summary is asked for because the view came out too large
@@ -74,17 +76,19 @@ def summary_request(
 ) -> SummaryRequest:
     """Return the request for the summary of a proposal."""
     ask, boundary = proposal.job.ask, proposal.job.state.boundary
-    return request(
+    clean = proposal.job.state.clean
+    wanted = request(
         ask.policy,
         kind=kind,
-        folded=proposal.choice.folded,
+        folded=clean(proposal.choice.folded),
         previous=boundary.checkpoint.summary if boundary is not None else None,
         ledger=proposal.facts.shown,
         tokens=tokens,
         instructions=ask.instructions or goal,
         goal=goal,
-        kept=proposal.choice.kept,
+        kept=clean(proposal.choice.kept),
     )
+    return msgspec.structs.replace(wanted, secrets=bool(clean.secrets))
 
 
 def fit_summary(proposal: Proposal, wanted: SummaryRequest, cost: Cost = FREE) -> SummarySteps[Attempt]:
@@ -110,7 +114,7 @@ def attempt_with(
     proposal: Proposal, reply: SummaryReply, cost: Cost = FREE, *, model_asked: bool = False
 ) -> Attempt:
     """Return the attempt that a summary makes of a proposal."""
-    boundary = _boundary(proposal, reply)
+    boundary = _swept(_boundary(proposal, reply), proposal.job)
     after = ViewState([*proposal.base.entries(), boundary], counter=proposal.job.counter)
     return Attempt(proposal, reply, boundary, after, cost, model_asked)
 
@@ -129,6 +133,16 @@ def _boundary(proposal: Proposal, reply: SummaryReply) -> Compacted:
         edits=tuple(edit for found in choice.edits.values() for edit in found),
         ledger=msgspec.to_builtins(carried),
     )
+
+
+def _swept(boundary: Compacted, job: Job) -> Compacted:
+    """Return a boundary that says none of the secrets that stood in the view, its tokens counted again."""
+    clean = Sweep(job.state.clean.secrets).struct(boundary)
+    if clean is boundary:
+        return boundary
+    point = clean.checkpoint
+    tokens = message_tokens(as_message(point.text, point.role), job.counter)
+    return msgspec.structs.replace(clean, checkpoint=msgspec.structs.replace(point, tokens=tokens))
 
 
 def with_receipt(attempt: Attempt, notes: Sequence[str] = ()) -> Compacted:
@@ -153,4 +167,5 @@ def with_receipt(attempt: Attempt, notes: Sequence[str] = ()) -> Compacted:
         price=attempt.cost.price,
         notes=(*notes, *attempt.cost.notes),
     )
-    return msgspec.structs.replace(boundary, receipt=receipt)
+    clean = Sweep(job.state.clean.secrets).struct(receipt)
+    return msgspec.structs.replace(boundary, receipt=clean)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from foldline.core.checkpoint.redact import redact
 from foldline.core.compact.rebase import Draft
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted
+from foldline.core.secrets.redact import redact
 from foldline.errors import InputError
 
 EDITED = "by hand"  # the summariser of a checkpoint whose text the user wrote

@@ -9,6 +9,7 @@ from foldline.core.checkpoint.summary import request
 from foldline.core.compact.facts import ledger_of
 from foldline.core.compact.job import Job
 from foldline.core.ledger.page.display import two_sentences
+from foldline.core.secrets.sweep import Sweep
 
 DISPLAY_TOKENS = 120  # the most that the two sentences take
 
@@ -16,7 +17,7 @@ DISPLAY_TOKENS = 120  # the most that the two sentences take
 def display(job: Job) -> SummarySteps[str]:
     """Have two sentences written on the view of a job; by code where the reply is no such thing."""
     state = job.state
-    entries = [*state.quoted, *state.kept]
+    entries = state.clean([*state.quoted, *state.kept])
     ledger = ledger_of(job, entries, ())
     wanted = request(
         job.ask.policy,
@@ -30,5 +31,5 @@ def display(job: Job) -> SummarySteps[str]:
     if reply is not None and reply.stop != FAILED:
         checked = check(reply, wanted, counter=job.counter)
         if isinstance(checked, Accepted):
-            return " ".join(checked.text.split())
+            return " ".join(Sweep(state.clean.secrets).text(checked.text).split())
     return two_sentences(ledger)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from foldline.core.checkpoint.redact import redact_facts
 from foldline.core.compact.job import Job
 from foldline.core.ledger.collect import collect
 from foldline.core.ledger.current import current, within
@@ -15,6 +14,7 @@ from foldline.core.ledger.facts.tracked import tracked
 from foldline.core.ledger.merge import merge
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import Counter
+from foldline.core.secrets.facts import redact_facts
 
 CONSTRAINT_SHARE = 10  # standing constraints take at most usable / CONSTRAINT_SHARE
 
@@ -35,9 +35,9 @@ def ledger_of(job: Job, folded: Sequence[Said], kept: Sequence[Said]) -> Ledger:
     """Return the ledger of what was folded before and is folded now, brought up to date by what is kept."""
     boundary = job.state.boundary
     before = msgspec.convert(boundary.ledger, Ledger) if boundary is not None else Ledger()
-    ids = frozenset(entry.id for entry in kept)
-    known = merge(merge(before, collect(folded)), tracked(job.state.notes))
-    return redact_facts(current(known, collect(kept), kept=ids))
+    ids, clean = frozenset(entry.id for entry in kept), job.state.clean
+    known = merge(merge(before, collect(clean(folded))), tracked(job.state.notes))
+    return redact_facts(current(known, collect(clean(kept)), kept=ids))
 
 
 def facts_within(ledger: Ledger, room: int, counter: Counter) -> Facts:

@@ -10,7 +10,6 @@ import msgspec
 
 from foldline.core.checkpoint.checkpoint import make_checkpoint
 from foldline.core.checkpoint.live import fitted
-from foldline.core.checkpoint.redact import redact
 from foldline.core.checkpoint.request import SummaryReply
 from foldline.core.compact.attempt import (
     Attempt,
@@ -30,6 +29,7 @@ from foldline.core.decide.ask import Nothing
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Entry, Noted, Said
 from foldline.core.log.log import chained, said
+from foldline.core.secrets.redact import redact
 from foldline.core.view import ViewState
 from foldline.errors import FloorExceeded
 

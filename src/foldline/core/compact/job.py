@@ -16,6 +16,7 @@ from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.log.entries import Edit, Pin, Said
 from foldline.core.measure.tokens import Counter
 from foldline.core.measure.window import Floor, share
+from foldline.core.secrets.redact import redact
 from foldline.core.view import ViewState, sized
 
 SUMMARY_FLOOR = 12  # tokens of the shortest summary: inside its frame a text counts a few more than alone
@@ -49,12 +50,20 @@ class Job(msgspec.Struct, frozen=True):
 def empty_frame(job: Job) -> Frame:
     """Return the smallest frame of a checkpoint: no pins, no quotes, no acknowledgement."""
     ask = job.ask
-    return Frame(ask.policy, number=ask.number, live=ask.live, standing=ask.standing)
+    standing = ask.standing
+    if standing is not None and standing.question:
+        standing = msgspec.structs.replace(standing, question=redact(standing.question))
+    return Frame(ask.policy, number=ask.number, live=ask.live, standing=standing)
 
 
 def pinned_frame(job: Job, pins: Iterable[Pin]) -> Frame:
     """Return the frame of a checkpoint that quotes these pins, with its acknowledgement."""
-    return msgspec.structs.replace(empty_frame(job), pins=tuple(pins), ack=bool(job.ask.policy.ack))
+    return msgspec.structs.replace(empty_frame(job), pins=_clean(pins), ack=bool(job.ask.policy.ack))
+
+
+def _clean(pins: Iterable[Pin]) -> tuple[Pin, ...]:
+    """Return pins without secrets: a checkpoint quotes the words, and is stored."""
+    return tuple(Pin(pin.entry, redact(pin.text)) for pin in pins)
 
 
 def frame_of(job: Job, *, quoted: Sequence[Said], kept: Sequence[Said], edited: Iterable[str]) -> Frame:
@@ -67,7 +76,7 @@ def frame_of(job: Job, *, quoted: Sequence[Said], kept: Sequence[Said], edited: 
     quotes_follow = policy.summary_position == "before" and bool(quoted)
     return msgspec.structs.replace(
         empty_frame(job),
-        pins=tuple(state.pins.values()),
+        pins=_clean(state.pins.values()),
         shown=frozenset(entry.id for entry in (*state.leading, *quoted, *kept)) - set(edited),
         quoted=len(quoted),
         ack=bool(policy.ack) and (quotes_follow or follows != "assistant"),

@@ -81,7 +81,7 @@ def noted(job: Job, edits: Edits) -> Edits:
     blanked = {(edit.entry, edit.part) for edit in flat(edits) if edit.kind == "blanked"}
     if budget < NOTES_LEAST or not blanked:
         return edits
-    lines = notes_for(job.state.kept, blanked, budget, counter.count)
+    lines = notes_for(job.state.clean(job.state.kept), blanked, budget, counter.count)
     told = [_with_note(edit, lines.get((edit.entry, edit.part)), counter) for edit in flat(edits)]
     done = merged({}, told)
     return done if _to_spare(job, done) >= 0 else edits
@@ -171,10 +171,11 @@ def _shrunk(job: Job, edits: Edits, over: int) -> list[Edit]:
         recall=job.ask.recall,
     )
     found = shorter(over)
-    lost = _lost_constraints(state.kept, found).values()
+    kept = state.clean(state.kept)
+    lost = _lost_constraints(kept, found).values()
     if quotes := sum(part_tokens(Text(_quotes(facts)), counter) for facts in lost):
         found = shorter(over + quotes)
-    return _with_constraints(state.kept, found, counter)
+    return _with_constraints(kept, found, counter)
 
 
 def _lost_constraints(
@@ -232,7 +233,7 @@ def prune_boundary(job: Job, edits: Edits) -> Pruned | Nothing:
         edits=listed,
         sizes=(job.size, job.size - gain),
     )
-    standing = collect([entry for entry in job.state.kept if entry.id in edits])
+    standing = collect(job.state.clean(entry for entry in job.state.kept if entry.id in edits))
     if standing:
         receipt = msgspec.structs.replace(receipt, constraints=constraint_figures(standing))
     return Pruned(id="", parent=None, receipt=receipt, edits=listed)

@@ -12,6 +12,7 @@ from foldline.core.cut.shorten import LEAST, Count, level, shorten_all, way_back
 from foldline.core.log.entries import Edit, Said
 from foldline.core.log.messages import Media, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.core.measure.tokens import Counter, json_text, message_tokens, part_tokens
+from foldline.core.secrets.entries import clean_part
 
 P = TypeVar("P", bound=Part)
 
@@ -27,6 +28,7 @@ def elide(part: Part, limit_tokens: int, counter: Counter, handle: str) -> Part 
     """
     if part_tokens(part, counter) <= limit_tokens:
         return part
+    part = clean_part(part, {})  # before its middle goes: half a secret has no shape
     if _whole_or_nothing(part):
         return None
     if isinstance(part, Text):

@@ -17,6 +17,9 @@ from foldline.core.log.messages import Part, Text, ToolCall, ToolResult
 from foldline.core.log.steps import last_step
 from foldline.core.measure.tokens import CALL_OVERHEAD, MESSAGE_OVERHEAD, Counter, part_tokens
 from foldline.core.measure.window import Window
+from foldline.core.secrets.named import is_secret_field
+from foldline.core.secrets.plain import MARK
+from foldline.core.secrets.redact import redact
 
 LABEL_CAP = 80  # characters of a call that its placeholder names
 ERROR_CAP = 200  # characters of an error that its placeholder keeps
@@ -187,7 +190,7 @@ def _label(call: ToolCall) -> str:
     for key in (*TELLING, *arguments):
         value = arguments.get(key)
         if isinstance(value, str) and value.strip():
-            told = value.strip()
+            told = f"{MARK}secret]" if is_secret_field(key, value) else redact(value.strip())
             if len(told) > LABEL_CAP and len(told.split(maxsplit=1)) == 1:
                 told = f"…{told[-LABEL_CAP:]}"
             return _one_line(f"{call.name} {told}", LABEL_CAP + len(call.name) + 2)
@@ -195,7 +198,7 @@ def _label(call: ToolCall) -> str:
 
 
 def _error_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in redact(text).splitlines() if line.strip()]
     return _one_line(next((line for line in lines if _ERROR_LINE.search(line)), lines[0]), ERROR_CAP)
 
 

@@ -3,8 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.core.checkpoint.redact import redact, redact_facts
 from foldline.core.ledger.facts.kinds import CommandFact, ConstraintFact, Excerpt, Ledger, ValueFact
+from foldline.core.secrets.facts import redact_facts
+from foldline.core.secrets.redact import redact
 
 # Put together at run time, so that nothing in this file has the shape of a key.
 MIX = "a1B2c3D4e5F6g7H8i9J0"

@@ -1,0 +1,132 @@
+"""Entries without secrets: what facts, excerpts, requests to summarisers and notes are made from.
+
+Each part is redacted once, whole, before anything is cut out of it: half a key has no shape.
+The log keeps every entry as it was said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from foldline.core.log.entries import Said
+from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.core.secrets.named import is_secret_field
+from foldline.core.secrets.plain import MARK
+from foldline.core.secrets.redact import find, redact, without
+from foldline.core.secrets.span import joined
+
+_DEPTH = 40  # levels of a call's arguments that are looked into; what lies deeper is redacted as one text
+
+
+class CleanEntries:
+    """Redacts each entry of a path once, and remembers the secrets that it took out."""
+
+    def __init__(self) -> None:
+        self._clean: dict[str, tuple[Said, Said]] = {}
+        self._found: dict[str, str] = {}
+
+    def __call__(self, entries: Iterable[Said]) -> list[Said]:
+        """Return the entries without secrets; one that holds none is the same object."""
+        return [self._entry(entry) for entry in entries]
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """Every secret of the entries that were looked at, with its kind."""
+        return dict(self._found)
+
+    def _entry(self, entry: Said) -> Said:
+        known = self._clean.get(entry.id)
+        if known is not None and (known[0] is entry or known[1] is entry):
+            return known[1]
+        message = clean_message(entry.message, self._found)
+        clean = entry if message is entry.message else msgspec.structs.replace(entry, message=message)
+        self._clean[entry.id] = (entry, clean)
+        return clean
+
+
+def clean_message(message: Message, found: dict[str, str]) -> Message:
+    """Return a message without secrets, the same object where it holds none; `found` learns them."""
+    parts = tuple(clean_part(part, found) for part in message.parts)
+    if all(new is old for new, old in zip(parts, message.parts, strict=True)):
+        return message
+    return msgspec.structs.replace(message, parts=parts, native=None)
+
+
+def clean_part(part: Part, found: dict[str, str]) -> Part:
+    """Return a part without secrets, the same object where it holds none; `found` learns them."""
+    changed: dict[str, Any] = {}
+    if isinstance(part, Text | Thinking):
+        changed = {"text": _text(part.text, found)}
+    elif isinstance(part, ToolCall):
+        changed = {"arguments": _value(part.arguments, found)}
+    elif isinstance(part, ToolResult):
+        inner = tuple(clean_part(one, found) for one in part.content)
+        if any(new is not old for new, old in zip(inner, part.content, strict=True)):
+            changed = {"content": inner}
+    elif isinstance(part, Media):
+        changed = {"url": part.url and _text(part.url, found), "name": part.name and _text(part.name, found)}
+    changed = {name: new for name, new in changed.items() if new is not getattr(part, name)}
+    return msgspec.structs.replace(part, **changed) if changed and not isinstance(part, Opaque) else part
+
+
+def _text(text: str, found: dict[str, str]) -> str:
+    """Return a text without secrets; the same object where it holds none."""
+    spans = find(text)
+    if not spans:
+        return text
+    for span in spans:
+        if (secret := text[span.start : span.end]) and MARK not in secret:
+            found[secret] = span.kind
+    return redact(without(text, spans))
+
+
+def _value(value: Any, found: dict[str, str], depth: int = 0) -> Any:
+    """Return a call's arguments without secrets; the same object where they hold none."""
+    if isinstance(value, str):
+        return _text(value, found)
+    if depth > _DEPTH:
+        return _text(str(cast("object", value)), found) if isinstance(value, dict | list) else value
+    if isinstance(value, dict):
+        return _fields(cast("dict[str, Any]", value), found, depth)
+    if isinstance(value, list):
+        return _items(cast("list[Any]", value), found, depth)
+    return value
+
+
+def _fields(fields: dict[str, Any], found: dict[str, str], depth: int) -> dict[str, Any]:
+    clean: dict[str, Any] = {}
+    for name, value in fields.items():
+        new = _value(value, found, depth + 1)
+        if isinstance(value, str) and new is value and is_secret_field(name, value):
+            found[value] = "secret"
+            new = f"{MARK}secret]"
+        clean[_text(name, found)] = new
+    same = clean.keys() == fields.keys() and all(clean[name] is value for name, value in fields.items())
+    return fields if same else clean
+
+
+def _items(items: list[Any], found: dict[str, str], depth: int) -> list[Any]:
+    """Return a list without secrets; words of a command are also read as the line that they make."""
+    clean = [_value(item, found, depth + 1) for item in items]
+    if len(items) > 1 and all(isinstance(item, str) for item in clean):
+        clean = _as_line(cast("list[str]", clean), found)
+    return items if all(new is old for new, old in zip(clean, items, strict=True)) else clean
+
+
+def _as_line(words: Sequence[str], found: dict[str, str]) -> list[str]:
+    spans = joined(find(" ".join(words)))
+    clean: list[str] = []
+    at = 0
+    for word in words:
+        hit = next((span for span in spans if span.start < at + len(word) and span.end > at), None)
+        if hit is None:
+            clean.append(word)
+        else:
+            start, end = max(hit.start - at, 0), hit.end - at
+            found[word[start:end]] = hit.kind
+            clean.append(f"{word[:start]}{MARK}{hit.kind}]{word[end:]}")
+        at += len(word) + 1
+    return clean

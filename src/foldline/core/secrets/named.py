@@ -1,0 +1,230 @@
+"""Secrets by their names: what stands after `password`, `secret`, `token`, `api_key` ..., if it is a value.
+
+The less the place says, the more the form of the value must: `PASSWORD=` in an environment file takes nearly
+anything, `token:` in a text only what looks drawn at random.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from foldline.core.secrets.plain import is_mixed, is_name, is_odd, is_plain, is_prose, is_random
+from foldline.core.secrets.span import Span
+
+# each begins with letters of its own: such a pattern is looked for fast
+_NAMES = tuple(
+    re.compile(word)
+    for word in (
+        r"pass(?:word|wd|phrase|code|wort|(?=[\"'\\]{0,4}\s{0,3}[:=]))",
+        "pwd",
+        "secret",
+        "credential",
+        "token",
+        "contrase\u00f1a",
+        "mot_de_passe",
+        "connection_?string",
+        "webhook_?url",
+        "key",
+        "auth",
+        r"pat(?=[\"']{0,2}\s{0,3}[:=])",
+        r"dsn(?=[\"']{0,2}\s{0,3}[:=])",
+        "psk",
+        "cookie(?=_)",
+        r"salt(?=[\"']{0,2}\s{0,3}[:=])",
+    )
+)
+_KEY_OF = re.compile(
+    r"(?:api|app|application|access|account|secret|private|signing|signature|encryption|encrypt|auth|master|service|"
+    r"shared|storage|admin|client|license|consumer|deploy|hmac|jwt|ssh|webhook|session|cookie|write|ingest|"
+    r"integration|personal|server|host|function|subscription|rest|aes|crypt|cipher|root|sas|preshared|wireguard|"
+    r"vapid|primary|secondary|project|team|org|bot|user)[_\-. ]?$"
+)
+_ENV_KEY = re.compile(r"(?:^|[\s\"'`;])(?:export[ ])?[a-z][a-z0-9]*(?:_[a-z0-9]+)*_$")
+_AUTH_OF = re.compile(r"(?:^|[\s\"'_\-./,{(;])(?:http|basic|npm|registry|docker|_)?_?$")
+_NOT_AFTER = re.compile(
+    r"(?:page|next|prev|previous|continuation|sync|cancell?ation|cancel|stop|pad|eos|bos|sep|unk|mask|max|min|num|"
+    r"public|pub|foreign|sort|partition|cache|idempotency|image|tag|resume|cursor|special|design|css|pagination)"
+    r"[_\-. ]?$"
+)
+_SUFFIX = re.compile(
+    r"(?:s(?=[\"'\\]{0,4}\s{0,3}[:=]))?(?:_base|[_\-]?[0-9]{1,3}(?![0-9a-z])|[_\-](?:prod(?:uction)?|dev(?:elopment)?|"
+    r"test|testing|staging|stage|live|local|main|primary|secondary|old|new|current|value|default|plain|b64|"
+    r"base64|v[0-9]|key|string|raw|eu|us|ci|rw|ro|admin|root|user|db|secret|password|backup|dsn))*",
+    re.IGNORECASE,
+)
+_TO_VALUE = re.compile(
+    r"(?P<open>[\"'\\\])]{0,4})(?P<gap>[ \t]{0,24})"
+    r"(?:(?P<sep>:=|=>|=|:|,(?=[ \t]*\\{0,3}[\"']))|(?P<tag>(?:[ ][\w:.\-]{1,30}=\"[^\"\n]{0,60}\"){0,3}>)"
+    r"|(?P<word>(?<=[a-z])[ \t](?:is|was|to|set to|=)?(?::[ ])?))"
+    r"(?P<space>[ \t]{0,24}(?:[|>][+\-]?[ \t]*)?(?:\n[ \t]{1,24})?(?:b|r|f|u|base64:|!!binary[ ])?(?=\S))",
+    re.IGNORECASE,
+)
+# a name and its value as two fields: `name: DB_PASSWORD` then `value: ...`; `key="Password" value="..."`
+_FIELD_BEFORE = re.compile(
+    r"\b(?:name|key|id|var|variable|parameter|property|field)\\?[\"']?\s{0,3}[:=>]\s{0,3}\\?[\"']?[\w.\-]{0,60}$",
+    re.IGNORECASE,
+)
+_TO_FIELD = re.compile(
+    r"\\?[\"']?[,;]?\s{1,60}(?:-\s)?\\?[\"']?(?:string)?value\\?[\"']?\s{0,3}[:=]\s{0,3}"
+    r"|\\?[\"'],\\?[\"']value\\?[\"']\s{0,3}:\s{0,3}|</(?:name|key)>\s{0,40}<value>",
+    re.IGNORECASE,
+)
+# (opening, what stands inside as far as it is judged by, the rest of it, closing)
+_QUOTED = tuple(
+    tuple(re.compile(part) for part in parts)
+    for parts in (
+        (r"\\{1,3}\"", r"[^\n\\\"]{0,400}+", r"[^\n\\\"]*+", r"\\{1,3}\""),
+        (r"\\{1,3}'", r"[^\n\\']{0,400}+", r"[^\n\\']*+", r"\\{1,3}'"),
+        (r"\"\"\"|'''", r"[^\n\"']{0,400}+", r"[^\n\"']*+", r"\"\"\"|'''"),
+        (r"\"", r"(?:[^\n\"\\]|\\.){0,400}+", r"(?:[^\n\"\\]|\\.)*+", r"\""),
+        (r"'", r"(?:[^\n'\\]|\\.){0,400}+", r"(?:[^\n'\\]|\\.)*+", r"'"),
+        (r"`", r"[^\n`]{0,400}+", r"[^\n`]*+", r"`"),
+    )
+)
+_NEXT_PAIR = r"[ ]?[A-Za-z][\w .\-]{0,30}[:=]"
+_BARE = re.compile(
+    rf"(?:[^\s\"'`<>|;&,\\]|;(?!\s|$|{_NEXT_PAIR})|&(?!&|\s|$|{_NEXT_PAIR}|amp;)|,(?!\s|$|{_NEXT_PAIR}|[\"'\[{{])"
+    r"|\\(?![nrt\"'\\]|$)|[\"'](?=[^\s\"'`,;:\])}])){1,200}+"
+)
+_SOLID = re.compile(r"[^\s\"'`<>|;&,\\]*+")
+_TAGGED = re.compile(r"(?:<!\[CDATA\[)?(?P<inner>[^<>\n]{1,400})(?=\]\]>|</)")
+_FLAG = re.compile(r"(?:^|[\s\"',\[])--?[\w\-.]{0,30}$")
+_ENV = re.compile(r"(?:^|[\s\"'`;,(\[{])(?:export[ ])?[A-Z][A-Z0-9_]*$")
+_STRONG = re.compile(r"pass|pwd|contrase|psk|mot_")
+
+
+def named(text: str) -> Iterator[Span]:
+    """Yield the values in a text that a name says are secret."""
+    lower = text.replace("\u0130", "I").lower()  # the one letter that grows in lower case keeps its length
+    for name in _NAMES:
+        for match in name.finditer(lower):
+            start, end = match.span()
+            if _names_a_secret(match[0], lower[max(0, start - 40) : start]):
+                yield from _after(text, lower, start, end)
+
+
+def is_secret_field(name: str, value: str) -> bool:
+    """Whether the value of a field of this name is a secret: `{"password": "..."}` once it is parsed."""
+    said = f'"{name}": "'
+    return any(
+        span.start <= len(said)
+        for span in named(f'{said}{value.replace(chr(34), chr(39)).replace(chr(10), " ")}"')
+    )
+
+
+def _names_a_secret(name: str, before: str) -> bool:
+    if _NOT_AFTER.search(before):
+        return False
+    if name == "key":
+        return _KEY_OF.search(before) is not None or _ENV_KEY.search(before) is not None
+    if name == "auth":
+        return _AUTH_OF.search(before) is not None
+    return True
+
+
+def _after(text: str, lower: str, start: int, end: int) -> Iterator[Span]:
+    """Yield the value behind the name at text[start:end], if it is one."""
+    kind = _kind(lower[start:end])
+    suffix = _SUFFIX.match(text, end)
+    end = suffix.end() if suffix else end
+    to_field = _TO_FIELD.match(text, end)
+    field = to_field is not None and _FIELD_BEFORE.search(text, max(0, start - 90), start) is not None
+    match = to_field if field else _TO_VALUE.match(text, end)
+    if match is None:
+        return
+    tagged = not field and match["tag"] is not None
+    found = _tagged(text, match.end()) if tagged else _value(text, match.end())
+    if found is None:
+        return
+    at, stop, quoted = found
+    value = text[at:stop]
+    place = "field" if field else _place(text, start, match)
+    if is_likely(lower[start:end], value, place, quoted=quoted or field or tagged):
+        yield Span(at, stop, kind)
+
+
+def _place(text: str, start: int, match: re.Match[str]) -> str:
+    """Return what the place of a value says: env, flag, prose, comma, or assigned."""
+    before = text[max(0, start - 60) : start]
+    if match["word"] is not None:
+        return "flag" if not match["word"].strip() and _FLAG.search(before) else "prose"
+    if match["sep"] == ",":
+        return "comma"
+    name = text[start : match.start()]
+    if (
+        match["sep"] == "="
+        and not match["gap"]
+        and name.upper() == name
+        and (not before or _ENV.search(before) or before[-1] in " \t\n\"'-")
+    ):
+        return "env"
+    return "assigned"
+
+
+def _tagged(text: str, at: int) -> tuple[int, int, bool] | None:
+    match = _TAGGED.match(text, at)
+    return (*match.span("inner"), True) if match else None
+
+
+def _value(text: str, at: int) -> tuple[int, int, bool] | None:
+    """Return start and end of the value at a place, and whether it is quoted: then it may hold spaces."""
+    for opening, inner, rest, closing in _QUOTED:
+        if not (mark := opening.match(text, at)):
+            continue
+        match = inner.match(text, mark.end())
+        end = match.end() if match else mark.end()
+        if closing.match(text, end):
+            return mark.end(), end, True
+        if end - mark.end() >= 400 and (match := rest.match(text, end)):
+            return mark.end(), match.end(), True
+        at = mark.end()
+        break
+    match = _BARE.match(text, at)
+    if match is None:
+        return None
+    value = match[0]
+    if len(value) >= 200 and (rest := _SOLID.match(text, match.end())):
+        value = text[at : rest.end()]
+    if not value.startswith(("$", "%", "{", "(")):
+        value = value.rstrip(",;:)]}\"'.\u2026")
+    return at, at + len(value), False
+
+
+def is_likely(name: str, value: str, place: str, *, quoted: bool) -> bool:
+    """Whether the value after a secret's name is one."""
+    value = value.strip()
+    if len(value) < 6 or is_plain(value) or is_prose(value):
+        return False
+    strong = _STRONG.match(name) is not None
+    mixed, odd = is_mixed(value), is_odd(value)
+    if " " in value:
+        return (strong and (mixed or odd or value.count(" ") >= 3)) or (mixed and odd)
+    if place == "env":
+        return not value.isdigit() and not value.lower().endswith(
+            (".json", ".pem", ".txt", ".yaml", ".yml", ".key")
+        )
+    if place in ("prose", "comma"):
+        return (
+            len(value) >= 8
+            and (mixed or (odd and quoted))
+            and not is_name(value)
+            and (is_random(value) or (mixed and odd) or (strong and place == "comma"))
+        )
+    if place == "flag":
+        return not value.startswith("-") and (mixed or odd) and not is_name(value)
+    if is_name(value):
+        return False
+    if strong:
+        return mixed or (odd and (quoted or not value.endswith(("?", "=")))) or is_random(value)
+    if place == "field":
+        return mixed or odd or is_random(value)
+    return (len(value) >= 16 and (mixed or is_random(value))) or (
+        len(value) >= 8 and mixed and (odd or is_random(value))
+    )
+
+
+def _kind(name: str) -> str:
+    if _STRONG.match(name):
+        return "password"
+    return next((word for word in ("secret", "credential", "token") if word in name), "key")

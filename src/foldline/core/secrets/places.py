@@ -1,0 +1,168 @@
+"""Secrets by their place: the password of a URL, a header, an option of a command.
+
+One line a place. The group `secret` of a pattern is what goes, unless it is a variable or a placeholder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from foldline.core.secrets.plain import is_mixed, is_name, is_odd, is_plain, is_random
+from foldline.core.secrets.span import Span, lines_with
+
+_ARG = (  # in double quotes, in single ones, or bare
+    r"(?:\\?\"(?P<secret>[^\"\n\\]{1,200})|'(?P<single>[^'\n]{1,200})|(?P<bare>[^\s\"'|;&<>\\]{1,200}))"
+)
+_GROUPS = ("secret", "single", "bare")
+_ECHO = r"\becho (?:-\w )?[\"']?(?P<secret>[^\s\"'|$]{5,400})[\"']? *\|"  # into a command
+_HEAD = r"[\"'\\]{0,4}\s{0,3}[:=,]\s{0,3}[\"'\\`]{0,4}(?:[A-Za-z\-]{3,16}\s+)?(?P<secret>[^\s\"'\\,;`]{8,}+)"
+_WAY = r"[^\n|;]{0,300}?"  # what may stand between a command and its option
+
+
+def _option(command: str, option: str) -> str:
+    return rf"(?<![\w\-])(?:{command})\b{_WAY}(?<=[ \"',])(?:{option}){_ARG}"
+
+
+# (kind, a word that must be there, pattern)
+_ROWS = (
+    ("password", "curl", _option("curl", r"(?:-u|--user|--proxy-user)[ =]?[\"']?[^\s:\"']{1,100}:(?=\S)")),
+    ("password", " -a", _option("https?|xh", r"-a ?[\"']?[^\s:\"']{1,100}:(?=\S)")),
+    ("password", "mysql", _option("mysql\\w*", r"-p(?=[^\s\-])")),
+    ("password", "mariadb", _option("mariadb[\\w\\-]*", r"-p(?=[^\s\-])")),
+    ("password", "sshpass", _option("sshpass", r"-p ?")),
+    ("password", " login ", _option(r"\w+ (?:registry )?login", r"(?:-p|--password|--token|-token)[ =]")),
+    ("token", "vault login ", r"\bvault login (?:-[\w\-=]+ )*(?P<secret>[^\s\-\"'][^\s\"']{7,200})"),
+    ("password", "redis-cli", _option("redis-cli", r"(?:-a|--pass)[ =]")),
+    ("password", "mongo", _option("mongo\\w*", r"-p ?")),
+    ("password", "sqlcmd", _option("sqlcmd|bcp", r"-P ?")),
+    ("password", "ldap", _option("ldap\\w+", r"-w ?")),
+    ("password", " -P", _option("zip|unzip", r"-P ?")),
+    ("password", "7z", _option("7za?", r"-p(?=[^\s\-])")),
+    ("password", "smb", _option("smb\\w+", r"(?:-U|--user)[ =]?[\"']?[^\s%\"']{1,60}%")),
+    ("password", "mount", r"\bmount\b[^\n]{0,300}?[, ]pass(?:word)?=(?P<secret>[^\s,\"']{4,200})"),
+    ("password", "net use", r"\bnet use [^\n]{0,200}?/user:\S{1,80} (?P<secret>[^\s/\"'][^\s\"']{3,100})"),
+    ("password", "freerdp", _option("[wx]l?freerdp3?", r"/p:")),
+    ("password", "htpasswd", r"\bhtpasswd -\w*b\w* \S{1,200} \S{1,100} [\"']?(?P<secret>\S{4,200})"),
+    ("password", "chpasswd", r"\becho [\"']?[\w.\-$]{1,60}:(?P<secret>[^\s\"'|]{4,})[^|]{0,9}\|.{0,9}chpass"),
+    ("password", "--password-stdin", rf"{_ECHO}[^\n]{{0,200}}--password-stdin"),
+    ("password", "--stdin", rf"{_ECHO}[^\n]{{0,60}}passwd --stdin"),
+    ("password", "sudo -S", rf"{_ECHO} *sudo -S"),
+    ("password", "pass:", r"(?<=[ =\"'])pass:(?P<secret>[^\s\"'|;&]{4,200})"),
+    ("password", "openssl", _option("openssl", r"-k ")),
+    ("password", "twine", _option("twine", r"(?:-p|--password)[ =]")),
+    ("password", "wget", _option("wget", r"--(?:http-|ftp-|proxy-)?password[ =]")),
+    ("password", "keytool", _option("keytool|jarsigner", r"-(?:store|key|src|dest)\w*pass ")),
+    ("password", "send ", r"\bsend (?:-- )?\"(?P<secret>[^\"\s\\]{6,100})\\r\""),
+    ("password", "dentified ", r"(?i:\bidentified (?:with \w+ )?by )'(?P<secret>[^'\n]{4,200})'"),
+    ("password", "DENTIFIED ", r"(?i:\bidentified (?:with \w+ )?by )'(?P<secret>[^'\n]{4,200})'"),
+    ("password", "PASSWORD '", r"\bPASSWORD '(?P<secret>[^'\n]{4,200})'"),
+    ("password", "password '", r"\bpassword '(?P<secret>[^'\n]{4,200})'"),
+    ("password", "login", r"\b(?:machine\s+\S{1,200}|default)\s+login\s+\S+\s+password\s+(?P<secret>\S{4,})"),
+    ("password", "login", r"(?m)^\s*login\s+\S{1,200}\s+password\s+(?P<secret>\S{4,300})"),
+    ("password", "password", r"(?m)^[ \t]*(?:enable )?password (?:[057] )?(?P<secret>\S{8,100})[ \t]*$"),
+    ("credentials", "uthorization", f"uthorization{_HEAD}"),
+    ("credentials", "AUTHORIZATION", f"AUTHORIZATION{_HEAD}"),
+    ("token", "earer", r"\b[Bb]earer\s+(?P<secret>[A-Za-z0-9_\-.~+/=]{16,}+)"),
+    ("credentials", "Basic ", r"\bBasic (?P<secret>(?=[A-Za-z+/]{0,40}[0-9])[\w+/]{12,}+={0,2})(?![\w ])"),
+    ("key", "AccountKey=", r"AccountKey=(?P<secret>[A-Za-z0-9+/=]{40,}+)"),
+    ("key", "SharedAccessKey=", r"SharedAccessKey=(?P<secret>[A-Za-z0-9+/=]{30,}+)"),
+    ("token", "_auth", r"_auth(?:Token)?\s{0,3}=\s{0,3}[\"']?(?P<secret>[^\s\"'$]{8,400})"),
+    ("credentials", '"auth"', r"\\?\"auth\\?\"\s{0,3}:\s{0,3}\\?\"(?P<secret>[A-Za-z0-9+/=]{12,}+)"),
+    ("signature", "ignature=", r"[?&;](?:X-(?:Amz|Goog)-)?[Ss]ignature=(?P<secret>[\w%+/=\-~]{16,}+)"),
+    ("signature", "sig=", r"[?&;]sig=(?P<secret>[A-Za-z0-9%+/=_\-]{16,}+)"),
+    ("token", "X-Amz-Security-Token=", r"X-Amz-Security-Token=(?P<secret>[A-Za-z0-9%+/=_\-]{16,}+)"),
+    ("key", "set aws_", r"\bset aws_(?:secret_access_key|session_token) [\"']?(?P<secret>[\w+/=]{20,}+)"),
+)  # fmt: skip
+
+# places where a value must look drawn at random
+_QUERY = re.compile(r"[?&;](?P<name>[A-Za-z][\w.\-]{1,40}+)=(?P<secret>[^\s\"'&#<>;\\)\]`,]{8,})")
+_QUERY_NAME = re.compile(
+    r"(?:key|token|secret|passw(?:or)?d|pwd|pass|auth|code|sid|session|sessionid|credential|hash|hmac|jwt|ticket|"
+    r"apikey|access)$"
+)
+_PASSWORDS = ("pass", "pwd", "token", "apikey", "api_key", "access_token", "key", "secret")
+_COOKIE = re.compile(
+    r"(?:\b(?:set-)?cookies?\\?[\"']?\s{0,2}[:=]\s{0,2}\\?[\"'`]?|(?<=\s)(?:-b|--cookie)[ =]\\?[\"']?)"
+    r"(?P<pairs>[\w.\-%]{1,60}=[^\n\"'`\\]{6,4000})",
+    re.IGNORECASE,
+)
+_PAIR = re.compile(r"(?P<name>[\w.\-%]{1,60})=(?P<secret>[^\s;,]{8,})")
+_ATTRIBUTES = frozenset(("path", "domain", "expires", "max-age", "samesite", "version", "comment"))
+_PLACES = tuple((kind, needle, re.compile(pattern)) for kind, needle, pattern in _ROWS)
+
+_USER = re.compile(r"://(?P<user>[^\s/:@\"'<>`?#]{0,100}+):(?P<rest>[^\s\"'<>`]{1,300}+)")
+_HOST = re.compile(r"@(?=\[?[A-Za-z0-9$_{%][\w.\-${}%]*(?::[0-9]|[/?#,\])}:;.]|$))")
+_PORT = re.compile(r"[0-9]{1,5}(?:[/?#]|$)")
+
+
+def placed(text: str) -> Iterator[Span]:
+    """Yield the secrets that stand in a known place of a text."""
+    for kind, needle, pattern in _PLACES:
+        if needle in text:
+            for start, end in lines_with(text, needle):
+                yield from _found(text, start, end, kind, pattern)
+    if "://" in text and "@" in text:
+        yield from _in_urls(text)
+    if "=" in text:
+        yield from _in_queries(text)
+        yield from _in_cookies(text)
+
+
+def _found(text: str, start: int, end: int, kind: str, pattern: re.Pattern[str]) -> Iterator[Span]:
+    for match in pattern.finditer(text, start, end):
+        given = match.groupdict()
+        group = next((name for name in _GROUPS if given.get(name)), None)
+        if group and _is_literal(given[group]):
+            yield Span(*match.span(group), kind)
+
+
+def _is_literal(value: str) -> bool:
+    """Whether a value is one, not a variable, a placeholder or a mark."""
+    return len(value) >= 3 and not is_plain(value) and not value.startswith("$")
+
+
+def _in_urls(text: str) -> Iterator[Span]:
+    """Yield the passwords of URLs: up to the last `@` that a host follows; one may hold `@` and `/`."""
+    for match in _USER.finditer(text):
+        rest = match["rest"]
+        hosts = list(_HOST.finditer(rest)) if "@" in rest and not _PORT.match(rest) else []
+        if not hosts or "://" in rest[: hosts[0].start()]:
+            continue
+        last = hosts[0]
+        for host in hosts[1:]:
+            between = rest[last.end() : host.start()]
+            if "?" in between or "://" in between or "," in between:
+                break  # the `@` of a query, of another URL, or of a list of servers
+            last = host
+        password = rest[: last.start()]
+        if _is_literal(password) and not rest[last.end() :].startswith(("sha256:", "sha512:")):
+            start = match.start("rest")
+            yield Span(start, start + len(password), "password")
+
+
+def _in_queries(text: str) -> Iterator[Span]:
+    for match in _QUERY.finditer(text):
+        name, value = match["name"].lower(), match["secret"]
+        if not _QUERY_NAME.search(name) or is_name(value) or not _is_literal(value):
+            continue
+        mixed = is_mixed(value)
+        sure = mixed and (len(value) >= 16 or (is_odd(value) and name.startswith(_PASSWORDS)))
+        if sure or is_random(value):
+            yield Span(*match.span("secret"), "token" if "token" in name else "key")
+
+
+def _in_cookies(text: str) -> Iterator[Span]:
+    for needle in ("ookie", "OOKIE", " -b "):
+        for start, end in lines_with(text, needle) if needle in text else ():
+            for match in _COOKIE.finditer(text, start, end):
+                yield from _cookies(text, *match.span("pairs"))
+
+
+def _cookies(text: str, start: int, end: int) -> Iterator[Span]:
+    for pair in _PAIR.finditer(text, start, end):
+        value = pair["secret"]
+        if pair["name"].lower() in _ATTRIBUTES or is_name(value) or not _is_literal(value):
+            continue
+        if is_random(value) or (len(value) >= 16 and is_mixed(value)):
+            yield Span(*pair.span("secret"), "cookie")

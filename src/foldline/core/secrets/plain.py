@@ -1,0 +1,93 @@
+"""What stands in a secret's place and is none: code, a placeholder, prose, a name."""
+
+from __future__ import annotations
+
+import re
+
+MARK = "[redacted: "
+
+_CODE = re.compile(
+    r"^[\w.$>\-]*\(|\)$|^[{}\[\]()]+$|^\$\{|^\$\(|^\$[A-Za-z_]\w*(?:[:/]|$)|^\{\{|\}\}$|^%[({A-Z]|^%\w+%?$|"
+    r"^[A-Za-z_]\w*(?:(?:\??\.|::|->)[A-Za-z_]\w*)+[)\]};,]*$|^[A-Za-z_][\w.]*[\[(]|^[<~]|^(?:\.{1,2})?/[\w.\-]+/|"
+    r"^--[a-z]|process\.env|environ\b|getenv|\.\.\.|\u2026|^(?!.*@)[a-z]+://|^(?:vault|ssm|sops|op|file|env|arn|secret|"
+    r"secretsmanager|ref|projects|keyvault|kms)[:/]|^&?[!*&][A-Za-z_]\w*$|=>|^(?:new|await|return|func|lambda|"
+    r"function|not|if|null|None|nil|self|this|os|env|config|settings)\b(?=[\s.(\[]|$)|^@[\w./\-]+$|^\\"
+)
+_PLACEHOLDER = re.compile(
+    r"^(?:[xX*.#_\-0]{3,}|<[^>]*>?|\[[\w \-.:]*\]?|changeme\w*|none|null|nil|true|false|yes|no|on|off|"
+    r"undefined|(?:your|my|the|some|insert|enter|put|add|replace|paste|change|set)(?:[_\- ]?[a-z]{1,20}+){1,8}"
+    r"[_\-]?[0-9]?|"
+    r"(?:example|dummy|placeholder|fake|sample|todo|redacted|masked|hidden|secret|password|passwd|token|test|"
+    r"testing|default|foobar|foo|bar|required|optional|enabled|disabled|unset|empty|missing|invalid|valid|"
+    r"expired)[\w\-]{0,3}|(?:example|dummy|placeholder|fake|sample)[_\-]?\w*|"
+    r"(?:x+[_\-]?)*x{4,}\w{0,4}|\w{0,12}[xX*\u2022]{6,}\w{0,6}|\w{2,12}[_\-](?:your|my)[_\-]\w+(?:[_\-]\w+)*|"
+    r"(?:u?int|float|varchar|char|utf|u|i|f|string|str|sha|bytes|bytea|base|text|number|bool|boolean|any|"
+    r"object|binary|uuid|password|secret)(?:[0-9]{0,3}|\([0-9]{1,5}\))(?:\[\])?)[;,.)\]}?!|]*$",
+    re.IGNORECASE,
+)
+_WORDS_OF_PROSE = re.compile(
+    r"\b(?:a|an|and|are|at|be|been|by|can|cannot|characters?|chars?|confirm|create|current|do|does|enter|expired?|"
+    r"field|for|forgot|from|has|have|if|in|incorrect|invalid|is|it|its|least|long|longer|match|missing|must|need|"
+    r"new|no|not|of|old|on|or|password|passwords|please|repeat|required|reset|secret|should|show|that|the|this|to|"
+    r"token|too|type|update|use|used|was|when|will|with|wrong|you|your)\b",
+    re.IGNORECASE,
+)
+_SEGMENT = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
+_NAME = re.compile(r"^[A-Za-z][A-Za-z0-9]*(?:[_\-./:][A-Za-z0-9]+)*[:.]?$")
+_DIGIT, _LETTER = re.compile(r"[0-9]"), re.compile(r"[^\W\d_]")
+_ODD = re.compile(r"[!@^&+=$%*~?]|(?<=.)#")
+_VOWEL = re.compile(r"[aeiouyAEIOUY]")
+
+
+def is_plain(value: str) -> bool:
+    """Whether a value is a reference, a placeholder, a type or a mark of ours, whatever its name says."""
+    return (
+        MARK[:-2] in value
+        or len(set(value)) < 3
+        or _CODE.search(value) is not None
+        or _PLACEHOLDER.match(value) is not None
+    )
+
+
+def is_prose(value: str) -> bool:
+    """Whether a value of several words says something to a reader."""
+    return " " in value.strip() and (
+        _WORDS_OF_PROSE.search(value) is not None or value.rstrip().endswith((".", "!", "?", ":"))
+    )
+
+
+def is_mixed(value: str) -> bool:
+    """Whether a value holds letters and digits."""
+    return _DIGIT.search(value) is not None and _LETTER.search(value) is not None
+
+
+def is_odd(value: str) -> bool:
+    """Whether a value holds signs that stand in passwords, and in no name."""
+    return _ODD.search(value) is not None
+
+
+def is_name(value: str) -> bool:
+    """Whether a value of several words names something, in any spelling of code: `reset_email_v2`.
+
+    Digits count as part of a name where they are few and stand at the end of a word.
+    """
+    if _NAME.match(value) is None:
+        return False
+    parts = _SEGMENT.findall(value)
+    words = [part for part in parts if part.isalpha()]
+    digits = [part for part in parts if part.isdigit()]
+    if len(words) < 2 or any(len(number) > 4 for number in digits) or len(digits) > max(1, len(words) // 2):
+        return False
+    short = sum(len(word) < 3 for word in words)
+    return short * 2 <= len(words) and all(
+        _VOWEL.search(word) or len(word) < 4 or word.isupper() for word in words
+    )
+
+
+def is_random(value: str) -> bool:
+    """Whether a value looks drawn, not written: digits among the letters, or case that changes everywhere."""
+    if is_name(value) or _LETTER.search(value) is None:
+        return False
+    runs = [part for part in re.split(r"[^A-Za-z0-9]+", value) if part]
+    changes = sum(len(_SEGMENT.findall(run)) - 1 for run in runs)
+    return changes >= 3 or (changes >= 1 and len(value) >= 12 and is_mixed(value))

@@ -1,0 +1,56 @@
+"""Secrets out of everything that a summariser reads and everything that a checkpoint stores.
+
+Four kinds of rule, each linear in the text:
+
+1. shapes: tokens that say by their form what they are (a vendor's prefix, a JWT);
+2. keys: blocks of several lines, whole or clipped;
+3. places: the password of a URL, an Authorization header, a cookie, an option of a command;
+4. names: what stands after `password`, `secret`, `token`, `api_key` ..., if it is a value.
+
+Bare hashes, UUIDs and base64 match none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from foldline.core.secrets.keys import blocks
+from foldline.core.secrets.named import named
+from foldline.core.secrets.places import placed
+from foldline.core.secrets.plain import MARK
+from foldline.core.secrets.shapes import shaped
+from foldline.core.secrets.span import Span, joined
+
+_RULES: tuple[Callable[[str], Iterator[Span]], ...] = (shaped, blocks, placed, named)
+_PASSES = 3  # times that a text is looked at again because something went: borders have moved
+SHORTEST = 6  # characters of a text below which it holds no secret
+
+
+def redact(text: str) -> str:
+    """Replace every secret in `text` by `[redacted: kind]`.
+
+    Linear in the text; redacting twice changes nothing. Text without a secret is returned as it is.
+    """
+    for _ in range(_PASSES):
+        spans = find(text)
+        if not spans:
+            break
+        text = without(text, spans)
+    return text
+
+
+def find(text: str) -> list[Span]:
+    """Return where secrets stand in a text, in order; none overlap."""
+    if len(text) < SHORTEST:
+        return []
+    return joined(span for rule in _RULES for span in rule(text))
+
+
+def without(text: str, spans: Sequence[Span]) -> str:
+    """Return a text with marks in the place of spans, which are in order and do not overlap."""
+    pieces: list[str] = []
+    done = 0
+    for span in spans:
+        pieces += [text[done : span.start], f"{MARK}{span.kind}]"]
+        done = span.end
+    return "".join([*pieces, text[done:]])

@@ -1,0 +1,45 @@
+"""Where a secret stands in a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+
+class Span(msgspec.Struct, frozen=True, order=True):
+    """A secret at text[start:end]; `kind` is what its mark says."""
+
+    start: int
+    end: int
+    kind: str
+
+
+def joined(spans: Iterable[Span]) -> list[Span]:
+    """Return spans in order, those that overlap as one; the first of them names its kind."""
+    found: list[Span] = []
+    for span in sorted(spans):
+        last = found[-1] if found else None
+        if last is None or span.start >= last.end:
+            found.append(span)
+        elif span.end > last.end:
+            found[-1] = Span(last.start, span.end, last.kind)
+    return found
+
+
+_REACH = 400  # characters before a needle, and ten times as many behind it, in which its pattern may match
+
+
+def lines_with(text: str, needle: str) -> Iterator[tuple[int, int]]:
+    """Yield where the lines stand that hold a needle, long ones as far as a secret may reach; none overlap.
+
+    Looking there alone is much faster than looking for a pattern in all of a text.
+    """
+    done = 0
+    at = text.find(needle)
+    while at >= 0:
+        start = max(text.rfind("\n", max(0, at - _REACH), at) + 1, at - _REACH, done)
+        line = text.find("\n", at + len(needle), at + 10 * _REACH)
+        done = line if line >= 0 else min(len(text), at + 10 * _REACH)
+        yield start, done
+        at = text.find(needle, done)
