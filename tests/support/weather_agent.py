@@ -20,8 +20,8 @@ import openai  # noqa: F401
 from tests.support.talkers import Unfinished, question, results, talker
 
 import foldline
-from foldline.core.secrets.redact import redact
 from foldline.core.log.entries import Said
+from foldline.core.secrets.redact import redact
 from foldline.errors import FoldlineError, ProviderError
 from foldline.providers import Patience, get
 from foldline.providers.failures import from_sdk

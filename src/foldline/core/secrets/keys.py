@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from foldline.core.secrets.span import Span, lines_with
+from foldline.core.secrets.span import BREAK, GUTTER, Span, lines_with
 
 _EDGE = re.compile(r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 # a line of base64, or an armour header, behind what `cat -n`, `diff`, `grep -n` or a quote put before it
@@ -92,10 +92,14 @@ def _body_start(text: str, end: int, done: int) -> int:
 
 # ---- a Secret of Kubernetes: whatever stands in its data, in YAML or in JSON
 
-_SECRET = re.compile(r"\bkind\\?[\"']?\s{0,4}:\s{0,4}\\?[\"']?Secret\b")
+_SECRET = re.compile(r"(?:\b|\\n)kind\\?[\"']?\s{0,4}:\s{0,4}\\?[\"']?Secret\b")
 _DOCUMENT = "\n---"
-_DATA = re.compile(r"(?m)^(?P<indent>[ \t]*)(?:data|stringData):[ \t]*\n")
-_ENTRY = re.compile(r"(?P<indent>[ \t]*)[\w.\-]{1,100}:[ \t]+[\"']?(?P<secret>[^\s\"'|>{<$][^\n\"']{3,4000})")
+_DATA = re.compile(rf"(?:^|{BREAK}){GUTTER}(?P<indent>[ \t]*)(?:data|stringData):[ \t]*{BREAK}")
+_ENTRY = re.compile(
+    rf"{GUTTER}"
+    r"(?P<indent>[ \t]*)[\w.\-]{1,100}:[ \t]+[\"']?(?P<secret>[^\s\"'\\|>{<$][^\n\"'\\]{3,4000})"
+)
+_BREAK = re.compile(BREAK)
 _JSON_DATA = re.compile(r"\\?\"(?:data|stringData)\\?\"\s{0,4}:\s{0,4}\{(?P<inner>[^{}]{1,20000})\}")
 _JSON_VALUE = re.compile(r":\s{0,4}\\?\"(?P<secret>[^\"\\]{4,4000})")
 
@@ -120,7 +124,7 @@ def _entries(text: str, data: re.Match[str]) -> Iterator[Span]:
     at, outer = data.end(), len(data["indent"])
     while (entry := _ENTRY.match(text, at)) and len(entry["indent"]) > outer:
         yield Span(*entry.span("secret"), "secret")
-        line = text.find("\n", entry.end())
-        if line < 0:
+        line = _BREAK.search(text, entry.end())
+        if line is None:
             return
-        at = line + 1
+        at = line.end()

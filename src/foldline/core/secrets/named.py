@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from foldline.core.secrets.plain import is_mixed, is_name, is_odd, is_plain, is_prose, is_random
-from foldline.core.secrets.span import Span
+from foldline.core.secrets.span import BREAK, GUTTER, Span
 
 # each begins with letters of its own: such a pattern is looked for fast
 _NAMES = tuple(
@@ -43,9 +43,9 @@ _KEY_OF = re.compile(
 _ENV_KEY = re.compile(r"(?:^|[\s\"'`;])(?:export[ ])?[a-z][a-z0-9]*(?:_[a-z0-9]+)*_$")
 _AUTH_OF = re.compile(r"(?:^|[\s\"'_\-./,{(;])(?:http|basic|npm|registry|docker|_)?_?$")
 _NOT_AFTER = re.compile(
-    r"(?:page|next|prev|previous|continuation|sync|cancell?ation|cancel|stop|pad|eos|bos|sep|unk|mask|max|min|num|"
-    r"public|pub|foreign|sort|partition|cache|idempotency|image|tag|resume|cursor|special|design|css|pagination)"
-    r"[_\-. ]?$"
+    r"(?:page|continuation|pagination|public|partition|idempotency|cursor|cancell?ation|[0-9]{12}:|"
+    r"(?<![a-z])(?:next|prev|previous|sync|cancel|stop|pad|eos|bos|sep|unk|mask|max|min|num|pub|foreign|sort|cache|"
+    r"image|tag|resume|special|design|css))[_\-. ]?$"
 )
 _SUFFIX = re.compile(
     r"(?:s(?=[\"'\\]{0,4}\s{0,3}[:=]))?(?:_base|[_\-]?[0-9]{1,3}(?![0-9a-z])|[_\-](?:prod(?:uction)?|dev(?:elopment)?|"
@@ -57,7 +57,9 @@ _TO_VALUE = re.compile(
     r"(?P<open>[\"'\\\])]{0,4})(?P<gap>[ \t]{0,24})"
     r"(?:(?P<sep>:=|=>|=|:|,(?=[ \t]*\\{0,3}[\"']))|(?P<tag>(?:[ ][\w:.\-]{1,30}=\"[^\"\n]{0,60}\"){0,3}>)"
     r"|(?P<word>(?<=[a-z])[ \t](?:is|was|to|set to|=)?(?::[ ])?))"
-    r"(?P<space>[ \t]{0,24}(?:[|>][+\-]?[ \t]*)?(?:\n[ \t]{1,24})?(?:b|r|f|u|base64:|!!binary[ ])?(?=\S))",
+    r"(?P<space>[ \t]{0,24}(?:[|>][+\-]?[ \t]*)?"
+    rf"(?:{BREAK}{GUTTER}[ \t]{{1,24}})?"
+    r"(?:b|r|f|u|base64:|!!binary[ ])?(?=\S))",
     re.IGNORECASE,
 )
 # a name and its value as two fields: `name: DB_PASSWORD` then `value: ...`; `key="Password" value="..."`
@@ -66,7 +68,8 @@ _FIELD_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _TO_FIELD = re.compile(
-    r"\\?[\"']?[,;]?\s{1,60}(?:-\s)?\\?[\"']?(?:string)?value\\?[\"']?\s{0,3}[:=]\s{0,3}"
+    rf"\\?[\"']?[,;]?(?:[ \t]{{1,60}}|[ \t]{{0,4}}{BREAK}{GUTTER}[ \t]{{0,60}})(?:-\s)?"
+    r"\\?[\"']?(?:string)?value\\?[\"']?\s{0,3}[:=]\s{0,3}"
     r"|\\?[\"'],\\?[\"']value\\?[\"']\s{0,3}:\s{0,3}|</(?:name|key)>\s{0,40}<value>",
     re.IGNORECASE,
 )
@@ -90,7 +93,7 @@ _BARE = re.compile(
 _SOLID = re.compile(r"[^\s\"'`<>|;&,\\]*+")
 _TAGGED = re.compile(r"(?:<!\[CDATA\[)?(?P<inner>[^<>\n]{1,400})(?=\]\]>|</)")
 _FLAG = re.compile(r"(?:^|[\s\"',\[])--?[\w\-.]{0,30}$")
-_ENV = re.compile(r"(?:^|[\s\"'`;,(\[{])(?:export[ ])?[A-Z][A-Z0-9_]*$")
+_ENV = re.compile(r"(?:^|[^\w.$\-])(?:export[ ])?[A-Z][A-Z0-9_]*$")
 _STRONG = re.compile(r"pass|pwd|contrase|psk|mot_")
 
 

@@ -7,15 +7,16 @@ import re
 MARK = "[redacted: "
 
 _CODE = re.compile(
-    r"^[\w.$>\-]*\(|\)$|^[{}\[\]()]+$|^\$\{|^\$\(|^\$[A-Za-z_]\w*(?:[:/]|$)|^\{\{|\}\}$|^%[({A-Z]|^%\w+%?$|"
-    r"^[A-Za-z_]\w*(?:(?:\??\.|::|->)[A-Za-z_]\w*)+[)\]};,]*$|^[A-Za-z_][\w.]*[\[(]|^[<~]|^(?:\.{1,2})?/[\w.\-]+/|"
+    r"^[\w.$>\-]*\(|\)$|^[{}\[\]()]+$|^\$\{|^\$\(|^\$[A-Za-z_]\w*(?:[:/]|$)|^\{\{|\}\}$|^%[({]|^%\w+%$|"
+    r"^[A-Za-z_]\w*(?:(?:\??\.|::|->)[A-Za-z_]\w*)+[)\]};,]*$|^[A-Za-z_][\w.]*[\[(]|^[<~]|^(?:\.{1,2})?/[\w.\-]+/(?!.*=$)|"
     r"^--[a-z]|process\.env|environ\b|getenv|\.\.\.|\u2026|^(?!.*@)[a-z]+://|^(?:vault|ssm|sops|op|file|env|arn|secret|"
     r"secretsmanager|ref|projects|keyvault|kms)[:/]|^&?[!*&][A-Za-z_]\w*$|=>|^(?:new|await|return|func|lambda|"
     r"function|not|if|null|None|nil|self|this|os|env|config|settings)\b(?=[\s.(\[]|$)|^@[\w./\-]+$|^\\"
 )
 _PLACEHOLDER = re.compile(
     r"^(?:[xX*.#_\-0]{3,}|<[^>]*>?|\[[\w \-.:]*\]?|changeme\w*|none|null|nil|true|false|yes|no|on|off|"
-    r"undefined|(?:your|my|the|some|insert|enter|put|add|replace|paste|change|set)(?:[_\- ]?[a-z]{1,20}+){1,8}"
+    r"undefined|(?:your|my|the|some|insert|enter|put|add|replace|paste|change|set)"
+    r"(?:[_\- ]?[a-z]{1,20}+){1,8}"
     r"[_\-]?[0-9]?|"
     r"(?:example|dummy|placeholder|fake|sample|todo|redacted|masked|hidden|secret|password|passwd|token|test|"
     r"testing|default|foobar|foo|bar|required|optional|enabled|disabled|unset|empty|missing|invalid|valid|"
@@ -79,6 +80,9 @@ def is_name(value: str) -> bool:
     if len(words) < 2 or any(len(number) > 4 for number in digits) or len(digits) > max(1, len(words) // 2):
         return False
     short = sum(len(word) < 3 for word in words)
+    least = 3.2 if re.search(r"[_\-./:]", value) else 4.0
+    if sum(map(len, words)) < least * len(words):
+        return False
     return short * 2 <= len(words) and all(
         _VOWEL.search(word) or len(word) < 4 or word.isupper() for word in words
     )

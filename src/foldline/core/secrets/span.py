@@ -27,6 +27,10 @@ def joined(spans: Iterable[Span]) -> list[Span]:
     return found
 
 
+# what `cat -n`, `grep -n`, a diff or a quote puts before a line, and how lines end, in JSON too
+GUTTER = r"(?:(?:[\w./\-]{1,120}:)?[ \t]{0,8}[0-9]{1,7}[ \t]?[:|\u2192\t\-]|[+>|])?"
+BREAK = r"(?:\r?\n|(?:\\r)?\\n)"
+
 _REACH = 400  # characters before a needle, and ten times as many behind it, in which its pattern may match
 
 
