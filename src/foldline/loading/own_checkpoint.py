@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from foldline.core.checkpoint.checkpoint import Recognised, recognise
-from foldline.core.checkpoint.redact import redact
 from foldline.core.ledger.page.page import parse
 from foldline.core.ledger.text.origin import own
 from foldline.core.log.entries import Checkpoint
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter, message_tokens
+from foldline.core.secrets.redact import redact
 from foldline.loading.chain import PlacedBoundary, Source
 
 
