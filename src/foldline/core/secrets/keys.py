@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from foldline.core.secrets.span import BREAK, GUTTER, Span, lines_with
+from foldline.core.secrets.span import BREAK, GUTTER, SecretSpan, lines_with
 
 _EDGE = re.compile(r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 # a line of base64, or an armour header, behind what `cat -n`, `diff`, `grep -n` or a quote put before it
@@ -22,21 +22,21 @@ _JWK = re.compile(r"\"(?:d|p|q|dp|dq|qi|k)\\?\"\s*:\s*\\?\"(?P<secret>[A-Za-z0-9
 _KIND = "private key"
 
 
-def blocks(text: str) -> Iterator[Span]:
+def blocks(text: str) -> Iterator[SecretSpan]:
     """Yield private keys in a text."""
     if "PRIVATE KEY" in text:
         yield from _armoured(text)
     if "Private-Lines: " in text:
         for match in _PUTTY.finditer(text):
-            yield Span(*match.span(), _KIND)
+            yield SecretSpan(*match.span(), _KIND)
     if '"kty' in text:
         for match in _JWK.finditer(text):
-            yield Span(*match.span("secret"), _KIND)
+            yield SecretSpan(*match.span("secret"), _KIND)
     if "Secret" in text and "data" in text:
         yield from _of_kubernetes(text)
 
 
-def _armoured(text: str) -> Iterator[Span]:
+def _armoured(text: str) -> Iterator[SecretSpan]:
     """Yield what stands between the edges of a key; where one is missing, as far as it looks like a key."""
     open_at: re.Match[str] | None = None
     done = 0
@@ -47,22 +47,22 @@ def _armoured(text: str) -> Iterator[Span]:
             open_at = edge
         elif open_at is not None and edge.start() - open_at.end() <= _MOST:
             if _SOLID.search(text, open_at.end(), edge.start()):
-                yield Span(open_at.start(), edge.end(), _KIND)
+                yield SecretSpan(open_at.start(), edge.end(), _KIND)
             open_at, done = None, edge.end()
         else:
             start = _body_start(text, edge.start(), done)
             if start < edge.start():
-                yield Span(start, edge.end(), _KIND)
+                yield SecretSpan(start, edge.end(), _KIND)
             open_at, done = None, edge.end()
     if open_at is not None:
         yield from _clipped(text, open_at)
 
 
-def _clipped(text: str, head: re.Match[str]) -> Iterator[Span]:
+def _clipped(text: str, head: re.Match[str]) -> Iterator[SecretSpan]:
     """Yield a key without its foot, unless it is a head alone."""
     end = _body_end(text, head.end())
     if end > head.end():
-        yield Span(head.start(), end, _KIND)
+        yield SecretSpan(head.start(), end, _KIND)
 
 
 def _body_end(text: str, at: int) -> int:
@@ -104,7 +104,7 @@ _JSON_DATA = re.compile(r"\\?\"(?:data|stringData)\\?\"\s{0,4}:\s{0,4}\{(?P<inne
 _JSON_VALUE = re.compile(r":\s{0,4}\\?\"(?P<secret>[^\"\\]{4,4000})")
 
 
-def _of_kubernetes(text: str) -> Iterator[Span]:
+def _of_kubernetes(text: str) -> Iterator[SecretSpan]:
     done = 0
     for line in lines_with(text, "Secret"):
         match = _SECRET.search(text, *line)
@@ -117,13 +117,13 @@ def _of_kubernetes(text: str) -> Iterator[Span]:
             yield from _entries(text, data)
         for data in _JSON_DATA.finditer(text, start, done):
             for value in _JSON_VALUE.finditer(text, *data.span("inner")):
-                yield Span(*value.span("secret"), "secret")
+                yield SecretSpan(*value.span("secret"), "secret")
 
 
-def _entries(text: str, data: re.Match[str]) -> Iterator[Span]:
+def _entries(text: str, data: re.Match[str]) -> Iterator[SecretSpan]:
     at, outer = data.end(), len(data["indent"])
     while (entry := _ENTRY.match(text, at)) and len(entry["indent"]) > outer:
-        yield Span(*entry.span("secret"), "secret")
+        yield SecretSpan(*entry.span("secret"), "secret")
         line = _BREAK.search(text, entry.end())
         if line is None:
             return

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from foldline.core.secrets.plain import is_mixed, is_name, is_odd, is_plain, is_prose, is_random
-from foldline.core.secrets.span import BREAK, GUTTER, Span
+from foldline.core.secrets.span import BREAK, GUTTER, SecretSpan
 
 # each begins with letters of its own: such a pattern is looked for fast
 _NAMES = tuple(
@@ -97,7 +97,7 @@ _ENV = re.compile(r"(?:^|[^\w.$\-])(?:export[ ])?[A-Z][A-Z0-9_]*$")
 _STRONG = re.compile(r"pass|pwd|contrase|psk|mot_")
 
 
-def named(text: str) -> Iterator[Span]:
+def named(text: str) -> Iterator[SecretSpan]:
     """Yield the values in a text that a name says are secret."""
     lower = text.replace("\u0130", "I").lower()  # the one letter that grows in lower case keeps its length
     for name in _NAMES:
@@ -126,7 +126,7 @@ def _names_a_secret(name: str, before: str) -> bool:
     return True
 
 
-def _after(text: str, lower: str, start: int, end: int) -> Iterator[Span]:
+def _after(text: str, lower: str, start: int, end: int) -> Iterator[SecretSpan]:
     """Yield the value behind the name at text[start:end], if it is one."""
     kind = _kind(lower[start:end])
     suffix = _SUFFIX.match(text, end)
@@ -144,7 +144,7 @@ def _after(text: str, lower: str, start: int, end: int) -> Iterator[Span]:
     value = text[at:stop]
     place = "field" if field else _place(text, start, match)
     if is_likely(lower[start:end], value, place, quoted=quoted or field or tagged):
-        yield Span(at, stop, kind)
+        yield SecretSpan(at, stop, kind)
 
 
 def _place(text: str, start: int, match: re.Match[str]) -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from foldline.core.secrets.plain import is_mixed, is_name, is_odd, is_plain, is_random
-from foldline.core.secrets.span import Span, lines_with
+from foldline.core.secrets.span import SecretSpan, lines_with
 
 _ARG = (  # in double quotes, in single ones, or bare
     r"(?:\\?\"(?P<secret>[^\"\n\\]{1,200})|'(?P<single>[^'\n]{1,200})|(?P<bare>[^\s\"'|;&<>\\]{1,200}))"
@@ -96,7 +96,7 @@ _HOST = re.compile(r"@(?=\[?[A-Za-z0-9$_{%][\w.\-${}%]*(?::[0-9]|[/?#,\])}:;.]|$
 _PORT = re.compile(r"[0-9]{1,5}(?:[/?#]|$)")
 
 
-def placed(text: str) -> Iterator[Span]:
+def placed(text: str) -> Iterator[SecretSpan]:
     """Yield the secrets that stand in a known place of a text."""
     for kind, needle, pattern in _PLACES:
         if needle in text:
@@ -109,12 +109,12 @@ def placed(text: str) -> Iterator[Span]:
         yield from _in_cookies(text)
 
 
-def _found(text: str, start: int, end: int, kind: str, pattern: re.Pattern[str]) -> Iterator[Span]:
+def _found(text: str, start: int, end: int, kind: str, pattern: re.Pattern[str]) -> Iterator[SecretSpan]:
     for match in pattern.finditer(text, start, end):
         given = match.groupdict()
         group = next((name for name in _GROUPS if given.get(name)), None)
         if group and _is_literal(given[group]):
-            yield Span(*match.span(group), kind)
+            yield SecretSpan(*match.span(group), kind)
 
 
 def _is_literal(value: str) -> bool:
@@ -122,7 +122,7 @@ def _is_literal(value: str) -> bool:
     return len(value) >= 3 and not is_plain(value) and not value.startswith("$")
 
 
-def _in_urls(text: str) -> Iterator[Span]:
+def _in_urls(text: str) -> Iterator[SecretSpan]:
     """Yield the passwords of URLs: up to the last `@` that a host follows; one may hold `@` and `/`."""
     for match in _USER.finditer(text):
         rest = match["rest"]
@@ -138,10 +138,10 @@ def _in_urls(text: str) -> Iterator[Span]:
         password = rest[: last.start()]
         if _is_literal(password) and not rest[last.end() :].startswith(("sha256:", "sha512:")):
             start = match.start("rest")
-            yield Span(start, start + len(password), "password")
+            yield SecretSpan(start, start + len(password), "password")
 
 
-def _in_queries(text: str) -> Iterator[Span]:
+def _in_queries(text: str) -> Iterator[SecretSpan]:
     for match in _QUERY.finditer(text):
         name, value = match["name"].lower(), match["secret"]
         if not _QUERY_NAME.search(name) or is_name(value) or not _is_literal(value):
@@ -149,20 +149,20 @@ def _in_queries(text: str) -> Iterator[Span]:
         mixed = is_mixed(value)
         sure = mixed and (len(value) >= 16 or (is_odd(value) and name.startswith(_PASSWORDS)))
         if sure or is_random(value):
-            yield Span(*match.span("secret"), "token" if "token" in name else "key")
+            yield SecretSpan(*match.span("secret"), "token" if "token" in name else "key")
 
 
-def _in_cookies(text: str) -> Iterator[Span]:
+def _in_cookies(text: str) -> Iterator[SecretSpan]:
     for needle in ("ookie", "OOKIE", " -b "):
         for start, end in lines_with(text, needle) if needle in text else ():
             for match in _COOKIE.finditer(text, start, end):
                 yield from _cookies(text, *match.span("pairs"))
 
 
-def _cookies(text: str, start: int, end: int) -> Iterator[Span]:
+def _cookies(text: str, start: int, end: int) -> Iterator[SecretSpan]:
     for pair in _PAIR.finditer(text, start, end):
         value = pair["secret"]
         if pair["name"].lower() in _ATTRIBUTES or is_name(value) or not _is_literal(value):
             continue
         if is_random(value) or (len(value) >= 16 and is_mixed(value)):
-            yield Span(*pair.span("secret"), "cookie")
+            yield SecretSpan(*pair.span("secret"), "cookie")

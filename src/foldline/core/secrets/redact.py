@@ -19,9 +19,9 @@ from foldline.core.secrets.named import named
 from foldline.core.secrets.places import placed
 from foldline.core.secrets.plain import MARK
 from foldline.core.secrets.shapes import shaped
-from foldline.core.secrets.span import Span, joined
+from foldline.core.secrets.span import SecretSpan, joined
 
-_RULES: tuple[Callable[[str], Iterator[Span]], ...] = (shaped, blocks, placed, named)
+_RULES: tuple[Callable[[str], Iterator[SecretSpan]], ...] = (shaped, blocks, placed, named)
 _PASSES = 3  # times that a text is looked at again because something went: borders have moved
 SHORTEST = 6  # characters of a text below which it holds no secret
 
@@ -39,14 +39,14 @@ def redact(text: str) -> str:
     return text
 
 
-def find(text: str) -> list[Span]:
+def find(text: str) -> list[SecretSpan]:
     """Return where secrets stand in a text, in order; none overlap."""
     if len(text) < SHORTEST:
         return []
     return joined(span for rule in _RULES for span in rule(text))
 
 
-def without(text: str, spans: Sequence[Span]) -> str:
+def without(text: str, spans: Sequence[SecretSpan]) -> str:
     """Return a text with marks in the place of spans, which are in order and do not overlap."""
     pieces: list[str] = []
     done = 0

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from foldline.core.secrets.span import Span, lines_with
+from foldline.core.secrets.span import SecretSpan, lines_with
 
 # (kind, how it begins, what follows): at the start of a run of letters, digits, `_` and `-`
 _HEADED = (
@@ -208,7 +208,7 @@ _BY_WHOLE = tuple(_Shape(kind, re.compile(pattern + _END)) for kind, pattern in 
 _BY_NEEDLE = tuple((needle, _Shape(kind, re.compile(pattern))) for kind, needle, pattern in _HELD)
 
 
-def shaped(text: str) -> Iterator[Span]:
+def shaped(text: str) -> Iterator[SecretSpan]:
     """Yield the secrets of known shapes in a text."""
     for run in _RUN.finditer(text):
         if (found := _headed(text, *run.span())) is not None:
@@ -217,18 +217,18 @@ def shaped(text: str) -> Iterator[Span]:
         if needle in text:
             for start, end in lines_with(text, needle):
                 for match in shape.pattern.finditer(text, start, end):
-                    yield Span(*match.span(), shape.kind)
+                    yield SecretSpan(*match.span(), shape.kind)
 
 
-def _headed(text: str, start: int, end: int) -> Span | None:
+def _headed(text: str, start: int, end: int) -> SecretSpan | None:
     for length in (3, 2, 1):
         for shape in _BY_HEAD.get(text[start : start + length], ()):
             if match := shape.pattern.match(text, start):
-                return Span(start, match.end(), shape.kind)
+                return SecretSpan(start, match.end(), shape.kind)
     if end - start >= 28:
         if text[start].isalnum() and _GENERIC.match(text, start, end):
-            return Span(start, end, "API key")
+            return SecretSpan(start, end, "API key")
         for shape in _BY_WHOLE if end - start <= 50 else ():
             if shape.pattern.match(text, start):
-                return Span(start, end, shape.kind)
+                return SecretSpan(start, end, shape.kind)
     return None

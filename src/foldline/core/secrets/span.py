@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 
-class Span(msgspec.Struct, frozen=True, order=True):
+class SecretSpan(msgspec.Struct, frozen=True, order=True):
     """A secret at text[start:end]; `kind` is what its mark says."""
 
     start: int
@@ -15,15 +15,15 @@ class Span(msgspec.Struct, frozen=True, order=True):
     kind: str
 
 
-def joined(spans: Iterable[Span]) -> list[Span]:
+def joined(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
     """Return spans in order, those that overlap as one; the first of them names its kind."""
-    found: list[Span] = []
+    found: list[SecretSpan] = []
     for span in sorted(spans):
         last = found[-1] if found else None
         if last is None or span.start >= last.end:
             found.append(span)
         elif span.end > last.end:
-            found[-1] = Span(last.start, span.end, last.kind)
+            found[-1] = SecretSpan(last.start, span.end, last.kind)
     return found
 
 
