@@ -302,3 +302,55 @@ def test_a_document_without_messages_is_an_error():
 def test_a_chat_that_quotes_gemini_is_not_taken_for_one():
     quoted = {"messages": [{"role": "user", "content": '"projectHash": "x", "info": {'}]}
     assert sniff(json.dumps(quoted, indent=2).encode()) == "json"
+
+
+def answers(key, output):
+    """The results of a reply's calls as a resumed session repeats them: a user message with the reply's id."""
+    response = {"functionResponse": {"id": key, "name": "read_file", "response": {"output": output}}}
+    return [response]
+
+
+def resumed(*messages):
+    return {"$set": {"messages": list(messages), "lastUpdated": META["lastUpdated"]}}
+
+
+def test_a_resumed_session_keeps_usage_and_model_of_its_older_replies():
+    asked, reply = (
+        user("m1", "Read a.py."),
+        gemini("m2", "I read.", tokens=TOKENS, toolCalls=[call("c1", "text")]),
+    )
+    setup = user("m0", "<session_context>\nThis is the Gemini CLI.")
+    history = [setup, asked, reply, user("m2", answers("c1", "text"))]
+    later = [user("m3", "Go on."), gemini("m4", "Done.", tokens=TOKENS, model="g-2")]
+    whole = records(lines(META, asked, reply, resumed(*history), *later))
+    alone = records(lines(META, resumed(*history), *later))
+
+    for found in (whole, alone):
+        replies = [record.message for record in heard(found) if record.message.role == "assistant"]
+        assert [(one.model, one.usage.total) for one in replies] == [("g-1", 114), ("g-2", 114)]
+        assert sum(bool(record.message.results) for record in heard(found)) == 1
+        assert not folded(found)
+
+
+def test_a_newer_version_of_a_reply_without_figures_keeps_the_older_ones():
+    newer = {key: value for key, value in gemini("m2", "I read on.").items() if key != "model"}
+    found = records(
+        lines(META, user("m1", "Read."), gemini("m2", "I read.", tokens=TOKENS), newer, user("m3", "Go on."))
+    )
+    (reply,) = [record.message for record in heard(found) if record.message.role == "assistant"]
+
+    assert (reply.text, reply.model, reply.usage.total) == ("I read on.", "g-1", 114)
+
+
+def test_a_resumed_session_that_lacks_a_message_was_not_compressed():
+    setup = user("m0", "<session_context>\nThis is the Gemini CLI.")
+    found = records(
+        lines(META, user("m1", "Read."), gemini("m2", "I read."), user("m3", "/stats"), resumed(setup, user("m1", "Read."), gemini("m2", "I read.")), user("m4", "Go on."))
+    )  # fmt: skip
+
+    assert not folded(found)
+    assert [record.message.text for record in heard(found) if not record.message.injected] == [
+        "Read.",
+        "I read.",
+        "Go on.",
+    ]

@@ -85,6 +85,11 @@ def records(value: dict[str, Any], line: int, told: set[str]) -> Iterator[Record
         yield WarningRecord(line, f"Gemini CLI writes no message of type {kind[:40]!r} (left out)")
 
 
+def is_setup(message: dict[str, Any]) -> bool:
+    """Return whether a message is what Gemini CLI says before the user does."""
+    return "\n".join(sort_parts(message.get("content")).text).lstrip().startswith(_SETUP)
+
+
 def _user(value: dict[str, Any], line: int, told: set[str]) -> Iterator[Record]:
     found = sort_parts(value.get("content"))
     at, key = moment(value.get("timestamp")), text_or(value.get("id")) or None

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
-from foldline.transcripts.gemini.messages import records, sort_parts
+from foldline.transcripts.gemini.messages import is_setup, records, sort_parts
 from foldline.transcripts.records import CompactionRecord, FactRecord, Record, WarningRecord
 from foldline.transcripts.shared.lines import (
     Line,
@@ -22,6 +22,8 @@ from foldline.transcripts.shared.lines import (
 )
 from foldline.transcripts.shared.values import items, mapping, moment, text_or
 
+_RESULTS = "results"  # behind the id of the reply whose calls they answer
+_FIGURES = ("model", "tokens")  # that only some versions of a reply have
 _SESSION = ("sessionId", "projectHash", "startTime", "lastUpdated", "kind", "directories")
 
 
@@ -86,9 +88,20 @@ def _is_message(value: dict[str, Any]) -> bool:
 
 
 def _history(value: dict[str, Any], line: int) -> dict[str, dict[str, Any]]:
-    """Return the messages, by key, that a metadata line holds: the history from then on."""
-    messages = items((mapping(value.get("$set")) or value).get("messages"))
-    return {_key(mapping(one), line, place): mapping(one) for place, one in enumerate(messages)}
+    """Return the messages, by key, that a metadata line holds: the history from then on.
+
+    A resumed session gives the results of a reply's calls in a user message with the reply's id.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for place, one in enumerate(items((mapping(value.get("$set")) or value).get("messages"))):
+        message = mapping(one)
+        key = _key(message, line, place)
+        found[f"{key} {_RESULTS}" if _is_twin(found.get(key), message) else key] = message
+    return found
+
+
+def _is_twin(known: dict[str, Any] | None, message: dict[str, Any]) -> bool:
+    return known is not None and known.get("type") == "gemini" and message.get("type") == "user"
 
 
 class _ModelChanges:
@@ -163,7 +176,7 @@ class _GeminiIndex(msgspec.Struct):
         new = [key for key in history if key not in known]
         gone = [key for key in self.live if key not in history]
         self.brought[line] = new
-        if gone and new:
+        if gone and any(not is_setup(history[key]) for key in new):
             self.folded_in.update(new)
             keys = [*history]
             behind = keys[keys.index(new[-1]) + 1 :]
@@ -197,6 +210,7 @@ class _GeminiReader:
         self._early: dict[str | _Compression, tuple[dict[str, Any], int]] = {}
         self._told: set[str] = set()
         self._models = _ModelChanges()
+        self._figures: dict[str, dict[str, Any]] = {}  # of messages whose newest version is still to come
 
     def take(self, row: Row) -> Iterator[Record]:
         """Take the next line; yield what it completes."""
@@ -213,8 +227,12 @@ class _GeminiReader:
         yield from self._release()
 
     def _hold(self, key: str, message: dict[str, Any], line: int) -> None:
+        known = {name: message[name] for name in _FIGURES if message.get(name)}
         if self._index.newest.get(key) == line:
-            self._early[key] = (message, line)
+            older = self._figures.pop(key, {})
+            self._early[key] = ({**message, **{name: older[name] for name in older.keys() - known}}, line)
+        elif known and key in self._index.newest:
+            self._figures[key] = {**self._figures.get(key, {}), **known}
 
     def _take_history(self, value: dict[str, Any], history: dict[str, dict[str, Any]], line: int) -> None:
         for key in self._index.brought.get(line, []):
