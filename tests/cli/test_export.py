@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 
 import pytest
@@ -102,6 +103,47 @@ def test_one_document_for_every_kind_of_form(foldline, file):
     assert pi["lines"][0]["type"] == "session"
     assert pi["count"] == 48
     assert read["text"].startswith("# work")
+
+
+@pytest.mark.parametrize("form", ["openai-chat", "openai-responses", "anthropic", "ui-message"])
+def test_a_list_in_a_json_file_is_one_document_that_is_read_again(foldline, file, tmp_path, form):
+    out, lines = tmp_path / "x.json", tmp_path / "x.jsonl"
+    told = foldline("export", file, "--format", form, "--view", "--target", 2500, "-o", out)
+    foldline("export", file, "--format", form, "--view", "--target", 2500, "-o", lines)
+    document = json.loads(out.read_text())
+
+    assert told.code == 0
+    assert document["dialect"] == form
+    whole = [{"system": document["system"]}] if "system" in document else []
+    assert [*whole, *document["messages"]] == [json.loads(row) for row in lines.read_text().splitlines()]
+    assert (
+        foldline("inspect", out, "--json").json["messages"]
+        == foldline("inspect", lines, "--json").json["messages"]
+    )
+
+
+def test_lines_in_a_json_file_are_named(foldline, file, tmp_path):
+    assert (
+        "a name that ends in .jsonl"
+        in foldline("export", file, "--format", "pi", "-o", tmp_path / "x.json").err
+    )
+    assert (
+        "a name that ends in .jsonl"
+        not in foldline("export", file, "--format", "pi", "-o", tmp_path / "x.jsonl").err
+    )
+
+
+def test_the_printed_command_quotes_its_path(foldline, file, tmp_path):
+    there = tmp_path / "my project's folder"
+    there.mkdir()
+    told = foldline(
+        "export", file, "--format", "pi", "--cwd", there, "-o", tmp_path / "x.jsonl", "--json"
+    ).json
+    program, flag, path = shlex.split(told["command"])
+
+    assert (program, flag) == ("pi", "--session")
+    assert path == told["place"]
+    assert told["command"].split()[2].startswith("~/'"), "the shell still finds the home folder"
 
 
 def test_a_file_of_any_form_becomes_our_own(foldline, tmp_path):

@@ -106,6 +106,20 @@ def test_raw_inputs_are_json_in_chat_completions():
     assert "call arguments that are not a JSON object wrapped in one (2)" in told.warnings
 
 
+@pytest.mark.parametrize(("form", "open_it"), [("opencode", open_in_opencode), ("pi", open_in_pi)])
+def test_an_image_that_is_no_base64_is_named_in_its_place(form, open_it):
+    bad = {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": "iVBOR/REDACTED/xy"},
+    }
+    said_so = [{"role": "user", "content": [{"type": "text", "text": "See:"}, bad]}]
+    raw, told = export(entries(said_so), form)
+
+    assert "iVBOR" not in raw.decode()
+    assert "[image" in json.dumps(open_it(raw))
+    assert "image left out (1)" in told.warnings
+
+
 def test_times_rise_with_ids_in_opencode():
     path = entries(title=None)
     path[4] = msgspec.structs.replace(path[4], at=START - 500)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from binascii import a2b_base64
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ import msgspec
 from foldline.core.log.codec import encode
 from foldline.core.log.entries import Edit
 from foldline.core.log.log import digest
-from foldline.core.log.messages import Message, Usage
+from foldline.core.log.messages import Media, Message, Usage
 from foldline.dialects.values import Losses
 
 RESULT_CAP = 2_000
@@ -175,6 +176,17 @@ def uuid_of(hexadecimal: str) -> str:
     """Return 32 hex characters as a UUID (RFC 9562), marked as version 4 so that every tool accepts it."""
     h = hexadecimal
     return f"{h[:8]}-{h[8:12]}-4{h[13:16]}-{'89ab'[int(h[16], 16) % 4]}{h[17:20]}-{h[20:32]}"
+
+
+def is_readable(media: Media) -> bool:
+    """Return whether media given as data is base64: some tools stop at anything else."""
+    if media.data is None:
+        return True
+    try:
+        a2b_base64(media.data, strict_mode=True)
+    except ValueError:
+        return False
+    return True
 
 
 def part_key(key: str, number: int) -> str:

@@ -26,7 +26,7 @@ from foldline.dialects.losses import lost_fields
 from foldline.dialects.media import placeholder
 from foldline.dialects.payload import parse
 from foldline.dialects.values import OPENAI_CHAT
-from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep
+from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, is_readable
 from foldline.exports.model_maker import provider_of
 from foldline.transcripts.shared.values import items, mapping
 
@@ -155,7 +155,7 @@ class OpenCodeWriter(ExportWriter):
         if isinstance(part, Text):
             text = {"type": "text", "text": part.text} if part.text.strip() else None
             return {**text, "synthetic": True} if text and made else text
-        if isinstance(part, Media) and (url := _url(part)):
+        if isinstance(part, Media) and is_readable(part) and (url := _url(part)):
             return {
                 "type": "file",
                 "mime": part.mime or "image/png",

@@ -23,7 +23,17 @@ from foldline.core.log.messages import (
 from foldline.dialects.edits import with_edits
 from foldline.dialects.losses import lost_fields
 from foldline.dialects.media import IMAGE_TYPES, placeholder
-from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso, line, part_key, quoted
+from foldline.exports.base import (
+    ExportWriter,
+    FoldStep,
+    Origin,
+    SaidStep,
+    is_readable,
+    iso,
+    line,
+    part_key,
+    quoted,
+)
 from foldline.exports.model_maker import provider_of
 from foldline.transcripts.shared.injected import is_injected
 
@@ -209,7 +219,7 @@ class PiWriter(ExportWriter):
         if isinstance(part, Text):
             return {"type": "text", "text": part.text} if part.text.strip() else None
         if isinstance(part, Media):
-            if part.kind == "image" and part.data and part.mime in IMAGE_TYPES:
+            if part.kind == "image" and part.data and part.mime in IMAGE_TYPES and is_readable(part):
                 return {"type": "image", "data": part.data, "mimeType": part.mime}
             self.losses.add(f"{part.kind} left out")
             return {"type": "text", "text": placeholder(part)}

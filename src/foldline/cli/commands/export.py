@@ -24,6 +24,7 @@ from foldline.cli.output import err, escape, print_json, progress, warn, write_w
 from foldline.cli.store import known, with_store
 from foldline.config import settings
 from foldline.core.decide.policy import Policy
+from foldline.core.log.codec import pretty
 from foldline.core.log.entries import Entry
 from foldline.errors import InputError, SessionNotFound
 from foldline.executor import run_sync
@@ -53,6 +54,7 @@ Examples:
   foldline export login-bug --format openai-chat --view     the folded messages, ready to send
 """
 
+_LINES = (OWN, "pi", "claude-code", "codex")
 _tokens = click.IntRange(min=1)
 
 
@@ -131,7 +133,8 @@ def command(
 
     Without --view all that was said is written, with its compactions as the other tool writes its own; with
     it the folded form. What a form cannot carry is named on standard error. Where a file has that name, it is
-    taken before a session. jsonl of a stored session holds every branch. With --json and no -o: one document.
+    taken before a session. jsonl of a stored session holds every branch. With --json and no -o: one document;
+    a list of messages is one as well in a file whose name ends in .json.
     """
     folds = bool(target or window or policy_name)
     if folds and not view:
@@ -149,9 +152,14 @@ def command(
         print_json(_document(asked, write))
         return
     told: list[ExportResult] = []
+    form = asked.wish.form
+    one = output is not None and output.suffix == ".json" and form in dialects.names()
     with progress("writing"):
-        write_whole(output or Path("-"), lambda stream: told.append(write(stream.write)))
+        put = _as_document(form, write) if one else write
+        write_whole(output or Path("-"), lambda stream: told.append(put(stream.write)))
     warn(told[0].warnings)
+    if output is not None and output.suffix == ".json" and form in _LINES:
+        warn([f"{form} is a form of JSON lines: a name that ends in .jsonl says so"])
     if output is not None and str(output) != "-":
         _tell(asked, told[0], output, as_json=as_json)
 
@@ -223,6 +231,28 @@ def _head(**header: Any) -> bytes:
     return stream.getvalue()
 
 
+def _as_document(form: str, write: Write) -> Write:
+    """Return what writes a list of messages as one JSON document, which `compact` and the others read."""
+
+    def put(out: Callable[[bytes], object]) -> ExportResult:
+        pieces: list[bytes] = []
+        told = write(pieces.append)
+        system, messages = _list_of(b"".join(pieces))
+        known = {"dialect": form, **({} if system is None else {"system": system}), "messages": messages}
+        out(pretty(known) + b"\n")
+        return told
+
+    return put
+
+
+def _list_of(raw: bytes) -> tuple[Any, list[Any]]:
+    """Return the system prompt of an exported list, if it stands apart, and the messages."""
+    lines = [json.loads(text) for text in raw.splitlines()]
+    if lines and set(lines[0]) == {"system"}:
+        return lines[0]["system"], lines[1:]
+    return None, lines
+
+
 def _document(asked: _Asked, write: Write) -> dict[str, Any]:
     """Return the whole export as one JSON document."""
     pieces: list[bytes] = []
@@ -231,13 +261,12 @@ def _document(asked: _Asked, write: Write) -> dict[str, Any]:
     known = {"session": asked.source, "format": form, "view": asked.wish.view, **result_fields(told)}
     if form == "markdown":
         return {**known, "text": raw.decode()}
+    if form in dialects.names():
+        system, messages = _list_of(raw)
+        return {"dialect": form, "system": system, "messages": messages, "warnings": told.warnings}
     lines = [json.loads(text) for text in raw.splitlines()]
     if form == OWN:
         return {"session": told.session, "leaf": lines[0]["leaf"], "entries": lines[1:]}
-    if form in dialects.names():
-        beside = lines[0]["system"] if lines and set(lines[0]) == {"system"} else None
-        messages = lines[1:] if beside is not None else lines
-        return {"dialect": form, "system": beside, "messages": messages, "warnings": told.warnings}
     return {**known, "lines": lines}
 
 
