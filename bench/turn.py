@@ -60,7 +60,7 @@ async def fold(session: Any) -> None:
 
     What a summary costs is the question of `planning`. A turn is slower or faster by what is in the view.
     """
-    kept = session._shared.cursor.fold.kept[-KEPT].id  # noqa: SLF001 - the writer's own commit, without a plan
+    kept = session._shared.cursor.state.kept[-KEPT].id  # noqa: SLF001 - the writer's own commit, without a plan
     point = Checkpoint(text="the work so far " * 500, summary="the work so far", tokens=1_500)
     boundary = Compacted("", None, point, Receipt("target"), first_kept=kept)
     assert await session._shared.cursor.commit(boundary)  # noqa: SLF001

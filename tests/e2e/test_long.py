@@ -101,7 +101,7 @@ async def turn_of(session, model, turn, work):
         work.messages += len(messages)
         reply = await model.complete(Call(messages=messages, max_tokens=600))
         ids = await session.append(reply.native)
-        made = session._shared.cursor.fold.kept[-1].message
+        made = session._shared.cursor.state.kept[-1].message
         if made.calls:
             await session.append(*results(dialect, [(made.calls[0].id, result_in(turn))]))
         assert ids

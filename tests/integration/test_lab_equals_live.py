@@ -139,7 +139,7 @@ def replayed(said, policy, window, draft_calls=1):
     for index, entry in enumerate(said):
         while (ask := replay.due(entry.message)) is not None:
             try:
-                outcome = run_sync(execute(plan(Job(replay.fold, ask, OFFLINE)), OfflineSummarizer()))
+                outcome = run_sync(execute(plan(Job(replay.state, ask, OFFLINE)), OfflineSummarizer()))
             except FloorExceeded:
                 outcome = None
             replay.settle(outcome)

@@ -24,11 +24,11 @@ async def test_what_a_provider_counts_teaches_how_to_estimate_what_follows(store
     await talk(session, 5, 1.5)
     ratio = session._shared.model.calibrator.ratio
     assert ratio == pytest.approx(1.5, abs=0.1)
-    fold, model = session._shared.cursor.fold, session._shared.model
-    before = model.trigger_size(fold)
+    state, model = session._shared.cursor.state, session._shared.model
+    before = model.trigger_size(state)
     await session.append(prompt(9))
-    grown = model.trigger_size(fold) - before
-    assert grown == pytest.approx(fold.kept[-1].tokens * ratio, abs=1)
+    grown = model.trigger_size(state) - before
+    assert grown == pytest.approx(state.kept[-1].tokens * ratio, abs=1)
 
 
 async def test_it_survives_a_boundary_and_a_restart(store):

@@ -275,3 +275,20 @@ async def test_where_no_threshold_counts_nothing_begins(store, more):
     assert set(heard.names) == {"message"}
     assert gate.asked == 0
     await session.close()
+
+
+async def test_what_is_said_while_a_boundary_is_made_is_new_to_the_next_request(store):
+    gate = Gate()
+    session = session_on(store, gate, policy=changed("klaude", **SMALL))
+    number = await nearly_full(session)
+    making = asyncio.create_task(session.compact())
+    await asyncio.wait_for(gate.begun.wait(), 5)
+    for more in range(number, number + 30):
+        await session.append(answer(more), prompt(more + 1))
+    gate.go.set()
+    assert not isinstance(await asyncio.wait_for(making, 10), Nothing)
+    assert session.view_tokens > USABLE, "it was asked for by hand, and stands"
+    await asyncio.wait_for(session.context(), 10)
+    assert session.view_tokens < USABLE
+    assert len(await boundaries(store)) == 2
+    await session.close()

@@ -78,7 +78,7 @@ class ViewState:
         self.repairs: dict[str, tuple[Edit, ...]] = {}  # those that make this view sendable
         self.pins: dict[str, Pin] = {}
         self.notes: list[Noted] = []
-        self.fresh_from = 0  # index in `kept` of the first message said after the newest boundary
+        self.fresh_from = 0  # index in `kept` of the first message that the newest boundary did not know
         self.usage_from = 0  # index in `kept` from which usage was measured on this very view
         self.anchor: int | None = None  # index in `kept` of the newest reply whose usage counts
         self.pairing = Pairing()
@@ -207,7 +207,7 @@ class ViewState:
         self._edit(edit for prune in found.prunes for edit in prune.edits)
         for index in range(start, len(self._entries)):
             if index == found.newest:
-                self.fresh_from = len(self.kept)
+                self.fresh_from = self._first_new(self._entries[index])
             if index in found.changes:
                 self.usage_from = len(self.kept)
                 self.anchor = None
@@ -217,6 +217,13 @@ class ViewState:
             elif isinstance(entry, Pinned) and (found.fold is None or index > found.fold):
                 self._pin(entry)
         self.notes = [entry for entry in self._entries if isinstance(entry, Noted)]
+
+    def _first_new(self, boundary: Entry) -> int:
+        """Return the index in `kept` of the first message that a boundary was made without knowing."""
+        seen = boundary.seen if isinstance(boundary, Compacted | Pruned) else None
+        if seen is None:
+            return len(self.kept)
+        return next((index for index, entry in enumerate(self.kept, 1) if entry.id == seen), 0)
 
     def _begin(self, fold: int | None) -> int:
         """Place what the fold at this index puts before the kept messages; return where those begin."""

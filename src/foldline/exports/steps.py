@@ -101,17 +101,17 @@ def view_steps(entries: Sequence[Entry], losses: Losses, *, own_boundaries: bool
 
     With `own_boundaries` the checkpoint is a boundary after the leading messages, without an acknowledgement.
     """
-    fold = ViewState(entries, counter=OFFLINE)
-    old = {entry.id for entry in fold.kept[: fold.usage_from]} | {entry.id for entry in fold.quoted}
-    items = fold.view()
+    state = ViewState(entries, counter=OFFLINE)
+    old = {entry.id for entry in state.kept[: state.usage_from]} | {entry.id for entry in state.quoted}
+    items = state.view()
     if own_boundaries:
         items = _boundary_first(items, losses)
     for number, item in enumerate(items):
         if isinstance(item, Kept):
             entry = item.entry
             yield SaidStep(entry.id, entry.message, item.edits, entry.at, measured=entry.id not in old)
-        elif item.kind == "checkpoint" and fold.boundary is not None:
-            yield _fold_step(fold.boundary, message=item.message, alone=True)
+        elif item.kind == "checkpoint" and state.boundary is not None:
+            yield _fold_step(state.boundary, message=item.message, alone=True)
         else:
             key = digest(f"{item.source}:{item.kind}:{number}".encode())
             yield SaidStep(key, item.message, kind=item.kind)

@@ -92,26 +92,26 @@ def _chained(pieces: Sequence[Sequence[Message]], counter: Counter) -> list[list
 def _rounds(
     grown: Grown, policy: Policy, window: Window, apart: Floor, counter: Counter
 ) -> list[dict[str, Any]]:
-    fold = ViewState(counter=counter)
+    state = ViewState(counter=counter)
     past: list[ScoredMessage] = []
     found: list[dict[str, Any]] = []
     total = apart.total
     for number, piece in enumerate(grown.pieces, 1):
         for entry in piece:
-            fold.push(entry)
+            state.push(entry)
             past.append(spoken(entry.message))
             total += entry.tokens
         target = max(int(total * SHARE), LEAST_TARGET)
         info = ModelInfo(None, window)
         wish = Wish(policy, info, target=target, counter=counter, apart=apart, number=number, recall=True)
-        fold, problem = _folded(fold, wish)
+        state, problem = _folded(state, wish)
         future = [spoken(entry.message) for later in grown.pieces[number:] for entry in later]
-        text = _text(fold)
+        text = _text(state)
         row = {
             "round": number,
             "said_tokens": total,
             "target": target,
-            "view_tokens": apart.total + fold.tokens,
+            "view_tokens": apart.total + state.tokens,
             **({"problem": problem} if problem else {}),
             **_planted(text, changed=number >= CHANGE_AT),
             "first_names": _share(grown.names, text),
@@ -120,19 +120,19 @@ def _rounds(
     return found
 
 
-def _folded(fold: ViewState, wish: Wish) -> tuple[ViewState, str]:
+def _folded(state: ViewState, wish: Wish) -> tuple[ViewState, str]:
     """Return the view after a compaction, and why there was none where there was none."""
     try:
-        boundary = fold_now(from_entries(fold.entries()), wish).boundary
+        boundary = fold_now(from_entries(state.entries()), wish).boundary
     except (FloorExceeded, InputError) as error:
-        return fold, str(error)
+        return state, str(error)
     if boundary is None:
-        return fold, "fits"
-    return fold.with_boundary(chained(boundary, fold.entries()[-1].id)), ""
+        return state, "fits"
+    return state.with_boundary(chained(boundary, state.entries()[-1].id)), ""
 
 
-def _text(fold: ViewState) -> str:
-    sent = (with_edits(message, edits) for message, edits in native_items(fold.view()))
+def _text(state: ViewState) -> str:
+    sent = (with_edits(message, edits) for message, edits in native_items(state.view()))
     return rendered(message for message in sent if message is not None)
 
 

@@ -171,7 +171,7 @@ class Running:
             started = time.perf_counter()
             outcome: Outcome | None = None
             try:
-                asked = plan(Job(run.replay.fold, ask, self._counter))
+                asked = plan(Job(run.replay.state, ask, self._counter))
                 outcome = run_sync(execute(asked, self._summarizer))
             except FloorExceeded:
                 pass  # counted as refused
@@ -208,7 +208,7 @@ class _Run:
         Between two boundaries a view only grows: whole before and after each, and at the end, is whole
         always.
         """
-        view: Sequence[Any] = self.replay.fold.view()
+        view: Sequence[Any] = self.replay.state.view()
         if view:
             codec = get(dialect)
             rendered = codec.render(native_items(view), whole=True)

@@ -41,7 +41,7 @@ class Needed(msgspec.Struct, frozen=True):
 
     def scored(self, replay: Replay) -> ScoredCut:
         """Score the view of a replay as it stands."""
-        sent = (with_edits(message, edits) for message, edits in native_items(replay.fold.view()))
+        sent = (with_edits(message, edits) for message, edits in native_items(replay.state.view()))
         text = rendered(message for message in sent if message is not None)
         fits = replay.fits
         folds = replay.sums.compactions + replay.sums.prunes

@@ -72,13 +72,13 @@ class BoundaryMaker:
 
     def take(self, ask: Ask) -> BoundaryWork:
         """Take from the path as it is what a compaction is made of."""
-        fold = self._cursor.fold
+        state = self._cursor.state
         return BoundaryWork(
-            entries=fold.entries(),
+            entries=state.entries(),
             ask=ask,
-            size=ask.apart_tokens + fold.tokens,
+            size=ask.apart_tokens + state.tokens,
             prefix=self._shared.prefix(),
-            base=drafted(fold, Pruned("", None, Receipt(ask.reason))),
+            base=drafted(state, Pruned("", None, Receipt(ask.reason))),
         )
 
     async def make(self, work: BoundaryWork, opened: Span) -> Outcome:
@@ -113,9 +113,9 @@ class BoundaryMaker:
     async def commit(self, draft: Draft, ask: Ask, opened: Span, *, waited: bool) -> Receipt | Nothing:
         """Put a draft onto the path as it is now, and append it."""
         for _ in range(RETRIES):
-            fold = self._cursor.fold
-            now = await self._shared.live.onto(msgspec.structs.replace(ask, number=number_of(fold)), fold)
-            found = rebased(Job(fold, now, self._model.setup.counter), draft)
+            state = self._cursor.state
+            now = await self._shared.live.onto(msgspec.structs.replace(ask, number=number_of(state)), state)
+            found = rebased(Job(state, now, self._model.setup.counter), draft)
             if isinstance(found, Nothing):
                 break
             boundary = msgspec.structs.replace(found.boundary, at=time.time())
@@ -167,7 +167,7 @@ class BoundaryMaker:
 
 
 def _planned(entries: list[Entry], ask: Ask, counter: Counter) -> Steps:
-    """Plan a compaction of a fold of its own, so that nothing it reads changes meanwhile."""
+    """Plan a compaction of a view state of its own, so that nothing it reads changes meanwhile."""
     return (yield from plan(Job(ViewState(entries, counter=counter), ask, counter)))
 
 

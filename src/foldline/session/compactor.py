@@ -72,7 +72,7 @@ class Compactor:
                 if seen is not None and self._came_first(seen, reason):
                     return FIRST
                 asked = self._model.ask(reason, instructions, target, share=share)
-                work = self._maker.take(await self._shared.live.onto(asked, self._cursor.fold))
+                work = self._maker.take(await self._shared.live.onto(asked, self._cursor.state))
             await self.drafts.stop()
             self._events.emit(CompactionStarted(reason=reason, size=work.size))
             with spans.compaction(self._shared.id, reason, work.size) as opened:
@@ -92,9 +92,9 @@ class Compactor:
 
     def _came_first(self, seen: tuple[str, ...], reason: Reason) -> bool:
         """Whether a trigger's compaction is no longer needed: another one was made, or gained too little."""
-        fold = self._cursor.fold
-        fruitless = not self._shared.watch.worth_a_try(fold.tokens, self._model.ask(reason).usable)
-        return seen != fold.boundaries or (fruitless and reason != "overflow")
+        state = self._cursor.state
+        fruitless = not self._shared.watch.worth_a_try(state.tokens, self._model.ask(reason).usable)
+        return seen != state.boundaries or (fruitless and reason != "overflow")
 
     async def overflow(self, share: float, seen: tuple[str, ...]) -> Receipt | Nothing:
         """Compact after an overflow: commit the draft, if there is one, else make a boundary now.
@@ -117,6 +117,6 @@ class Compactor:
         """Return two sentences on the session, for people."""
         async with self._shared.locked():
             counter = self._model.setup.counter
-            state = ViewState(self._cursor.fold.entries(), counter=counter)
+            state = ViewState(self._cursor.state.entries(), counter=counter)
             job, prefix = Job(state, self._model.ask("manual"), counter), self._shared.prefix()
         return await execute(display(job), self._shared.summarizer, aside=True, prefix=prefix)

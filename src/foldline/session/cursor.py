@@ -25,7 +25,7 @@ class Cursor:
         self.store = store
         self.session = session
         self.counter = counter
-        self.fold = ViewState(counter=counter)
+        self.state = ViewState(counter=counter)
         self.leaf: str | None = None
         self.dialect: str | None = None  # of the newest message, which may be folded
         self.has_news = False  # others' entries were read, and nobody has looked at them yet
@@ -52,7 +52,7 @@ class Cursor:
         """Read again what the view needs."""
         leaf = await self.store.leaf(self.session)
         entries = await self.store.active(self.session, leaf) if leaf is not None else []
-        self.fold = ViewState(entries, counter=self.counter)
+        self.state = ViewState(entries, counter=self.counter)
         self.has_news = self.has_news or (self._began and leaf != self.leaf)
         self.leaf = leaf
         newest = await self._newest_said(entries, leaf)
@@ -107,7 +107,7 @@ class Cursor:
         """Chain messages behind the leaf; calls that the user cuts short are answered first."""
         entries: list[Said] = []
         parent, key = self.leaf, self._key
-        still_open = self.fold.open_calls
+        still_open = self.state.open_calls
         for message in messages:
             answered = {result.call_id for result in message.results}
             left = tuple(call for call in still_open if call not in answered)
@@ -122,7 +122,7 @@ class Cursor:
         return entries
 
     def _take(self, entry: Said) -> None:
-        self.fold.push(entry)
+        self.state.push(entry)
         self.leaf = entry.id
         self._newest(entry)
 
@@ -173,7 +173,7 @@ class Cursor:
     ) -> str | None:
         """Append a boundary, and notes with it, behind the leaf that this cursor saw; return its id.
 
-        `after` is the fold with the boundary as its newest entry, where it was made already. None, and
+        `after` is the view state with the boundary as its newest entry, where it was made already. None, and
         nothing is written, where somebody else appended: what is there was read again, and the boundary may
         not fit it.
         """
@@ -185,13 +185,13 @@ class Cursor:
         except LeafMoved:
             await self.reload()
             return None
-        fold = after or self.fold.with_boundary(boundary)
+        state = after or self.state.with_boundary(boundary)
         placed = entries[0]
         assert isinstance(placed, Compacted | Pruned)
-        fold.named(placed)
+        state.named(placed)
         for note in entries[1:]:
-            fold.push(note)
-        self.fold, self.leaf = fold, entries[-1].id
+            state.push(note)
+        self.state, self.leaf = state, entries[-1].id
         return placed.id
 
     def _too_fast(self) -> LeafMoved:

@@ -40,25 +40,25 @@ class Drafts:
         """Whether a draft is being made."""
         return self._task is not None
 
-    def check(self, fold: ViewState) -> None:
-        """Drop what is ready where it can no longer be committed; a fold that only grows is checked once."""
-        if self.ready is not None and fold is not self._held:
-            self._held = fold
-            if not holds(self.ready, fold):
+    def check(self, state: ViewState) -> None:
+        """Drop what is ready where it can no longer be committed; a view that only grows is checked once."""
+        if self.ready is not None and state is not self._held:
+            self._held = state
+            if not holds(self.ready, state):
                 self.drop()
 
     def begin(self, due: StartDraft) -> None:
         """Begin a draft of the path as it is, in a task of its own; the lock is held."""
         work = self._maker.take(self._shared.model.ask("threshold"))
         self._shared.events.emit(DraftStarted(size=due.size, threshold=due.threshold))
-        self._run(self._drafting(work, self._shared.cursor.fold))
+        self._run(self._drafting(work, self._shared.cursor.state))
 
-    async def _drafting(self, work: BoundaryWork, fold: ViewState) -> Draft | None:
+    async def _drafting(self, work: BoundaryWork, state: ViewState) -> Draft | None:
         """Make a draft; what goes wrong is told and noted, never raised."""
         ask = work.ask
         try:
             with spans.compaction(self._shared.id, ask.reason, work.size, name=spans.DRAFT) as opened:
-                ask = await self._shared.live.onto(ask, fold)
+                ask = await self._shared.live.onto(ask, state)
                 outcome = await self._maker.make(msgspec.structs.replace(work, ask=ask), opened)
         except Exception as error:
             log.warning("session %s: a draft failed: %s", self._shared.id, error)
@@ -117,7 +117,7 @@ class Drafts:
         """
         draft = self.ready
         assert draft is not None
-        size = ask.apart_tokens + self._shared.cursor.fold.tokens
+        size = ask.apart_tokens + self._shared.cursor.state.tokens
         with spans.compaction(self._shared.id, ask.reason, size) as opened:
             done = await self._maker.commit(draft, ask, opened, waited=False)
         if isinstance(done, Nothing) and done.why == "signed_thinking":

@@ -54,10 +54,10 @@ class Links:
         """Begin a new session for a goal with what this one knows that serves it; return its id."""
         shared = self._shared
         session = to or new_id(shared.id)
-        fold, boundary = await self._planned(goal, text)
-        path = fold.entries()
+        state, boundary = await self._planned(goal, text)
+        path = state.entries()
         link = Link(shared.id, "handoff", "from", path[-1].id if path else None, goal or "")
-        start = start_of(fold, noted(link))
+        start = start_of(state, noted(link))
         await begin(shared.store, session, opening(start, boundary))
         await self._note(noted(msgspec.structs.replace(link, session=session, way="to")))
         shared.events.emit(HandedOff(session=session))
@@ -69,20 +69,20 @@ class Links:
         return boundary.checkpoint.summary
 
     async def _planned(self, goal: str | None, text: str | None) -> tuple[ViewState, Compacted]:
-        """Return the fold that a hand-off is planned on, and the checkpoint that it begins with."""
+        """Return the view state that a hand-off is planned on, and the checkpoint that it begins with."""
         shared = self._shared
         counter = shared.model.setup.counter
         async with shared.locked() as cursor:
-            fold = ViewState(cursor.fold.entries(), counter=counter)  # appends may go on meanwhile
-            ask, prefix = await shared.live.onto(shared.model.ask("manual"), fold), shared.prefix()
+            state = ViewState(cursor.state.entries(), counter=counter)  # appends may go on meanwhile
+            ask, prefix = await shared.live.onto(shared.model.ask("manual"), state), shared.prefix()
         ask = msgspec.structs.replace(ask, goal=goal)
         link = noted(Link(shared.id, "handoff", "from"))
-        steps = handoff(Job(fold, ask, counter), start_of(fold, link), text=text)
+        steps = handoff(Job(state, ask, counter), start_of(state, link), text=text)
         made = await execute(steps, shared.summarizer, aside=True, prefix=prefix)
         if not isinstance(made, Compacted):
             why = made.why if isinstance(made, Nothing) else "nothing to fold"
             raise InputError(f"session {shared.id} has nothing to hand off ({why})")
-        return fold, made
+        return state, made
 
     async def fork(self, to: str | None, at: str | None) -> str:
         """Begin a session with a copy of the path up to an entry (None: the leaf); return its id."""
@@ -115,7 +115,7 @@ class Links:
 
     async def _note_subagents(self, change: Callable[[str], str]) -> None:
         async with self._shared.locked() as cursor:
-            running = known_live(cursor.fold).get(SUBAGENTS, "")
+            running = known_live(cursor.state).get(SUBAGENTS, "")
             await cursor.write(Noted("", None, NOTE, {SUBAGENTS: change(running)}, at=time.time()))
 
     async def _note(self, note: Noted) -> None:

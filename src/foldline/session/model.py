@@ -105,22 +105,22 @@ class SessionModel:
     @property
     def view_tokens(self) -> int:
         """The size of the view by Foldline's own count, system prompt and tools included."""
-        return self.apart + self._cursor.fold.tokens
+        return self.apart + self._cursor.state.tokens
 
     @property
     def context_tokens(self) -> int:
         """The size of the next request: the newest reply's usage, and estimates of what came since."""
-        return self._cursor.fold.context_size(self.apart, self.calibrator.ratio).tokens
+        return self._cursor.state.context_size(self.apart, self.calibrator.ratio).tokens
 
-    def trigger_size(self, fold: ViewState) -> int:
+    def trigger_size(self, state: ViewState) -> int:
         """Return the size that the policy's triggers look at, in tokens."""
-        return self._sizer.size(fold, self.apart, self.calibrator.ratio)
+        return self._sizer.size(state, self.apart, self.calibrator.ratio)
 
     def sight(self) -> ViewSight:
         """Return the view as it is, as what decides when to compact sees it."""
-        setup, fold, ratio = self.setup, self._cursor.fold, self.calibrator.ratio
-        ask = asked(fold, setup.policy, setup.window, "threshold", apart=setup.apart, now="")
-        return ViewSight(fold, ask, self._sizer, setup.counter, ratio=ratio, now=time.time())
+        setup, state, ratio = self.setup, self._cursor.state, self.calibrator.ratio
+        ask = asked(state, setup.policy, setup.window, "threshold", apart=setup.apart, now="")
+        return ViewSight(state, ask, self._sizer, setup.counter, ratio=ratio, now=time.time())
 
     def ask(
         self,
@@ -134,9 +134,9 @@ class SessionModel:
 
         `share` is the part of the window to work with, where the provider counts more tokens than we do.
         """
-        setup, fold = self.setup, self._cursor.fold
+        setup, state = self.setup, self._cursor.state
         return asked(
-            fold,
+            state,
             setup.policy,
             setup.window,
             reason,
@@ -146,7 +146,7 @@ class SessionModel:
             now=now(),
             ratio=self.calibrator.ratio,
             share=share,
-            economy=economy_of(setup, fold, time.time()),
+            economy=economy_of(setup, state, time.time()),
         )
 
     # ---- learning
@@ -160,18 +160,18 @@ class SessionModel:
 
     def load(self) -> None:
         """Take from the log what it knows of the window and of the model's own count."""
-        fold = self._cursor.fold
-        self.setup = with_learnt(self.setup, fold.entries())
-        self.calibrator.load(fold, self.apart)
+        state = self._cursor.state
+        self.setup = with_learnt(self.setup, state.entries())
+        self.calibrator.load(state, self.apart)
 
     def heard(self) -> None:
         """Learn from the newest reply of the view, if it was not learnt from."""
-        self.calibrator.said(self._cursor.fold, self.apart)
+        self.calibrator.said(self._cursor.state, self.apart)
 
     def change(self, model: str | None, window: int | Window | None) -> None:
         """Work with the limits of another model; `window` in tokens overrides what the catalogue says."""
         info = self.setup.catalogue.look_up(model, window)
-        self.setup = with_learnt(with_info(self.setup, info), self._cursor.fold.entries())
+        self.setup = with_learnt(with_info(self.setup, info), self._cursor.state.entries())
         self._watch.use(self.setup.limits, switched=True)
         self.calibrator = Calibrator(model)
 
@@ -184,7 +184,7 @@ class SessionModel:
         """Write to the log which model the session goes on with; the lock is held."""
         model = self.setup.model
         await self._cursor.write(Noted("", None, "model", {"model": model or ""}, at=time.time()))
-        self.calibrator.load(self._cursor.fold, self.apart)
+        self.calibrator.load(self._cursor.state, self.apart)
         self._events.emit(ModelChanged(model=model, context=self.setup.window.context))
 
     async def learn_window(self, found: Overflow, sent: int) -> None:
@@ -207,7 +207,7 @@ class SessionModel:
     def notes(self) -> list[Noted]:
         """Return the notes that a boundary has to carry on, so that they stay within reach behind it."""
         setup, found = self.setup, self.calibrator.note()
-        learnt = learnt_window(self._cursor.fold.entries(), setup.model)
+        learnt = learnt_window(self._cursor.state.entries(), setup.model)
         return [*found, _window_noted(setup)] if learnt == setup.window.context else found
 
 
@@ -251,12 +251,12 @@ def _newest(entries: Sequence[Entry], kind: str, model: str) -> tuple[int, Noted
 # ---- the provider's cache, and what requests cost
 
 
-def cache_of(fold: ViewState, dialect: str, now: float) -> Cache:
+def cache_of(state: ViewState, dialect: str, now: float) -> Cache:
     """Return what the newest reply since the boundary says of the cache; `now` is Unix time.
 
     OpenAI caches every prompt by itself, Anthropic what was marked: only what it read or wrote counts.
     """
-    for entry in reversed(fold.kept[fold.usage_from :]):
+    for entry in reversed(state.kept[state.usage_from :]):
         usage = real_usage(entry.message)
         if usage is None:
             continue
@@ -267,10 +267,10 @@ def cache_of(fold: ViewState, dialect: str, now: float) -> Cache:
     return Cache()
 
 
-def economy_of(setup: Setup, fold: ViewState, now: float) -> Economy | None:
+def economy_of(setup: Setup, state: ViewState, now: float) -> Economy | None:
     """Return the prices and the cache of a session, for the balance of a compaction; None without a price."""
     price = setup.info.price
-    return None if price is None else Economy(price, cache_of(fold, setup.dialect or "", now))
+    return None if price is None else Economy(price, cache_of(state, setup.dialect or "", now))
 
 
 # ---- calibration
@@ -289,27 +289,27 @@ class Calibrator:
         """Real tokens to an estimated one; 1 while nothing was learnt."""
         return self.now.ratio
 
-    def load(self, fold: ViewState, apart: int) -> None:
+    def load(self, state: ViewState, apart: int) -> None:
         """Begin with the newest note, and learn from the replies behind it whose requests the view shows."""
-        entries = fold.entries()
+        entries = state.entries()
         found = _newest(entries, CALIBRATION, self._model)
         self.now = _calibration(found[1]) if found is not None else Calibration()
         since = {entry.id for entry in entries[(found[0] if found is not None else 0) :]}
-        fresh = {entry.id for entry in fold.kept[fold.usage_from :]} & since
+        fresh = {entry.id for entry in state.kept[state.usage_from :]} & since
         before = apart
-        for item in fold.items():
+        for item in state.items():
             if isinstance(item, Kept) and item.entry.id in fresh:
                 self._learn(item.entry, before)
             before += item_tokens(item)
 
-    def said(self, fold: ViewState, apart: int) -> None:
+    def said(self, state: ViewState, apart: int) -> None:
         """Learn from the newest reply with usage, if it was not learnt from."""
-        if fold.anchor is None:
+        if state.anchor is None:
             return
-        entry = fold.kept[fold.anchor]
+        entry = state.kept[state.anchor]
         if entry.id != self._entry:
-            behind = sum(later.tokens for later in fold.kept[fold.anchor :])
-            self._learn(entry, apart + fold.tokens - fold.owed - behind)
+            behind = sum(later.tokens for later in state.kept[state.anchor :])
+            self._learn(entry, apart + state.tokens - state.owed - behind)
 
     def refused(self, estimated: int, asked: int) -> None:
         """Learn from a request that did not fit: what the provider counted, and what we did."""

@@ -77,7 +77,7 @@ class OverflowMender:
             done = await self._compactor.overflow(cure.share, cure.path)
             if isinstance(done, Nothing):
                 async with self._shared.locked() as cursor:
-                    if cursor.fold.boundaries == cure.path:
+                    if cursor.state.boundaries == cure.path:
                         why = f"nothing could be folded ({done.why})"
                         raise self._remains(found, why) from _cause(seen)
         self._shared.reply.mended(reply)
@@ -86,10 +86,10 @@ class OverflowMender:
         """Return the overflow, and what is to be done about it."""
         model, hint = self._shared.model, self._shared.reply.max_tokens
         async with self._shared.locked() as cursor:
-            fold = cursor.fold
-            if fold.open_calls:
-                raise CallsOpen(fold.open_calls)
-            size, path = model.view_tokens, fold.boundaries
+            state = cursor.state
+            if state.open_calls:
+                raise CallsOpen(state.open_calls)
+            size, path = model.view_tokens, state.boundaries
             found, cut = overflow_in(seen, model.setup), False
             if found is None:
                 found, cut = _cut_off_or_raise(seen, model.setup, max_tokens), True
@@ -97,7 +97,7 @@ class OverflowMender:
                 return _Cure(found, path)
             if not cut:  # of one that was cut short the size is not sure, and a shorter one does not help
                 await model.learn_window(found, size)
-                reply = shorter(found, model.setup, model.trigger_size(cursor.fold), max_tokens)
+                reply = shorter(found, model.setup, model.trigger_size(cursor.state), max_tokens)
                 if reply and (hint is None or reply.max_tokens < hint):
                     return _Cure(found, path, reply=reply)
             share = share_left(found, size, model.ask("overflow").usable, max_tokens)
@@ -124,7 +124,7 @@ class OverflowMender:
 
     def _remains(self, found: Overflow, why: str) -> OverflowRemains:
         model = self._shared.model
-        floor = floor_of(Job(self._shared.cursor.fold, model.ask("overflow"), model.setup.counter))
+        floor = floor_of(Job(self._shared.cursor.state, model.ask("overflow"), model.setup.counter))
         return OverflowRemains(
             why,
             view_tokens=model.view_tokens,

@@ -49,7 +49,7 @@ class Previews:
         """Return what `compact` would append, and append nothing."""
         async with self._shared.locked(follow=False):
             asked = self._shared.model.ask("manual" if target is None else "target", instructions, target)
-            work = self._maker.take(await self._shared.live.onto(asked, self._shared.cursor.fold))
+            work = self._maker.take(await self._shared.live.onto(asked, self._shared.cursor.state))
         outcome = await self._maker.execute(work, self._shared.summarizer)
         if isinstance(outcome, Nothing):
             return outcome

@@ -97,7 +97,7 @@ def as_text(entry: Said) -> str:
 
 
 async def listed(
-    store: Store, session: str, fold: ViewState, limit: int | None, before: str | None, *, hidden: bool
+    store: Store, session: str, state: ViewState, limit: int | None, before: str | None, *, hidden: bool
 ) -> list[EntryInfo]:
     """Return the messages of the path, oldest first: the newest `limit` of them (None: all).
 
@@ -105,26 +105,26 @@ async def listed(
     entry of an earlier list from which to go on backwards. Reads the path once and holds no more than is
     returned. Raises InputError where `before` is not on the path.
     """
-    shown = {entry.id for entry in (*fold.leading, *fold.quoted, *fold.kept)}
+    shown = {entry.id for entry in (*state.leading, *state.quoted, *state.kept)}
     newest: deque[EntryInfo] = deque(maxlen=None if limit is None else max(limit, 0))
     async for entry in store.path(session):
         if entry.id == before:
             break
         if not isinstance(entry, Said) or (hidden and is_recall(entry.message)):
             continue
-        how = _standing(entry, fold, shown)
+        how = _standing(entry, state, shown)
         if not hidden or how != "kept":
-            newest.append(_info(entry, how, pinned=entry.id in fold.pins))
+            newest.append(_info(entry, how, pinned=entry.id in state.pins))
     else:
         if before is not None:
             raise InputError(f"{before!r} is not on the path of this session")
     return list(newest)
 
 
-def _standing(entry: Said, fold: ViewState, shown: set[str]) -> Standing:
+def _standing(entry: Said, state: ViewState, shown: set[str]) -> Standing:
     if entry.id not in shown:
         return "folded"
-    edits = fold.edits.get(entry.id, ())
+    edits = state.edits.get(entry.id, ())
     return cast("Standing", edits[0].kind) if edits else "kept"
 
 
@@ -162,7 +162,7 @@ class Recall:
     async def _listed(self, limit: int | None, before: str | None, *, hidden: bool) -> list[EntryInfo]:
         shared = self._shared
         await shared.load()
-        return await listed(shared.store, shared.id, shared.cursor.fold, limit, before, hidden=hidden)
+        return await listed(shared.store, shared.id, shared.cursor.state, limit, before, hidden=hidden)
 
     async def _among(self, sessions: Sequence[str] | None) -> Sequence[str]:
         """Return the sessions to look in: those named, which must be there, or this one and its origins."""

@@ -168,7 +168,7 @@ class Session:
 
     def view(self) -> list[Item]:
         """Return the view as it stands; nothing is compacted."""
-        return self._shared.cursor.fold.view()
+        return self._shared.cursor.state.view()
 
     def prefix(self) -> Call:
         """Return the session's next request as it stands, with system prompt and tools; compacts nothing."""
@@ -234,12 +234,12 @@ class Session:
         """
         while True:
             async with self._shared.locked() as cursor:
-                if cursor.fold.open_calls:
-                    raise CallsOpen(cursor.fold.open_calls)
+                if cursor.state.open_calls:
+                    raise CallsOpen(cursor.state.open_calls)
                 wait = await self._triggers.look()
                 if wait is None:
                     await self._triggers.carry_on()
-                    size = self._shared.model.trigger_size(cursor.fold)
+                    size = self._shared.model.trigger_size(cursor.state)
                     self._shared.reply.look_ahead(size, self.setup.window)
                     return self._shared.view.hand_out()
             await wait()
@@ -261,8 +261,8 @@ class Session:
         """
         await self._mender.mend(seen, max_tokens, self._shared.view.asked_with(view))
         async with self._shared.locked() as cursor:
-            if cursor.fold.open_calls:
-                raise CallsOpen(cursor.fold.open_calls)
+            if cursor.state.open_calls:
+                raise CallsOpen(cursor.state.open_calls)
             return self._shared.view.hand_out()
 
     async def use_model(self, model: str | None, *, window: int | Window | None = None) -> None:
@@ -501,9 +501,9 @@ class Session:
     async def live(self) -> dict[str, str]:
         """Return the live state as it is now, by name: what the next boundary would freeze."""
         await self._shared.load()
-        return {one.name: one.text for one in await self._shared.live.now(self._shared.cursor.fold)}
+        return {one.name: one.text for one in await self._shared.live.now(self._shared.cursor.state)}
 
     async def standing(self) -> Continuation:
         """Return where the session stands: mid_tool (the model goes on), waiting for the user, or done."""
         await self._shared.load()
-        return standing(self._shared.cursor.fold)
+        return standing(self._shared.cursor.state)

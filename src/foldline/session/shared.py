@@ -62,12 +62,12 @@ class Shared:
 
     async def _ready(self, *, follow: bool) -> None:
         await (self.cursor.follow() if follow else self.cursor.ready())
-        fold = self.cursor.fold
+        state = self.cursor.state
         if self.cursor.has_news and follow:
             self.cursor.has_news = False
             self.model.load()
-            if fold.kept:
-                self.watch.said([fold.kept[-1].message])
+            if state.kept:
+                self.watch.said([state.kept[-1].message])
         if not self._begun:
             self._begun = True
             self.model.begin()
@@ -75,7 +75,7 @@ class Shared:
 
     def respect_undo(self) -> None:
         """Where the newest of the path is an undo, let it stand until something is said; the lock is held."""
-        entries = reversed(self.cursor.fold.entries())
+        entries = reversed(self.cursor.state.entries())
         newest = next((entry for entry in entries if isinstance(entry, Said | Lifted)), None)
         if isinstance(newest, Lifted) and newest.lifted:
             self.watch.undone(fits=self.model.view_tokens <= self.model.ask("threshold").usable)

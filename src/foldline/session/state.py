@@ -51,16 +51,16 @@ class LiveState:
 
         return off
 
-    async def onto(self, ask: Ask, fold: ViewState) -> Ask:
+    async def onto(self, ask: Ask, state: ViewState) -> Ask:
         """Return what is asked of a compaction, with live state as it is now and where the session stands."""
-        return msgspec.structs.replace(ask, live=await self.now(fold), standing=standing(fold))
+        return msgspec.structs.replace(ask, live=await self.now(state), standing=standing(state))
 
-    async def now(self, fold: ViewState) -> tuple[Live, ...]:
+    async def now(self, state: ViewState) -> tuple[Live, ...]:
         """Return the live state as it is now: rendered, or as it was known before where nothing renders it.
 
         A callback that raises or takes too long is logged, and what it said before stays.
         """
-        known = known_live(fold)
+        known = known_live(state)
         for name, render in list(self._renders.items()):
             try:
                 made = render()
@@ -72,12 +72,12 @@ class LiveState:
         return tuple(Live(name, text) for name, text in known.items() if text.strip())
 
 
-def known_live(fold: ViewState) -> dict[str, str]:
+def known_live(state: ViewState) -> dict[str, str]:
     """Return the live state that the log knows: the checkpoint's, and what was noted since; by name."""
-    boundary = fold.boundary
+    boundary = state.boundary
     known = {one.name: one.text for one in boundary.checkpoint.live} if boundary is not None else {}
     since = boundary is None
-    for entry in fold.entries():
+    for entry in state.entries():
         if since and isinstance(entry, Noted) and entry.kind == NOTE:
             known.update({name: text for name, text in entry.data.items() if isinstance(text, str)})
         since = since or entry is boundary or (boundary is not None and entry.id == boundary.id)

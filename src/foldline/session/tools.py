@@ -191,14 +191,14 @@ def definitions(dialect: str, tools: Sequence[Tool] = RECALL_TOOLS) -> list[dict
 
 
 def _defined(tool: Tool, dialect: str) -> dict[str, Any]:
-    about = {"name": tool.name, "description": tool.description}
+    named = {"name": tool.name, "description": tool.description}
     if dialect == ANTHROPIC:
-        return {**about, "input_schema": tool.schema}
+        return {**named, "input_schema": tool.schema}
     if dialect == OPENAI_CHAT:
-        return {"type": "function", "function": {**about, "parameters": tool.schema}}
+        return {"type": "function", "function": {**named, "parameters": tool.schema}}
     if dialect == OPENAI_RESPONSES:
-        return {"type": "function", **about, "parameters": tool.schema, "strict": False}
-    return {"type": "function", **about, "inputSchema": tool.schema}
+        return {"type": "function", **named, "parameters": tool.schema, "strict": False}
+    return {"type": "function", **named, "inputSchema": tool.schema}
 
 
 def arguments_of(tool: Tool, given: Mapping[str, Any] | str | None) -> dict[str, Any]:

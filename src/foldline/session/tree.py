@@ -81,7 +81,7 @@ class SessionTree:
                 raise InputError(f"session {shared.id} has no entry {at!r}")
             seen, steps, prefix = cursor.leaf, None, None
             if summarize:
-                left = await left_behind(shared.store, shared.id, cursor.fold, at)
+                left = await left_behind(shared.store, shared.id, cursor.state, at)
                 ask = shared.model.ask("manual", instructions)
                 steps, prefix = summarised(left, ask, shared.model.setup.counter), shared.prefix()
         record = None
@@ -109,10 +109,10 @@ class SessionTree:
         """Move the leaf and look at the view there as at a new one; the lock is held."""
         shared = self._shared
         await shared.cursor.move(leaf)
-        fold = shared.cursor.fold
+        state = shared.cursor.state
         shared.watch.folded()
         shared.watch.happened("before_smaller_window")
-        shared.model.calibrator.load(fold, shared.model.apart)
+        shared.model.calibrator.load(state, shared.model.apart)
         shared.reply.lift()
         shared.events.emit(Branched(leaf=leaf))
 
@@ -120,7 +120,7 @@ class SessionTree:
         """Undo the newest boundary, but not a hand-off's first; return its id, None without one."""
         shared = self._shared
         async with shared.locked() as cursor:
-            found = to_undo(cursor.fold)
+            found = to_undo(cursor.state)
             if found is not None and await is_start(shared.store, shared.id, found):
                 found = None
             return await self._lift(found, lift=True)
@@ -128,7 +128,7 @@ class SessionTree:
     async def redo(self) -> str | None:
         """Take back the newest undo; return the boundary's id, None without one or if a newer counts."""
         async with self._shared.locked() as cursor:
-            return await self._lift(to_redo(cursor.fold), lift=False)
+            return await self._lift(to_redo(cursor.state), lift=False)
 
     async def _lift(self, target: str | None, *, lift: bool) -> str | None:
         if target is not None:
@@ -208,21 +208,21 @@ async def prompt_at(store: Store, session: str, at: str | None, leaf: str | None
 # ---- undo and redo
 
 
-def to_undo(fold: ViewState) -> str | None:
+def to_undo(state: ViewState) -> str | None:
     """Return the id of the newest boundary that counts; None without one."""
-    path = fold.entries()
+    path = state.entries()
     out = undone(path)
     return next((e.id for e in reversed(path) if is_boundary(e) and e.id not in out), None)
 
 
-def to_redo(fold: ViewState) -> str | None:
+def to_redo(state: ViewState) -> str | None:
     """Return the id of the boundary that was undone last; None if there is none or a newer one counts."""
-    path = fold.entries()
+    path = state.entries()
     out = undone(path)
     liftings = (e for e in reversed(path) if isinstance(e, Lifted) and e.lifted and e.target in out)
     found = next((e.target for e in liftings), None)
     order = [entry.id for entry in path]
-    effective = fold.boundary
+    effective = state.boundary
     if found and effective is not None and order.index(found) < order.index(effective.id):
         return None
     return found
@@ -238,11 +238,11 @@ class Left(msgspec.Struct, frozen=True):
     boundary: Compacted | None
 
 
-async def left_behind(store: Store, session: str, fold: ViewState, at: str) -> Left:
+async def left_behind(store: Store, session: str, state: ViewState, at: str) -> Left:
     """Return what of a view stands on the path of the leaf, and not on the path to `at`."""
     there = {entry.id async for entry in store.path(session, at)}
-    boundary = fold.boundary if fold.boundary is not None and fold.boundary.id not in there else None
-    return Left(tuple(entry for entry in fold.kept if entry.id not in there), boundary)
+    boundary = state.boundary if state.boundary is not None and state.boundary.id not in there else None
+    return Left(tuple(entry for entry in state.kept if entry.id not in there), boundary)
 
 
 def summarised(

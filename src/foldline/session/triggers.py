@@ -98,7 +98,7 @@ class Triggers:
         """Begin a draft, commit one, or return what to wait for without the lock; raises as `look` does."""
         watch = self._shared.watch
         while True:
-            self._drafts.check(self._cursor.fold)
+            self._drafts.check(self._cursor.state)
             due = watch.due(self._model.sight(), cold=self._cold())
             if not isinstance(due, CommitDraft):
                 break
@@ -112,12 +112,12 @@ class Triggers:
         if isinstance(due, Wait):
             return self._drafts.finished
         if isinstance(due, Compact):
-            return partial(self._by_itself, due, self._cursor.fold.boundaries, watch.happenings)
+            return partial(self._by_itself, due, self._cursor.state.boundaries, watch.happenings)
         return None
 
     def appended(self) -> None:
         """Begin a look in the background, if the policy wants one now; the lock is held."""
-        if self._shared.watch.looks_at_once(self._cursor.fold.open_calls):
+        if self._shared.watch.looks_at_once(self._cursor.state.open_calls):
             self.checks.begin()
 
     async def _look_behind(self) -> None:
@@ -125,7 +125,7 @@ class Triggers:
         try:
             while True:
                 async with self._shared.locked(follow=False) as cursor:
-                    if not self._shared.watch.looks_at_once(cursor.fold.open_calls):
+                    if not self._shared.watch.looks_at_once(cursor.state.open_calls):
                         return
                     wait = await self._look_at_triggers()
                     if wait is None:
@@ -167,11 +167,11 @@ class Triggers:
         is held.
         """
         text = self._model.setup.policy.continuation
-        entries = self._cursor.fold.entries() if text else []
+        entries = self._cursor.state.entries() if text else []
         newest = next((entry for entry in reversed(entries) if not isinstance(entry, Noted)), None)
         if not isinstance(newest, Compacted) or newest.receipt.reason not in BY_ITSELF:
             return
-        if standing(self._cursor.fold).because == "cut_off":
+        if standing(self._cursor.state).because == "cut_off":
             await self._cursor.say([Message("user", (Text(text),), injected=True)])
 
     async def _by_itself(self, due: Compact, seen: tuple[str, ...], happenings: int) -> None:

@@ -72,31 +72,31 @@ class SessionView:
         """The dialect of the view: the one asked for, or the newest message's."""
         if self._model.setup.dialect:
             return self._model.setup.dialect
-        fold = self._cursor.fold
-        entries = chain(reversed(fold.kept), reversed(fold.quoted), reversed(fold.leading))
+        state = self._cursor.state
+        entries = chain(reversed(state.kept), reversed(state.quoted), reversed(state.leading))
         newest = next((e.message.native for e in entries if e.message.native is not None), None)
         return newest.dialect if newest is not None else self._cursor.dialect or "openai-chat"
 
     @property
     def system(self) -> Any:
         """The system prompt to send beside the messages, where the dialect keeps it apart."""
-        fold = self._cursor.fold
-        leading = [Kept(entry, fold.edits.get(entry.id, ())) for entry in fold.leading]
+        state = self._cursor.state
+        leading = [Kept(entry, state.edits.get(entry.id, ())) for entry in state.leading]
         return join_system(self._model.setup.system, get(self.dialect).render(native_items(leading)).system)
 
     @property
     def cache(self) -> Cache:
         """What the provider's cache holds of the next request, as the newest reply's usage tells."""
-        return cache_of(self._cursor.fold, self.dialect, time.time())
+        return cache_of(self._cursor.state, self.dialect, time.time())
 
     def messages(self) -> list[Any]:
         """Return the messages of the view as it stands."""
-        return self._native.messages(self.dialect, self._cursor.fold.items())
+        return self._native.messages(self.dialect, self._cursor.state.items())
 
     def hand_out(self) -> ContextMessages:
         """Return the messages of the view for a request; they know which view they are."""
         messages = ContextMessages(self.messages())
-        messages.token = self._newest = self._cursor.fold.boundaries
+        messages.token = self._newest = self._cursor.state.boundaries
         return messages
 
     def asked_with(self, messages: list[Any] | None) -> ViewToken | None:
@@ -135,21 +135,21 @@ class SessionView:
         async for entry in self._cursor.store.path(self._cursor.session):
             total += isinstance(entry, Said)
             compactions += isinstance(entry, Compacted)
-        fold = self._cursor.fold
+        state = self._cursor.state
         categories: dict[str, int] = {}
-        for name, tokens in sized(fold.view()):
+        for name, tokens in sized(state.view()):
             categories[name] = categories.get(name, 0) + tokens
         return Stats(
             total_messages=total,
-            active_messages=fold.messages,
+            active_messages=state.messages,
             summaries=compactions,
-            compression_ratio=round(fold.messages / total, 4) if total else 1.0,
+            compression_ratio=round(state.messages / total, 4) if total else 1.0,
             view_tokens=self._model.view_tokens,
             context_tokens=self._model.context_tokens,
             usable=self._model.ask("manual").usable,
             window=self._model.setup.window,
             by_category=categories,
-            open_calls=fold.open_calls,
+            open_calls=state.open_calls,
         )
 
     async def export(self, form: str, *, view: bool) -> bytes:

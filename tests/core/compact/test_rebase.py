@@ -459,3 +459,36 @@ def test_whether_it_pays_is_worked_out_anew_with_what_the_summary_cost():
     assert receipt.notes[-1] == economy.balance(*sizes, same=340, summary=0.25).words
     assert receipt.notes[-1] != economy.balance(*sizes, same=340, summary=0).words
     assert sum("pays" in note for note in receipt.notes) <= 1
+
+
+def test_what_was_said_since_it_was_planned_is_new_behind_it():
+    log, ask = talked(), ask_for(reason="threshold", context=1_500, apart=APART)
+    draft = draft_on(log, ask)
+    say(log, assistant("Done with it."))
+    say(log, user("And the logout page?"))
+    found = moved(log, draft, ask)
+    assert found.boundary.seen == draft.newest
+    assert len(found.after.kept) - found.after.fresh_from == 2
+    put(log, found.boundary)
+    assert fold_of(log).fresh_from == found.after.fresh_from, "read from the log it is the same"
+    say(log, assistant("Yes."))
+    assert len(fold_of(log).kept) - fold_of(log).fresh_from == 3
+
+
+def test_behind_a_checkpoint_that_kept_nothing_all_that_is_kept_is_new():
+    log, ask = talked(), ask_for("claude-code", context=1_500)
+    say(log, assistant("All of it is done."))
+    draft = draft_on(log, ask)
+    assert draft.boundary.first_kept is None
+    say(log, user("What is next?"))
+    after = moved(log, draft, ask).after
+    assert (len(after.kept), after.fresh_from) == (1, 0)
+
+
+def test_a_prune_knows_what_it_was_planned_with():
+    log = talked()
+    draft = drafted(fold_of(log), Pruned("", None, Receipt("manual")))
+    seen = say(log, assistant("Read."))
+    put(log, Pruned("", None, Receipt("manual"), (), seen=draft.newest))
+    state = fold_of(log)
+    assert [entry.id for entry in state.kept[state.fresh_from :]] == [seen.id]

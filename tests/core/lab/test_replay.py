@@ -29,7 +29,7 @@ def run(messages, policy=NONE, context=20_000, scale=None, **more):
     for entry in entries(*messages, tokens=[message_tokens(message) for message in messages]):
         while (ask := replay.due(entry.message)) is not None:
             try:
-                outcome = run_sync(execute(plan(Job(replay.fold, ask, OFFLINE)), OfflineSummarizer()))
+                outcome = run_sync(execute(plan(Job(replay.state, ask, OFFLINE)), OfflineSummarizer()))
             except FloorExceeded:
                 outcome = None
             replay.settle(outcome, 0.5)
@@ -94,7 +94,7 @@ def test_without_a_policy_nothing_is_folded_and_what_does_not_fit_is_counted():
     assert replay.sums.overflows == too_large > 0
     assert replay.sums.peak > 5_000
     assert not replay.fits
-    assert replay.fold.messages == 0  # a view that can never be sent is not held
+    assert replay.state.messages == 0  # a view that can never be sent is not held
     roomy = run(session(), NONE, context=500_000)
     assert replay.sums.input_tokens == roomy.sums.input_tokens
     assert roomy.sums.overflows == 0
@@ -165,8 +165,8 @@ def test_recorded_usage_triggers_nothing():
 
 def test_triggers_see_the_usage_that_the_folded_context_would_have_had():
     replay = run(session(12), preset("coop"), context=45_000)
-    assert replay.fold.anchor is not None
-    usage = replay.fold.kept[replay.fold.anchor].message.usage
+    assert replay.state.anchor is not None
+    usage = replay.state.kept[replay.state.anchor].message.usage
     assert usage.input == 0 or usage.input <= replay.sums.peak
 
 
@@ -192,7 +192,7 @@ def test_signed_thinking_waits_for_the_end_of_its_loop():
 
 def test_memory_is_that_of_the_view():
     replay = run(session(60), preset("foldline"), context=20_000)
-    assert len(replay.fold.entries()) < 150
+    assert len(replay.state.entries()) < 150
     assert replay.sums.compactions + replay.sums.prunes > 5
 
 
@@ -259,7 +259,7 @@ def test_a_fold_is_due_behind_the_message_at_which_the_policy_looks(name, before
     for entry in entries(*talk, tokens=[message_tokens(message) for message in talk]):
         while (ask := replay.due(entry.message)) is not None:
             due.append(entry.message.role)
-            replay.settle(run_sync(execute(plan(Job(replay.fold, ask, OFFLINE)), OfflineSummarizer())))
+            replay.settle(run_sync(execute(plan(Job(replay.state, ask, OFFLINE)), OfflineSummarizer())))
         replay.say(entry)
     assert before in due
     assert name == "gencode" or set(due) == {before}

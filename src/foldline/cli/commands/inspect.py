@@ -91,8 +91,8 @@ def command(
         boundaries = [entry for entry in loaded.entries if isinstance(entry, Compacted)]
         found = composition(said, counter=OFFLINE, boundaries=boundaries, largest=top)
         rules, limits = find_policy(policy_name, policy_file), find_window(None, window, loaded.model)
-        fold = ViewState(loaded.entries, counter=OFFLINE)
-        freed = prune(fold.kept, rules, limits, usable_of(rules, limits), OFFLINE, date=now()[:10])
+        state = ViewState(loaded.entries, counter=OFFLINE)
+        freed = prune(state.kept, rules, limits, usable_of(rules, limits), OFFLINE, date=now()[:10])
     beside = tokens_apart(loaded.system, loaded.tools, OFFLINE)
     outside = beside.system + beside.tools
     for target in plots:
@@ -101,7 +101,7 @@ def command(
     if as_json:
         whole = msgspec.to_builtins(found)
         prunable = {"tokens": freed.freed, "results": len(freed.edits), "superseded": freed.superseded}
-        sizes = {"view_tokens": fold.tokens, "apart_tokens": outside}
+        sizes = {"view_tokens": state.tokens, "apart_tokens": outside}
         print_json({"format": loaded.format, **sizes, **whole, "prune": prunable})
         return
     console = out()
@@ -109,7 +109,7 @@ def command(
         f"[bold]{escape(name)}[/]: {loaded.format}, {found.messages:,} messages, {found.tokens:,} tokens",
         soft_wrap=True,
     )
-    _print_sent(console, fold, outside, folded=bool(boundaries))
+    _print_sent(console, state, outside, folded=bool(boundaries))
     _print(found, console, top)
     console.print(
         f"a prune would free [green]{freed.freed:,}[/] tokens in {len(freed.edits):,} results "
@@ -117,11 +117,11 @@ def command(
     )
 
 
-def _print_sent(console: Console, fold: ViewState, outside: int, *, folded: bool) -> None:
+def _print_sent(console: Console, state: ViewState, outside: int, *, folded: bool) -> None:
     """Print the size of what a model gets: a view adds answers to open calls, system prompt and tools."""
     since = ", from the newest compaction on" if folded else ""
     beside = f", {outside:,} of them the system prompt and tools" if outside else ""
-    size = f"{outside + fold.tokens:,} tokens in {len(fold.items()):,} messages"
+    size = f"{outside + state.tokens:,} tokens in {len(state.items()):,} messages"
     console.print(f"what a model is sent{since}: {size}{beside}", soft_wrap=True)
 
 

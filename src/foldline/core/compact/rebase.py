@@ -71,7 +71,7 @@ def rebased(job: Job, draft: Draft) -> Rebased | Nothing:
     if ask.automatic and size <= ask.usable and signed_loop(state.kept):
         return SIGNED_LOOP
     job = job.asking(live=fitted(ask.live, ask.usable, job.counter))
-    boundary = _anew(job, draft.boundary, cut)
+    boundary = msgspec.structs.replace(_anew(job, draft.boundary, cut), seen=_seen(draft, state))
     after = state.with_boundary(boundary)
     total = ask.apart_tokens + after.tokens
     if size - total < (least := least_gain(job)):
@@ -86,6 +86,12 @@ def rebased(job: Job, draft: Draft) -> Rebased | Nothing:
 def _newest(state: ViewState) -> str | None:
     """Return the id of the newest message of a view; None where nothing is kept."""
     return state.kept[-1].id if state.kept else None
+
+
+def _seen(draft: Draft, state: ViewState) -> str | None:
+    """Return the newest message that the draft was planned with, where more was said since; else None."""
+    later = any(entry.id == draft.newest for entry in state.kept[:-1])  # not after a rewind to before it
+    return draft.newest if later else None
 
 
 def _cut(draft: Draft, state: ViewState) -> int | None:

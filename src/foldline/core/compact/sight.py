@@ -29,35 +29,35 @@ class Sizer:
         self._counter = counter
         self._estimates = Estimates(policy.estimator, counter)
 
-    def size(self, fold: ViewState, apart: int, ratio: float) -> int:
+    def size(self, state: ViewState, apart: int, ratio: float) -> int:
         """Return the size in tokens; `apart` is the system prompt and tools, `ratio` the calibration."""
         policy = self._policy
         if policy.estimator == "foldline" and policy.trigger_on == "context":
-            return fold.context_size(apart, ratio).tokens
-        if fold.anchor is None or policy.trigger_on == "estimate":
-            size = fold.made + self._said(fold) - self._saved(fold)
+            return state.context_size(apart, ratio).tokens
+        if state.anchor is None or policy.trigger_on == "estimate":
+            size = state.made + self._said(state) - self._saved(state)
             return size + (apart if policy.trigger_on != "estimate" else 0)
-        return trigger_size(policy, fold.kept[fold.anchor :], self._counter)
+        return trigger_size(policy, state.kept[state.anchor :], self._counter)
 
-    def _said(self, fold: ViewState) -> int:
+    def _said(self, state: ViewState) -> int:
         """Return the estimate of every message that is in the view, as it was received."""
-        older = sum(self._weigh(entry.message) for entry in (*fold.leading, *fold.quoted))
-        return older + self._estimates.total(fold.kept)
+        older = sum(self._weigh(entry.message) for entry in (*state.leading, *state.quoted))
+        return older + self._estimates.total(state.kept)
 
-    def _saved(self, fold: ViewState) -> int:
+    def _saved(self, state: ViewState) -> int:
         """Return by how much edits, and parts that the view leaves out, make the estimate smaller."""
-        if not fold.edits and not fold.repairs:
+        if not state.edits and not state.repairs:
             return 0
-        said = (*fold.leading, *fold.quoted, *fold.kept)
-        edited = [entry for entry in said if entry.id in fold.edits or entry.id in fold.repairs]
-        return sum(self._weigh(entry.message) - self._weigh(_edited(entry, fold)) for entry in edited)
+        said = (*state.leading, *state.quoted, *state.kept)
+        edited = [entry for entry in said if entry.id in state.edits or entry.id in state.repairs]
+        return sum(self._weigh(entry.message) - self._weigh(_edited(entry, state)) for entry in edited)
 
     def _weigh(self, message: Message) -> int:
         return message_estimate(message, self._policy.estimator, self._counter)
 
 
-def _edited(entry: Said, fold: ViewState) -> Message:
-    edits = (*fold.edits.get(entry.id, ()), *fold.repairs.get(entry.id, ()))
+def _edited(entry: Said, state: ViewState) -> Message:
+    edits = (*state.edits.get(entry.id, ()), *state.repairs.get(entry.id, ()))
     new = {edit.part: edit.replacement for edit in edits}
     parts = (new.get(index, part) for index, part in enumerate(entry.message.parts))
     return msgspec.structs.replace(entry.message, parts=tuple(part for part in parts if part is not None))
@@ -71,10 +71,10 @@ class ViewSight:
     """
 
     def __init__(
-        self, fold: ViewState, ask: Ask, sizer: Sizer, counter: Counter, *, ratio: float, now: float
+        self, state: ViewState, ask: Ask, sizer: Sizer, counter: Counter, *, ratio: float, now: float
     ) -> None:
-        self.size = sizer.size(fold, ask.apart_tokens, ratio)
-        self._fold = fold
+        self.size = sizer.size(state, ask.apart_tokens, ratio)
+        self._state = state
         self._ask = ask
         self._counter = counter
         self._now = now
@@ -82,33 +82,33 @@ class ViewSight:
     @property
     def tokens(self) -> int:
         """The view by Foldline's own count."""
-        return self._fold.tokens
+        return self._state.tokens
 
     @property
     def messages(self) -> int:
         """The number of messages in the view."""
-        return self._fold.messages
+        return self._state.messages
 
     @property
     def new_messages(self) -> int:
         """The number of messages said since the newest boundary."""
-        return len(self._fold.kept) - self._fold.fresh_from
+        return len(self._state.kept) - self._state.fresh_from
 
     def floor(self) -> Floor:
         """Return what no compaction can remove."""
-        return floor_of(Job(self._fold, self._ask, self._counter))
+        return floor_of(Job(self._state, self._ask, self._counter))
 
     def breaker(self) -> BreakerState:
         """Return the breaker's state at the end of the path."""
-        return breaker_state(self._fold.entries(), self._now)
+        return breaker_state(self._state.entries(), self._now)
 
     def mended(self) -> bool:
         """Whether an overflow was folded away already, and no reply has come since."""
-        return mended_already(self._fold.entries())
+        return mended_already(self._state.entries())
 
 
 def asked(
-    fold: ViewState,
+    state: ViewState,
     policy: Policy,
     window: Window,
     reason: Reason,
@@ -136,7 +136,7 @@ def asked(
         instructions=instructions,
         apart=apart,
         now=now,
-        number=number_of(fold),
+        number=number_of(state),
         economy=economy,
     )
 
@@ -147,15 +147,15 @@ def part_of(window: Window, share: float) -> Window:
     return msgspec.structs.replace(window, context=max(1, int(whole * share)), input=None)
 
 
-def number_of(fold: ViewState) -> int:
+def number_of(state: ViewState) -> int:
     """Return the number of the next compaction of a path, from 1."""
-    return fold.boundary.checkpoint.number + 1 if fold.boundary is not None else 1
+    return state.boundary.checkpoint.number + 1 if state.boundary is not None else 1
 
 
-def standing(fold: ViewState) -> Continuation:
+def standing(state: ViewState) -> Continuation:
     """Return where the session stands, by code: from the newest messages, or what the checkpoint recorded."""
-    messages: Sequence[Message] = [entry.message for entry in fold.kept]
+    messages: Sequence[Message] = [entry.message for entry in state.kept]
     speaks = any(message.role == "assistant" or message.is_prompt for message in messages)
-    if not speaks and fold.boundary is not None and fold.boundary.checkpoint.standing:
-        return msgspec.convert(fold.boundary.checkpoint.standing, Continuation)
+    if not speaks and state.boundary is not None and state.boundary.checkpoint.standing:
+        return msgspec.convert(state.boundary.checkpoint.standing, Continuation)
     return continuation(messages)

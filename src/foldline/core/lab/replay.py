@@ -71,7 +71,7 @@ class Replay:
     ) -> None:
         self.policy = resolve(policy, model, window)
         self.window = window
-        self.fold = ViewState(counter=counter)
+        self.state = ViewState(counter=counter)
         self.scale = Scale(apart=apart or Floor())
         self._counter = counter
         self._now = now
@@ -111,13 +111,13 @@ class Replay:
         self._next_request = self.sums.calls + requested
         if requested and self._lost is None and not self._answered:
             self._making = self._at_trigger() or self._at_overflow()
-        elif not requested and self._lost is None and self._watch.looks_at_once(self.fold.open_calls):
+        elif not requested and self._lost is None and self._watch.looks_at_once(self.state.open_calls):
             self._making = self._at_trigger()
         return self._making.ask if self._making is not None else None
 
     def _at_trigger(self) -> _Making | None:
         while True:
-            if self._draft is not None and not holds(self._draft, self.fold):
+            if self._draft is not None and not holds(self._draft, self.state):
                 self._drop_draft()
             found = self._watch.due(self._sight())
             if isinstance(found, CommitDraft):
@@ -145,11 +145,11 @@ class Replay:
         if not isinstance(found, Compact):
             if _never_acts(self.policy):
                 self._lost = size
-                self.fold = ViewState(counter=self._counter)
+                self.state = ViewState(counter=self._counter)
             return None
         self._tally.overflow()
         self._end_draft()
-        own = self.scale.apart_tokens + self.fold.tokens
+        own = self.scale.apart_tokens + self.state.tokens
         ask = self._ask("overflow", share_left(Overflow(asked=size), own, self._ask("overflow").usable))
         draft = self._draft
         fits = draft is not None and draft.boundary.receipt.tokens_after <= ask.usable
@@ -162,12 +162,12 @@ class Replay:
         return _Making(ask, cause, self._next_request)
 
     def _sight(self) -> ViewSight:
-        ask = asked(self.fold, self.policy, self.window, "threshold", apart=self.scale.apart, now="")
-        return ViewSight(self.fold, ask, self._sizer, self._counter, ratio=self.scale.ratio, now=0.0)
+        ask = asked(self.state, self.policy, self.window, "threshold", apart=self.scale.apart, now="")
+        return ViewSight(self.state, ask, self._sizer, self._counter, ratio=self.scale.ratio, now=0.0)
 
     def _ask(self, reason: Reason, share: float = 1.0) -> Ask:
         ask = asked(
-            self.fold,
+            self.state,
             self.policy,
             self.window,
             reason,
@@ -176,12 +176,12 @@ class Replay:
             ratio=self.scale.ratio,
             share=share,
         )
-        return msgspec.structs.replace(ask, standing=standing(self.fold))
+        return msgspec.structs.replace(ask, standing=standing(self.state))
 
     def _count_refusal(self, found: Refuse | None) -> None:
         """Count what a live session raises, once for as long as the view stays as large as it is."""
-        if found is not None and worth_a_try(self.fold.tokens, self._refused_at, found.usable):
-            self._refused_at = self.fold.tokens
+        if found is not None and worth_a_try(self.state.tokens, self._refused_at, found.usable):
+            self._refused_at = self.state.tokens
             self.sums.refused += 1
 
     # ---- what came of a boundary
@@ -196,7 +196,7 @@ class Replay:
         self.sums.seconds += seconds
         if isinstance(outcome, Compacted):
             self._tally.summary(outcome)
-        made = drafted(self.fold, outcome) if isinstance(outcome, Compacted | Pruned) else None
+        made = drafted(self.state, outcome) if isinstance(outcome, Compacted | Pruned) else None
         failed = outcome if isinstance(outcome, Nothing) else None
         making = msgspec.structs.replace(making, draft=made, failed=failed)
         if making.cause == "draft":
@@ -216,7 +216,7 @@ class Replay:
         self.sums.fruitless += failed is not None
         why = failed.why if failed is not None else "floor"
         for note in self._watch.ended(ask.reason, why, self._sight(), 0.0, drafted=draft):
-            self.fold.push(chained(note, self.fold.entries()[-1].id))
+            self.state.push(chained(note, self.state.entries()[-1].id))
 
     def _see_to_draft(self) -> None:
         """End the draft that is being made, if it took as long as it takes."""
@@ -250,14 +250,14 @@ class Replay:
 
     def _commit(self, draft: Draft, ask: Ask) -> Nothing | None:
         """Put a boundary onto the path as it is now; returns why it was not."""
-        before, path = self.fold.items(), self.fold.entries()
-        found = rebased(Job(self.fold, ask, self._counter), draft)
+        before, path = self.state.items(), self.state.entries()
+        found = rebased(Job(self.state, ask, self._counter), draft)
         if isinstance(found, Nothing):
             return found
         boundary = chained(found.boundary, path[-1].id if path else None)
-        self.fold = found.after
-        self.fold.named(boundary)
-        same = self.scale.apart_tokens + common_tokens(before, self.fold.items())
+        self.state = found.after
+        self.state.named(boundary)
+        same = self.scale.apart_tokens + common_tokens(before, self.state.items())
         self._tally.boundary(boundary, ask.reason, self.scale.of(same))
         self._watch.folded()
         return None
@@ -288,7 +288,7 @@ class Replay:
     def _request(self, size: int) -> None:
         turn = self._tally.request(size, self.window)
         if self._fills and turn.calls == 1 and self._lost is None:
-            turn.fills = filled(self.fold.items(), self.scale.apart_tokens)
+            turn.fills = filled(self.state.items(), self.scale.apart_tokens)
         self._answered = False
         self._see_to_draft()
 
@@ -297,7 +297,7 @@ class Replay:
             self._lost += self.scale.of(entry.tokens)
             return
         message = msgspec.structs.replace(entry.message, usage=usage)
-        self.fold.push(msgspec.structs.replace(entry, message=message))
+        self.state.push(msgspec.structs.replace(entry, message=message))
         self._watch.said([message])
 
     # ---- sizes
@@ -306,7 +306,7 @@ class Replay:
         """Return the tokens of the next request."""
         if self._lost is not None:
             return self._lost
-        return self.scale.of(self.scale.apart_tokens + self.fold.tokens)
+        return self.scale.of(self.scale.apart_tokens + self.state.tokens)
 
     @property
     def fits(self) -> bool:

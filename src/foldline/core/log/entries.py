@@ -116,6 +116,7 @@ class Compacted(msgspec.Struct, frozen=True, tag="compacted", omit_defaults=True
     It stands alone: `leading` (system and developer messages at the head), `quoted` (older user messages
     kept word for word) and `edits` list all of the view that is not the entries from `first_kept` on.
     `first_kept` None keeps nothing that was said before the boundary. `ledger` is the ledger in builtins.
+    `seen` is the newest message that it was planned with, where more was said before it was appended.
     """
 
     id: str
@@ -128,16 +129,18 @@ class Compacted(msgspec.Struct, frozen=True, tag="compacted", omit_defaults=True
     edits: tuple[Edit, ...] = ()
     ledger: dict[str, Any] = {}
     at: float | None = None
+    seen: str | None = None
 
 
 class Pruned(msgspec.Struct, frozen=True, tag="pruned", omit_defaults=True):
-    """A boundary that only edits kept entries."""
+    """A boundary that only edits kept entries; `seen` as in `Compacted`."""
 
     id: str
     parent: str | None
     receipt: Receipt
     edits: tuple[Edit, ...] = ()
     at: float | None = None
+    seen: str | None = None
 
 
 class Lifted(msgspec.Struct, frozen=True, tag="lifted", omit_defaults=True):

@@ -43,27 +43,27 @@ class CallTopic(msgspec.Struct):
 
 def describe(call: ToolCall, reason: str) -> CallTopic:
     """Read a call's arguments: the file it addresses, what it searches for or runs, and its stated reason."""
-    about = CallTopic(tool=call.name, reason=clip(reason, 160))
+    found = CallTopic(tool=call.name, reason=clip(reason, 160))
     given: Any = call.arguments if isinstance(call.arguments, dict) else {"input": call.arguments}
     for key, value in given.items():
         plain = re.sub(r"[^a-z]", "", str(key).lower())
         if plain in _PART_KEYS and isinstance(value, int) and not isinstance(value, bool):
-            about.part += f"{', ' if about.part else ''}{key} {value}"
+            found.part += f"{', ' if found.part else ''}{key} {value}"
         if isinstance(value, list):
             value = " ".join(strings(value))  # noqa: PLW2901  an argument vector is one command
         if not isinstance(value, str) or not value:
             continue
         if plain in _COMMAND_KEYS:
-            about.command = value
+            found.command = value
         elif plain in _SEARCH_KEYS:
-            about.pattern = value
+            found.pattern = value
         elif plain in _PATH_KEYS:
-            about.place = value
-            about.topic = names.path_key(value) if "\n" not in value else ""
+            found.place = value
+            found.topic = names.path_key(value) if "\n" not in value else ""
         elif plain in _REASON_KEYS and len(value) < LONGEST_REASON:
-            about.reason = value
-    about.changes = any(body for body, _ in argument_texts(call.arguments))
-    if about.command and not about.topic:
-        paths = {name.key for name in names.find(about.command) if name.kind == "path" and "." in name.key}
-        about.topic = paths.pop() if len(paths) == 1 else ""
-    return about
+            found.reason = value
+    found.changes = any(body for body, _ in argument_texts(call.arguments))
+    if found.command and not found.topic:
+        paths = {name.key for name in names.find(found.command) if name.kind == "path" and "." in name.key}
+        found.topic = paths.pop() if len(paths) == 1 else ""
+    return found

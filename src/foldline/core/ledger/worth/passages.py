@@ -172,20 +172,20 @@ class Reader:
 
     def _call(self, call: ToolCall) -> Iterator[TopicPassage]:
         """A call with its reason: what was run, searched, read or changed, and why."""
-        about = describe(call, self._reason if self._said_for < REASON_LASTS else "")
+        topic = describe(call, self._reason if self._said_for < REASON_LASTS else "")
         self._said_for += 1
-        self._calls[call.id] = _Call(about.reason, about.topic, about.pattern)
-        if about.command:
-            text = f"{about.tool} `{clip(about.command, 200)}`"
-            yield self._make(text, "ran", about.reason, names.find(text + " " + about.reason))
-        elif about.pattern:
-            text = f"{about.tool} pattern `{clip(about.pattern, 120)}`"
-            text += f" in `{about.place}`" if about.place else ""
-            yield self._make(text, "searched", about.reason, names.find(text + " " + about.reason))
-        elif about.topic and (about.reason or about.part):
-            text = " ".join(filter(None, (about.reason, about.part and f"({about.part})")))
-            found = names.find(about.place + " " + about.reason)
-            yield self._make(text, "changed" if about.changes else "opened", about.topic, found)
+        self._calls[call.id] = _Call(topic.reason, topic.topic, topic.pattern)
+        if topic.command:
+            text = f"{topic.tool} `{clip(topic.command, 200)}`"
+            yield self._make(text, "ran", topic.reason, names.find(text + " " + topic.reason))
+        elif topic.pattern:
+            text = f"{topic.tool} pattern `{clip(topic.pattern, 120)}`"
+            text += f" in `{topic.place}`" if topic.place else ""
+            yield self._make(text, "searched", topic.reason, names.find(text + " " + topic.reason))
+        elif topic.topic and (topic.reason or topic.part):
+            text = " ".join(filter(None, (topic.reason, topic.part and f"({topic.part})")))
+            known = names.find(topic.place + " " + topic.reason)
+            yield self._make(text, "changed" if topic.changes else "opened", topic.topic, known)
 
     def _result(self, result: ToolResult) -> Iterator[TopicPassage]:
         """Definitions, hits, listings and telling lines of a result."""
