@@ -6,7 +6,7 @@ runs it asks before each message what is `due`, makes that boundary with the pla
 tells what came of it:
 
     while (ask := replay.due(entry.message)) is not None:
-        replay.settle(outcome_of(plan(Job(replay.fold, ask, counter))))
+        replay.settle(outcome_of(plan(Job(replay.state, ask, counter))))
     replay.say(entry)
 
 A draft is made when it is due, and waits; it is committed onto the path as it is then, as a live session
