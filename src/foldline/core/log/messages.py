@@ -98,7 +98,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `injected` marks a user-role message that a program wrote (a reminder, an attachment, a hook's output):
     nothing in it is ever a request or a constraint of the user's.
-    `stop` is why the model stopped: end, tools, length, aborted or error.
+    `stop` is why the model stopped: end, tools, length, aborted or error; a log may hold others.
     """
 
     role: Role

@@ -1,4 +1,8 @@
-"""The kinds of fact that code takes from entries. Each cites the entries it stands in."""
+"""The kinds of fact that code takes from entries. Each cites the entries it stands in.
+
+Their `status` and `kind` are `str`: a ledger is read back from a log, which another version may have written
+with words that this one does not know.
+"""
 
 from __future__ import annotations
 
