@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -19,7 +20,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from foldline.cli.text import clean
+from foldline.cli.text import clean, clean_json
 from foldline.core.log.codec import encode, pretty
 from foldline.errors import FoldlineError, InputError
 
@@ -52,7 +53,8 @@ def _fitted(console: Console) -> Console:
 def print_json(value: Any) -> None:
     """Print one JSON document."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(pretty(value) + b"\n")  # bytes, so that a long document is not held three times
+    document = pretty(value)  # bytes, so that a long document is not held three times
+    sys.stdout.buffer.write((clean_json(document) if sys.stdout.isatty() else document) + b"\n")
     sys.stdout.buffer.flush()
 
 
@@ -152,8 +154,7 @@ def write_whole(output: Path, write: Callable[[BinaryIO], object]) -> None:
     be a file, FoldlineError if writing fails (a full disk).
     """
     if str(output) == "-":
-        write(sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+        _write_to_output(write)
         return
     target = output.resolve()
     try:
@@ -168,6 +169,17 @@ def write_whole(output: Path, write: Callable[[BinaryIO], object]) -> None:
     except OSError as error:
         kept = "; the old file is unchanged" if target.is_file() else ""
         raise FoldlineError(f"{output}: cannot be written: {error.strerror or error}{kept}") from error
+
+
+def _write_to_output(write: Callable[[BinaryIO], object]) -> None:
+    """Write to standard output: as it is into a pipe, without what steers a terminal where it is one."""
+    if sys.stdout.isatty():
+        held = BytesIO()
+        write(held)
+        sys.stdout.buffer.write(clean_json(held.getvalue()))
+    else:
+        write(sys.stdout.buffer)
+    sys.stdout.buffer.flush()
 
 
 def _write_to_special(target: Path, write: Callable[[BinaryIO], object]) -> None:

@@ -1,12 +1,38 @@
-"""Make text from sessions and errors safe for a terminal."""
+"""Make text from sessions, file names and errors safe for a terminal."""
 
 from __future__ import annotations
 
 import re
 
-_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 and C1: cursor, colours, titles, links (CSI, OSC, DCS)
+    "\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u206f\ufeff\ufff9-\ufffb"  # direction, what is not seen
+    "\ud800-\udfff\U000e0000-\U000e007f]"  # lone surrogates, tags
+)
 
 
 def clean(text: str) -> str:
-    """Return text without control characters (a session may hold any) and lone surrogates."""
-    return _STEERING.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+    r"""Return text in which all that could steer a terminal is shown as an escape: \x1b, \u202e."""
+    return _STEERING.sub(_escaped, text.replace("\r\n", "\n"))
+
+
+def clean_json(document: bytes) -> bytes:
+    """Return a JSON document with the same value, and no character that could steer a terminal."""
+    return _STEERING.sub(_json_escaped, document.decode()).encode()
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _json_escaped(found: re.Match[str]) -> str:
+    return "".join(f"\\u{int.from_bytes(unit):04x}" for unit in _units(found[0]))
+
+
+def _units(character: str) -> list[bytes]:
+    """Return the UTF-16 units of a character."""
+    raw = character.encode("utf-16-be", "surrogatepass")
+    return [raw[at : at + 2] for at in range(0, len(raw), 2)]

@@ -7,6 +7,7 @@ import click
 from foldline.cli.common import json_option, store_option
 from foldline.cli.output import escape, out, print_json
 from foldline.cli.store import known, with_store
+from foldline.cli.text import clean
 from foldline.stores import Store
 
 
@@ -19,9 +20,9 @@ def command(session: str, yes: bool, store_url: str | None, as_json: bool) -> No
     """Delete the stored session ID with all its entries permanently."""
     name = with_store(store_url, lambda store: known(store, session))
     if not yes:
-        click.confirm(
-            f"Delete {name} permanently? `foldline export {name}` keeps a copy.", abort=True, err=True
-        )
+        shown = clean(name)
+        question = f"Delete {shown} permanently? `foldline export {shown}` keeps a copy."
+        click.confirm(question, abort=True, err=True)
 
     async def purge(store: Store) -> None:
         await store.purge(name)

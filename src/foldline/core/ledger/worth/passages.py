@@ -43,7 +43,7 @@ _PARAMETERS = re.compile(r"(\w+)\(([^()]*)\).*$")
 _COMMENT = re.compile(r"^\s*(?://+|#+|\*+|--|;+|/\*+|\"\"\"|''')\s?(.*?)(?:\*/|\"\"\")?\s*$")
 _COMMENTS = frozenset("/#*-;\"'")
 _HEADING = re.compile(r"^\s{0,3}(#{1,6}\s+|\*\*)(.{2,120}?)(?:\*\*)?:?\s*$")
-_MARKS = re.compile(r"^(?:\s*(?:[-*+•]|\d{1,3}[.)]|#{1,6}|>|\[[ xX]\]|\|))+\s*|\s*\|\s*$")
+_MARKS = re.compile(r"^(?:\s*(?:[-*+•]|\d{1,3}[.)]|#{1,6}|>|\[[ xX]\]|\|))+\s*|(?<!\s)\s*+\|\s*+$")
 
 
 _MARKED = frozenset("-*+•#>[|")  # characters that a list item, a heading or a row of a table begins with
