@@ -120,6 +120,15 @@ def test_an_image_that_is_no_base64_is_named_in_its_place(form, open_it):
     assert "image left out (1)" in told.warnings
 
 
+def test_a_reply_that_failed_half_way_is_not_one_that_opencode_drops():
+    path = entries(OPEN[:2], stop="error")
+    raw, told = export(path, "opencode")
+    reply = open_in_opencode(raw)[1]
+
+    assert "error" not in reply["info"]
+    assert "marks of failed replies left out (OpenCode drops such replies) (1)" in told.warnings
+
+
 def test_times_rise_with_ids_in_opencode():
     path = entries(title=None)
     path[4] = msgspec.structs.replace(path[4], at=START - 500)

@@ -375,12 +375,18 @@ def _opencode_message(message: dict[str, Any], session: str, ids: list[str]) -> 
         assert info["parentID"] in [*ids[: ids.index(info["id"])], session]
         assert all(info[key] for key in ("modelID", "providerID", "mode", "agent", "path", "finish"))
         assert {"input", "output", "reasoning", "cache"} <= info["tokens"].keys()
+        failed = info.get("error", {}).get("name") not in (None, "MessageAbortedError")
+        assert not failed or not _says(message), "OpenCode drops a reply that failed, with what it said"
     own = [part["id"] for part in message["parts"]]
     assert own == sorted(own), "parts stand in the order of their ids"
     for part in message["parts"]:
         assert part["id"].startswith("prt_")
         assert (part["sessionID"], part["messageID"]) == (session, info["id"])
         _opencode_part(part)
+
+
+def _says(message: dict[str, Any]) -> bool:
+    return any(part["type"] not in ("step-start", "step-finish") for part in message["parts"])
 
 
 def _opencode_part(part: dict[str, Any]) -> None:

@@ -107,7 +107,7 @@ def resume_claude_code(place: Place, told: ExportResult, raw: bytes) -> Run:
     """`claude --resume ID -p`."""
     place.put(told, raw)
     return place.run(
-        "--resume", told.session, "-p", PROMPT, "--output-format", "json", "--model", "claude-sonnet-4-5",
+        "--resume", told.session, "-p", PROMPT, "--output-format", "json", "--model", "claude-sonnet-4-5[1m]",
         ANTHROPIC_BASE_URL=place.url, ANTHROPIC_API_KEY="any", DISABLE_TELEMETRY="1",
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1", DISABLE_AUTOUPDATER="1", DISABLE_COMPACT="1",
     )  # fmt: skip

@@ -174,9 +174,12 @@ class OpenCodeWriter(ExportWriter):
         model = self.model(message, "unknown")
         info = self._reply_info(step.key, at, model, self.usage(step), message)
         info["finish"] = _STOPS.get(message.stop or "", "tool-calls" if message.calls else "stop")
-        if message.stop in ("aborted", "error"):
-            name = "MessageAbortedError" if message.stop == "aborted" else "UnknownError"
-            info["error"] = {"name": name, "data": {"message": message.stop}}
+        if message.stop == "aborted":
+            info["error"] = {"name": "MessageAbortedError", "data": {"message": "aborted"}}
+        elif message.stop == "error" and message.parts:
+            self.losses.add("marks of failed replies left out (OpenCode drops such replies)")
+        elif message.stop == "error":
+            info["error"] = {"name": "UnknownError", "data": {"message": "error"}}
         parts = [self._part(info, {"type": "step-start"}, at)]
         self._calls = {}
         sealed = _sealed(message)
