@@ -31,7 +31,8 @@ class Appends:
         # who appends has seen what was there, not what came since
         async with shared.locked(follow=False) as cursor:
             dialect, seed = shared.model.setup.dialect, str(cursor.leaf)
-            found = read(messages, dialect=dialect, usual=lambda: shared.view.dialect, seed=seed)
+            read_in = read(messages, dialect=dialect, usual=lambda: shared.view.dialect, seed=seed)
+            found = shared.model.believed(read_in)
             entries = await cursor.say(found)
             if entries:
                 self._appended(entries)

@@ -21,10 +21,11 @@ from foldline.core.decide.presets import resolve
 from foldline.core.decide.price import Cache, Economy
 from foldline.core.decide.watch import Watch, WatchLimits
 from foldline.core.log.entries import Entry, Noted, Reason, Said
-from foldline.core.measure.accounting import real_usage
+from foldline.core.log.messages import Message, Usage
+from foldline.core.measure.accounting import is_credible, real_usage
 from foldline.core.measure.calibration import Calibration, update
 from foldline.core.measure.overflow import Overflow
-from foldline.core.measure.tokens import OFFLINE, Counter
+from foldline.core.measure.tokens import OFFLINE, Counter, message_tokens
 from foldline.core.measure.window import Floor, Window
 from foldline.core.view import Kept, ViewState, item_tokens
 from foldline.dialects import ANTHROPIC
@@ -78,6 +79,7 @@ class SessionModel:
 
     def __init__(self, cursor: Cursor, setup: Setup, events: Events, watch: Watch) -> None:
         self.calibrator = Calibrator(setup.model)
+        self._told_incredible = False
         self._watch = watch
         self._cursor = cursor
         self._events = events
@@ -163,6 +165,32 @@ class SessionModel:
         state = self._cursor.state
         self.setup = with_learnt(self.setup, state.entries())
         self.calibrator.load(state, self.apart)
+
+    def believed(self, messages: Sequence[Message]) -> list[Message]:
+        """Return messages without the usage that cannot be true; said once.
+
+        Nothing is decided by such figures, and nothing is learnt from them; the native message keeps them.
+        """
+        sent, found = self.view_tokens, list[Message]()
+        for message in messages:
+            usage, here = message.usage, message
+            if usage is not None and not is_credible(usage, sent, self.setup.window):
+                here = msgspec.structs.replace(message, usage=None)
+                self._tell_incredible(usage, sent)
+            found.append(here)
+            sent += message_tokens(message, self.setup.counter)
+        return found
+
+    def _tell_incredible(self, usage: Usage, sent: int) -> None:
+        if self._told_incredible:
+            return
+        self._told_incredible = True
+        text = (
+            f"a reply says that {usage.total - usage.output:,} tokens of input were counted, in a window of "
+            f"{self.setup.window.context:,}, for a request of about {sent:,}: that is not counted"
+        )
+        log.warning("session %s: %s", self._cursor.session, text)
+        self._events.emit(WarningGiven(kind="usage", text=text))
 
     def heard(self) -> None:
         """Learn from the newest reply of the view, if it was not learnt from."""

@@ -12,7 +12,8 @@ import msgspec
 from foldline import exports
 from foldline.core.checkpoint.request import Prefix
 from foldline.core.decide.price import Cache
-from foldline.core.log.entries import Compacted, Said
+from foldline.core.log.boundaries import undone
+from foldline.core.log.entries import Boundary, Compacted, Entry, Said
 from foldline.core.log.messages import Message
 from foldline.core.measure.window import Window
 from foldline.core.view import Kept, native_items, sized
@@ -131,10 +132,11 @@ class SessionView:
 
     async def stats(self) -> Stats:
         """Return the session's figures; reads the path."""
-        total = compactions = 0
+        total, boundaries = 0, list[Entry]()
         async for entry in self._cursor.store.path(self._cursor.session):
             total += isinstance(entry, Said)
-            compactions += isinstance(entry, Compacted)
+            boundaries += [entry] if isinstance(entry, Boundary) else []
+        lifted = undone(boundaries)
         state = self._cursor.state
         categories: dict[str, int] = {}
         for name, tokens in sized(state.view()):
@@ -142,7 +144,7 @@ class SessionView:
         return Stats(
             total_messages=total,
             active_messages=state.messages,
-            summaries=compactions,
+            summaries=sum(isinstance(b, Compacted) and b.id not in lifted for b in boundaries),
             compression_ratio=round(state.messages / total, 4) if total else 1.0,
             view_tokens=self._model.view_tokens,
             context_tokens=self._model.context_tokens,

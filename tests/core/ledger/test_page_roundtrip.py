@@ -440,3 +440,16 @@ def test_an_item_that_begins_like_a_next_step_stays_on_its_list() -> None:
         OpenFact(text, "todo", "pending") for text in ("Said to come next: tests", "To do: docs", "ship")
     )
     assert parse(compose(Ledger(open=facts), LARGE, rough_count).text).open == facts
+
+
+def test_open_errors_keep_their_order_over_three_folds() -> None:
+    made = tuple(
+        ErrorFact(f"{name}.py:1: undefined name {name}", f"make {name}") for name in ("one", "two", "three")
+    )
+    ledger = Ledger(errors=(*made, ErrorFact("four.py:1: gone", "make four", fixed=True)))
+    pages: list[str] = []
+    for _ in range(3):
+        pages.append(compose(ledger, LARGE, rough_count).text)
+        ledger = parse(pages[-1])
+        assert [fact.text for fact in ledger.errors if not fact.fixed] == [fact.text for fact in made]
+    assert pages[0] == pages[1] == pages[2]

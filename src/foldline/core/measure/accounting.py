@@ -9,7 +9,10 @@ import msgspec
 
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Usage
+from foldline.core.measure.window import Window
 
+FAR_ABOVE = 2  # times the window that a usage is at most, unless
+FAR_OFF = 4  # times our estimate are more
 NOT_COMPLETE = frozenset({"aborted", "error"})
 
 
@@ -25,12 +28,26 @@ class Size(msgspec.Struct, frozen=True):
 def real_usage(message: Message) -> Usage | None:
     """Return what a provider counted for a complete reply, or None where its figures count for nothing.
 
-    That is so for an aborted or errored reply, and where no input was reported: no request is empty.
+    That is so for an aborted or errored reply, where no input was reported (no request is empty), and where
+    a figure is negative.
     """
     usage = message.usage
     if message.role != "assistant" or usage is None or message.stop in NOT_COMPLETE:
         return None
+    if min(usage.input, usage.cache_read, usage.cache_write, usage.output) < 0:
+        return None
     return usage if usage.input + usage.cache_read + usage.cache_write > 0 else None
+
+
+def is_credible(usage: Usage, sent: int, window: Window) -> bool:
+    """Whether a provider can have counted so much for a request that it answered.
+
+    `sent` is our estimate of the request, in tokens. Not where the input is twice the window and four times
+    the estimate: a window can be wrong, and so can an estimate, but not both by so much.
+    """
+    figures = (usage.input, usage.cache_read, usage.cache_write, usage.output)
+    asked = usage.total - usage.output
+    return min(figures) >= 0 and (asked <= FAR_ABOVE * window.context or asked <= FAR_OFF * sent)
 
 
 def anchor_index(kept: Sequence[Said], fresh_from: int = 0) -> int | None:

@@ -223,7 +223,7 @@ def parse(text: str) -> Ledger:
         constraints=constraints.read(text),
         files=tuple({fact.path: fact for fact in files}.values()),
         commands=tuple(reversed([*failed, *was_done.commands])),
-        errors=(*wrong, *reversed(was_done.errors)),
+        errors=(*reversed(wrong), *reversed(was_done.errors)),
         decisions=decisions.read(parts[DECISIONS]),
         values=known.values,
         open=(*calls, *in_progress.read(parts[IN_PROGRESS]), *next_steps.read(parts[NEXT_STEPS])),

@@ -1,0 +1,72 @@
+"""Usage that cannot be true decides nothing; stats count what stands."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.live import Heard, answer, prompt, session_on, turns
+
+from foldline.core.log.entries import Compacted
+from foldline.core.log.messages import Message, Text, Usage
+from foldline.core.measure.accounting import is_credible
+from foldline.core.measure.window import Window
+
+FALSE = [Usage(input=10**9, output=5), Usage(cache_read=10**9, output=5), Usage(input=-4_000, output=5)]
+
+
+def counted(number, usage):
+    """An answer with what its provider says that it counted."""
+    return Message("assistant", (Text(answer(number, 2)["content"]),), usage=usage)
+
+
+@pytest.mark.parametrize("usage", FALSE)
+@pytest.mark.parametrize("policy", ["foldline", "coop", "codex", "pi"])
+async def test_usage_that_cannot_be_true_folds_nothing_and_is_told_once(store, policy, usage):
+    session = session_on(store, policy=policy)
+    heard, ratio = Heard(session), session._shared.model.calibrator.ratio
+    for number in range(20):
+        await session.append(prompt(number, 2))
+        await session.context()
+        await session.append(counted(number, usage))
+        await session.settled()
+    assert (
+        not heard.of("compacted") + heard.of("pruned") + heard.of("overflow") + heard.of("compaction_started")
+    )
+    assert [event.kind for event in heard.of("warning")] == ["usage"]
+    assert session._shared.model.calibrator.ratio == ratio
+    assert session.view_tokens < 9_000
+    assert len(await session.history()) == 40
+    await session.close()
+
+
+async def test_usage_a_little_above_the_window_is_still_a_silent_overflow(store):
+    session = session_on(store)
+    heard = Heard(session)
+    await turns(session, 10)
+    await session.append(prompt(10))
+    await session.append(counted(10, Usage(input=11_000, output=5)))
+    await session.append(prompt(11))
+    await session.context()
+    assert heard.of("compacted")[-1].receipt.reason == "overflow"
+    assert not heard.of("warning")
+    await session.close()
+
+
+def test_a_large_usage_is_believed_where_our_own_estimate_is_large_too():
+    window = Window(10_000, output=1_000)
+    assert is_credible(Usage(input=20_000), 10, window), "a system prompt that we were not told"
+    assert not is_credible(Usage(input=20_001), 5_000, window)
+    assert is_credible(Usage(input=60_000), 15_000, window), "the window is smaller than the model's"
+    assert not is_credible(Usage(input=100, output=-1), 100, window)
+
+
+async def test_stats_leave_undone_compactions_out(store):
+    session = session_on(store)
+    await turns(session, 12)
+    await session.compact()
+    made = len([entry async for entry in store.path("s") if isinstance(entry, Compacted)])
+    assert (await session.stats()).summaries == made >= 1
+    await session.undo()
+    assert (await session.stats()).summaries == made - 1
+    await session.redo()
+    assert (await session.stats()).summaries == made
+    await session.close()
