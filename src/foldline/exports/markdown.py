@@ -10,6 +10,8 @@ from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Think
 from foldline.dialects.edits import with_edits
 from foldline.dialects.media import placeholder
 from foldline.exports.base import ExportWriter, FoldStep, SaidStep, iso
+from foldline.transcripts.markdown.escapes import escaped
+from foldline.transcripts.markdown.marks import mark as speaker_mark
 
 _FENCES = re.compile(r"^ {0,3}(`{3,})", re.MULTILINE)
 _ROLES = {"user": "User", "assistant": "Assistant", "system": "System", "developer": "System"}
@@ -28,7 +30,7 @@ class MarkdownWriter(ExportWriter):
         facts.append(f"{_day(origin.started)} to {_day(origin.ended)}, UTC")
         if origin.view:
             facts.append("folded: what the model is sent")
-        yield _text(f"# {_one_line(origin.title or origin.session)}\n\n{' · '.join(facts)}\n")
+        yield _text(f"# {_title(origin.title or origin.session)}\n\n{' · '.join(facts)}\n")
 
     def say(self, step: SaidStep) -> Iterator[bytes]:
         """Yield a message under a heading; results follow under the reply that called for them."""
@@ -66,19 +68,20 @@ class MarkdownWriter(ExportWriter):
 
     def _part(self, part: Part) -> str:
         if isinstance(part, Text):
-            return part.text.strip("\n")
+            return escaped(part.text.strip("\n"))
         if isinstance(part, Thinking):
             return "\n".join(f"> {line}".rstrip() for line in ("*thinking*", *part.text.strip().split("\n")))
         if isinstance(part, ToolCall):
             self._names[part.id] = part.name
-            return f"**call** `{part.name}` ({part.id})\n\n{_arguments(part)}"
+            return f"**call** `{_label(part.name)}` ({_label(part.id)})\n\n{_arguments(part)}"
         if isinstance(part, ToolResult):
             name = self._names.pop(part.call_id, "")
             mark = " failed" if part.is_error else ""
-            label = f"**result{mark}** {f'of `{name}` ' if name else ''}({part.call_id})"
+            of = f"of `{_label(name)}` " if name else ""
+            label = f"**result{mark}** {of}({_label(part.call_id)})"
             text = "\n".join(self._inner(inner) for inner in part.content)
             return f"{label}\n\n{_fenced(self._shortened(text)) if text.strip() else '*(nothing)*'}"
-        return self._inner(part)
+        return _one_line(self._inner(part))
 
     def _inner(self, part: Text | Media | Opaque) -> str:
         if isinstance(part, Text):
@@ -113,6 +116,16 @@ def _fenced(text: str, language: str = "") -> str:
 
 def _day(when: float) -> str:
     return iso(when)[:16].replace("T", " ")
+
+
+def _title(text: str) -> str:
+    """Return a title that names no speaker."""
+    line = _one_line(text)
+    return f"\\{line}" if speaker_mark(f"# {line.lstrip(chr(92))}") else line
+
+
+def _label(text: str) -> str:
+    return _one_line(text).replace("`", "'")
 
 
 def _one_line(text: str) -> str:

@@ -37,6 +37,7 @@ _CLAUDE_TYPES = {
 _PLAIN_ROLES = {"system", "user", "assistant", "tool", "summary", "boundary"}
 _CODEX = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
 _COPILOT = re.compile(r"(session|system|user|assistant|tool|hook|permission|subagent|skill)\.[a-z_]+")
+_OUR_MARKDOWN = re.compile(rb"# [^\n]*\n\nsession `[^`\n]*`")  # whatever its messages look like
 _BEFORE_MESSAGES = {
     "gemini-cli": re.compile(rb'"projectHash"\s*:'),
     "opencode": re.compile(rb'\A\{\s*"info"\s*:\s*\{'),
@@ -56,6 +57,8 @@ def sniff(head: bytes, name: str = "") -> str:
         raise FormatError("the file is empty" if not text else "the file holds only NUL bytes", where=name)
     if text[:1] == b"[":
         return "json"
+    if _OUR_MARKDOWN.match(text):
+        return "markdown"
     listing = text.split(b"\n")
     kinds = [] if _spread(listing[0].strip()) else [kind for kind in map(_kind_of_line, listing) if kind]
     if kinds:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
 
+from foldline.transcripts.markdown.escapes import CALL, RESULT, RULE, THOUGHT, unescaped
 from foldline.transcripts.markdown.marks import SpeakerMark
 from foldline.transcripts.records import CompactionRecord, Record
 from foldline.transcripts.shared import chat
 from foldline.transcripts.shared.injected import is_injected
 from foldline.transcripts.shared.prose import Words
-
-_CALL = re.compile(r"\*\*call\*\* `(?P<name>[^`]*)` \((?P<id>.*)\)$")
-_RESULT = re.compile(r"\*\*result(?P<failed> failed)?\*\* (?:of `[^`]*` )?\((?P<id>.*)\)$")
-_THOUGHT = "*thinking*"
-_RULE = re.compile(r" {0,3}(-{3,}|\*{3,}|_{3,})\s*$")
 
 Lines = list[tuple[Words, bool]]  # a line, and whether it is code
 
@@ -73,7 +68,7 @@ def _trimmed(lines: Lines) -> Lines:
 
 
 def _bare(line: tuple[Words, bool]) -> bool:
-    return not line[1] and (not line[0].text.strip() or bool(_RULE.match(line[0].text)))
+    return not line[1] and (not line[0].text.strip() or bool(RULE.match(line[0].text)))
 
 
 def _pieces(lines: Lines, *, replying: bool, quotes: bool) -> list[_Piece]:
@@ -82,21 +77,23 @@ def _pieces(lines: Lines, *, replying: bool, quotes: bool) -> list[_Piece]:
     for words, code in lines:
         text, at = words.text, words.number
         last = found[-1] if found else None
-        if not code and (label := _CALL.match(text)):
+        if not code and (label := CALL.match(text)):
             found.append(_Piece("call", at, call=label["id"], name=label["name"]))
-        elif not code and (label := _RESULT.match(text)):
+        elif not code and (label := RESULT.match(text)):
             found.append(_Piece("result", at, call=label["id"], failed=bool(label["failed"])))
         elif replying and not code and _quoted(last, text, quotes=quotes):
             inner = text[1:].removeprefix(" ")
-            if last is None or last.kind not in ("quote", "thought") or inner == _THOUGHT:
-                last = _Piece("thought" if inner == _THOUGHT else "quote", at)
+            if last is None or last.kind not in ("quote", "thought") or inner == THOUGHT:
+                last = _Piece("thought" if inner == THOUGHT else "quote", at)
                 found.append(last)
-            if inner != _THOUGHT:
+            if inner != THOUGHT:
                 last.lines.append(inner)
-        elif last is None or _ended(last, text, code=code):
-            found.append(_Piece("text", at, [text]))
         else:
-            last.lines.append(text)
+            said = text if code or quotes else unescaped(text)
+            if last is None or _ended(last, text, code=code):
+                found.append(_Piece("text", at, [said]))
+            else:
+                last.lines.append(said)
     return found
 
 
@@ -104,7 +101,7 @@ def _quoted(last: _Piece | None, text: str, *, quotes: bool) -> bool:
     """Return whether a line is quoted output, or begins or continues a thought."""
     if not text.startswith(">"):
         return False
-    thinks = text[1:].strip() == _THOUGHT or (last is not None and last.kind == "thought")
+    thinks = text[1:].strip() == THOUGHT or (last is not None and last.kind == "thought")
     return quotes or thinks
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from foldline.transcripts.markdown.escapes import unescaped
 from foldline.transcripts.markdown.marks import SpeakerMark, mark
 from foldline.transcripts.markdown.parts import records
 from foldline.transcripts.records import FactRecord, Record, WarningRecord
@@ -75,7 +76,8 @@ def _preamble(lines: list[Words]) -> Iterator[FactRecord]:
     rest: list[str] = []
     for words in lines:
         if (found := _TITLE.match(words.text)) and not rest:
-            yield FactRecord("title", {"title": found[1].strip()}, words.number)
+            title = unescaped(found[1].strip())
+            yield FactRecord("title", {"title": title}, words.number)
         elif facts := _FACTS.match(words.text):
             yield FactRecord("session", {"id": facts["id"]}, words.number)
             if facts["model"]:
