@@ -144,9 +144,10 @@ class BoundaryMaker:
             return
         self._events.emit(CompactionDone(entry=entry, receipt=boundary.receipt, drafted=not waited))
         count = boundary.checkpoint.number
-        if _many(count):
+        if _many(count) or self._model.setup.policy.warn_each:
+            often = "once" if count == 1 else f"{count} times"
             text = (
-                f"this session was compacted {count} times: what is told again and again loses detail. "
+                f"this session was compacted {often}: what is told again and again loses detail. "
                 "A new session, begun by a hand-off, starts fresh; recall finds what was folded."
             )
             self._events.emit(WarningGiven(kind="repeated_compactions", text=text, count=count))

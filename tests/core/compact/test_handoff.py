@@ -7,12 +7,14 @@ from tests.support.talk import assistant, calls, log_of, long, system, tool, use
 
 from foldline.core.checkpoint.checkpoint import recognise
 from foldline.core.checkpoint.request import SummaryReply
+from foldline.core.compact.by_hand import with_summary
 from foldline.core.compact.handoff import EDITED, handoff, opening, start_of
 from foldline.core.compact.job import Job
+from foldline.core.compact.rebase import drafted
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import preset
 from foldline.core.ledger.facts.kinds import Ledger
-from foldline.core.log.entries import Compacted, Live, Noted, Pinned
+from foldline.core.log.entries import Compacted, Live, Noted, Pinned, StandingConstraints
 from foldline.core.log.log import Log, verify
 from foldline.core.log.messages import Usage
 from foldline.core.measure.tokens import OFFLINE
@@ -128,13 +130,37 @@ def test_what_the_user_wrote_is_taken_as_it_is_and_a_rule_taken_out_of_it_holds_
     assert asked == []
     assert (outcome.checkpoint.summary, outcome.receipt.summarizer) == (text, EDITED)
     assert outcome.ledger.get("constraints", []) in ([], ())
+    assert outcome.receipt.constraints == StandingConstraints(0, (), (RULE,))
     held, _, _ = hand_over(worked(), goal(), text=f"{text}\n{RULE}")
     assert len(held.ledger["constraints"]) == 1
+    assert held.receipt.constraints == StandingConstraints(1, (RULE,))
 
 
 def test_a_text_larger_than_the_window_is_refused_with_the_floor():
     with pytest.raises(FloorExceeded, match="cannot fit"):
         hand_over(worked(), goal(), text="word " * 9_000)
+
+
+def test_a_hand_off_that_never_fits_names_the_smallest_view_that_was_tried():
+    sizes = [3_000, 900, 1_400, 700, 2_000, 1_100]
+    replies = [SummaryReply("word " * size, "offline") for size in sizes]
+    ask = msgspec.structs.replace(goal(), target=500)
+    with pytest.raises(FloorExceeded) as refused:
+        hand_over(worked(), ask, *replies)
+    assert 700 < refused.value.floor < 1_000, "the view with the summary of 700 words"
+    assert refused.value.budget == 500
+
+
+def test_a_preview_edited_by_hand_names_the_rules_that_went_out_with_the_edit():
+    log = worked()
+    state = fold_of(log)
+    made = compact_log(log, ask_for(AMP, context=8_000, goal="Go on"))
+    assert isinstance(made, Compacted)
+    edited = with_summary(drafted(state, made), "## Goal\nWrite the tests.")
+    assert isinstance(edited.boundary, Compacted)
+    assert edited.boundary.receipt.constraints == StandingConstraints(0, (), (RULE,))
+    whole = with_summary(drafted(state, made), f"## Goal\nWrite the tests.\n- {RULE}")
+    assert whole.boundary.receipt.constraints == made.receipt.constraints
 
 
 def test_nothing_said_is_nothing_to_hand_over():

@@ -19,7 +19,7 @@ from foldline.core.compact.attempt import (
     summary_request,
     with_receipt,
 )
-from foldline.core.compact.by_hand import EDITED, held_in
+from foldline.core.compact.by_hand import EDITED, held_in, taken_out
 from foldline.core.compact.facts import CONSTRAINT_SHARE, Facts, facts_within, ledger_of
 from foldline.core.compact.job import Job, floor_of, pinned_frame
 from foldline.core.compact.plan import Steps
@@ -93,7 +93,7 @@ def _proposed(job: Job, start: Start, folded: list[Said], facts: Facts) -> Propo
 def _said_in(text: str, ledger: Ledger) -> Facts:
     """Return the facts without the standing constraints that the user took out of the text."""
     held = held_in(text, ledger)
-    return Facts(held, held)
+    return Facts(held, held, taken_out(ledger, held))
 
 
 def _fitting(attempt: Attempt) -> Compacted:

@@ -171,6 +171,7 @@ CODEX = Policy(
     ),
     ledger=False,
     result_cap=UNCAPPED,
+    warn_each=True,
 )
 
 OPENCODE = Policy(
