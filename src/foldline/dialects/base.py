@@ -8,6 +8,7 @@ from typing import Any, Protocol, cast
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message
 from foldline.dialects.anthropic.dialect import AnthropicDialect
+from foldline.dialects.mend import Mender, mend_reply, with_notes
 from foldline.dialects.openai_chat.dialect import OpenAIChatDialect
 from foldline.dialects.payload import is_list, parse, read
 from foldline.dialects.responses.dialect import OpenAIResponsesDialect
@@ -97,28 +98,46 @@ def detect(messages: Sequence[Any]) -> str:
     return found or OPENAI_CHAT
 
 
-def decode_all(messages: Sequence[Any], name: str | None = None) -> list[Message]:
-    """Read a whole list in a dialect (None: detect it); DialectError holds the index of a bad message."""
-    return [message for _, message in decode_placed(messages, name or detect(messages))]
+def decode_all(
+    messages: Sequence[Any], name: str | None = None, *, salt: str = "", open_calls: Sequence[str] = ()
+) -> list[Message]:
+    """Read a whole list in a dialect (None: detect it); see `decode_placed`."""
+    placed = decode_placed(messages, name or detect(messages), salt=salt, open_calls=open_calls)
+    return [message for _, message in placed]
 
 
-def decode_placed(messages: Sequence[Any], name: str) -> list[tuple[int, Message]]:
+def decode_placed(
+    messages: Sequence[Any], name: str, *, salt: str = "", open_calls: Sequence[str] = ()
+) -> list[tuple[int, Message]]:
     """Read a whole list in a dialect; return each message with the index of its first element.
 
     One message is one element, except in `openai-responses`, where a reply of the model is several items.
-    Plain text messages in a list of UI messages become UI messages.
-    Raises DialectError with the index of a bad element.
+    Plain text messages in a list of UI messages become UI messages. What is malformed inside a message is
+    mended and noted (`Mender`, which explains `salt` and `open_calls`).
+    Raises DialectError with the index of an element that is no message.
     """
     dialect = get(name)
+    mender = Mender(name, salt=salt, open_calls=open_calls)
     if isinstance(dialect, UIMessageDialect):
         messages = [to_ui_message(payload, str(index)) for index, payload in enumerate(messages)]
-    if not isinstance(dialect, OpenAIResponsesDialect):
-        return [(index, dialect.decode(payload, index=index)) for index, payload in enumerate(messages)]
+    mended = [
+        None if is_list(payload) else mender.mend(payload, index) for index, payload in enumerate(messages)
+    ]
+    payloads = [one.raw if one is not None else given for one, given in zip(mended, messages, strict=True)]
+    several = isinstance(dialect, OpenAIResponsesDialect)
+    spans = dialect.spans(payloads) if several else [(place, place + 1) for place in range(len(payloads))]
     found: list[tuple[int, Message]] = []
-    for start, end in dialect.spans(messages):
-        payload = messages[start] if end == start + 1 else list(messages[start:end])
-        found.append((start, dialect.decode(payload, index=start)))
+    for start, end in spans:
+        payload = payloads[start] if end == start + 1 else payloads[start:end]
+        message = dialect.decode(payload, index=start)
+        found.append((start, with_notes(message, [one for one in mended[start:end] if one is not None])))
     return found
+
+
+def decode_reply(reply: Any, name: str, *, salt: str = "") -> Message:
+    """Read a provider's whole reply in a dialect; what is malformed in its message is mended and noted."""
+    whole, mended = mend_reply(reply, name, Mender(name, salt=salt))
+    return with_notes(get(name).decode_reply(whole), mended)
 
 
 def elements(message: Message) -> int:

@@ -9,8 +9,9 @@ import msgspec
 
 from foldline.core.log.messages import Opaque, Thinking
 from foldline.core.view import Item, Kept, native_items
+from foldline.dialects.anthropic.native import request
 from foldline.dialects.base import get
-from foldline.dialects.values import OPENAI_RESPONSES
+from foldline.dialects.values import ANTHROPIC, OPENAI_RESPONSES, Losses
 
 
 class NativeView:
@@ -35,8 +36,10 @@ class NativeView:
         """
         new = items[self._known :]
         same = items is self._items and dialect == self._dialect
-        if same and self._extends and all(_is_native(item, dialect) for item in new) and not _is_open(new):
-            self._take(get(dialect).render(native_items(new)).messages)
+        alone = all(_is_native(item, dialect) for item in new) and not _joins(items, self._known, dialect)
+        if same and self._extends and alone and not _is_open(new):
+            added = get(dialect).render(native_items(new)).messages
+            self._take(request(added, Losses()) if dialect == ANTHROPIC else added)
         else:
             rendered = get(dialect).render(native_items(items), whole=True).messages
             self._messages, self._nested = [], []
@@ -66,6 +69,14 @@ def _is_native(item: Item, dialect: str) -> bool:
     message = item.entry.message
     native = message.native
     return native is not None and native.dialect == dialect and message.role not in {"system", "developer"}
+
+
+def _joins(items: Sequence[Item], known: int, dialect: str) -> bool:
+    """Return whether the first new item joins the last known one: results in a user message of their own."""
+    if dialect != ANTHROPIC or not 0 < known < len(items):
+        return False
+    item = items[known]
+    return isinstance(item, Kept) and item.entry.message.role == "user" and bool(item.entry.message.results)
 
 
 def _is_open(items: Sequence[Item]) -> bool:

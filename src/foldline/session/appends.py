@@ -9,10 +9,11 @@ from typing import Any
 from foldline.core.ledger.facts.tracked import FILES, Status, files_note
 from foldline.core.log.entries import Noted, Pinned, Said
 from foldline.core.log.messages import Message
-from foldline.dialects import decode_all, get
+from foldline.dialects import decode_all
+from foldline.dialects.base import decode_reply
 from foldline.dialects.dialect_of import dialect_of, in_dialect, reply_dialect
 from foldline.errors import InputError
-from foldline.session.events import MessageAdded, PinChanged
+from foldline.session.events import MessageAdded, PinChanged, WarningGiven
 from foldline.session.recall import as_text
 from foldline.session.shared import Shared
 from foldline.session.triggers import Triggers
@@ -31,8 +32,8 @@ class Appends:
         # who appends has seen what was there, not what came since
         async with shared.locked(follow=False) as cursor:
             dialect, seed = shared.model.setup.dialect, str(cursor.leaf)
-            read_in = read(messages, dialect=dialect, usual=lambda: shared.view.dialect, seed=seed)
-            found = shared.model.believed(read_in)
+            reader = Reader(dialect, lambda: shared.view.dialect, seed, cursor.fold.open_calls)
+            found = shared.model.believed(reader.read(messages))
             entries = await cursor.say(found)
             if entries:
                 self._appended(entries)
@@ -47,6 +48,11 @@ class Appends:
         if any(entry.message.role == "assistant" for entry in entries):
             shared.reply.lift()
         self._triggers.appended()
+        natives = [entry.message.native for entry in entries]
+        mended = dict.fromkeys(line for native in natives if native is not None for line in native.mended)
+        if mended:
+            text = f"a malformed message was mended: {'; '.join(mended)}"
+            shared.events.emit(WarningGiven(kind="mended", text=text, count=len(mended)))
         roles = tuple(entry.message.role for entry in entries)
         shared.events.emit(MessageAdded(entries=tuple(entry.id for entry in entries), roles=roles))
 
@@ -78,30 +84,51 @@ class Appends:
             await self.note(FILES, found)
 
 
-def read(
-    messages: Sequence[Any], *, dialect: str | None, usual: Callable[[], str], seed: str
-) -> list[Message]:
-    """Decode messages; one that fits several dialects is read as those around it are.
+class Reader:
+    """Reads what a host appends.
 
-    `dialect` is the one that the session was opened with, `usual` names that of its view, and `seed` makes
-    ids for what has none.
+    `dialect` is the one that the session was opened with, `usual` names that of its view, `seed` makes ids
+    for what has none, and `open_calls` are the calls that still wait for their results.
     """
-    known = [None if isinstance(message, Message) else dialect_of(message) for message in messages]
-    common = dialect or next((name for name in reversed(known) if name), None) or usual()
-    decoded: list[Message] = []
-    run: list[Any] = []  # messages of one dialect, which are decoded together
-    run_dialect = ""
-    for message, own in zip(messages, known, strict=True):
-        reply = None if isinstance(message, Message) else reply_dialect(message)
-        name = "" if isinstance(message, Message) or reply else own or common
-        if run and name != run_dialect:
-            decoded += decode_all(run, run_dialect)
-            run = []
-        run_dialect = name
-        if isinstance(message, Message):
-            decoded.append(message)
-        elif reply is not None:
-            decoded.append(get(reply).decode_reply(message))
-        else:
-            run.append(in_dialect(message, name, f"{seed} {len(decoded) + len(run)}"))
-    return [*decoded, *(decode_all(run, run_dialect) if run else ())]
+
+    def __init__(
+        self, dialect: str | None, usual: Callable[[], str], seed: str, open_calls: Sequence[str] = ()
+    ) -> None:
+        self._dialect = dialect
+        self._usual = usual
+        self._seed = seed
+        self._open = list(open_calls)
+        self._decoded: list[Message] = []
+
+    def read(self, messages: Sequence[Any]) -> list[Message]:
+        """Decode messages; one that fits several dialects is read as those around it are."""
+        known = [None if isinstance(message, Message) else dialect_of(message) for message in messages]
+        common = self._dialect or next((name for name in reversed(known) if name), None) or self._usual()
+        run: list[Any] = []  # messages of one dialect, which are decoded together
+        run_dialect = ""
+        for message, own in zip(messages, known, strict=True):
+            reply = None if isinstance(message, Message) else reply_dialect(message)
+            name = "" if isinstance(message, Message) or reply else own or common
+            if run and name != run_dialect:
+                self._take(decode_all(run, run_dialect, salt=self._salt(), open_calls=self._open))
+                run = []
+            run_dialect = name
+            if isinstance(message, Message):
+                self._take([message])
+            elif reply is not None:
+                self._take([decode_reply(message, reply, salt=self._salt())])
+            else:
+                run.append(in_dialect(message, name, f"{self._seed} {len(self._decoded) + len(run)}"))
+        if run:
+            self._take(decode_all(run, run_dialect, salt=self._salt(), open_calls=self._open))
+        return self._decoded
+
+    def _salt(self) -> str:
+        return f"{self._seed} {len(self._decoded)}"
+
+    def _take(self, messages: Sequence[Message]) -> None:
+        self._decoded += messages
+        for message in messages:
+            self._open += [call.id for call in message.calls]
+            answered = {result.call_id for result in message.results}
+            self._open = [call for call in self._open if call not in answered]

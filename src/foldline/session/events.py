@@ -19,7 +19,9 @@ log = logging.getLogger("foldline")
 
 EVERY: Final = "*"  # stands for all names
 Remedy = Literal["max_tokens", "compaction", "newer_view", "none"]  # what is done about an overflow
-WarningKind = Literal["repeated_compactions", "unknown_window", "failed", "summary_failed", "usage"]
+WarningKind = Literal[
+    "repeated_compactions", "unknown_window", "failed", "summary_failed", "usage", "mended"
+]  # fmt: skip
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):

@@ -86,11 +86,17 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool_result", omit_defaults=T
 Part = Text | Thinking | ToolCall | ToolResult | Media | Opaque
 
 
-class Native(msgspec.Struct, frozen=True):
-    """A message as received: its dialect, and the JSON bytes (as they came, or serialised once at append)."""
+class Native(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A message as received: its dialect, and the JSON bytes (as they came, or serialised once at append).
+
+    A malformed message is mended while it is read: `raw` is then what may be sent, `mended` says what was
+    changed, and `received` holds the bytes as they came.
+    """
 
     dialect: str
     raw: bytes
+    mended: tuple[str, ...] = ()
+    received: bytes = b""
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -15,6 +15,7 @@ from foldline.core.log.messages import (
     ToolCall,
     ToolResult,
 )
+from foldline.dialects.anthropic.native import NO_OUTPUT, request
 from foldline.dialects.anthropic.read import parts_of
 from foldline.dialects.edits import check_edits
 from foldline.dialects.ids import Ids, safe_name
@@ -25,7 +26,6 @@ ID_LIMIT = 64
 NAME_LIMIT = 128
 SYSTEM_NOTE = "[System message]\n"  # marks user text that the system wrote, not the user
 OPENING = "[The conversation begins with the assistant.]"  # the API requires a user message first
-NO_OUTPUT = "[no output]"  # an error result must say something
 
 Block = dict[str, Any]
 
@@ -182,8 +182,10 @@ class AnthropicWriter:
                 (results if block["type"] == "tool_result" else blocks).append(block)
 
     def finish(self, *, whole: bool = False) -> Rendered:
-        """Return the list, the system prompt and the losses; a `whole` request begins with a user message."""
+        """Return the list, the system prompt and the losses; a `whole` request is as the API takes it."""
         self._flush()
+        if whole:
+            self._out = request(self._out, self.losses)
         begins = self._out[0].get("role") if self._out else None
         if ((whole or self._encoded) and begins == "assistant") or (self._foreign and begins is None):
             self.losses.add("a first user message added")

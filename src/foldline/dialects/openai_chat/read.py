@@ -18,6 +18,7 @@ from foldline.core.log.messages import (
     ToolResult,
 )
 from foldline.dialects.media import from_openai
+from foldline.dialects.mending import deep_text
 from foldline.dialects.values import OPENAI_CHAT
 from foldline.errors import DialectError
 
@@ -63,7 +64,7 @@ def slots(body: dict[str, Any], index: int | None = None) -> list[Slot]:
 
 
 def arguments_of(value: Any) -> dict[str, Any] | str:
-    """Parse a call's arguments; the text as it came if it is not a JSON object, and {} for an empty one."""
+    """Parse a call's arguments, {} for empty ones; no JSON object, or one nested too deeply, stays text."""
     if isinstance(value, dict):
         return cast("dict[str, Any]", value)
     if value is None:
@@ -71,6 +72,8 @@ def arguments_of(value: Any) -> dict[str, Any] | str:
     text = cast("str", value)
     if not text.strip():
         return {}
+    if deep_text(text):
+        return text
     try:
         parsed = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

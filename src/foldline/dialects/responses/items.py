@@ -72,13 +72,15 @@ def is_output(item: Item) -> bool:
 
 def answered_id(item: Item) -> Any:
     """Return the id of the call that an output answers."""
+    return item.get(answered_key(item))
+
+
+def answered_key(item: Item) -> str:
+    """Return the key under which an output names its call; a local shell's may use either."""
     kind = kind_of(item)
     if kind == "mcp_approval_response":
-        return item.get("approval_request_id")
-    # a local shell's output may name its call by either key
-    return (
-        item.get("id") if kind == "local_shell_call_output" and "call_id" not in item else item.get("call_id")
-    )
+        return "approval_request_id"
+    return "id" if kind == "local_shell_call_output" and "call_id" not in item else "call_id"
 
 
 def role_of(item: Item, index: int | None = None) -> Role:

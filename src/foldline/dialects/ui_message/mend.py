@@ -1,0 +1,98 @@
+"""Mend a malformed UI message into one that the AI SDK takes."""
+
+from __future__ import annotations
+
+import hashlib
+
+from foldline.core.log import codec
+from foldline.dialects.mending import (
+    Fields,
+    Notes,
+    as_text,
+    call_id,
+    is_deep,
+    left_out,
+    parts,
+    tool_name,
+)
+from foldline.dialects.ui_message.read import V4_KEYS
+from foldline.dialects.ui_message.tools import ANSWERED, DYNAMIC, OPEN, PREFIX, STREAMING, is_tool, kind_of
+
+_TEXTS = ("text", "reasoning")
+_STATES = (STREAMING, *OPEN, *ANSWERED)
+
+
+def mend(body: Fields, notes: Notes, salt: str) -> Fields:
+    """Return the message with what is malformed in it mended, and note each change."""
+    new = dict(body)
+    if not isinstance(new.get("id"), str) and ("parts" in new or not any(key in new for key in V4_KEYS)):
+        notes.add("a message without an id was given one")
+        made_of = codec.encode([salt, body])
+        new["id"] = f"msg_{hashlib.blake2s(made_of, digest_size=8).hexdigest()}"
+    content = new.get("parts")
+    if isinstance(content, list):
+        new["parts"] = parts(content, _text, _part, notes)
+    elif "parts" in new and not isinstance(new.get("content"), str):
+        notes.add("parts that are no list became text")
+        text = as_text(content)
+        new["parts"] = [_text(text)] if text else []
+    return new
+
+
+def _text(text: str) -> Fields:
+    return {"type": "text", "text": text}
+
+
+def _part(part: Fields, notes: Notes) -> Fields | None:
+    kind = part["type"]
+    if kind in _TEXTS:
+        key = "reasoning" if "text" not in part and "reasoning" in part else "text"
+        if isinstance(part.get(key), str):
+            return part
+        notes.add(f"a {kind} part that holds no text became one")
+        text = as_text(part.get(key))
+        return {**part, key: text} if text else None
+    if kind == "file":
+        old = (
+            "url" not in part and isinstance(part.get("data"), str) and isinstance(part.get("mimeType"), str)
+        )
+        if old or (part.get("url") and all(isinstance(part.get(k), str) for k in ("mediaType", "url"))):
+            return part
+        notes.add("a file without data became text")
+        mime = part.get("mediaType")
+        return _text(left_out(kind_of(mime) if isinstance(mime, str) else "document"))
+    return _tool(part, notes) if is_tool(part) else part
+
+
+def _tool(part: Fields, notes: Notes) -> Fields:
+    new = {**part, "toolCallId": call_id(part.get("toolCallId"), notes)}
+    if part["type"] == DYNAMIC:
+        new["toolName"] = tool_name(part.get("toolName"), notes)
+    elif part["type"] == PREFIX:
+        new["type"] = PREFIX + tool_name(None, notes)
+    if part.get("state") not in _STATES:
+        state = "output-error" if "errorText" in part else "output-available" if "output" in part else OPEN[0]
+        notes.add(f"a tool part of no known state was read as {state}")
+        new["state"] = state
+    state = str(new["state"])
+    _input(new, state, notes)
+    if state == "output-available" and "output" not in new:
+        notes.add("a missing output became none")
+        new["output"] = None
+    if state == "output-error" and not isinstance(new.get("errorText"), str):
+        notes.add("the error of a tool part became text")
+        new["errorText"] = as_text(new.get("errorText")) or "error"
+    if is_deep(new.get("output")):
+        notes.add("an output that is nested too deeply was kept as text")
+        new["output"] = as_text(new["output"])
+    return new
+
+
+def _input(new: Fields, state: str, notes: Notes) -> None:
+    if "input" not in new and state != STREAMING and not (state == "output-error" and "rawInput" in new):
+        notes.add("a missing input became none")
+        new["input"] = {}
+    for key in ("input", "rawInput"):
+        if is_deep(new.get(key)):
+            notes.add("an input that is nested too deeply was kept as text")
+            new[key] = as_text(new[key])
