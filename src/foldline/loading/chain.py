@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
 
 from foldline.core.cut.repair import repair
+from foldline.core.ledger.bounds import bounded
 from foldline.core.ledger.collect import collect
+from foldline.core.ledger.facts.kinds import Ledger
+from foldline.core.ledger.merge import merge
 from foldline.core.log.entries import Checkpoint, Compacted, Receipt, Said
 from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message, Text
@@ -49,13 +53,16 @@ class Source(msgspec.Struct):
     times: Sequence[float | None] = ()
 
 
-def chain(source: Source, counter: Counter) -> Loaded:
-    """Repair the messages, chain them, and place the boundaries between them."""
+def chain(source: Source, counter: Counter, *, ledgers: bool = True) -> Loaded:
+    """Repair the messages, chain them, and place the boundaries between them.
+
+    Without `ledgers`, boundaries that bring none have an empty one: enough to measure what is there.
+    """
     order = range(len(source.messages)) if source.order is None else source.order
     repaired = repair([source.messages[index] for index in order])
     orphans = [(order[position], call) for position, call in repaired.orphans]
     loaded = Loaded([], {}, source.dialect, orphans, repaired.changed)
-    entries = _EntryChain(loaded, counter)
+    entries = _EntryChain(loaded, counter, ledgers=ledgers)
     indices = [order[position] for position, _ in repaired.messages]
     waiting = sorted(source.boundaries, key=lambda boundary: boundary.at)
     for number, (_, message) in enumerate(repaired.messages):
@@ -71,12 +78,17 @@ def chain(source: Source, counter: Counter) -> Loaded:
 class _EntryChain:
     """Entries, each chained to the one before."""
 
-    def __init__(self, loaded: Loaded, counter: Counter) -> None:
+    def __init__(self, loaded: Loaded, counter: Counter, *, ledgers: bool) -> None:
         self._loaded = loaded
+        self._with_ledgers = ledgers
         self._counter = counter
         self._key = ""
         self._ids: dict[int, str] = {}
         self._said: list[Said] = []
+        self._place_of: dict[str, int] = {}  # an entry's id -> its place in `_said`
+        self._folded = 0  # the messages whose facts are in `_facts`
+        self._facts = Ledger()
+        self._clean = CleanEntries()
 
     def _parent(self) -> str | None:
         return self._loaded.entries[-1].id if self._loaded.entries else None
@@ -89,37 +101,45 @@ class _EntryChain:
         self._loaded.entries.append(entry)
         self._loaded.index[entry.id] = index
         self._ids.setdefault(index, entry.id)
+        self._place_of.setdefault(entry.id, len(self._said))
         self._said.append(entry)
 
     def fold(self, boundary: PlacedBoundary) -> None:
         """Append a boundary; where it brings no ledger, one is taken from what it folded."""
         first = self._ids.get(boundary.first_kept) if boundary.first_kept is not None else None
-        stop = next((i for i, entry in enumerate(self._said) if entry.id == first), len(self._said))
-        folded = self._said[:stop]
+        stop = self._place_of.get(first, len(self._said)) if first is not None else len(self._said)
         compacted = Compacted(
             id="",
             parent=None,
             checkpoint=boundary.checkpoint,
             receipt=boundary.receipt,
             first_kept=first,
-            leading=_leading(folded),
+            leading=_leading(self._said, stop),
             quoted=tuple(self._ids[index] for index in boundary.quoted if index in self._ids),
-            ledger=boundary.ledger or self._ledger(folded, boundary.checkpoint.summary),
+            ledger=boundary.ledger or self._ledger(stop, boundary.checkpoint.summary),
             at=boundary.when,
         )
         self._loaded.entries.append(chained(compacted, self._parent()))
 
-    def _ledger(self, folded: Sequence[Said], summary: str) -> dict[str, Any]:
-        """Take the facts; a model said another system's summary, so nothing in it is the user's word."""
+    def _ledger(self, stop: int, summary: str) -> dict[str, Any]:
+        """Take the facts of the first `stop` messages, those folded since the boundary before alone.
+
+        A model said another system's summary, so nothing in it is the user's word.
+        """
+        if not self._with_ledgers:
+            return {}
+        if stop > self._folded:
+            self._facts = merge(bounded(self._facts), collect(self._clean(self._said[self._folded : stop])))
+            self._folded = stop
         message = Message("assistant", (Text(summary),))
         told = Said("", None, message, "", message_tokens(message, self._counter))
-        return msgspec.to_builtins(collect(CleanEntries()([*folded, told])))
+        return msgspec.to_builtins(merge(self._facts, collect(self._clean([told]))))
 
 
-def _leading(folded: Sequence[Said]) -> tuple[str, ...]:
-    """Return the ids of the system and developer messages at the head."""
+def _leading(said: Sequence[Said], stop: int) -> tuple[str, ...]:
+    """Return the ids of the system and developer messages at the head, of the first `stop`."""
     leading: list[str] = []
-    for entry in folded:
+    for entry in islice(said, stop):
         if entry.message.role not in ("system", "developer"):
             break
         leading.append(entry.id)

@@ -20,12 +20,17 @@ from foldline.loading.own_checkpoint import ledger_in, through_another_tool, wit
 from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
 
 
-def from_records(records: Iterable[Record], counter: Counter, *, from_start: bool = False) -> Loaded:
-    """Read the records of a transcript; its own compactions become boundaries unless `from_start` is set."""
+def from_records(
+    records: Iterable[Record], counter: Counter, *, from_start: bool = False, ledgers: bool = True
+) -> Loaded:
+    """Read the records of a transcript; its own compactions become boundaries unless `from_start` is set.
+
+    `ledgers` False leaves out their facts, which nothing but a fold needs.
+    """
     transcript = _Transcript(counter, from_start=from_start)
     for record in records:
         transcript.take(record)
-    return transcript.loaded()
+    return transcript.loaded(ledgers=ledgers)
 
 
 class _Transcript:
@@ -56,11 +61,11 @@ class _Transcript:
         else:
             self._warnings.append(warning_text(record))
 
-    def loaded(self) -> Loaded:
+    def loaded(self, *, ledgers: bool) -> Loaded:
         """Return the entries of all that was taken."""
         source = Source(self._messages, self._dialect(), boundaries=self._boundaries, times=self._times)
         ours = with_checkpoint(source, self._counter) if not self._boundaries else None
-        loaded = chain(ours or source, self._counter)
+        loaded = chain(ours or source, self._counter, ledgers=ledgers)
         loaded.number_by(list(accumulate((elements(one) for one in self._messages), initial=0)))
         loaded.warnings = self._warnings
         loaded.about = self._about

@@ -97,7 +97,7 @@ class Reader:
         self._dialect = dialect
         self._usual = usual
         self._seed = seed
-        self._open = list(open_calls)
+        self._open: list[str] = list(open_calls)
         self._decoded: list[Message] = []
 
     def read(self, messages: Sequence[Any]) -> list[Message]:

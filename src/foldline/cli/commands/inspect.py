@@ -83,7 +83,7 @@ def command(
         check_room(stream, name, TO_READ)
         records: list[Record] = list(counted(read(stream, name=name), tick))
     said = as_recorded(records, OFFLINE)
-    loaded = from_records(records, OFFLINE)
+    loaded = from_records(records, OFFLINE, ledgers=False)
     warn(loaded.warnings)
     if not said:
         raise InputError(f"{name}: no message in this file")
