@@ -10,7 +10,7 @@ from foldline.core.log.entries import Compacted, Said
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import Kept, ViewState
 from foldline.dialects import get
-from foldline.loading import as_recorded, from_messages, from_records
+from foldline.loading import as_recorded, chain, from_messages, from_records
 from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord
 
 SUMMARY = """## Goal
@@ -134,3 +134,23 @@ def test_a_checkpoint_joined_with_the_turn_behind_it_is_recognised():
         i.entry.message.text for i in ViewState(loaded.entries, counter=OFFLINE).view() if isinstance(i, Kept)
     ]
     assert kept[0] == "said in the same turn"
+
+
+def test_a_boundary_takes_the_facts_of_what_it_folded_alone(monkeypatch) -> None:
+    """Else a rollout of many compactions takes the square of their number."""
+    looked: list[int] = []
+    real = chain.collect
+    monkeypatch.setattr(chain, "collect", lambda entries: (looked.append(len(entries)), real(entries))[1])
+    records: list = [FactRecord("format", {"format": "x", "dialect": "openai-chat"})]
+    for number in range(40):
+        for turn in range(3):
+            said = {"role": "user", "content": f"Never touch file{number}_{turn}.py."}
+            records.append(MessageRecord(get("openai-chat").decode(said), key=f"{number}.{turn}"))
+        records.append(CompactionRecord(f"Summary {number}: files are changed."))
+    loaded = from_records(records, OFFLINE)
+    boundaries = [entry for entry in loaded.entries if isinstance(entry, Compacted)]
+    assert len(boundaries) == 40
+    assert sum(looked) <= 2 * 120
+    rules = [len(msgspec.convert(entry.ledger, Ledger).constraints) for entry in boundaries]
+    assert rules == [3 * (number + 1) for number in range(40)]
+    assert from_records(records, OFFLINE, ledgers=False).entries[-1].ledger == {}

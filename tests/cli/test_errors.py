@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sqlite3
+import subprocess
 from pathlib import Path
 
 import pytest
 from tests.cli.calling import talk, work, write_lines
 
 from foldline.cli.memory import available
+from foldline.errors import FormatError
 from foldline.stores.connection import APPLICATION
+from foldline.transcripts import open_transcript
+from foldline.transcripts.shared import source
 
 TARGET = ("--target", 2000)
 
@@ -249,3 +254,47 @@ def test_wrong_calls_say_what_is_right(foldline, file):
         assert done.code == 2, args
         assert text in done.err
         assert text in done.json["error"]["message"]
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "/dev/urandom", "/dev"])
+def test_what_has_no_end_is_refused_at_once(foldline, name):
+    if not Path(name).exists():
+        pytest.skip("no such device here")
+    for command in commands(name):
+        done = foldline(*command)
+        assert done.code == 2
+        assert "name a session file" in done.err
+
+
+def test_a_socket_is_no_session_file(foldline, tmp_path):
+    place = tmp_path / "s"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(place))
+        done = foldline("inspect", place)
+    assert (done.code, "socket" in done.err) == (2, True)
+
+
+def test_a_pipe_of_zeros_is_refused_at_once(tmp_path):
+    place = tmp_path / "pipe"
+    os.mkfifo(place)
+    with subprocess.Popen(["sh", "-c", f"cat /dev/zero > {place}"]) as endless:
+        with pytest.raises(FormatError, match="binary data"):
+            open_transcript(place)
+        endless.kill()
+
+
+def test_a_pipe_that_does_not_end_is_given_up(monkeypatch, tmp_path):
+    monkeypatch.setattr(source, "_LONGEST", 5 * 2**20)
+    place = tmp_path / "pipe"
+    os.mkfifo(place)
+    with subprocess.Popen(["sh", "-c", f"yes '{{\"a\": 1}}' > {place}"]) as endless:
+        with pytest.raises(FormatError, match="within"):
+            open_transcript(place)
+        endless.kill()
+
+
+def test_a_pipe_that_ends_is_read(foldline, file, tmp_path):
+    place = tmp_path / "pipe"
+    os.mkfifo(place)
+    with subprocess.Popen(["sh", "-c", f"cat {file} > {place}"]):
+        assert foldline("inspect", place).code == 0

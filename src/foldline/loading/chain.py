@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any
 
 import msgspec
@@ -35,10 +35,6 @@ class PlacedBoundary(msgspec.Struct):
     receipt: Receipt = Receipt(reason="imported")
     when: float | None = None
 
-    def follows(self, index: int) -> bool:
-        """Whether a message stands before this boundary."""
-        return index < self.at or index in self.quoted
-
 
 class Source(msgspec.Struct):
     """What there is to chain: messages, the order to read them in (None: as they stand), and boundaries.
@@ -64,15 +60,30 @@ def chain(source: Source, counter: Counter, *, ledgers: bool = True) -> Loaded:
     loaded = Loaded([], {}, source.dialect, orphans, repaired.changed)
     entries = _EntryChain(loaded, counter, ledgers=ledgers)
     indices = [order[position] for position, _ in repaired.messages]
-    waiting = sorted(source.boundaries, key=lambda boundary: boundary.at)
+    waiting = sorted(source.boundaries, key=lambda boundary: boundary.at)[::-1]
+    last = _last_before(waiting, indices)
     for number, (_, message) in enumerate(repaired.messages):
-        while waiting and not any(waiting[0].follows(index) for index in indices[number:]):
-            entries.fold(waiting.pop(0))
+        while waiting and number > last[-1]:
+            last.pop()
+            entries.fold(waiting.pop())
         index = indices[number]
         entries.say(message, index, source.times[index] if source.times else None)
-    for boundary in waiting:
+    for boundary in reversed(waiting):
         entries.fold(boundary)
     return loaded
+
+
+def _last_before(boundaries: Sequence[PlacedBoundary], indices: Sequence[int]) -> list[int]:
+    """Return for each boundary the last place in `indices` of a message that stands before it, or -1."""
+    newest = [-1] * (max((*indices, *(boundary.at for boundary in boundaries)), default=0) + 2)
+    place_of = {index: place for place, index in enumerate(indices)}
+    for index, place in place_of.items():
+        newest[index + 1] = place
+    below = list(accumulate(newest, max))  # element i: the last place of an index below i
+    return [
+        max(below[boundary.at], *(place_of.get(index, -1) for index in (-1, *boundary.quoted)))
+        for boundary in boundaries
+    ]
 
 
 class _EntryChain:

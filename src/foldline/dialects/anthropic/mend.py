@@ -35,10 +35,7 @@ def mend(body: Fields, notes: Notes) -> Fields:
     if isinstance(content, list):
         mended = parts(content, _text, lambda block, notes: _block(block, str(role), notes), notes)
         return {**body, "content": mended}
-    if content is None or isinstance(content, str):
-        return body
-    notes.add("content that is neither text nor blocks became text")
-    return {**body, "content": as_text(content)}
+    return body
 
 
 def _text(text: str) -> Fields:

@@ -68,9 +68,6 @@ def _content(new: Fields, role: str, notes: Notes) -> None:
         if not mended:
             notes.add("an empty list of content parts became empty text")
         new["content"] = mended or ""
-    elif content is not None and not isinstance(content, str):
-        new["content"] = as_text(content)
-        notes.add("content that is neither text nor parts became text")
     if "refusal" in new and not isinstance(new["refusal"], str | None):
         new["refusal"] = as_text(new["refusal"])
         notes.add("a refusal that is not text became text")

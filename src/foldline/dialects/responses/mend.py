@@ -53,10 +53,10 @@ def _message(item: Fields, notes: Notes) -> Fields:
     if isinstance(content, list):
         mended = parts(content, lambda text: {"type": form, "text": text}, _part, notes)
         return {**item, "content": mended}
-    if isinstance(content, str):
+    if content is not None:
         return item
-    notes.add("content that is neither text nor parts became text")
-    return {**item, "content": as_text(content)}
+    notes.add("missing content became empty text")
+    return {**item, "content": ""}
 
 
 def _part(part: Fields, notes: Notes) -> Fields | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import shutil
+import stat
 import sys
 import tempfile
 import zlib
@@ -16,6 +16,9 @@ from foldline.errors import FormatError
 
 _GZIP = b"\x1f\x8b"
 _SPOOL = 16 * 1024 * 1024  # standard input up to this size stays in memory
+_BLOCK = 1024 * 1024
+_LONGEST = 8 * 2**30  # bytes of a pipe that are read before it counts as one without an end
+_LONGEST_LINE = 2**30  # the same where no line ends
 
 
 def open_transcript(source: str | Path) -> BinaryIO:
@@ -26,11 +29,13 @@ def open_transcript(source: str | Path) -> BinaryIO:
     if str(source) == "-":
         return make_rewindable(sys.stdin.buffer, "standard input")
     path = Path(source)
-    if path.is_dir():
-        raise FormatError("this is a directory; name a session file", where=str(path))
+    _check_kind(path)
     try:
         stream = path.open("rb")
         try:
+            if not _seeks(stream):
+                with stream:
+                    return make_rewindable(_spooled(stream, str(path)), str(path))
             return make_rewindable(stream, str(path))
         except BaseException:
             stream.close()
@@ -41,22 +46,68 @@ def open_transcript(source: str | Path) -> BinaryIO:
         raise FormatError(f"cannot be opened: {error.strerror or error}", where=str(path)) from error
 
 
+def _check_kind(path: Path) -> None:
+    """Raise FormatError for what is no file, and has no end or nothing to read; a pipe is read to its end."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return  # opening it says what is wrong
+    if stat.S_ISDIR(mode):
+        raise FormatError("this is a directory; name a session file", where=str(path))
+    is_input = path.resolve() == Path("/dev/stdin").resolve() if path.parent == Path("/dev") else False
+    if (stat.S_ISCHR(mode) and not is_input) or stat.S_ISBLK(mode):
+        raise FormatError("this is a device; name a session file", where=str(path))
+    if stat.S_ISSOCK(mode):
+        raise FormatError("this is a socket; name a session file, or pipe into `-`", where=str(path))
+
+
 def make_rewindable(stream: BinaryIO, name: str = "") -> BinaryIO:
     """Return a stream that can be read twice, unpacked if it is gzip.
 
     A stream that cannot seek (a pipe) is copied to a temporary file first, to keep memory small.
     """
     if not _seeks(stream):
-        spool = cast("BinaryIO", tempfile.SpooledTemporaryFile(max_size=_SPOOL))  # noqa: SIM115
-        shutil.copyfileobj(stream, spool, 1024 * 1024)
-        spool.seek(0)
-        stream = spool
+        stream = _spooled(stream, name)
     start = stream.tell()
     magic = stream.read(2)
     stream.seek(start)
     if magic != _GZIP:
         return stream
     return cast("BinaryIO", io.BufferedReader(_Unzipped(stream, name), 1024 * 1024))
+
+
+def _spooled(stream: BinaryIO, name: str) -> BinaryIO:
+    """Copy a stream to a temporary file; raises FormatError where it is no text, or does not end."""
+    spool = cast("BinaryIO", tempfile.SpooledTemporaryFile(max_size=_SPOOL))  # noqa: SIM115
+    try:
+        _copy(stream, spool, name)
+    except BaseException:
+        spool.close()
+        raise
+    spool.seek(0)
+    return spool
+
+
+def _copy(stream: BinaryIO, spool: BinaryIO, name: str) -> None:
+    size = breaks = 0
+    while block := stream.read(_BLOCK):
+        if size == 0 and block[:2] != _GZIP and block.count(0) > len(block) // 2:
+            raise FormatError("this is binary data, not a session; name a session file", where=name)
+        size, breaks = size + len(block), breaks + block.count(b"\n")
+        if size > _LONGEST or (size > _LONGEST_LINE and not breaks and _is_plain(spool)):
+            raise FormatError(
+                f"no session ended within {size // 2**20:,} MB; write it to a file and name that", where=name
+            )
+        spool.write(block)
+
+
+def _is_plain(spool: BinaryIO) -> bool:
+    """Return whether what was copied so far is no gzip."""
+    end = spool.tell()
+    spool.seek(0)
+    magic = spool.read(2)
+    spool.seek(end)
+    return magic != _GZIP
 
 
 def is_cut_off(stream: BinaryIO) -> bool:
