@@ -32,7 +32,7 @@ class Appends:
         # who appends has seen what was there, not what came since
         async with shared.locked(follow=False) as cursor:
             dialect, seed = shared.model.setup.dialect, str(cursor.leaf)
-            reader = Reader(dialect, lambda: shared.view.dialect, seed, cursor.state.open_calls)
+            reader = AppendReader(dialect, lambda: shared.view.dialect, seed, cursor.state.open_calls)
             found = shared.model.believed(reader.read(messages))
             entries = await cursor.say(found)
             if entries:
@@ -84,7 +84,7 @@ class Appends:
             await self.note(FILES, found)
 
 
-class Reader:
+class AppendReader:
     """Reads what a host appends.
 
     `dialect` is the one that the session was opened with, `usual` names that of its view, `seed` makes ids
