@@ -24,6 +24,7 @@ BENCHES = (
     "rendering",
     "gencode",
     "waiting",
+    "size_attacks",
 )
 
 

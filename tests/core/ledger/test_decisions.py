@@ -126,3 +126,35 @@ def test_listed_decisions_count_and_are_taken_back_by_name_and_by_number() -> No
 
 def test_what_says_nothing_by_itself_is_no_choice() -> None:
     assert not decisions.is_choice("Everything else as decided.")
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The team chose Postgres.",
+        "User chose option B",
+        "We'll go with the second one.",
+        "We\N{RIGHT SINGLE QUOTATION MARK}ll go with the second one.",
+        "The client picked the second design.",
+        "They have agreed on weekly releases.",
+        "Our customer opted for the cloud version.",
+        "I'll take the second option.",
+        "The board has voted for Kafka.",
+    ],
+)
+def test_a_choice_that_others_made_is_a_choice(sentence):
+    assert decisions.is_choice(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "If the user chose a file, open it.",
+        "When they went with it, the build broke.",
+        "The user selected text in the editor.",
+        "What the team chose is unknown.",
+        "Has the team agreed on a name?",
+    ],
+)
+def test_a_choice_that_is_only_talked_about_is_none(sentence):
+    assert not decisions.is_choice(sentence)

@@ -19,8 +19,22 @@ _SCANNED = 30_000
 """Characters of one message in which decisions are looked for."""
 
 # These two are for lower-case text: to match without regard to case takes twice as long.
+_WHO = (
+    r"(?:team|user|client|customer|boss|manager|lead|board|group|committee|company|majority|everyone|everybody|"
+    r"product owner|stakeholders|maintainers|architects|they|he|she|i|we)"
+)
+_OPTION = (
+    r"(?:the |an? )?(?:option|alternative|variant|approach|plan|design|proposal|first|second|third|last|"
+    r"latter|former)\b"
+)
+_DECIDES = (
+    rf"{_WHO}(?:'ve| have| has| had)?(?: all| also| finally| both)? (?:chose|voted (?:for|to)|opted|"
+    rf"agreed (?:on|to)|went (?:for|with)|(?:picked|selected) {_OPTION})"
+    rf"|(?:i|we)(?:'ll| will)? (?:choose|pick|take) {_OPTION}"
+)
 _CHOICE = re.compile(
-    r"\b(?:decided|we(?:'ve| have)? chose|i(?:'ve| have)? chose|chosen|opted (?:for|to)|settled on|"
+    rf"\b(?:{_DECIDES}|"
+    r"decided|we(?:'ve| have)? chose|i(?:'ve| have)? chose|chosen|opted (?:for|to)|settled on|"
     r"going with|go with|went with|sticking with|stick with|let's (?:use|keep|stick|switch|drop|avoid)|"
     r"(?:we'll|we will|i'll|i will|we should|we're going to) (?:use|keep|switch to|stay with|drop|avoid|"
     r"store|skip|leave)|"
@@ -39,7 +53,8 @@ _ACTOR = re.compile(
 _NOT_A_CHOICE = re.compile(
     r"\b(?:as (?:decided|discussed|agreed|planned|before)|for now|(?:skill|subagent|todowrite|the \w+ "
     r"(?:tool|agent))|i wonder|or should|"
-    r"would you (?:like|prefer))\b|[?:]\W*$|"
+    r"would you (?:like|prefer)|(?:if|when|whenever|whether|once|unless|until|what|which|how|why) "
+    rf"(?:the |a |an |our )?(?:{_DECIDES}))\b|[?:]\W*$|"
     r"^\W*(?:i['’]m \w+ing\b|(?:now|let me|first|next)\b|(?:should (?:i|we)|do you|would you|if you|could|"
     r"maybe|perhaps|option \w)\b|"
     r"(?:\d+[:→]|[+>|]))",
@@ -94,7 +109,7 @@ def subject_of(text: str) -> frozenset[str]:
 
 def is_choice(sentence: str) -> bool:
     """Whether a sentence states a choice that was made."""
-    lowered = sentence.lower()
+    lowered = sentence.lower().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
     if not (12 if sentence.isascii() else 5) <= len(sentence) <= LONGEST or _NOT_A_CHOICE.search(lowered):
         return False
     found = _CHOICE.search(lowered)

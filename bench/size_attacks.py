@@ -1,0 +1,250 @@
+"""Does any text take more than linear time? Seconds at n and 4n characters for each payload in each place.
+
+Each is folded once by `foldline.compact`, then appended to a live session and sent (`open`, `append`, `context`).
+A process of its own runs each, since a regular expression cannot be interrupted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import multiprocessing
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from bench.table import Row
+
+import foldline
+
+N = 20_000  # characters; four times as many are measured beside them
+LONGEST = 60.0  # seconds after which a run is ended
+GROWS = 6.0  # how much longer four times the text may take
+NOISE = 0.25  # seconds at 4n below which a ratio says nothing
+TARGET = 3_000
+
+Messages = list[dict[str, Any]]
+
+
+def _repeated(unit: str) -> Callable[[int], str]:
+    return lambda n: (unit * (n // len(unit) + 1))[:n]
+
+
+def _random(alphabet: str) -> Callable[[int], str]:
+    return lambda n: "".join(random.Random(n).choices(alphabet, k=n))
+
+
+PAYLOADS: dict[str, Callable[[int], str]] = {
+    "spaces": _repeated(" "),
+    "spaces and a word": lambda n: f"x{' ' * n}y.",
+    "tabs": _repeated("\t"),
+    "line breaks": _repeated("\n"),
+    "spaces and line breaks": _repeated(" \n"),
+    "carriage returns": _repeated("\r\n"),
+    "double quotes": _repeated('"'),
+    "single quotes": _repeated("'"),
+    "backticks": _repeated("`"),
+    "opening brackets": _repeated("["),
+    "opening braces": _repeated("{"),
+    "opening parentheses": _repeated("("),
+    "angle brackets": _repeated("<"),
+    "backslashes": _repeated("\\"),
+    "stars": _repeated("*"),
+    "dashes": _repeated("-"),
+    "hashes": _repeated("#"),
+    "dots": _repeated("."),
+    "colons": _repeated("a:"),
+    "equal signs": _repeated("a="),
+    "a.a.a.": _repeated("a."),
+    "a. a. a.": _repeated("a. "),
+    "slashes": _repeated("/"),
+    "a/a/a/": _repeated("a/"),
+    "digits": _repeated("7"),
+    "digits and dots": _repeated("1."),
+    "never": _repeated("never "),
+    "never, commas": _repeated("never, "),
+    "do not": _repeated("don't "),
+    "should": _repeated("should "),
+    "we decided": _repeated("we decided to use "),
+    "replaced": _repeated("replaced "),
+    "error": _repeated("error: "),
+    "key = value": _repeated("password = "),
+    "one long word": _repeated("a"),
+    "one long word, capitals": _repeated("aA"),
+    "underscores": _repeated("a_"),
+    "a-a-a-": _repeated("a-"),
+    "fences": _repeated("```\n"),
+    "fences, nested": lambda n: "".join("`" * (3 + i % 40) + "\n" for i in range(n // 24)),
+    "tildes": _repeated("~~~\nx\n"),
+    "open tags": _repeated("<system-reminder>"),
+    "open tags of any name": _repeated("<a>"),
+    "open tags with attributes": _repeated("<task "),
+    "tags, one in another": lambda n: "<task>" * (n // 13) + "</task>" * (n // 13),
+    "base64": lambda n: base64.b64encode(random.Random(n).randbytes(n))[:n].decode(),
+    "hexadecimal": _random("0123456789abcdef"),
+    "Chinese": _random("的一是在不了有和人这中大为上个国我以要他时来用们生到作地于出就分对成会可主发年动同工也能下过子说产种面而方后多定行学法所民得经十三之进着等部度家电力里如水化高自二理起小物现实加量都两体制机当使点从业本去把性好应开它合还因由其些然前外天政四日那社义事平形相全表间样与关各重新线内数正心反你明看原又么利比或但质气第向道命此变条只没结解问意建月公无系军很情者最立代想已通并提直题党程展五果料象员革位入常文总次品式活设及管特件长求老头基资边流路级少图山统接知较将组见计别她手角期根论运农指几九区强放决西被干做必战先回则任取据处队南给色光门即保治北造百规热领七海口东导器压志世金增争济阶油思术极交受联什认六共权收证改清己美再采转更单风切打白教速花带安场身车例真务具万每目至达走积示议声报斗完类八离华名确才科张信马节话米整空元况今集温传土许步群广石记需段研界拉林律叫且究观越织装影算低持音众书布复容儿须际商非验连断深难近矿千周委素技备半办青省列习响约支般史感劳便团往酸历市克何除消构府称太准精值号率族维划选标写存候毛亲快效斯院查江型眼王按格养易置派层片始却专状育厂京识适属圆包火住调满县局照参红细引听该铁价严龙飞"),
+    "emoji with joiners": _repeated("👩‍👩‍👧‍👦"),
+    "combining marks": _repeated("e\u0301"),
+    "at signs": _repeated("@"),
+    "a@a@": _repeated("a@"),
+    "a@a.a@": _repeated("a@a."),
+    "private keys, begun": _repeated("-----BEGIN "),
+    "private keys, whole heads": _repeated("-----BEGIN RSA PRIVATE KEY-----\n"),
+    "addresses": _repeated("https://a.b/c?d=e&"),
+    "address heads": _repeated("https://"),
+    "tokens": _repeated("sk-"),
+    "JWT heads": _repeated("eyJ."),
+    "percent signs": _repeated("%20"),
+    "escapes": _repeated("\x1b["),
+    "null characters": _repeated("\0"),
+    "diff": _repeated("+a\n-b\n"),
+    "patches, begun": _repeated("*** Begin Patch\n*** Update File: a.py\n"),
+    "table": _repeated("| a "),
+    "list items": _repeated("- a\n"),
+    "log lines": _repeated("12:00:01 INFO a.b: c\n"),
+    "stack frames": _repeated('  File "a.py", line 1, in b\n'),
+    "shell pipes": _repeated("cat a | "),
+    "shell quotes": _repeated("echo \"a'"),
+    "heredocs": _repeated("cat <<EOF\n"),
+    "shell substitutions": _repeated("$("),
+    "and and and": _repeated("cd a && "),
+    "deep JSON": lambda n: "[" * (n // 2) + "]" * (n // 2),
+    "deep JSON objects": lambda n: '{"a":' * (n // 6) + "1" + "}" * (n // 6),
+    "placeholders": _repeated("[image] "),
+    "hook heads": _repeated("Stop hook feedback: "),
+}  # fmt: skip
+
+
+def _turn(index: int, argument: str, result: str) -> Messages:
+    call = {"id": f"call_{index}", "type": "function", "function": {"name": "bash", "arguments": argument}}
+    return [
+        {"role": "assistant", "content": "I look at it.", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"call_{index}", "content": result},
+    ]
+
+
+def _talk(
+    *, system: str = "Be brief.", user: str = "Look at it.", argument: str = "ls", result: str = "a.py"
+) -> Messages:
+    command = json.dumps({"command": argument})
+    messages: Messages = [
+        {"role": "system", "content": system},
+        {"role": "user", "content": "Fix the build."},
+    ]
+    messages += [{"role": "assistant", "content": "Which one?"}, {"role": "user", "content": user}]
+    messages += _turn(0, command, result)
+    for index in range(1, 9):
+        messages += _turn(
+            index, '{"command": "make"}', f"step {index}: the build of module_{index} failed\n" * 40
+        )
+    return [*messages, {"role": "assistant", "content": "Done."}, {"role": "user", "content": "Go on."}]
+
+
+def _in(place: str, payload: Callable[[int], str]) -> Callable[[int], Messages]:
+    return lambda n: _talk(**{place: payload(n)})
+
+
+def _many_messages(n: int) -> Messages:
+    pair = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    return [*(pair * (n // 20)), {"role": "user", "content": "Go on."}]
+
+
+def _many_calls(n: int) -> Messages:
+    count = n // 20
+    calls = [
+        {"id": f"c{i}", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        for i in range(count)
+    ]
+    results = [{"role": "tool", "tool_call_id": f"c{i}", "content": "x"} for i in range(count)]
+    said: Messages = [
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+    ]
+    return [*said, *results, {"role": "assistant", "content": "b"}, {"role": "user", "content": "Go on."}]
+
+
+def _many_calls_unanswered(n: int) -> Messages:
+    return [one for one in _many_calls(n) if one["role"] != "tool"]
+
+
+def attacks() -> Iterator[tuple[str, Callable[[int], Messages]]]:
+    """Yield the name of each attack and what makes its messages."""
+    for place in ("user", "result", "argument", "system"):
+        for name, payload in PAYLOADS.items():
+            yield f"{name}, {place}", _in(place, payload)
+    yield "many tiny messages", _many_messages
+    yield "many calls in one batch", _many_calls
+    yield "many calls in one batch, unanswered", _many_calls_unanswered
+
+
+def _fold(messages: Messages) -> None:
+    try:
+        foldline.compact(messages, target=TARGET)
+    except foldline.FloorExceeded:
+        return
+
+
+async def _live(messages: Messages) -> None:
+    try:
+        async with foldline.open("memory://", "bench", window=20_000) as session:
+            for message in messages:
+                await session.append(message)
+            await session.context()
+    except (foldline.FloorExceeded, foldline.CallsOpen):
+        return
+
+
+def _measure(make: Callable[[int], Messages], n: int, answer: Any) -> None:
+    _fold(_talk())  # what is made at the first use
+    messages = make(n)
+    start = time.perf_counter()
+    _fold(messages)
+    folded = time.perf_counter()
+    asyncio.run(_live(messages))
+    answer.send((folded - start, time.perf_counter() - folded))
+
+
+def seconds(make: Callable[[int], Messages], n: int) -> tuple[float, float]:
+    """Return how long one fold and one live session of n characters take; `LONGEST` where they do not end."""
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=_measure, args=(make, n, there))
+    process.start()
+    there.close()
+    try:
+        return here.recv() if here.poll(LONGEST) else (LONGEST, LONGEST)
+    except EOFError:
+        return (-1.0, -1.0)
+    finally:
+        process.kill()
+        process.join()
+
+
+def figures(names: str = "") -> Iterator[tuple[str, float, float]]:
+    """Yield each attack whose name holds `names`, with its seconds at n and 4n: the fold, then the session."""
+    for name, make in attacks():
+        if names in name:
+            once, four = seconds(make, N), seconds(make, 4 * N)
+            yield f"{name}: fold", once[0], four[0]
+            yield f"{name}: session", once[1], four[1]
+
+
+def main(*, full: bool = False) -> list[Row]:
+    """Report the seconds and the ratio of each attack that takes some time; the quick run has user text alone."""
+    rows: list[Row] = []
+    for name, once, four in figures("" if full else ", user"):
+        if four >= NOISE or four < 0:
+            rows.append(Row(f"{name}, {4 * N:,} characters", round(four, 2), "s"))
+            rows.append(
+                Row(f"{name}: four times the text", round(four / max(once, 0.001), 1), "x", most=GROWS)
+            )
+    return rows
+
+
+if __name__ == "__main__":
+    for what, first, second in figures(" ".join(sys.argv[1:])):
+        flag = " <<<" if second < 0 or (second >= NOISE and second > GROWS * first) else ""
+        print(f"{what:60} {first:8.3f} {second:8.3f} {second / max(first, 0.001):6.1f}{flag}", flush=True)
