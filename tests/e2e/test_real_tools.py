@@ -42,6 +42,7 @@ EXPLAINED = {
     r"(system|developer) Text": "system prompt left out|system messages became",
     r"assistant Thinking": "thinking left out",
     r".* ToolResult": "which Codex may shorten",
+    r"assistant (Text|ToolCall)": "which pi keeps but does not send",
     r"checkpoint Text": "encrypted",
 }
 OWN_RULES = {  # what a tool does to any session, its own too; docs/export.md lists it

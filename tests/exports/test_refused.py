@@ -129,6 +129,14 @@ def test_a_reply_that_failed_half_way_is_not_one_that_opencode_drops():
     assert "marks of failed replies left out (OpenCode drops such replies) (1)" in told.warnings
 
 
+@pytest.mark.parametrize("stop", ["aborted", "error"])
+def test_replies_that_pi_does_not_send_are_named(stop):
+    raw, told = export(entries(OPEN[:2], stop=stop), "pi")
+
+    assert json.loads(raw.splitlines()[-1])["message"]["stopReason"] == stop
+    assert "aborted or failed replies, which pi keeps but does not send (1)" in told.warnings
+
+
 def test_times_rise_with_ids_in_opencode():
     path = entries(title=None)
     path[4] = msgspec.structs.replace(path[4], at=START - 500)

@@ -170,6 +170,8 @@ class PiWriter(ExportWriter):
             key = digest(f"{step.key}:model".encode())
             yield from self._end_fold(key)
             yield self._entry("model_change", key, at, provider=provider, modelId=model)
+        if message.stop in ("aborted", "error") and message.parts:
+            self.losses.add("aborted or failed replies, which pi keeps but does not send")
         for call in message.calls:
             self._names[call.id] = call.name
         usage = self.usage(step)

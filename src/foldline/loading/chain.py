@@ -19,6 +19,7 @@ from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.core.secrets.entries import CleanEntries
 from foldline.loading.loaded import Loaded
+from foldline.loading.stated import with_stated
 
 
 class PlacedBoundary(msgspec.Struct):
@@ -127,12 +128,12 @@ class _EntryChain:
             first_kept=first,
             leading=_leading(self._said, stop),
             quoted=tuple(self._ids[index] for index in boundary.quoted if index in self._ids),
-            ledger=boundary.ledger or self._ledger(stop, boundary.checkpoint.summary),
+            ledger=boundary.ledger or self._ledger(stop, boundary),
             at=boundary.when,
         )
         self._loaded.entries.append(chained(compacted, self._parent()))
 
-    def _ledger(self, stop: int, summary: str) -> dict[str, Any]:
+    def _ledger(self, stop: int, boundary: PlacedBoundary) -> dict[str, Any]:
         """Take the facts of the first `stop` messages, those folded since the boundary before alone.
 
         A model said another system's summary, so nothing in it is the user's word.
@@ -142,7 +143,8 @@ class _EntryChain:
         if stop > self._folded:
             self._facts = merge(bounded(self._facts), collect(self._clean(self._said[self._folded : stop])))
             self._folded = stop
-        message = Message("assistant", (Text(summary),))
+        self._facts = with_stated(self._facts, boundary.receipt.origin)
+        message = Message("assistant", (Text(boundary.checkpoint.summary),))
         told = Said("", None, message, "", message_tokens(message, self._counter))
         return msgspec.to_builtins(merge(self._facts, collect(self._clean([told]))))
 

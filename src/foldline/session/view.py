@@ -20,6 +20,7 @@ from foldline.core.view import Kept, native_items, sized
 from foldline.dialects import get
 from foldline.dialects.dialect_of import join_system
 from foldline.dialects.native_view import NativeView
+from foldline.loading.stated import absent_messages
 from foldline.session.cursor import Cursor
 from foldline.session.model import SessionModel, cache_of
 from foldline.transcripts import dump
@@ -39,10 +40,10 @@ class ContextMessages(list[Any]):
 class Stats(msgspec.Struct, frozen=True):
     """Figures of a session: messages in all and in the view, tokens in the view by category, compactions.
 
-    `compression_ratio` is messages in the view / messages in all. `view_tokens` is the view's size by
-    Foldline's own count, `context_tokens` that of the next request: the newest reply's usage, its four parts
-    summed, and estimates of what came since. `usable` is what the policy lets a view take of `window`, the
-    model's limits.
+    `compression_ratio` is messages in the view / messages in all, those included that another agent folded
+    and no longer has in its file. `view_tokens` is the view's size by Foldline's own count, `context_tokens`
+    that of the next request: the newest reply's usage, its four parts summed, and estimates of what came
+    since. `usable` is what the policy lets a view take of `window`, the model's limits.
     """
 
     total_messages: int
@@ -136,6 +137,7 @@ class SessionView:
         async for entry in self._cursor.store.path(self._cursor.session):
             total += isinstance(entry, Said)
             boundaries += [entry] if isinstance(entry, Boundary) else []
+            total += absent_messages(entry.receipt.origin) if isinstance(entry, Compacted) else 0
         lifted = undone(boundaries)
         state = self._cursor.state
         categories: dict[str, int] = {}

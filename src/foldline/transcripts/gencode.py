@@ -18,7 +18,7 @@ from foldline.transcripts.records import (
 from foldline.transcripts.shared import blocks
 from foldline.transcripts.shared.injected import is_injected
 from foldline.transcripts.shared.lines import read_messages_document
-from foldline.transcripts.shared.values import items, mapping, moment, text_or
+from foldline.transcripts.shared.values import count_or_none, items, mapping, moment, text_or
 
 _SUMMARISED = re.compile(r"\[Earlier conversation - \d+ messages summarized\]\s*")
 _KNOWN = ("title", "model")
@@ -81,6 +81,8 @@ class _Folds:
     def __init__(self, session: dict[str, Any], messages: list[dict[str, Any]]) -> None:
         self._told = [mapping(one) for one in items(session.get("summaries"))]
         self._shown = [text_or(one.get("content")) for one in messages if _is_summary(one)]
+        full = session.get("fullMessageCount") or mapping(session.get("metadata")).get("fullMessageCount")
+        self._absent = (count_or_none(full) or 0) - len(messages) + len(self._shown)
         self._so_far: list[str] = []
 
     def is_summary(self, message: dict[str, Any]) -> bool:
@@ -103,6 +105,8 @@ class _Folds:
     def _folded(self, text: str, told: dict[str, Any], line: int) -> CompactionRecord:
         self._so_far.append(text)
         more = {key: value for key, value in told.items() if key != "content"}
+        if self._absent > 0:
+            more["messages_absent"], self._absent = self._absent, 0
         return CompactionRecord(
             "\n\n".join(self._so_far),
             at=moment(told.get("generatedAt")),
