@@ -137,6 +137,14 @@ def test_replies_that_pi_does_not_send_are_named(stop):
     assert "aborted or failed replies, which pi keeps but does not send (1)" in told.warnings
 
 
+def test_raw_inputs_are_objects_in_a_list_for_the_ai_sdk():
+    raw, told = export(entries(CUSTOM, dialect="openai-responses"), "ui-message")
+    inputs = [part["input"] for row in rows(raw) for part in row["parts"] if part["type"].startswith("tool-")]
+
+    assert inputs == [{"input": PATCH}, {"input": "print(1)"}]
+    assert "call arguments that are not a JSON object wrapped in one (2)" in told.warnings
+
+
 def test_times_rise_with_ids_in_opencode():
     path = entries(title=None)
     path[4] = msgspec.structs.replace(path[4], at=START - 500)

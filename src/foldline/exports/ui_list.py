@@ -1,4 +1,4 @@
-"""UI messages as the AI SDK takes them: no system messages among them, no call without a result."""
+"""UI messages as the AI SDK takes them: no system messages among them, every call with a result."""
 
 from __future__ import annotations
 
@@ -42,10 +42,19 @@ def _closed(message: Native, losses: Losses) -> Native:
 def _answered(part: Any, losses: Losses) -> Any:
     call = sdk4_call(part)
     own = call if call is not None else part
+    part = _with_object(part, own, losses) if call is None and is_tool(part) else part
     if (call is None and not is_tool(part)) or own.get("state") not in _OPEN or own.get("providerExecuted"):
         return part
     losses.add("unanswered calls answered by a note")
     return with_result(part, UNANSWERED, is_error=True)
+
+
+def _with_object(part: Native, own: Native, losses: Losses) -> Native:
+    """Return a tool part whose input is an object: providers take no other."""
+    if not isinstance(own.get("input"), str):
+        return part
+    losses.add("call arguments that are not a JSON object wrapped in one")
+    return {**part, "input": {"input": own["input"]}}
 
 
 def _texts(message: Native) -> list[str]:
