@@ -19,7 +19,16 @@ FoldlineError
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from typing import Any, Final, Literal
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ` (did you mean 'x'?)` for the known name that is closest to an unknown one, or nothing."""
+    by_case = {one.lower(): one for one in known}
+    close = difflib.get_close_matches(name.lower(), by_case, n=1, cutoff=0.6)
+    return f" (did you mean {by_case[close[0]]!r}?)" if close else ""
 
 
 class FoldlineError(Exception):

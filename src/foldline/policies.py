@@ -14,7 +14,7 @@ import msgspec
 from foldline.core.decide.policy import Keep, Policy
 from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.measure.window import Amount
-from foldline.errors import PolicyError
+from foldline.errors import PolicyError, did_you_mean
 
 Table = Mapping[str, Any]
 
@@ -49,7 +49,8 @@ def policy(name_or_path: str, user: Mapping[str, Policy] | None = None) -> Polic
         if len(found) == 1:
             return next(iter(found.values()))
         raise PolicyError(f"{name_or_path} has several policies; add one of :{', :'.join(found)}")
-    raise PolicyError(f"no policy {name_or_path!r}; there are {', '.join(known)}, or give a .toml file")
+    hint = did_you_mean(name_or_path, known)
+    raise PolicyError(f"no policy {name_or_path!r}{hint}; there are {', '.join(known)}, or give a .toml file")
 
 
 def load(source: str | Path | Table) -> dict[str, Policy]:

@@ -15,7 +15,7 @@ from foldline.dialects.responses.dialect import OpenAIResponsesDialect
 from foldline.dialects.ui_message.dialect import UIMessageDialect
 from foldline.dialects.ui_message.plain_text import to_ui_message
 from foldline.dialects.values import OPENAI_CHAT, OPENAI_RESPONSES, Problem, Rendered
-from foldline.errors import DialectError
+from foldline.errors import DialectError, did_you_mean
 
 
 class Dialect(Protocol):
@@ -66,7 +66,8 @@ def names() -> tuple[str, ...]:
 def get(name: str) -> Dialect:
     """Find a dialect by name; raises DialectError for an unknown one."""
     if name not in _DIALECTS:
-        raise DialectError(f"unknown dialect {name!r}; known are {', '.join(names())}")
+        hint = did_you_mean(name, names())
+        raise DialectError(f"unknown dialect {name!r}{hint}; known are {', '.join(names())}")
     return _DIALECTS[name]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from foldline import dialects
-from foldline.errors import InputError
+from foldline.errors import InputError, did_you_mean
 from foldline.exports.base import ExportWriter
 from foldline.exports.claude_code import ClaudeCodeWriter
 from foldline.exports.codex import CodexWriter
@@ -37,4 +37,5 @@ def writer_of(name: str) -> type[ExportWriter]:
         return _TOOLS[name]
     if name in dialects.names():
         return list_writer(name)
-    raise InputError(f"unknown format {name!r}; known are {', '.join(formats())}")
+    hint = did_you_mean(name, formats())
+    raise InputError(f"unknown format {name!r}{hint}; known are {', '.join(formats())}")

@@ -12,7 +12,7 @@ from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message, Text, ToolResult
 from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.core.view import ViewState
-from foldline.errors import LeafMoved
+from foldline.errors import LeafMoved, StoreCorrupt
 from foldline.stores.base import Store
 
 RETRIES = 8  # times that an append is tried again, because only boundaries, pins or notes came between
@@ -72,7 +72,10 @@ class Cursor:
         here = {entry.id: entry for entry in entries}
         at = leaf
         while at is not None:
-            entry = here.get(at) or await self.store.entry(self.session, at)
+            try:
+                entry = here.get(at) or await self.store.entry(self.session, at)
+            except StoreCorrupt:  # a damaged boundary: what was said before it can still be read
+                return next((entry for entry in reversed(entries) if isinstance(entry, Said)), None)
             if entry is None or isinstance(entry, Said):
                 return entry
             at = entry.parent

@@ -223,8 +223,12 @@ def to_redo(state: ViewState) -> str | None:
     found = next((e.target for e in liftings), None)
     order = [entry.id for entry in path]
     effective = state.boundary
-    if found and effective is not None and order.index(found) < order.index(effective.id):
-        return None
+    if (
+        found
+        and effective is not None
+        and (found not in order or order.index(found) < order.index(effective.id))
+    ):
+        return None  # an older one, which the newer boundary may have folded away
     return found
 
 

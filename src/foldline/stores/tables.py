@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -16,6 +18,8 @@ from foldline.stores.connection import transaction
 from foldline.stores.rows import pack, unpack
 from foldline.stores.tree import Place, Spans
 
+log = logging.getLogger("foldline")
+_BOUNDARIES = frozenset({"compacted", "pruned", "lifted"})
 SESSION_KEYS = 2**32  # the keys of one session
 
 
@@ -86,9 +90,10 @@ class Tables:
             place = self._place(known, leaf)
             if known is None or place is None:
                 return []
-            if place.boundary is None:
+            boundary = self._readable(session, known.no, place)
+            if boundary is None:
                 return list(self.read(known.no, self.spans(known.no, place.seq)))
-            return self._kept(known.no, place, place.boundary)
+            return self._kept(known.no, place, boundary)
 
     def spans_of(self, session: str, leaf: str | None) -> tuple[int, Spans]:
         """Return the number of a session and the ranges of seq of its path to `leaf`."""
@@ -104,7 +109,14 @@ class Tables:
         """Return one entry; None if there is none."""
         known = self.session(session)
         seq = self._find(known.no, entry) if known else None
-        return None if known is None or seq is None else self.page(known.no, seq, seq)[0]
+        return None if known is None or seq is None else self._one(known.no, seq)
+
+    def _one(self, no: int, seq: int) -> Entry:
+        """Return the entry at `seq`; raises StoreCorrupt where it cannot be read, whatever its kind."""
+        row = self.database.execute("SELECT payload FROM entries WHERE key = ?", (key(no, seq),)).fetchone()
+        if row is None:
+            raise StoreCorrupt(f"entry {seq} of the session is missing: run `foldline verify`")
+        return unpack(row[0])
 
     def entries(self, session: str, ids: Sequence[str]) -> list[Entry]:
         """Return the entries with these ids, in their order."""
@@ -166,16 +178,25 @@ class Tables:
         return tree.spans(partial(self.place_at, no), seq, first)
 
     def read(self, no: int, spans: Spans) -> Iterator[Entry]:
-        """Yield the entries of these ranges; raises StoreCorrupt if one is missing."""
+        """Yield the entries of these ranges; raises StoreCorrupt if one is missing or cannot be read.
+
+        A damaged boundary is passed over: it changes what a view shows, and nothing that was said.
+        """
         for start, end in spans:
             rows = self.database.execute(
-                "SELECT payload FROM entries WHERE key BETWEEN ? AND ? ORDER BY key",
+                "SELECT payload, kind FROM entries WHERE key BETWEEN ? AND ? ORDER BY key",
                 (key(no, start), key(no, end)),
             ).fetchall()
             if len(rows) != end - start + 1:
                 raise StoreCorrupt(f"entries are missing between {start} and {end}: run `foldline verify`")
-            for (payload,) in rows:
-                yield unpack(payload)
+            for payload, kind in rows:
+                try:
+                    entry = unpack(payload)
+                except StoreCorrupt:
+                    if kind not in _BOUNDARIES:
+                        raise
+                else:
+                    yield entry
 
     def events(self, no: int, place: Place | None) -> list[Entry]:
         """Return the Compacted and Lifted entries on the path up to `place`, in order."""
@@ -186,8 +207,30 @@ class Tables:
                 " AND kind IN ('compacted', 'lifted') ORDER BY key",
                 (key(no, start), key(no, end)),
             )
-            found += [unpack(payload) for (payload,) in rows]
+            for (payload,) in rows:
+                with contextlib.suppress(StoreCorrupt):  # a damaged one counts as if it were not there
+                    found.append(unpack(payload))
         return found
+
+    def _readable(self, session: str, no: int, place: Place) -> str | None:
+        """Return the newest effective Compacted that can be read; warns where that is not the newest."""
+        newest = place.boundary
+        try:
+            if newest is None or isinstance(self._one(no, self.seq_of(no, newest)), Compacted):
+                return newest
+        except StoreError:
+            pass
+        before = tree.effective(self.events(no, place))
+        goes_on = f"goes on from the boundary before it, {before}" if before else "is sent whole"
+        log.warning(
+            "session %s: its compaction %s cannot be read, and the session %s. Restore a backup, or "
+            "compact it anew; `foldline verify --session %s` says what is damaged.",
+            session,
+            newest,
+            goes_on,
+            session,
+        )
+        return before
 
     def _create(self, session: str, now: float) -> SessionRow:
         made = self.database.execute(
@@ -220,7 +263,7 @@ class Tables:
             seq = self._find(no, entry.id)
             if seq is None:
                 return count
-            tree.check_same(entry, self.page(no, seq, seq)[0])
+            tree.check_same(entry, self._one(no, seq))
         return len(entries)
 
     def _is_retry(self, session: SessionRow, entries: Sequence[Entry]) -> bool:
@@ -229,7 +272,7 @@ class Tables:
         seqs = [self.seq_of(session.no, entry.id) for entry in entries]
         if leaf is None or not tree.on(self.spans(session.no, leaf.seq), seqs[-1]):
             return False
-        stored = [self.page(session.no, seq, seq)[0] for seq in seqs]
+        stored = [self._one(session.no, seq) for seq in seqs]
         return all(tree.same_writer(entry, old) for entry, old in zip(entries, stored, strict=True))
 
     def _check_kept(self, no: int, entry: Entry, parent: Place | None) -> None:
@@ -238,7 +281,7 @@ class Tables:
             tree.check_kept(entry, path, partial(self._find, no))
 
     def _kept(self, no: int, leaf: Place, boundary: str) -> list[Entry]:
-        compacted = next(self.read(no, [(at := self.seq_of(no, boundary), at)]))
+        compacted = self._one(no, at := self.seq_of(no, boundary))
         if not isinstance(compacted, Compacted):
             raise StoreCorrupt(f"the boundary {boundary} is not a compaction: run `foldline verify`")
         first = self.seq_of(no, compacted.first_kept) if compacted.first_kept else at

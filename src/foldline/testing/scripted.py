@@ -139,8 +139,13 @@ class Scripted(AsProvider):
             return Refusal(
                 400, f"the script has {len(self._answers)} answers, and this request needs one more"
             )
-        while callable(item):
-            item = item(asked)
+        try:
+            while callable(item):
+                item = item(asked)
+        except Refusal as refusal:
+            return refusal
+        except Exception as error:
+            return Refusal(500, f"the script raised {type(error).__name__}: {error}")
         return item
 
     def _make(self, asked: Asked, answer: Answer) -> FinishedReply:

@@ -10,6 +10,12 @@ import msgspec
 from foldline.cli.common import json_option, store_option
 from foldline.cli.output import out, print_json, row, table
 from foldline.cli.store import with_store
+from foldline.core.log.entries import Said
+from foldline.errors import StoreError
+from foldline.stores import SessionInfo, Store
+
+TITLE = 60  # characters of a first request that stand for a title
+FIRST = 50  # entries among which it is looked for
 
 
 @click.command(
@@ -19,7 +25,7 @@ from foldline.cli.store import with_store
 @json_option
 def command(store_url: str | None, as_json: bool) -> None:
     """List the stored sessions, the last updated first."""
-    found = with_store(store_url, lambda store: store.sessions())
+    found = with_store(store_url, _sessions)
     if as_json:
         print_json(msgspec.to_builtins(found))
         return
@@ -32,3 +38,31 @@ def command(store_url: str | None, as_json: bool) -> None:
         figures = (f"{info.messages:,}", f"{info.tokens:,}", f"{info.compactions:,}")
         row(rows, info.id, info.title, *figures, when)
     out().print(rows)
+
+
+async def _sessions(store: Store) -> list[SessionInfo]:
+    """Return every session; one without a title has the beginning of its first request as one."""
+    infos = await store.sessions()
+    return [
+        info if info.title.strip() else msgspec.structs.replace(info, title=await _first_request(store, info))
+        for info in infos
+    ]
+
+
+async def _first_request(store: Store, info: SessionInfo) -> str:
+    looked = 0
+    try:
+        async for entry in store.path(info.id):
+            if isinstance(entry, Said) and entry.message.is_prompt and entry.message.text.strip():
+                return cut_to(" ".join(entry.message.text.split()), TITLE)
+            looked += 1
+            if looked > FIRST:
+                break
+    except StoreError:
+        pass  # `verify` says what is damaged; the list must still be shown
+    return ""
+
+
+def cut_to(text: str, most: int) -> str:
+    """Return a text of at most `most` characters."""
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"

@@ -13,7 +13,7 @@ import msgspec
 
 from foldline.core.decide.policy import Keep, Policy
 from foldline.core.measure.window import Amount, Window, usable_tokens
-from foldline.errors import PolicyError
+from foldline.errors import PolicyError, did_you_mean
 
 T = TypeVar("T")
 
@@ -234,7 +234,8 @@ def preset(name: str) -> Policy:
     """Return the preset of that name; raises PolicyError with the names there are."""
     found = PRESETS.get(name)
     if found is None:
-        raise PolicyError(f"no policy {name!r}; there are {', '.join(PRESETS)}")
+        hint = did_you_mean(name, PRESETS)
+        raise PolicyError(f"no policy {name!r}{hint}; there are {', '.join(PRESETS)}")
     return found
 
 

@@ -1,0 +1,67 @@
+"""Undo and redo in any order with compactions, branches and reopening: no internal error, and views that can be sent."""
+
+import asyncio
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import foldline
+from foldline.dialects import get
+
+
+async def talk(session, number):
+    for text in range(4):
+        await session.append(
+            {"role": "user", "content": f"Please change file {number} {text}. " + "word " * 400}
+        )
+        await session.append({"role": "assistant", "content": f"Changed {number} {text}. " + "done " * 400})
+
+
+async def test_redo_after_a_newer_compaction_is_gone():
+    async with foldline.open("memory://", "s", window=200_000) as session:
+        await talk(session, 0)
+        assert not isinstance(await session.compact(), str)
+        await talk(session, 1)
+        assert await session.undo()
+        await session.compact()
+        assert await session.redo() is None
+        await talk(session, 2)
+        assert get("openai-chat").validate(await session.context()) == []
+
+
+STEPS = st.lists(
+    st.sampled_from(["say", "compact", "undo", "redo", "rewind", "pin", "branch", "reopen"]), max_size=14
+)
+
+
+async def played(steps):
+    store = foldline.stores.MemoryStore()
+    session = foldline.open(store, "s", window=60_000)
+    await talk(session, 0)
+    for number, step in enumerate(steps, 1):
+        try:
+            if step == "say":
+                await talk(session, number)
+            elif step in ("pin", "branch") and not await session.entries():
+                continue
+            elif step == "pin":
+                await session.pin((await session.entries())[0].entry)
+            elif step == "branch":
+                await session.branch((await session.entries())[-1].entry)
+            elif step == "reopen":
+                await session.close()
+                session = foldline.open(store, "s", window=60_000)
+            else:
+                await getattr(session, step)()
+        except foldline.FoldlineError:
+            pass
+        view = await session.context()
+        assert not view or get("openai-chat").validate(view) == []
+    assert await store.verify() == []
+    await session.close()
+
+
+@given(steps=STEPS)
+@settings(max_examples=25, deadline=None)
+def test_any_sequence_of_steps_gives_views_that_can_be_sent(steps):
+    asyncio.run(played(steps))
