@@ -4,6 +4,7 @@ import random
 import re
 import string
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,11 +33,21 @@ class Secret(NamedTuple):
 
     def shown_in(self, text: str) -> str | None:
         """Return a piece of it that stands in a text; None where there is none."""
-        for part in self.hidden:
-            for at in range(max(len(part) - PIECE, 0) + 1):
-                if part[at : at + PIECE] in text:
-                    return part[at : at + PIECE]
-        return None
+        return next(iter(shown([self], text).values()), None)
+
+
+def shown(secrets: Sequence[Secret], text: str) -> dict[str, str]:
+    """Return the secrets that stand in a text, each with a piece of it."""
+    lengths = {min(len(part), PIECE) for secret in secrets for part in secret.hidden}
+    there = {text[at : at + length] for length in lengths for at in range(len(text) - length + 1)}
+    found = {}
+    for secret in secrets:
+        for part in secret.hidden:
+            length = min(len(part), PIECE)
+            pieces = (part[at : at + length] for at in range(len(part) - length + 1))
+            if piece := next((piece for piece in pieces if piece in there), None):
+                found[secret.name] = piece
+    return found
 
 
 def load(name: str, seed: int = 1) -> tuple[list[Secret], list[str]]:

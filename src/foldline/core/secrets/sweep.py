@@ -12,18 +12,16 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from foldline.core.secrets.plain import MARK, is_mixed, is_name, is_odd, is_random
-from foldline.core.secrets.redact import redact
+from foldline.core.secrets.plain import MARK, is_mixed, is_name, is_odd
 
 T = TypeVar("T")
 
 WINDOW = 12  # characters of a secret that give it away
 _LEAST = 8  # characters of a whole secret below which it may be a common word
+_BY_NAME = frozenset(("password", "secret", "token", "key", "credential"))  # kinds that a form does not prove
 _KEPT = frozenset(
     ("id", "parent", "entry", "entries", "first_kept", "leading", "quoted", "call_id", "native")
 )
-_MARKED = re.compile(r"\[redacted: [^\]\n]{1,40}\]")
-_WORD = re.compile(r"[A-Za-z0-9+/=_\-.~%]")
 
 
 class Sweep:
@@ -37,12 +35,16 @@ class Sweep:
                 self._learn(line, kind)
 
     def _learn(self, secret: str, kind: str) -> None:
-        if not _tells(secret):
+        if len(secret) < _LEAST:
             return
-        if len(secret) < WINDOW:
+        if kind in _BY_NAME and is_name(secret):
+            if len(secret) >= WINDOW:  # a piece of it is a common word
+                self._whole[secret] = kind
+        elif len(secret) >= WINDOW:
+            for at in range(len(secret) - WINDOW + 1):
+                self._pieces.setdefault(secret[at : at + WINDOW], kind)
+        elif is_mixed(secret) or is_odd(secret):
             self._whole[secret] = kind
-        for at in range(len(secret) - WINDOW + 1):
-            self._pieces.setdefault(secret[at : at + WINDOW], kind)
 
     def __bool__(self) -> bool:
         return bool(self._pieces or self._whole)
@@ -84,13 +86,6 @@ def _lines(secret: str) -> Iterable[str]:
     return [line.strip() for line in re.split(r"\\n|\n", secret) if "-----" not in line]
 
 
-def _tells(secret: str) -> bool:
-    """Whether a secret is known by its own letters, and is no word that is said for other reasons."""
-    if len(secret) < _LEAST or is_name(secret):
-        return False
-    return is_mixed(secret) or is_odd(secret) or is_random(secret) or (" " in secret and len(secret) >= 16)
-
-
 def _walked(value: Any, clean: Callable[[str], str]) -> Any:
     """Return a value with its strings and keys cleaned; the same object where nothing changed."""
     if isinstance(value, str):
@@ -112,8 +107,3 @@ def _walked(value: Any, clean: Callable[[str], str]) -> Any:
         same = all(new is old for new, old in zip(made, items, strict=True))
         return items if same else type(items)(made)
     return value
-
-
-def swept(value: T, secrets: Mapping[str, str]) -> T:
-    """Return a value without these secrets, and without any that a rule finds in its strings."""
-    return cast("T", _walked(Sweep(secrets).struct(value), redact))
