@@ -15,7 +15,7 @@ from foldline.core.log.entries import Said
 from foldline.stores import MemoryStore
 
 SECRETS, INNOCENTS = load("secrets.toml")
-TARGET = 24_000
+TARGET = 16_000
 
 
 def used(number, name, arguments, result):
@@ -69,8 +69,8 @@ def session_with(texts, shift=0):
 def later(start):
     """Work without a secret, long enough that a tail holds nothing else."""
     found = [{"role": "user", "content": "Now look at the pages."}]
-    for number in range(start, start + 40):
-        found += used(number, "read", {"path": f"src/page{number}.py"}, f"def page{number}(): ...\n" * 50)
+    for number in range(start, start + 24):
+        found += used(number, "read", {"path": f"src/page{number}.py"}, f"def page{number}(): ...\n" * 40)
     return [*found, {"role": "assistant", "content": "The pages are read."}]
 
 

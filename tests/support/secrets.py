@@ -38,14 +38,13 @@ class Secret(NamedTuple):
 
 def shown(secrets: Sequence[Secret], text: str) -> dict[str, str]:
     """Return the secrets that stand in a text, each with a piece of it."""
-    lengths = {min(len(part), PIECE) for secret in secrets for part in secret.hidden}
-    there = {text[at : at + length] for length in lengths for at in range(len(text) - length + 1)}
+    there = {text[at : at + PIECE] for at in range(len(text) - PIECE + 1)}
     found = {}
     for secret in secrets:
         for part in secret.hidden:
-            length = min(len(part), PIECE)
-            pieces = (part[at : at + length] for at in range(len(part) - length + 1))
-            if piece := next((piece for piece in pieces if piece in there), None):
+            pieces = (part[at : at + PIECE] for at in range(len(part) - PIECE + 1))
+            whole = part if len(part) < PIECE and part in text else None
+            if piece := next((piece for piece in pieces if piece in there), whole):
                 found[secret.name] = piece
     return found
 

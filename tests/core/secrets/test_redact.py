@@ -1,3 +1,5 @@
+import time
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -172,6 +174,36 @@ def test_a_long_line_is_read_in_bounded_time(piece):
     line = piece * (1_000_000 // len(piece))
 
     assert redact(line) is not None  # a quadratic rule would not come back
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "token:",
+        "api_key=a",
+        'password: "',
+        "secret" * 3 + "=",
+        "curl -u a:",
+        "echo a | ",
+        "kind: Secret\ndata:\n",
+        "-----END RSA " + "PRIVATE KEY-----",
+        "-----BEGIN " + "PRIVATE KEY-----\n" + BODY + "\n",
+        "Cookie: a=b; ",
+        "://a:b@",
+        "?key=",
+        "machine x login y password ",
+        "- name: password\n  value: ",
+    ],
+)
+def test_four_times_a_hostile_text_takes_about_four_times_as_long(piece):
+    def seconds(size):
+        text = piece * (size // len(piece))
+        start = time.process_time()
+        redact(text)
+        return time.process_time() - start
+
+    short = max(min(seconds(10_000), seconds(10_000)), 0.002)
+    assert seconds(40_000) < 10 * short  # quadratic: 16 times
 
 
 def test_every_string_of_a_ledger_is_redacted_and_the_rest_is_the_same_object():

@@ -5,7 +5,7 @@ from tests.support.secrets import load
 
 from foldline.core.secrets.redact import redact
 
-SECRETS, INNOCENTS = load("secrets.toml")
+FILES = {"secrets.toml": 150, "secrets_held_out.toml": 40}
 AROUND = {
     "alone": lambda text: text,
     "prose": lambda text: f"Here it is, use it for the next step:\n\n{text}\n\nThanks.",
@@ -18,20 +18,23 @@ AROUND = {
 }
 
 
+@pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("place", AROUND)
-def test_no_piece_of_a_secret_is_left_wherever_it_stands(place, seed):
+def test_no_piece_of_a_secret_is_left_wherever_it_stands(place, seed, file):
+    secrets = load(file, seed)[0]
     left = {
         secret.name: shown
-        for secret in load("secrets.toml", seed)[0]
+        for secret in secrets
         if (shown := secret.shown_in(redact(AROUND[place](secret.text))))
     }
     assert not left
-    assert len(SECRETS) >= 150
+    assert len(secrets) >= FILES[file]
 
 
+@pytest.mark.parametrize("file", FILES)
 @pytest.mark.parametrize("place", AROUND)
-def test_what_only_looks_like_a_secret_is_left_as_it_is(place):
-    touched = [text for text in INNOCENTS if redact(AROUND[place](text)) != AROUND[place](text)]
-    assert not touched
-    assert len(INNOCENTS) >= 150
+def test_what_only_looks_like_a_secret_is_left_as_it_is(place, file):
+    innocents = load(file)[1]
+    assert not [text for text in innocents if redact(AROUND[place](text)) != AROUND[place](text)]
+    assert len(innocents) >= FILES[file]

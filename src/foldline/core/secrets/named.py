@@ -55,8 +55,9 @@ _SUFFIX = re.compile(
 )
 _TO_VALUE = re.compile(
     r"(?P<open>[\"'\\\])]{0,4})(?P<gap>[ \t]{0,24})"
-    r"(?:(?P<sep>:=|=>|=|:|,(?=[ \t]*\\{0,3}[\"']))|(?P<tag>(?:[ ][\w:.\-]{1,30}=\"[^\"\n]{0,60}\"){0,3}>)"
-    r"|(?P<word>(?<=[a-z])[ \t](?:is|was|to|set to|=)?(?::[ ])?))"
+    r"(?:(?P<sep>:[ ]?&?[a-z'][\w.\[\]|?' ]{1,30}[ ]=(?=[ ])|:=|=>|=|:|,(?=[ \t]*\\{0,3}[\"']))"
+    r"|(?P<tag>(?:[ ][\w:.\-]{1,30}=\"[^\"\n]{0,60}\"){0,3}>)"
+    r"|(?P<word>(?<=[a-z])[ \t](?:is|was|to|set to|=|est|es|ist|lautet|\u00e8|:)?(?::[ ])?))"
     r"(?P<space>[ \t]{0,24}(?:[|>][+\-]?[ \t]*)?"
     rf"(?:{BREAK}{GUTTER}[ \t]{{1,24}})?"
     r"(?:b|r|f|u|base64:|!!binary[ ])?(?=\S))",
@@ -73,16 +74,17 @@ _TO_FIELD = re.compile(
     r"|\\?[\"'],\\?[\"']value\\?[\"']\s{0,3}:\s{0,3}|</(?:name|key)>\s{0,40}<value>",
     re.IGNORECASE,
 )
-# (opening, what stands inside as far as it is judged by, the rest of it, closing)
+_JUDGED = 200  # characters of a value by which it is judged
+# (opening, what stands inside as far as it is judged by, closing)
 _QUOTED = tuple(
     tuple(re.compile(part) for part in parts)
     for parts in (
-        (r"\\{1,3}\"", r"[^\n\\\"]{0,400}+", r"[^\n\\\"]*+", r"\\{1,3}\""),
-        (r"\\{1,3}'", r"[^\n\\']{0,400}+", r"[^\n\\']*+", r"\\{1,3}'"),
-        (r"\"\"\"|'''", r"[^\n\"']{0,400}+", r"[^\n\"']*+", r"\"\"\"|'''"),
-        (r"\"", r"(?:[^\n\"\\]|\\.){0,400}+", r"(?:[^\n\"\\]|\\.)*+", r"\""),
-        (r"'", r"(?:[^\n'\\]|\\.){0,400}+", r"(?:[^\n'\\]|\\.)*+", r"'"),
-        (r"`", r"[^\n`]{0,400}+", r"[^\n`]*+", r"`"),
+        (r"\\{1,3}\"", r"[^\n\\\"]{0,200}+", r"\\{1,3}\""),
+        (r"\\{1,3}'", r"[^\n\\']{0,200}+", r"\\{1,3}'"),
+        (r"\"\"\"|'''", r"[^\n\"']{0,200}+", r"\"\"\"|'''"),
+        (r"\"", r"(?:[^\n\"\\]|\\.){0,200}+", r"\""),
+        (r"'", r"(?:[^\n'\\]|\\.){0,200}+", r"'"),
+        (r"`", r"[^\n`]{0,200}+", r"`"),
     )
 )
 _NEXT_PAIR = r"[ ]?[A-Za-z][\w .\-]{0,30}[:=]"
@@ -90,6 +92,7 @@ _BARE = re.compile(
     rf"(?:[^\s\"'`<>|;&,\\]|;(?!\s|$|{_NEXT_PAIR})|&(?!&|\s|$|{_NEXT_PAIR}|amp;)|,(?!\s|$|{_NEXT_PAIR}|[\"'\[{{])"
     r"|\\(?![nrt\"'\\]|$)|[\"'](?=[^\s\"'`,;:\])}])){1,200}+"
 )
+_QUOTED_REST = re.compile(r"(?:[^\n\"'\\`]|\\[^\"'nr])*+")
 _SOLID = re.compile(r"[^\s\"'`<>|;&,\\]*+")
 _TAGGED = re.compile(r"(?:<!\[CDATA\[)?(?P<inner>[^<>\n]{1,400})(?=\]\]>|</)")
 _FLAG = re.compile(r"(?:^|[\s\"',\[])--?[\w\-.]{0,30}$")
@@ -101,10 +104,14 @@ def named(text: str) -> Iterator[SecretSpan]:
     """Yield the values in a text that a name says are secret."""
     lower = text.replace("\u0130", "I").lower()  # the one letter that grows in lower case keeps its length
     for name in _NAMES:
+        done = 0
         for match in name.finditer(lower):
             start, end = match.span()
-            if _names_a_secret(match[0], lower[max(0, start - 40) : start]):
-                yield from _after(text, lower, start, end)
+            if start >= done and _names_a_secret(match[0], lower[max(0, start - 40) : start]):
+                found = _after(text, lower, start, end)
+                if found is not None:
+                    done = found.end
+                    yield found
 
 
 def is_secret_field(name: str, value: str) -> bool:
@@ -126,8 +133,8 @@ def _names_a_secret(name: str, before: str) -> bool:
     return True
 
 
-def _after(text: str, lower: str, start: int, end: int) -> Iterator[SecretSpan]:
-    """Yield the value behind the name at text[start:end], if it is one."""
+def _after(text: str, lower: str, start: int, end: int) -> SecretSpan | None:
+    """Return the value behind the name at text[start:end], if it is a secret."""
     kind = _kind(lower[start:end])
     suffix = _SUFFIX.match(text, end)
     end = suffix.end() if suffix else end
@@ -135,16 +142,18 @@ def _after(text: str, lower: str, start: int, end: int) -> Iterator[SecretSpan]:
     field = to_field is not None and _FIELD_BEFORE.search(text, max(0, start - 90), start) is not None
     match = to_field if field else _TO_VALUE.match(text, end)
     if match is None:
-        return
+        return None
     tagged = not field and match["tag"] is not None
     found = _tagged(text, match.end()) if tagged else _value(text, match.end())
     if found is None:
-        return
+        return None
     at, stop, quoted = found
     value = text[at:stop]
     place = "field" if field else _place(text, start, match)
-    if is_likely(lower[start:end], value, place, quoted=quoted or field or tagged):
-        yield SecretSpan(at, stop, kind)
+    if not is_likely(lower[start:end], value, place, quoted=quoted or field or tagged):
+        return None
+    rest = (_QUOTED_REST if quoted else _SOLID).match(text, stop) if stop - at >= _JUDGED else None
+    return SecretSpan(at, rest.end() if rest else stop, kind)
 
 
 def _place(text: str, start: int, match: re.Match[str]) -> str:
@@ -172,23 +181,21 @@ def _tagged(text: str, at: int) -> tuple[int, int, bool] | None:
 
 def _value(text: str, at: int) -> tuple[int, int, bool] | None:
     """Return start and end of the value at a place, and whether it is quoted: then it may hold spaces."""
-    for opening, inner, rest, closing in _QUOTED:
+    for opening, inner, closing in _QUOTED:
         if not (mark := opening.match(text, at)):
             continue
         match = inner.match(text, mark.end())
         end = match.end() if match else mark.end()
         if closing.match(text, end):
             return mark.end(), end, True
-        if end - mark.end() >= 400 and (match := rest.match(text, end)):
-            return mark.end(), match.end(), True
+        if end - mark.end() >= _JUDGED:
+            return mark.end(), end, True
         at = mark.end()
         break
     match = _BARE.match(text, at)
     if match is None:
         return None
     value = match[0]
-    if len(value) >= 200 and (rest := _SOLID.match(text, match.end())):
-        value = text[at : rest.end()]
     if not value.startswith(("$", "%", "{", "(")):
         value = value.rstrip(",;:)]}\"'.\u2026")
     return at, at + len(value), False

@@ -15,7 +15,7 @@ _ARG = (  # in double quotes, in single ones, or bare
     r"(?:\\?\"(?P<secret>[^\"\n\\]{1,200})|'(?P<single>[^'\n]{1,200})|(?P<bare>[^\s\"'|;&<>\\]{1,200}))"
 )
 _GROUPS = ("secret", "single", "bare")
-_ECHO = r"\becho (?:-\w )?[\"']?(?P<secret>[^\s\"'|$]{5,400})[\"']? *\|"  # into a command
+_ECHO = r"\becho (?:-\w )?[\\\"']{0,2}(?P<secret>[^\s\\\"'|$]{5,400})[\\\"']{0,2} *\|"  # into a command
 _HEAD = r"[\"'\\]{0,4}\s{0,3}[:=,]\s{0,3}[\"'\\`]{0,4}(?:[A-Za-z\-]{3,16}\s+)?(?P<secret>[^\s\"'\\,;`]{8,}+)"
 _WAY = r"[^\n|;]{0,300}?"  # what may stand between a command and its option
 
@@ -44,7 +44,7 @@ _ROWS = (
     ("password", "net use", r"\bnet use [^\n]{0,200}?/user:\S{1,80} (?P<secret>[^\s/\"'][^\s\"']{3,100})"),
     ("password", "freerdp", _option("[wx]l?freerdp3?", r"/p:")),
     ("password", "htpasswd", r"\bhtpasswd -\w*b\w* \S{1,200} \S{1,100} [\"']?(?P<secret>\S{4,200})"),
-    ("password", "chpasswd", r"\becho [\"']?[\w.\-$]{1,60}:(?P<secret>[^\s\"'|]{4,})[^|]{0,9}\|.{0,9}chpass"),
+    ("password", "chpasswd", r"\becho [\\\"']{0,2}[\w.\-$]{1,60}:(?P<secret>[^\s\\\"'|]{4,})[^|]*\|.*chpass"),
     ("password", "--password-stdin", rf"{_ECHO}[^\n]{{0,200}}--password-stdin"),
     ("password", "--stdin", rf"{_ECHO}[^\n]{{0,60}}passwd --stdin"),
     ("password", "sudo -S", rf"{_ECHO} *sudo -S"),
