@@ -154,6 +154,15 @@ def test_times_rise_with_ids_in_opencode():
     assert "times that fall moved up to the message before (1)" in told.warnings
 
 
+@pytest.mark.parametrize("form", ["openai-chat", "openai-responses", "anthropic"])
+def test_a_whole_list_has_a_result_for_every_call(form):
+    raw, told = export(entries(OPEN), form)
+
+    assert get(form).validate(rows(raw)) == []
+    assert raw.decode().count(UNANSWERED) == 3
+    assert "unanswered calls answered by a note (3)" in told.warnings
+
+
 @pytest.mark.parametrize("view", [False, True])
 def test_no_call_is_open_in_a_list_for_the_ai_sdk(view):
     raw, told = export(entries(OPEN), "ui-message", view=view)

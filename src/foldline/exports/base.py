@@ -39,7 +39,8 @@ class FoldStep(msgspec.Struct, frozen=True):
     """A boundary to write. `text` is complete, with pins and ledger; `summary` is the summary alone.
 
     `message` is how a view renders it; `first_kept` is the key of the first message before it that it kept.
-    `number` counts the compactions of the path; `origin` is what its source file says about it.
+    `number` counts the compactions of the path, `folded` the messages that it folded; `origin` is what its
+    source file says about it, `ledger` the facts in builtins.
     """
 
     key: str
@@ -54,6 +55,8 @@ class FoldStep(msgspec.Struct, frozen=True):
     at: float | None = None
     number: int = 1
     origin: dict[str, Any] = {}
+    ledger: dict[str, Any] = {}
+    folded: int = 0
 
 
 Step = SaidStep | FoldStep
@@ -99,7 +102,7 @@ class ExportWriter:
         self.origin = origin
         self.session = session
         self.losses = Losses()
-        self.count = 0
+        self.count: int = 0
         self.clock = Clock(origin.started)
         self._places: dict[str, str] = {}
         self._unplaced: list[str] = []
@@ -119,6 +122,10 @@ class ExportWriter:
     def end(self) -> Iterator[bytes]:
         """Yield what comes after the last message."""
         yield from ()
+
+    def beside(self) -> dict[str, bytes]:
+        """Return further files: by what follows the stem of the export's name, or "/" and a name."""
+        return {}
 
     def resume(self) -> tuple[str, str] | None:
         """Return where the other tool looks for the file, and the command that resumes it."""

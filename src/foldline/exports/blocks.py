@@ -90,6 +90,18 @@ class Blocks:
         return block
 
 
+def result_text(block: Block, losses: Losses) -> str:
+    """Return the text of a result block, for formats whose results are text."""
+    content = block.get("content")
+    if not isinstance(content, list):
+        return str(content or "")
+    inner = cast("list[Block]", content)
+    for one in inner:
+        if one.get("type") != "text":
+            losses.add(f"{one.get('type')} in a result left out")
+    return "\n".join(str(one.get("text", "")) for one in inner if one.get("type") == "text")
+
+
 def _changed(block: Block, key: str, value: str) -> Block:
     return block if block.get(key) == value else {**block, key: value}
 

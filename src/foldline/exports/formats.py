@@ -7,6 +7,9 @@ from foldline.errors import InputError, did_you_mean
 from foldline.exports.base import ExportWriter
 from foldline.exports.claude_code import ClaudeCodeWriter
 from foldline.exports.codex import CodexWriter
+from foldline.exports.coop import CoopWriter
+from foldline.exports.gencode import GenCodeWriter
+from foldline.exports.klaude import KlaudeWriter
 from foldline.exports.lists import list_writer
 from foldline.exports.markdown import MarkdownWriter
 from foldline.exports.moldable import MoldableWriter
@@ -22,6 +25,9 @@ _TOOLS: dict[str, type[ExportWriter]] = {
     "moldable": MoldableWriter,
     "codex": CodexWriter,
     "opencode": OpenCodeWriter,
+    "klaude-code": KlaudeWriter,
+    "coop": CoopWriter,
+    "gencode": GenCodeWriter,
     "markdown": MarkdownWriter,
 }
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
+from foldline.core.cut.notes import UNANSWERED
+from foldline.core.cut.pairing import Pairing
 from foldline.core.log.entries import Edit
-from foldline.core.log.messages import Message
+from foldline.core.log.messages import Message, Text, ToolResult
 from foldline.dialects import UI_MESSAGE, get
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, line
 from foldline.exports.ui_list import for_ai_sdk
@@ -24,9 +26,11 @@ class ListWriter(ExportWriter):
     def __init__(self, origin: Origin, session: str) -> None:
         super().__init__(origin, session)
         self._items: list[tuple[Message, tuple[Edit, ...]]] = []
+        self._pairing = Pairing()
 
     def say(self, step: SaidStep) -> Iterator[bytes]:
-        """Take a message."""
+        """Take a message; calls that it leaves unanswered are answered by a note, as in a view."""
+        self._answer(self._pairing.say(len(self._items), step.message))
         self._items.append((step.message, step.edits))
         yield from ()
 
@@ -40,6 +44,8 @@ class ListWriter(ExportWriter):
 
     def end(self) -> Iterator[bytes]:
         """Yield the system prompt, then every message."""
+        batch = self._pairing.current
+        self._answer(tuple(batch.open) if batch is not None else ())
         rendered = get(self.dialect).render(self._items, whole=self.origin.view)
         if self.dialect == UI_MESSAGE:
             rendered = for_ai_sdk(rendered, self.losses)
@@ -49,6 +55,14 @@ class ListWriter(ExportWriter):
         if rendered.system:
             yield line({"system": rendered.system})
         yield from map(line, rendered.messages)
+
+    def _answer(self, calls: tuple[str, ...]) -> None:
+        """Answer calls by a note: APIs refuse a call without a result (UI messages: `for_ai_sdk`)."""
+        if not calls or self.origin.view or self.dialect == UI_MESSAGE:
+            return
+        self.losses.add("unanswered calls answered by a note", len(calls))
+        notes = tuple(ToolResult(call, (Text(UNANSWERED),), is_error=True) for call in calls)
+        self._items.append((Message("tool", notes), ()))
 
 
 def list_writer(name: str) -> type[ListWriter]:

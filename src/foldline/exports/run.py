@@ -37,7 +37,8 @@ class ExportWish(msgspec.Struct, frozen=True):
 class ExportResult(msgspec.Struct, frozen=True):
     """What an export wrote: the session's id in it, the number of messages, and what it could not carry.
 
-    `place` is where the other tool looks for the file, `command` resumes it there.
+    `place` is where the other tool looks for the file, `command` resumes it there. `beside` are further files
+    that belong to it: by what follows the stem of its name, or "/" and their own.
     """
 
     session: str
@@ -45,6 +46,7 @@ class ExportResult(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     place: str | None = None
     command: str | None = None
+    beside: dict[str, bytes] = {}
 
 
 def export_entries(entries: Sequence[Entry], session: str, wish: ExportWish, out: Out) -> ExportResult:
@@ -160,7 +162,9 @@ class _Export:
         self.put(self.writer.end(), out)
         resume = self.writer.resume()
         place, command = resume if resume is not None else (None, None)
-        return ExportResult(self.writer.session, self.writer.count, self.losses.lines(), place, command)
+        writer = self.writer
+        beside = writer.beside()
+        return ExportResult(writer.session, writer.count, self.losses.lines(), place, command, beside)
 
 
 def result_fields(told: ExportResult) -> dict[str, Any]:

@@ -185,4 +185,6 @@ def _fold_step(entry: Compacted, *, message: Message | None = None, alone: bool 
         at=entry.at,
         number=point.number,
         origin=receipt.origin,
+        ledger=entry.ledger,
+        folded=max(receipt.messages_before - receipt.messages_after + 1, 0),
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import click
 import msgspec
@@ -157,11 +158,26 @@ def command(
     with progress("writing"):
         put = _as_document(form, write) if one else write
         write_whole(output or Path("-"), lambda stream: told.append(put(stream.write)))
+    _write_beside(output, told[0])
     warn(told[0].warnings)
     if output is not None and output.suffix == ".json" and form in _LINES:
         warn([f"{form} is a form of JSON lines: a name that ends in .jsonl says so"])
     if output is not None and str(output) != "-":
         _tell(asked, told[0], output, as_json=as_json)
+
+
+def _write_beside(output: Path | None, told: ExportResult) -> None:
+    """Write the further files of an export beside it; on standard output they have no place."""
+    for name, content in told.beside.items():
+        if output is None or str(output) == "-":
+            warn([f"{name.lstrip('/')} left out: it stands beside the file that -o names"])
+            continue
+        there = output.with_name(name[1:] if name.startswith("/") else output.stem + name)
+        write_whole(there, partial(_put, content))
+
+
+def _put(content: bytes, stream: BinaryIO) -> None:
+    stream.write(content)
 
 
 def _from_file(asked: _Asked) -> Write:

@@ -1,0 +1,142 @@
+"""Sessions in the forms of coop, klaude-code and GenCode: what their readers make of them again."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from tests.exports.moving import boundaries, export, prompts, said
+from tests.exports.sessions import chat, entries
+from tests.support.openers import rows
+
+from foldline.core.ledger.facts.kinds import DecisionFact, FileFact, Ledger, ToolFact
+from foldline.core.log.entries import Compacted, Receipt
+from foldline.core.log.messages import Media, Text, Thinking, ToolResult
+from foldline.core.measure.tokens import OFFLINE
+from foldline.loading import Loaded, from_records
+from foldline.transcripts import read
+
+FACTS = Ledger(
+    files=(FileFact("a.py", "read"), FileFact("parser.py", "modified")),
+    decisions=(DecisionFact("Decided to keep the grammar", "e1"),),
+    tools=(ToolFact("bash", 7, ("ran pytest",)),),
+)
+
+
+def path(**kept):
+    """A session of everything; its boundary has facts, and says how many messages it folded."""
+    found = entries(**kept)
+    receipt = Receipt("threshold", tokens_before=54_321, messages_before=8, messages_after=3)
+    return [
+        msgspec.structs.replace(entry, ledger=msgspec.to_builtins(FACTS), receipt=receipt) if isinstance(entry, Compacted) else entry
+        for entry in found
+    ]  # fmt: skip
+
+
+def opened(raw, told, folder):
+    """Read an export with the files that stand beside it."""
+    file = folder / "events.jsonl"
+    file.write_bytes(raw)
+    for name, content in told.beside.items():
+        (folder / (name[1:] if name.startswith("/") else f"events{name}")).write_bytes(content)
+    return from_records(read(file), OFFLINE)
+
+
+SHOWN = Text(
+    "[Shown by the tool calls above]"
+)  # klaude-code shows the images of results in a message of their own
+
+
+def words(loaded):
+    """Who said what, without thoughts, images and marks of failure, which not all three have a place for."""
+    told = [
+        (role, part)
+        for role, part in said(loaded)
+        if not isinstance(part, Thinking | Media) and part != SHOWN
+    ]
+    return [
+        (role, (part.call_id, part.text) if isinstance(part, ToolResult) else part) for role, part in told
+    ]
+
+
+def loaded(found):
+    return Loaded(found, {}, "anthropic", title="The parser")
+
+
+@pytest.mark.parametrize("form", ["klaude-code", "coop", "gencode"])
+def test_everything_comes_back(form, tmp_path):
+    raw, told = export(path(), form)
+    again = opened(raw, told, tmp_path)
+
+    assert again.format == form
+    assert again.warnings == []
+    assert words(again) == words(loaded(path()))
+    assert [text for text, *_ in prompts(again) if text != SHOWN.text] == [
+        text for text, *_ in prompts(loaded(path()))
+    ]
+    assert again.title == ("The parser" if form != "coop" else None)
+
+
+@pytest.mark.parametrize("form", ["klaude-code", "coop"])
+def test_a_boundary_is_the_tools_own_and_keeps_what_it_kept(form, tmp_path):
+    original = path(fold_at=6, keep_from=4)
+    raw, told = export(original, form)
+    again = opened(raw, told, tmp_path)
+
+    assert [one[:2] for one in boundaries(again)] == [one[:2] for one in boundaries(loaded(original))]
+    (boundary,) = [entry for entry in again.entries if isinstance(entry, Compacted)]
+    kept = next(entry for entry in again.entries if entry.id == boundary.first_kept)
+    assert "Like this picture" in kept.message.text
+
+
+def test_klaude_is_told_places_lines_and_files():
+    raw, _ = export(path(fold_at=6, keep_from=4), "klaude-code")
+    items = rows(raw)
+    (fold,) = [row["data"] for row in items if row["type"] == "CompactionEntry"]
+
+    assert items[fold["first_kept_line"]]["data"]["parts"][0]["text"] == "Like this picture:"
+    assert fold["first_kept_index"] == fold["first_kept_line"]
+    assert fold["details"] == {"read_files": ["a.py"], "modified_files": ["parser.py"]}
+
+
+@pytest.mark.parametrize("form", ["klaude-code", "coop", "gencode"])
+def test_the_folded_form_begins_with_the_checkpoint(form, tmp_path):
+    raw, told = export(path(fold_at=6, keep_from=4), form, view=True)
+    again = opened(raw, told, tmp_path)
+    (boundary,) = [entry for entry in again.entries if isinstance(entry, Compacted)]
+
+    assert "Mend it." in boundary.checkpoint.text
+    assert "Please mend the parser" not in raw.decode()
+    assert words(again)[0][1] == Text("Like this picture:")
+
+
+def test_gencode_is_told_what_a_summary_covers_and_what_it_knows():
+    raw, _ = export(path(fold_at=6, keep_from=4), "gencode", view=True)
+    document = json.loads(raw)
+    (summary,) = document["summaries"]
+
+    assert summary["coveringMessages"] == [1, 6]
+    assert summary["keyDecisions"] == ["Decided to keep the grammar"]
+    assert summary["filesModified"] == ["parser.py"]
+    assert summary["toolsUsed"] == [{"tool": "bash", "count": 7, "notableUses": ["ran pytest"]}]
+    assert document["messages"][0]["content"].startswith("[Earlier conversation - 6 messages summarized]\n\n")
+    assert document["fullMessageCount"] == document["metadata"]["fullMessageCount"] == 6 + 4
+    assert document["metadata"]["messageCount"] == len(document["messages"])
+
+
+def test_a_whole_history_for_gencode_names_the_boundaries_that_it_lacks():
+    _, told = export(path(fold_at=6, keep_from=4), "gencode")
+
+    assert "boundaries left out (GenCode's file would lack what they folded) (1)" in told.warnings
+
+
+@pytest.mark.parametrize("form", ["klaude-code", "coop", "gencode"])
+def test_a_chat_of_another_dialect_is_carried(form, tmp_path):
+    raw, told = export(entries(chat(), dialect="openai-chat", title=None), form)
+    again = opened(raw, told, tmp_path)
+
+    assert [part.text for _, part in said(again) if hasattr(part, "call_id")] == ["a.py", "no JSON"]
+    assert [part.text for _, part in said(again) if isinstance(part, Text)][-1] == "One file: a.py."
+    assert form == "coop" or "clock struck ten" in raw.decode()
+    assert form != "coop" or "system messages left out (the agent brings its own) (2)" in told.warnings
