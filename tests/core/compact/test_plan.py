@@ -663,13 +663,50 @@ def test_with_a_model_what_is_left_goes_to_what_was_shortened_and_no_model_is_as
     assert outcome.first_kept
 
 
-def test_with_a_model_the_cut_stays_where_its_summary_begins():
+@pytest.mark.parametrize("target", [900, 1_800, 2_700, 3_600])
+def test_with_a_model_what_its_summary_leaves_goes_to_more_of_the_newest_without_a_call(target):
     log = chat(60)
-    outcome, asked = run(log, ask_for(BARE, reason="target", target=1_800), reply())
+    outcome, asked = run(log, ask_for(BARE, reason="target", target=target), reply())
     path = [entry.id for entry in log.path()]
+    first, last_folded = path.index(outcome.first_kept), path.index(asked[0].folded[-1].id)
     assert len(asked) == 1
-    assert path.index(outcome.first_kept) == path.index(asked[0].folded[-1].id) + 1
-    assert outcome.receipt.tokens_after < 1_800 * 0.8, "there was room for more, had it cost nothing"
+    assert first < last_folded, "what is kept in addition stands in the summary and in the view"
+    assert outcome.receipt.first_kept == outcome.first_kept
+    assert outcome.receipt.dropped["messages"] == first
+    put(log, outcome)
+    state = fold_of(log)
+    assert [entry.id for entry in state.kept] == path[first:]
+    assert target * 0.88 <= outcome.receipt.tokens_after == state.tokens <= target
+    assert "Write the test" in outcome.checkpoint.summary
+
+
+def test_with_a_model_the_next_compaction_folds_what_stood_in_both():
+    log = chat(60)
+    outcome, _ = run(log, ask_for(BARE, reason="target", target=2_700), reply())
+    path = [entry.id for entry in log.path()]
+    put(log, outcome)
+    again, asked = run(log, ask_for(BARE, reason="target", target=900), reply())
+    assert asked[0].folded[0].id == outcome.first_kept
+    assert path.index(again.first_kept) > path.index(outcome.first_kept)
+    assert asked[0].previous == outcome.checkpoint.summary
+
+
+def test_an_open_tool_batch_stays_in_one_piece_where_a_model_keeps_more():
+    log = worked(steps=40, lines=4)
+    outcome, asked = run(log, ask_for(BARE, reason="target", target=1_500), reply(SPLIT))
+    assert len(asked) == 1
+    assert outcome.receipt.tokens_after > 1_500 * 0.8
+    put(log, outcome)
+    assert not problems(fold_of(log).view(), "openai-chat")
+
+
+def test_where_a_model_was_asked_in_vain_code_fills_the_target_without_another_call():
+    log = chat(60)
+    outcome, asked = run(log, ask_for(BARE, reason="target", target=2_700), *[reply("no headings")] * 2)
+    assert len(asked) == ATTEMPTS
+    assert outcome.receipt.summarizer == "offline"
+    assert "rejected" in outcome.receipt.notes[0]
+    assert outcome.receipt.tokens_after > 2_700 * 0.8
 
 
 def test_with_a_model_a_system_prompt_is_given_back_in_part():
@@ -725,10 +762,12 @@ def test_what_is_left_of_a_target_goes_to_standing_constraints_first():
     assert outcome.receipt.constraints.excess == ()
 
 
-def test_where_a_model_wrote_the_summary_constraints_keep_their_tenth():
+def test_where_a_model_wrote_the_summary_what_is_left_goes_to_standing_constraints_too():
     outcome, asked = run(ruled(), ask_for(BARE, reason="target", target=1_000), reply())
     assert len(asked) == 1
-    assert outcome.receipt.constraints.excess
+    assert len(asked[0].ledger.constraints) < 24
+    assert (outcome.receipt.constraints.kept, outcome.receipt.constraints.excess) == (24, ())
+    assert "table number 0 " in outcome.checkpoint.summary
 
 
 def test_a_target_of_which_less_than_a_tenth_is_left_is_used():

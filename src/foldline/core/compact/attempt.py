@@ -8,7 +8,7 @@ import msgspec
 
 from foldline.core.checkpoint.checkpoint import Frame, as_message, make_checkpoint
 from foldline.core.checkpoint.cost import FREE, Cost
-from foldline.core.checkpoint.obtain import ASKS, SummarySteps, obtain
+from foldline.core.checkpoint.obtain import ASKS, OFFLINE, SummarySteps, obtain
 from foldline.core.checkpoint.request import RequestKind, SummaryReply, SummaryRequest
 from foldline.core.checkpoint.summary import request
 from foldline.core.compact.facts import Facts
@@ -56,6 +56,11 @@ class Attempt(msgspec.Struct, frozen=True):
         return self.proposal.job.ask.apart_tokens + self.after.tokens
 
     @property
+    def model_wrote(self) -> bool:
+        """Whether the summary is a model's: it is not written again."""
+        return self.model_asked and self.reply.summarizer != OFFLINE
+
+    @property
     def fits(self) -> bool:
         """Whether the view is within what is usable."""
         return self.size <= self.proposal.job.ask.usable
@@ -91,12 +96,15 @@ def summary_request(
     return msgspec.structs.replace(wanted, secrets=bool(clean.secrets))
 
 
-def fit_summary(proposal: Proposal, wanted: SummaryRequest, cost: Cost = FREE) -> SummarySteps[Attempt]:
+def fit_summary(
+    proposal: Proposal, wanted: SummaryRequest, cost: Cost = FREE, *, in_vain: bool = False
+) -> SummarySteps[Attempt]:
     """Have the summary written, shorter each time, until the view fits; the smallest attempt where none does.
 
-    The first may take `wanted.tokens`. `cost` is what was spent before.
+    The first may take `wanted.tokens`. `cost` is what was spent before. Where a model was asked
+    `in_vain` before, none is asked again.
     """
-    room, asks, model_asked = wanted.tokens, ASKS, False
+    room, asks, model_asked = wanted.tokens, 0 if in_vain else ASKS, in_vain
     tried: list[Attempt] = []
     for left in range(PASSES, 0, -1):
         wanted = msgspec.structs.replace(wanted, tokens=max(room, 1))

@@ -1,17 +1,19 @@
 """What a fold left of its target, given away.
 
-Where a summary costs nothing it is written again: with the standing constraints that had no room, else with
-more of the newest messages kept. Otherwise what was shortened is given back.
+It goes to the standing constraints that had no room, else to more of the newest messages, else to what was
+shortened of them. Where a summary costs nothing it is written again for what is folded then. A model is not
+asked again: its summary stays as it is, so what is kept in addition stands in both.
 """
 
 from __future__ import annotations
 
 import msgspec
 
+from foldline.core.checkpoint.ground import ground
 from foldline.core.checkpoint.obtain import SummarySteps
-from foldline.core.compact.attempt import Attempt, attempt_with
+from foldline.core.compact.attempt import Attempt, Proposal, attempt_with
 from foldline.core.compact.edits import saved_by
-from foldline.core.compact.fold import folded, frame_of_choice, with_stripped
+from foldline.core.compact.fold import folded, frame_of_choice, proposed, with_stripped
 from foldline.core.cut.choice import SPARE, Choice, Limits, Material, Used, choose, eased
 from foldline.errors import FloorExceeded
 
@@ -32,27 +34,56 @@ def _fuller(attempt: Attempt, material: Material, limits: Limits) -> SummaryStep
     """Return an attempt that uses more of the target; None where nothing comes of it."""
     if not limits.target or attempt.spare < attempt.proposal.job.ask.usable // SPARE:
         return None
-    if attempt.model_asked:
+    proposal = attempt.proposal
+    rules = proposal.facts.room + (attempt.spare if proposal.facts.excess else 0)
+    choice = proposal.choice if proposal.facts.excess else _keeping_more(attempt, material, limits)
+    if choice is None:
         return _eased(attempt, material, limits)
-    return (yield from _rewritten(attempt, material, limits))
-
-
-def _rewritten(attempt: Attempt, material: Material, limits: Limits) -> SummarySteps[Attempt | None]:
-    """Choose again with what the summary left, and have it written again."""
-    spare, choice, facts = attempt.spare, attempt.proposal.choice, attempt.proposal.facts
-    job, constraints = attempt.proposal.job, facts.room
-    if facts.excess:
-        constraints += spare
-    else:
-        used = Used(choice.room - spare, material.tokens(material.leading, choice.edits) + spare)
-        found = choose(material, job.ask.policy, limits, job.counter, used)
-        if found is None or found.room < used.summary or not _keeps_more(found, choice):
-            return _eased(attempt, material, limits)
-        choice = found
+    if attempt.model_wrote:
+        return _restated(attempt, choice, rules) or _eased(attempt, material, limits)
+    write = folded(
+        proposal.job, choice, limits, constraints=rules, cost=attempt.cost, in_vain=attempt.model_asked
+    )
     try:
-        return (yield from folded(job, choice, limits, constraints=constraints, cost=attempt.cost))
+        return (yield from write)
     except FloorExceeded:
         return None
+
+
+def _keeping_more(attempt: Attempt, material: Material, limits: Limits) -> Choice | None:
+    """Choose again with what the summary left; None where no more of the newest has room."""
+    job, choice = attempt.proposal.job, attempt.proposal.choice
+    spare = attempt.spare
+    used = Used(choice.room - spare, material.tokens(material.leading, choice.edits) + spare)
+    found = choose(material, job.ask.policy, limits, job.counter, used)
+    if found is None or found.room < used.summary or not _keeps_more(found, choice):
+        return None
+    return found
+
+
+def _restated(attempt: Attempt, choice: Choice, rules: int) -> Attempt | None:
+    """Let the summary stand before what another choice keeps; None where the view does not fit then.
+
+    The ledger holds what is folded now; the text goes on to tell of what it was written from.
+    """
+    before = attempt.proposal
+    stay = {entry.id for entry in (*choice.quoted, *choice.kept)}
+    if any(entry.id not in stay for entry in before.choice.quoted):
+        return None  # the summary does not tell of what was quoted beside it
+    proposal = proposed(before.job, with_stripped(before.job, choice), rules)
+    reply = attempt.reply
+    if before.facts.excess:
+        reply = msgspec.structs.replace(reply, text=_with_rules(proposal, reply.text))
+    fuller = attempt_with(proposal, reply, attempt.cost, model_asked=True)
+    return fuller if fuller.fits and fuller.spare < attempt.spare else None
+
+
+def _with_rules(proposal: Proposal, text: str) -> str:
+    """Put the standing constraints that have room now into a summary."""
+    choice, state = proposal.choice, proposal.job.state
+    messages = [entry.message for entry in state.clean((*choice.folded, *choice.kept))]
+    previous = state.boundary.checkpoint.summary if state.boundary is not None else None
+    return ground(text, proposal.facts.shown, messages, previous).text
 
 
 def _eased(attempt: Attempt, material: Material, limits: Limits) -> Attempt | None:

@@ -19,11 +19,12 @@ from foldline.errors import FloorExceeded
 
 
 def folded(
-    job: Job, choice: Choice, limits: Limits, *, constraints: int, cost: Cost = FREE
+    job: Job, choice: Choice, limits: Limits, *, constraints: int, cost: Cost = FREE, in_vain: bool = False
 ) -> SummarySteps[Attempt]:
     """Return the attempt that folds what a choice folds; raises FloorExceeded where the view never fits.
 
-    Standing constraints may take `constraints` tokens; `cost` is what was spent before.
+    Standing constraints may take `constraints` tokens; `cost` is what was spent before. Where a model was
+    asked `in_vain`, code writes the summary.
     """
     choice = with_stripped(job, choice)
     proposal = proposed(job, choice, constraints)
@@ -31,7 +32,7 @@ def folded(
     goal = job.ask.goal or _next_task(job.ask.policy, proposal.facts.shown)
     wanted = summary_request(proposal, _kind(job, choice, goal), goal, tokens=room)
     wanted = msgspec.structs.replace(wanted, refused=job.ask.reason == "overflow")
-    attempt = yield from fit_summary(proposal, wanted, cost)
+    attempt = yield from fit_summary(proposal, wanted, cost, in_vain=in_vain)
     if not attempt.fits:
         floor = floor_of(job)
         raise FloorExceeded(max(floor.total, min(job.size, attempt.size)), job.ask.usable, floor.breakdown)
