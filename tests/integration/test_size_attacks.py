@@ -5,7 +5,15 @@ import pytest
 import foldline
 
 LONG = 400_000
-RUNS = {"spaces": " ", "tabs": "\t", "stars": "*", "pipes": "|", "brackets": "[", "quotes": '"', "a dot": "a."}
+RUNS = {
+    "spaces": " ",
+    "tabs": "\t",
+    "stars": "*",
+    "pipes": "|",
+    "brackets": "[",
+    "quotes": '"',
+    "a dot": "a.",
+}
 
 
 @pytest.mark.parametrize("unit", RUNS.values(), ids=RUNS.keys())
