@@ -6,7 +6,7 @@ import json
 
 import msgspec
 import pytest
-from tests.exports.moving import boundaries, export, prompts, said
+from tests.exports.moving import boundaries, export, load, prompts, said
 from tests.exports.sessions import chat, entries
 from tests.support.openers import rows
 
@@ -140,3 +140,24 @@ def test_a_chat_of_another_dialect_is_carried(form, tmp_path):
     assert [part.text for _, part in said(again) if isinstance(part, Text)][-1] == "One file: a.py."
     assert form == "coop" or "clock struck ten" in raw.decode()
     assert form != "coop" or "system messages left out (the agent brings its own) (2)" in told.warnings
+
+
+@pytest.mark.parametrize("keep_from", [1, 4])
+def test_pi_as_in_its_plan_counts_the_messages_that_it_kept(keep_from):
+    original = path(fold_at=6, keep_from=keep_from)
+    raw, told = export(original, "pi-plan")
+    again = load(raw)
+    (fold,) = [row for row in rows(raw) if row["type"] == "compaction"]
+
+    assert not any("id" in row for row in rows(raw)[1:])
+    assert fold["keepLastMessages"] == {1: 6, 4: 2}[keep_from]
+    assert words(again) == words(loaded(original))
+    assert boundaries(again) == boundaries(loaded(original))
+    assert "title left out (1)" in told.warnings
+
+
+def test_pi_as_in_its_plan_begins_a_view_with_its_compaction():
+    again = load(export(path(fold_at=6, keep_from=4), "pi-plan", view=True)[0])
+
+    assert "Mend it." in again.entries[0].checkpoint.text
+    assert words(again)[0][1] == Text("Like this picture:")

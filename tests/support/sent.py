@@ -65,7 +65,8 @@ def _decoded(asked: Asked) -> list[Message]:
 
 
 def _system(asked: Asked) -> str:
-    return json.dumps(asked.system or asked.body.get("instructions") or "", ensure_ascii=False)
+    system = asked.system or asked.body.get("instructions") or ""
+    return system if isinstance(system, str) else "\n".join(str(block.get("text", "")) for block in system)
 
 
 def _texts(part: Part) -> list[str]:

@@ -224,3 +224,26 @@ def test_a_real_session_with_two_compactions(recorded: Path):
     keys = {record.key for record in heard(found)}
     assert {one.first_kept for one in folded(found)} <= keys
     assert not warned(found)
+
+
+def counting(kept, **fields):
+    return {"type": "compaction", "timestamp": "2026-01-02T03:04:09.000Z", "summary": "So far.", "keepLastMessages": kept,
+            "tokensBefore": 900, **fields}  # fmt: skip
+
+
+def test_messages_kept_are_counted_from_the_end_and_never_across_a_compaction():
+    said_so = answer({"type": "text", "text": "Yes."})
+    found = records(
+        lines(HEADER, user("u1"), said_so, user("u2"), said_so, counting(2), user("u3"), said_so, user("u4"), counting(9), user("u5"), counting(0))
+    )  # fmt: skip
+    texts = {record.key: record.message.text for record in heard(found)}
+
+    assert [texts.get(one.first_kept) for one in folded(found)] == ["u2", "u3", None]
+    assert not warned(found)
+
+
+def test_details_of_a_compaction_stay_with_it():
+    (one,) = folded(
+        records(lines(HEADER, user("u1"), counting(1, details={"readFiles": ["a.py"], "modifiedFiles": []})))
+    )
+    assert one.data == {"details": {"readFiles": ["a.py"], "modifiedFiles": []}}

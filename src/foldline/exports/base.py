@@ -148,6 +148,11 @@ class ExportWriter:
         """Return the id under which the message with that key, or the first one after it, was written."""
         return self._places.get(key) if key is not None else None
 
+    def forget_places(self) -> None:
+        """Forget what was written so far: no later boundary can name it."""
+        self._places.clear()
+        self._unplaced.clear()
+
     def model(self, message: Message, unknown: str) -> str:
         """Return the model to write for a reply: its own, or the session's, or `unknown`."""
         if message.model is None and self.origin.model is not None:

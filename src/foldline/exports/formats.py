@@ -15,12 +15,14 @@ from foldline.exports.markdown import MarkdownWriter
 from foldline.exports.moldable import MoldableWriter
 from foldline.exports.opencode import OpenCodeWriter
 from foldline.exports.pi import PiWriter
+from foldline.exports.pi_plan import PiPlanWriter
 
 OWN = "jsonl"
 """Foldline's own format, which holds the log itself; `transcripts.dump` writes it."""
 
 _TOOLS: dict[str, type[ExportWriter]] = {
     "pi": PiWriter,
+    "pi-plan": PiPlanWriter,
     "claude-code": ClaudeCodeWriter,
     "moldable": MoldableWriter,
     "codex": CodexWriter,

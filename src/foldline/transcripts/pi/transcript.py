@@ -64,6 +64,8 @@ class _PiIndex:
         self.header_lines: set[int] = set()
         self._count = 0
         self._said: list[int] = []  # places of the messages on the path
+        self._folds: list[int] = []  # places of the compactions on the path
+        self._compactions: set[str] = set()  # their keys, wherever they stand
         self._types: list[str] = []
 
     def add(self, row: Row) -> None:
@@ -84,6 +86,8 @@ class _PiIndex:
                 said=kind in _SAID,
                 follows=not key or "parentId" not in value,
             )
+            if kind == "compaction":
+                self._compactions.add(node.key)
             self.tree.add(node)
         self._count += 1
 
@@ -96,6 +100,8 @@ class _PiIndex:
                 self.keys[node.line] = node.key
                 if node.said:
                     self._said.append(place)
+                elif node.key in self._compactions:
+                    self._folds.append(place)
 
     def first_said(self, key: str) -> str | None:
         """Return the key of the first message on the path at or after the entry with that key."""
@@ -104,6 +110,17 @@ class _PiIndex:
             return None
         at = bisect_left(self._said, place)
         return self.tree.nodes[self._said[at]].key if at < len(self._said) else None
+
+    def last_said(self, line: int, count: int) -> str | None:
+        """Return the key of the first of `count` messages before a line; a compaction ends the count."""
+        at = self.tree.place(self.keys[line])
+        if at is None:
+            return None
+        newest = bisect_left(self._folds, at) - 1
+        start = bisect_left(self._said, self._folds[newest]) if newest >= 0 else 0
+        end = bisect_left(self._said, at)
+        first = max(start, end - count)
+        return self.tree.nodes[self._said[first]].key if first < end else None
 
 
 def _records(row: Row, index: _PiIndex) -> Iterator[Record]:
@@ -126,7 +143,10 @@ def _named(row: Row, field: str, kind: str) -> Iterator[FactRecord]:
 
 
 def _folded(row: Row, index: _PiIndex) -> Iterator[Record]:
-    """Yield a compaction; version 1 counts its first kept entry from the header, later ones name it."""
+    """Yield a compaction; version 1 counts its first kept entry from the header, later ones name it.
+
+    pi's plan for its files counts the messages kept from the end, and never across an earlier compaction.
+    """
     value = row.value
     summary = value.get("summary")
     if not isinstance(summary, str):
@@ -134,13 +154,17 @@ def _folded(row: Row, index: _PiIndex) -> Iterator[Record]:
         return
     named, counted = value.get("firstKeptEntryId"), count_or_none(value.get("firstKeptEntryIndex"))
     wanted = named if isinstance(named, str) else None if counted is None else str(counted)
-    kept = index.first_said(wanted) if wanted else None
-    if kept is None:
+    last = count_or_none(value.get("keepLastMessages"))
+    counts = wanted is None and last is not None
+    kept = index.first_said(wanted) if wanted else index.last_said(row.number, last) if last else None
+    if kept is None and not counts:
         yield WarningRecord(
             row.number, f"the first kept entry {wanted} is not on the path; read as keeping nothing"
         )
     at = moment(value.get("timestamp"))
-    yield CompactionRecord(summary, kept, count_or_none(value.get("tokensBefore")), at=at, line=row.number)
+    before, details = count_or_none(value.get("tokensBefore")), value.get("details")
+    told = {"details": details} if details else {}
+    yield CompactionRecord(summary, kept, before, at=at, line=row.number, data=told)
 
 
 def _heard(row: Row, index: _PiIndex) -> MessageRecord | WarningRecord:
