@@ -74,6 +74,7 @@ _TO_FIELD = re.compile(
     r"|\\?[\"'],\\?[\"']value\\?[\"']\s{0,3}:\s{0,3}|</(?:name|key)>\s{0,40}<value>",
     re.IGNORECASE,
 )
+_CLIPPED = 15  # characters of a value with an ellipsis that shows how a secret begins, and no more
 _JUDGED = 200  # characters of a value by which it is judged
 # (opening, what stands inside as far as it is judged by, closing)
 _QUOTED = tuple(
@@ -135,6 +136,8 @@ def _names_a_secret(name: str, before: str) -> bool:
 
 def _after(text: str, lower: str, start: int, end: int) -> SecretSpan | None:
     """Return the value behind the name at text[start:end], if it is a secret."""
+    if text[start:end] in ("PASS", "Pass") and text[end : end + 1] == ":" and text[start - 1 : start] != "_":
+        return None  # the verdict of a test
     kind = _kind(lower[start:end])
     suffix = _SUFFIX.match(text, end)
     end = suffix.end() if suffix else end
@@ -196,6 +199,8 @@ def _value(text: str, at: int) -> tuple[int, int, bool] | None:
     if match is None:
         return None
     value = match[0]
+    if len(value) <= _CLIPPED and value.endswith(("...", "\u2026")):
+        return None
     if not value.startswith(("$", "%", "{", "(")):
         value = value.rstrip(",;:)]}\"'.\u2026")
     return at, at + len(value), False

@@ -7,7 +7,8 @@ import re
 MARK = "[redacted: "
 
 _CODE = re.compile(
-    r"^[\w.$>\-]*\(|\)$|^[{}\[\]()]+$|^\$\{|^\$\(|^\$[A-Za-z_]\w*(?:[:/]|$)|^\{\{|\}\}$|^%[({]|^%\w+%$|"
+    r"^[\w.$>\-]*\(|\)$|^[{}\[\]()]+$|^[#$]?\{[\w$.? ]+\}?|"
+    r"^\$\{|^\$\(|^\$[A-Za-z_]\w*(?:[:/]|$)|^\{\{|\}\}$|^%[({]|^%\w+%$|"
     r"^[A-Za-z_]\w*(?:(?:\??\.|::|->)[A-Za-z_]\w*)+[)\]};,]*$|^[A-Za-z_][\w.]*[\[(]|^[<~]|^(?:\.{1,2})?/[\w.\-]+/(?!.*=$)|"
     r"^--[a-z]|process\.env|environ\b|getenv|\.\.\.|\u2026|^(?!.*@)[a-z]+://|^(?:vault|ssm|sops|op|file|env|arn|secret|"
     r"secretsmanager|ref|projects|keyvault|kms)[:/]|^&?[!*&][A-Za-z_]\w*$|=>|^(?:new|await|return|func|lambda|"
@@ -21,7 +22,7 @@ _PLACEHOLDER = re.compile(
     r"(?:example|dummy|placeholder|fake|sample|todo|redacted|masked|hidden|secret|password|passwd|token|test|"
     r"testing|default|foobar|foo|bar|required|optional|enabled|disabled|unset|empty|missing|invalid|valid|"
     r"expired)[\w\-]{0,3}|(?:example|dummy|placeholder|fake|sample)[_\-]?\w*|"
-    r"(?:x+[_\-]?)*x{4,}\w{0,4}|\w{0,12}[xX*\u2022]{6,}\w{0,6}|\w{2,12}[_\-](?:your|my)[_\-]\w+(?:[_\-]\w+)*|"
+    r"[\w\-]{2,20}[_\-]x{3,}|(?:x+[_\-]?)*x{4,}\w{0,4}|\w{0,12}[xX*\u2022]{6,}\w{0,6}|\w{2,12}[_\-](?:your|my)[_\-]\w+(?:[_\-]\w+)*|"
     r"(?:u?int|float|varchar|char|utf|u|i|f|string|str|sha|bytes|bytea|base|text|number|bool|boolean|any|"
     r"object|binary|uuid|password|secret)(?:[0-9]{0,3}|\([0-9]{1,5}\))(?:\[\])?)[;,.)\]}?!|]*$",
     re.IGNORECASE,
