@@ -22,7 +22,6 @@ OWN = "jsonl"
 
 _TOOLS: dict[str, type[ExportWriter]] = {
     "pi": PiWriter,
-    "pi-plan": PiPlanWriter,
     "claude-code": ClaudeCodeWriter,
     "moldable": MoldableWriter,
     "codex": CodexWriter,
@@ -30,6 +29,7 @@ _TOOLS: dict[str, type[ExportWriter]] = {
     "klaude-code": KlaudeWriter,
     "coop": CoopWriter,
     "gencode": GenCodeWriter,
+    "pi-plan": PiPlanWriter,
     "markdown": MarkdownWriter,
 }
 
