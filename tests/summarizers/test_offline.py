@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.checkpoint.talk import assistant, call, entries, result, user
 
-from foldline.core.checkpoint.check import Accepted, check
+from foldline.core.checkpoint.check import Rejected, check
 from foldline.core.checkpoint.request import SummaryRequest
 from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts.kinds import (
@@ -47,11 +47,13 @@ def write(request):
     return OfflineSummarizer().write(request)
 
 
-def test_the_summary_is_one_that_would_be_accepted_from_a_model():
+def test_the_summary_would_be_accepted_from_a_model_but_for_empty_headings():
     reply = write(asked())
 
     assert (reply.summarizer, reply.stop, reply.usage) == ("offline", "end", None)
-    assert check(reply, asked(), counter=OFFLINE) == Accepted(reply.text)
+    checked = check(reply, asked(), counter=OFFLINE)  # it has no heading for what there is nothing of
+    assert isinstance(checked, Rejected)
+    assert checked.words == "without the headings Key Decisions"
     for word in ("Never drop any data.", "db/schema.sql", "make test", "no such table: users"):
         assert word in reply.text
 

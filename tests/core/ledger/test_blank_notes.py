@@ -21,7 +21,7 @@ MAX_POSTINGS = 4817
 def session():
     return entries(
         user("Find out where postings are rounded."),
-        assistant("I'll list the package.", call("c1", "bash", command="ls src/ledgerbook")),
+        assistant("The package is listed first.", call("c1", "bash", command="ls src/ledgerbook")),
         tool("c1", LISTING),
         assistant("Now the postings.", call("c2", "read", path="src/ledgerbook/postings.py")),
         tool("c2", SOURCE),

@@ -24,10 +24,13 @@ from foldline.core.measure.tokens import OFFLINE
 
 def test_headings_stand_in_order_and_sections_say_what_happened() -> None:
     text = compose(collect(SESSION), 900, rough_count).text
-    places = [
-        text.index("\n" + heading) if heading != "## Goal" else text.index(heading) for heading in HEADINGS
+    places = [f"\n{text}".find(f"\n{heading}\n") for heading in HEADINGS]
+    there = [place for place in places if place >= 0]
+    assert there == sorted(there)
+    assert [heading for heading, place in zip(HEADINGS, places, strict=True) if place < 0] == [
+        "### Done",
+        "### In Progress",
     ]
-    assert places == sorted(places)
     assert "- Never change the public signature of `parse_rows`." in text
     assert "`pytest tests/test_importer.py --strict-markers` failed" in text
     assert "<modified-files>\nsrc/ledger/importer.py\n</modified-files>" in text
@@ -51,8 +54,8 @@ def test_a_focus_raises_what_it_names() -> None:
         for n, word in enumerate(("import", "export", "billing", "search"))
     )
     ledger = Ledger(excerpts=pool)
-    assert "billing" not in compose(ledger, 74, rough_count).text
-    assert "billing" in compose(ledger, 74, rough_count, instructions="Keep all about billing").text
+    assert "billing" not in compose(ledger, 30, rough_count).text
+    assert "billing" in compose(ledger, 30, rough_count, instructions="Keep all about billing").text
 
 
 @pytest.mark.parametrize("budget", [0, 10, 50, 120, 200, 400, 1_000, 5_000, 100_000])

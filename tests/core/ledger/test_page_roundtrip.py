@@ -115,7 +115,7 @@ EXCERPT = st.one_of(
     excerpts_of(
         "searched", TOLD.map(lambda text: f"Grep pattern `{clip(text, 120)}`"), st.one_of(st.just(""), UGLY)
     ),
-    excerpts_of("answer", TOLD, st.just("")),
+    excerpts_of("mention", TOLD.map(lambda text: f"`{text.replace('`', '').replace(', ', ' ')}`"), PATHS),
 )
 STATUS = st.sampled_from(("read", "created", "modified", "deleted"))
 OPEN = st.one_of(
@@ -405,12 +405,6 @@ def test_a_sentence_that_looks_like_another_line_stays_whole(text: str, topic: s
     assert (back.commands, back.values, back.files, back.requests) == ((), (), (), ())
     (fact,) = back.excerpts
     assert text in (fact.text, f"{fact.topic}: {fact.text}")
-
-
-def test_an_answer_with_code_in_it_is_an_answer() -> None:
-    ledger = Ledger(excerpts=(Excerpt("I would call `stop` first.", "", 1e-05, "e", "answer"),))
-    (fact,) = parse(compose(ledger, LARGE, rough_count).text).excerpts
-    assert (fact.kind, fact.text) == ("answer", "I would call `stop` first.")
 
 
 def test_a_value_keeps_a_name_that_is_also_a_kind() -> None:

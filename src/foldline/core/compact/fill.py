@@ -17,6 +17,7 @@ from foldline.core.compact.fold import folded, frame_of_choice, proposed, with_s
 from foldline.core.cut.choice import SPARE, Choice, Limits, Material, Used, choose, eased
 from foldline.errors import FloorExceeded
 
+A_LINE = 4  # tokens of a constraint's line beside its text
 FILLS = 3  # times that what a checkpoint left of a target is given away
 
 
@@ -35,7 +36,7 @@ def _fuller(attempt: Attempt, material: Material, limits: Limits) -> SummaryStep
     if not limits.target or attempt.spare < attempt.proposal.job.ask.usable // SPARE:
         return None
     proposal = attempt.proposal
-    rules = proposal.facts.room + (attempt.spare if proposal.facts.excess else 0)
+    rules = proposal.facts.room + _for_rules(attempt)
     choice = proposal.choice if proposal.facts.excess else _keeping_more(attempt, material, limits)
     if choice is None:
         return _eased(attempt, material, limits)
@@ -95,6 +96,13 @@ def _eased(attempt: Attempt, material: Material, limits: Limits) -> Attempt | No
         return None
     fuller = msgspec.structs.replace(proposal, choice=choice, frame=frame_of_choice(job, choice))
     return attempt_with(fuller, attempt.reply, attempt.cost, model_asked=attempt.model_asked)
+
+
+def _for_rules(attempt: Attempt) -> int:
+    """Return the tokens that go to constraints that had no room: they come before what else a page tells."""
+    proposal = attempt.proposal
+    needed = sum(proposal.job.counter.count(text) + A_LINE for text in proposal.facts.excess)
+    return min(needed, attempt.spare + proposal.choice.room // 3)
 
 
 def _keeps_more(choice: Choice, before: Choice) -> bool:

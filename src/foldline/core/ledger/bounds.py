@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from foldline.core.ledger import work_log
 from foldline.core.ledger.facts import (
     commands,
     decisions,
@@ -32,5 +33,6 @@ def bounded(ledger: Ledger, picked: Sequence[Excerpt] = ()) -> Ledger:
         values=values.bound(ledger.values),
         open=open_work.bound(ledger.open),
         reports=reports.bound(ledger.reports),
+        work=work_log.bound(ledger.work),
         excerpts=excerpts.bound(ledger.excerpts, picked),
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from foldline.core.cut.recalled import without_recall
+from foldline.core.ledger import work_log
 from foldline.core.ledger.facts import (
-    answers,
     commands,
     constraints,
     decisions,
+    earlier_summary,
     edits,
     errors,
     files,
@@ -41,8 +42,9 @@ def collect(entries: Sequence[Said]) -> Ledger:
     wrong = errors.collect(calls, outcomes, changes, {entry.id: at for at, entry in enumerate(entries)})
     waiting = open_work.collect(entries, calls)
     stopped = open_work.stopped(waiting)
-    base = values.base_of(root(met), touched)
+    base = values.base_of(commands.home(calls), touched) or values.base_of(root(met), touched)
     gone = _no_longer_so(entries, calls, choices, wrong)
+    part_of = work_log.keys(entries, asked)
     return Ledger(
         requests=asked,
         constraints=constraints.collect(entries),
@@ -55,10 +57,13 @@ def collect(entries: Sequence[Said]) -> Ledger:
         ),
         open=waiting,
         tools=tools.collect(calls),
-        reports=reports.collect(entries, calls, replaced),
+        reports=work_log.in_work(reports.collect(entries, calls, replaced), part_of),
+        work=work_log.collect(entries, asked, calls, outcomes, gone),
         excerpts=(
-            *answers.collect(entries, gone),
-            *excerpts.collect(entries, met, edits=changes, base=base, gone=gone, stopped=stopped),
+            *earlier_summary.collect(entries, gone),
+            *work_log.in_work(
+                excerpts.collect(entries, met, edits=changes, base=base, gone=gone, stopped=stopped), part_of
+            ),
         ),
         turns=len(asked),
         messages=len(entries),

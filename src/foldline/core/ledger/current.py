@@ -27,6 +27,7 @@ def current(folded: Ledger, tail: Ledger, *, kept: AbstractSet[str]) -> Ledger:
         requests=tuple(fact for fact in full.requests if fact.entry not in kept),
         decisions=tuple(fact for fact in full.decisions if fact.entry not in kept),
         reports=tuple(fact for fact in full.reports if fact.entry not in kept),
+        work=folded.work,
         files=_elsewhere(full.files, kept),
         commands=_elsewhere(full.commands, kept),
         errors=_elsewhere(full.errors, kept),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from foldline.core.ledger import work_log
 from foldline.core.ledger.facts import (
     commands,
     constraints,
@@ -51,9 +52,12 @@ def merge(old: Ledger, new: Ledger) -> Ledger:
         errors=errors.merge(old.errors, new.errors, (*passed, *changed)),
         decisions=decisions.merge(old.decisions, new.decisions),
         values=values.merge(old.values, new.values),
-        open=open_work.merge(old.open, new.open),
+        open=open_work.merge(
+            old.open, new.open, sum(fact.answered and bool(fact.asked) for fact in new.work)
+        ),
         tools=tools.merge(old.tools, new.tools),
         reports=reports.merge(old.reports, new.reports),
+        work=work_log.merge(old.work, new.work),
         excerpts=excerpts.merge(old.excerpts, new.excerpts),
         turns=old.turns + new.turns,
         messages=old.messages + new.messages,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
@@ -12,6 +13,7 @@ import msgspec
 from foldline.core.ledger.facts.calls import Use, arguments, as_list, ends, exit_code, holds, plain, rejected
 from foldline.core.ledger.facts.kinds import CommandFact
 from foldline.core.ledger.text import shell
+from foldline.core.ledger.text.reasons import reason as told
 from foldline.core.ledger.text.sentences import clip, cut, uncoloured, word_set
 from foldline.core.log.messages import ToolCall
 
@@ -21,6 +23,7 @@ LINE = 240
 """Characters beyond which a line of output is data and tells nothing."""
 COMMAND = 400
 CITED = 12
+AT_HOME = 0.4  # share of the commands that run in a directory from which it is the home of all
 
 _COMMAND_KEYS = ("command", "cmd", "commandline", "shellcommand", "script", "bashcommand", "argv", "commands")
 _REASON_KEYS = ("description", "explanation", "reason", "purpose", "justification")
@@ -69,7 +72,7 @@ _STRONG = re.compile(
     r"\b[1-9]\d* (?:failed|failing|failures?)\b|--- FAIL|^FAIL\b|^FAILED\b|test result: FAILED|\bFAILED \(|"
     r"BUILD FAILED|"
     r"npm ERR!|ELIFECYCLE|error(?: TS\d+|\[E\d+\]):|^fatal: |Traceback \(most recent|command not found|"
-    r"make: \*\*\* |"
+    r"make: \*\*\* |^\W*Command \S{2,40} not found|"
     r"\bFound [1-9]\d* errors?\b|[✖✗✘×] [1-9]\d* (?:problem|error)",
     re.MULTILINE,
 )
@@ -271,7 +274,7 @@ def _why(use: Use) -> str:
     """Return the reason given for a command: its own description, else what was said before it."""
     args = arguments(use.call)
     own = next((text for key in _REASON_KEYS if isinstance(text := args.get(key), str)), "")
-    return clip(own or use.why, OUTCOME)
+    return clip(own or told(use.why), OUTCOME)
 
 
 def speaking(calls: Sequence[Use]) -> frozenset[str]:
@@ -290,6 +293,27 @@ def speaking(calls: Sequence[Use]) -> frozenset[str]:
 
 
 _LEADING_FOLDER = re.compile(r"^cd\s+(?:'[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
+_HOME = re.compile(r"cd\s+(?:'([^']*)'|\"([^\"]*)\"|([^\s;&|]+))\s*&&")
+
+
+def home(calls: Iterable[Use]) -> str:
+    """Return the directory in which most commands ran, with its last slash; "" where there is none."""
+    found: Counter[str] = Counter()
+    total = 0
+    for use in calls:
+        command = command_in(use)
+        if command is None:
+            continue
+        match = _HOME.match(command)
+        folder = "".join(filter(None, match.groups())) if match else folder_of(use.call)
+        total += 1
+        found[folder.rstrip("/")] += 1
+    place, times = next(
+        ((place, times) for place, times in found.most_common(2) if place.startswith("/")), ("", 0)
+    )
+    return f"{place}/" if times >= AT_HOME * max(1, total) else ""
+
+
 _OUTPUT_CUT = re.compile(
     r"\s*(?:2>&1)?\s*(?:\|\s*(?:head|tail|grep|rg|less|cat)\b(?:[^|;&'\"]|'[^']*'|\"[^\"]*\")*)?\Z"
 )

@@ -8,7 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from foldline.core.ledger.facts.calls import Use, ends, rejected
-from foldline.core.ledger.facts.commands import Judged, cited, command_in, is_notable, judged, normal, telling
+from foldline.core.ledger.facts.commands import (
+    Judged,
+    cited,
+    command_in,
+    is_notable,
+    is_verdict,
+    judged,
+    normal,
+    telling,
+)
 from foldline.core.ledger.facts.edits import FileEdit
 from foldline.core.ledger.facts.files import touches
 from foldline.core.ledger.facts.kinds import ErrorFact
@@ -22,6 +31,8 @@ _NO_ERROR = re.compile(
     r"File has not been read yet|exceeds maximum allowed tokens|^\(?no output\)?$",
     re.IGNORECASE,
 )
+_WAITS = re.compile(r"(?i)stop|kill|poll|wait|cancel")
+"""Tools that look after a process: what they cannot do stands in nobody's way."""
 _VARIES = re.compile(
     r"0x[0-9a-f]+|(?:/private)?/(?:tmp|var/folders)/[^\s:'\"]+|\b[0-9a-f]{8,}\b|\d+(?:\.\d+)*(?:ms|s)?|\s+",
     re.IGNORECASE,
@@ -67,9 +78,11 @@ def _failure(use: Use) -> Failure | None:
     assert use.result is not None
     text = _TAGS.sub("\n", uncoloured(use.result.text))
     line = telling(ends(text), failed=True)
-    if not line or _NO_ERROR.search(line):
-        return None
     command = command_in(use)
+    if not line or _NO_ERROR.search(line) or _WAITS.search(use.call.name):
+        return None
+    if command and not (is_notable(command) and is_verdict(line)):
+        return None
     paths = frozenset(touch.path for touch in touches(use))
     source = command or f"{use.call.name} {min(paths)}" if command or paths else use.call.name
     keys = frozenset({normal(command)}) if command else paths or frozenset({use.call.name})

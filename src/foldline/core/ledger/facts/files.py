@@ -13,6 +13,7 @@ from foldline.core.ledger.facts.commands import command_in, folder_of
 from foldline.core.ledger.facts.kinds import FileFact
 from foldline.core.ledger.facts.patches import is_patch, patched
 from foldline.core.ledger.text import shell
+from foldline.core.ledger.text.reasons import reason as told
 from foldline.core.ledger.text.sentences import clip, word_set
 
 CARRIED = 300  # files from fold to fold: the newest
@@ -64,11 +65,6 @@ _REASONS = (
     "justification",
     "summary",
 )
-_DEFINES = re.compile(
-    r"\b(?:def|class|func|function|fn|const|let|var|type|interface|struct|enum|export|public|#)\b|="
-)
-
-
 _FOLDER = re.compile(r"<type>directory</type>")
 """What a reading tool says when it was given a folder."""
 
@@ -78,7 +74,6 @@ class Touch(msgspec.Struct, frozen=True):
 
     path: str
     status: str
-    change: str = ""
     source: str = ""
 
 
@@ -93,14 +88,14 @@ def _touches(use: Use) -> Iterator[Touch]:
     args = arguments(use.call)
     patch = next((text for text in strings(args) if is_patch(text)), None)
     if patch is not None:
-        for effect, line in patched(patch):
-            yield Touch(effect.path, effect.status, line, effect.source)
+        for effect in patched(patch):
+            yield Touch(effect.path, effect.status, effect.source)
         return
     command = command_in(use)
     if command is not None:
         for step in shell.steps(command, folder_of(use.call)):
             for effect in shell.effects(step):
-                yield Touch(effect.path, effect.status, source=effect.source)
+                yield Touch(effect.path, effect.status, effect.source)
         return
     yield from _by_shape(plain(use.call.name), args)
 
@@ -111,14 +106,13 @@ def _by_shape(name: str, args: dict[str, Any]) -> Iterator[Touch]:
     if moved:
         if not re.search(r"copy|^cp$", name):
             yield Touch(moved[0], "deleted")
-        yield Touch(moved[1], "created", source=moved[0])
+        yield Touch(moved[1], "created", moved[0])
         return
     paths = paths_in(args)
     status = status_of(name, args)
     if status:
-        change = _change(args)
         for path in paths:
-            yield Touch(path, status, change)
+            yield Touch(path, status)
     if not paths:
         for value in args.values():
             for inner in as_list(value)[:50]:
@@ -126,7 +120,7 @@ def _by_shape(name: str, args: dict[str, Any]) -> Iterator[Touch]:
                     inner_args = by_plain_key(inner)
                     status = status_of(name, inner_args)
                     for path in paths_in(inner_args) if status else ():
-                        yield Touch(path, status, _change(inner_args))
+                        yield Touch(path, status)
 
 
 def paths_in(args: dict[str, Any]) -> list[str]:
@@ -184,28 +178,13 @@ def _move(name: str, args: dict[str, Any]) -> tuple[str, str] | None:
     return (_clean(ends[0]), _clean(ends[1])) if ends[0] and ends[1] else None
 
 
-def _change(args: dict[str, Any]) -> str:
-    """Return the first line that the call adds, one that defines something where there is one."""
-    edits = args.get("edits")
-    source: dict[str, Any] = args
-    if isinstance(edits, list) and edits and isinstance(edits[0], dict):
-        source = by_plain_key(edits[0])
-    old = next((value for key in OLD if isinstance(value := source.get(key), str)), "")[:20_000]
-    new = next((value for key in NEW if isinstance(value := source.get(key), str)), "")[:20_000]
-    before = {line.strip() for line in old.splitlines()}
-    added = [
-        line.strip() for line in new.splitlines() if line.strip() not in before and re.search(r"\w{3}", line)
-    ]
-    return next((line for line in added if _DEFINES.search(line)), added[0] if added else "")
-
-
-def _note(use: Use, touch: Touch) -> str:
-    """Return the words that say why the file was used: what was said, what the call says, what changed."""
+def _note(use: Use) -> str:
+    """Return the words that say why a file was used: what was said before the call, or what the call says."""
     if use.why:
-        return clip(use.why, NOTE)
+        return clip(told(use.why), NOTE)
     args = arguments(use.call)
     reason = next((value for key in _REASONS if isinstance(value := args.get(key), str) and " " in value), "")
-    return clip(reason or touch.change, NOTE)
+    return clip(reason, NOTE)
 
 
 def after(old: str, new: str) -> str:
@@ -251,7 +230,7 @@ def collect(calls: Iterable[Use]) -> tuple[FileFact, ...]:
         ):
             continue
         for touch in dict.fromkeys(touches(use)):
-            note = _note(use, touch)
+            note = _note(use)
             cites = use.cites if note and use.why else (use.entry,)
             said_in[note] = cites
             known = files.pop(touch.path, None)

@@ -100,10 +100,34 @@ class OpenFact(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ReportFact(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the assistant reported as done or as the state of things, verbatim."""
+    """What the assistant reported as done or as the state of things, verbatim, and the key of its work."""
 
     text: str
     entry: str
+    work: str = ""
+
+
+class WorkFact(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One request and what came of it: an item of the work log.
+
+    `asked` is the request, "" where a range begins in the middle of the work on one; `question` is what the
+    request answers. `files` were changed, `ran` is the newest run of each command, `closing` holds sentences
+    of the assistant's last words, which are final where `answered`.
+    """
+
+    asked: str
+    entry: str = ""
+    question: str = ""
+    files: tuple[FileFact, ...] = ()
+    ran: tuple[CommandFact, ...] = ()
+    closing: tuple[str, ...] = ()
+    answered: bool = False
+    entries: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """What steps of the work name it by: its entry, or its words where it was read from a page."""
+        return self.entry or self.asked
 
 
 class ToolFact(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -119,7 +143,7 @@ class Excerpt(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     `topic` groups excerpts (a file's path, a task); `weight` is its salience when it was chosen; `kind` says
     what it is (see `passages.py`); `names` maps the key of each name it carries to that name's worth, 0 to 1;
-    `note` is why the place that it quotes was looked at.
+    `note` is why the place that it quotes was looked at; `work` is the key of the work that it was part of.
     """
 
     text: str
@@ -129,6 +153,7 @@ class Excerpt(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     kind: str = ""
     names: dict[str, float] = {}
     note: str = ""
+    work: str = ""
 
 
 class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -144,6 +169,7 @@ class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
     open: tuple[OpenFact, ...] = ()
     tools: tuple[ToolFact, ...] = ()
     reports: tuple[ReportFact, ...] = ()
+    work: tuple[WorkFact, ...] = ()
     excerpts: tuple[Excerpt, ...] = ()
     turns: int = 0
     messages: int = 0

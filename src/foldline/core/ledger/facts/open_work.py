@@ -10,6 +10,7 @@ from foldline.core.ledger.facts.calls import Use, arguments, by_plain_key, plain
 from foldline.core.ledger.facts.commands import command_in
 from foldline.core.ledger.facts.files import touches
 from foldline.core.ledger.facts.kinds import OpenFact
+from foldline.core.ledger.facts.requests import is_bare
 from foldline.core.ledger.text.origin import prompts
 from foldline.core.ledger.text.sentences import clip, sentences
 from foldline.core.log.entries import Said
@@ -19,6 +20,8 @@ CARRIED = 80  # items from fold to fold: the newest
 TEXT = 300
 REQUEST = 500  # characters of a request that waits
 THEN = 160  # characters of what the user said after a call that was never answered
+OUTLIVED = 2  # answered requests after which a list that nobody touched says nothing any more
+_WAITING = ("", "pending", "todo", "open", "not_started", "not started")
 _STATE_KEYS = ("status", "state", "done", "completed", "complete", "checked")
 _TEXT_KEYS = ("content", "text", "task", "step", "title", "subject", "name", "description", "todo", "item")
 _TASK_TOOL = re.compile(r"task|todo|plan")
@@ -29,13 +32,19 @@ _DONE = re.compile(
 _NOT_DONE = re.compile(r"\bnot|\bin\b|un|incomplete", re.IGNORECASE)
 _CHECKBOX = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+\[([ xX~-]?)\][ \t]+(\S[^\n]*)$", re.MULTILINE)
 _NEXT = re.compile(
-    r"\b(?:next(?:,| step| steps|:| I)|I(?:'ll| will| am going to|'m going to| need to| still need)|"
-    r"remaining|"
-    r"still (?:to do|need|needs|missing|left|open|failing)|(?:left|yet) to (?:do|be)|TODO|not yet|"
-    r"to be done|let me (?:now|next)|now let me|let me)\b|als Nächstes|ensuite|à faire|a continuación|接下来|"
+    r"\b(?:next(?:,| step| steps|:| I)|I(?:'ll| will| am going to|'m going to| need to| still need)\b|"
+    r"remaining (?:work|steps?|tasks?|items?|todos?)|"
+    r"still (?:to do|need|needs|missing|left|open|failing)|(?:left|yet) to (?:do|be)|TODO|"
+    r"not (?:yet )?(?:run|tested|verified|done|committed|pushed|deployed|started|implemented)|not yet|"
+    r"to be done)\b|als Nächstes|ensuite|à faire|a continuación|接下来|"
     r"下一步|次に|다음",
     re.IGNORECASE,
 )
+_NO_STEP = re.compile(
+    r"[:：]\W*\Z|^\W*(?:let me\b|now let me\b|I(?:'ll| will) (?:now )?(?:check|look|read|see|start)\b)",
+    re.IGNORECASE,
+)
+"""A sentence that announces the very next call is no step of a plan."""
 
 
 def is_done(fact: OpenFact) -> bool:
@@ -152,12 +161,18 @@ def _shown(use: Use) -> str:
 
 
 def _unanswered(calls: Sequence[Use], entries: Sequence[Said]) -> Iterator[OpenFact]:
-    """Yield the calls that no result answers, but for those that were made again and answered."""
+    """Yield the calls that no result answers, but for those made again, or whose file was used since."""
     if all(use.result is not None for use in calls):
         return
     last = {_shown(use): index for index, use in enumerate(calls) if use.result is not None}
+    touched = {touch.path: index for index, use in enumerate(calls) if use.result for touch in touches(use)}
     for index, use in enumerate(calls):
-        if use.result is None and last.get(_shown(use), -1) < index:
+        again = (
+            max((touched.get(touch.path, -1) for touch in touches(use)), default=-1)
+            if use.result is None
+            else -1
+        )
+        if use.result is None and max(again, last.get(_shown(use), -1)) < index:
             yield OpenFact(_shown(use), "call", "unanswered", use.entry, _then(use, entries))
 
 
@@ -176,7 +191,8 @@ def _next(entries: Sequence[Said]) -> Iterator[OpenFact]:
         None,
     )
     if spoken:
-        found = [sentence for sentence in sentences(spoken.message.text[-6000:]) if _NEXT.search(sentence)]
+        said = sentences(spoken.message.text[-6000:])
+        found = [one for one in said if _NEXT.search(one) and not _NO_STEP.search(one)]
         for sentence in found[:5]:
             yield OpenFact(clip(sentence, TEXT), "next", "", spoken.id)
     asked = None
@@ -198,9 +214,36 @@ def _answered(entries: Sequence[Said], request: Said) -> bool:
 
 def collect(entries: Sequence[Said], calls: Sequence[Use]) -> tuple[OpenFact, ...]:
     """Take the open work from the calls and messages; done items of a list stay, with their state."""
-    return tuple(
-        dict.fromkeys((*lists(calls), *_checklist(entries), *_unanswered(calls, entries), *_next(entries)))
+    answered = _answered_after(entries)
+    listed = (
+        fact for fact in (*lists(calls), *_checklist(entries)) if holds(fact, answered.get(fact.entry, 0))
     )
+    return tuple(dict.fromkeys((*listed, *_unanswered(calls, entries), *_next(entries))))
+
+
+def holds(fact: OpenFact, answered: int) -> bool:
+    """Whether an item of a list still says what is to be done, so many requests having been answered since.
+
+    A plan and what was begun go with the request that they were for; other items last for one more.
+    """
+    if fact.kind not in ("todo", "plan") or is_done(fact):
+        return True
+    return answered < (1 if fact.kind == "plan" or fact.state not in _WAITING else OUTLIVED)
+
+
+def _answered_after(entries: Sequence[Said]) -> dict[str, int]:
+    """Map each entry to the number of requests behind it that were answered."""
+    asked = {entry.id for entry, spans in prompts(entries) if not is_bare("\n".join(spans))}
+    found: dict[str, int] = {}
+    count, answered = 0, False
+    for entry in reversed(entries):
+        found[entry.id] = count
+        message = entry.message
+        if message.role == "assistant" and message.text.strip() and finishes(message):
+            answered = True
+        if entry.id in asked and answered:
+            count, answered = count + 1, False
+    return found
 
 
 def stopped(facts: Sequence[OpenFact]) -> frozenset[str]:
@@ -208,8 +251,12 @@ def stopped(facts: Sequence[OpenFact]) -> frozenset[str]:
     return frozenset(fact.entry for fact in facts if fact.kind == "call" and fact.then)
 
 
-def merge(old: Sequence[OpenFact], new: Sequence[OpenFact]) -> tuple[OpenFact, ...]:
-    """Merge two ranges: the newer list of a kind replaces the older, tasks are updated by number."""
+def merge(old: Sequence[OpenFact], new: Sequence[OpenFact], answered: int = 0) -> tuple[OpenFact, ...]:
+    """Merge two ranges: the newer list of a kind replaces the older, tasks are updated by number.
+
+    `answered` is how many requests were answered in the newer range.
+    """
+    old = [fact for fact in old if holds(fact, answered)]
     if not old or not new:
         return tuple(old or new)
     numbered = {_number(fact.text): fact for fact in old if fact.kind == "todo" and _number(fact.text)}

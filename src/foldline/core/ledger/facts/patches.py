@@ -24,23 +24,19 @@ def is_patch(text: str) -> bool:
     return "*** Begin Patch" in head or bool(re.search(r"^--- \S[^\n]*\n\+\+\+ \S", head, re.MULTILINE))
 
 
-def patched(text: str) -> Iterator[tuple[Effect, str]]:
-    """Yield each file of a patch with its first added line ("" where nothing is added)."""
+def patched(text: str) -> Iterator[Effect]:
+    """Yield each file of a patch, with what becomes of it."""
     current: Effect | None = None
-    line = ""
     for match in _HEADER.finditer(text[:_SCANNED]):
-        if match.group("line") is not None:
-            line = line or match.group("line").strip()
-            continue
         if match.group("moved") and current:
-            yield Effect(current.path, "deleted"), ""
+            yield Effect(current.path, "deleted")
             current = Effect(match.group("moved").strip(), "created", current.path)
             continue
         if current:
-            yield current, line
-        current, line = _file(match), ""
+            yield current
+        current = _file(match)
     if current:
-        yield current, line
+        yield current
 
 
 def _file(match: re.Match[str]) -> Effect | None:

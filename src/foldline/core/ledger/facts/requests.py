@@ -12,6 +12,7 @@ from foldline.core.log.entries import Said
 
 CARRIED = 20  # requests from fold to fold: the newest, beside the first
 REST = 60  # characters of a request below which it is told where the rest of it stands
+SHORT_ANSWER = 60  # characters of a request that is shown with the question that it answers
 QUESTION = 240  # characters of the assistant's question that an answer is kept with
 
 _BARE = re.compile(
@@ -77,7 +78,7 @@ def substantial(requests: Sequence[RequestFact]) -> Sequence[RequestFact]:
 
 def shown(fact: RequestFact) -> str:
     """Return a request as a reader understands it: a bare answer with the question that it answers."""
-    if is_bare(fact.text) and fact.question:
+    if fact.question and (is_bare(fact.text) or len(fact.text) < SHORT_ANSWER):
         return f'{fact.text} (answering: "{fact.question}")'
     return fact.text
 

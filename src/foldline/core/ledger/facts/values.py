@@ -26,6 +26,8 @@ BASE = "base directory"  # what the paths of a checkpoint are relative to
 BELOW = 0.5  # share of the files used that lie below a directory from which it is the base
 _SEARCHES = ("pattern", "regex", "regexp", "glob", "query", "search")  # arguments whose value is looked for
 
+_DUMMY = re.compile(r"1234\d*\Z|(\d)\1{3,}\Z")
+"""A number that somebody made up."""
 _PLACES = word_set(
     "n offset limit start end line lines head tail count skip page start_line end_line line_start line_end "
     "head_limit "
@@ -83,6 +85,8 @@ def collect(
 
 def _says(fact: ValueFact) -> bool:
     """Whether a value says what it is: a bare number does not, unless the words beside it name it."""
+    if fact.kind == "number" and _DUMMY.match(fact.value):
+        return False
     return bool(fact.name) or fact.kind != "number" or fact.value in fact.words
 
 

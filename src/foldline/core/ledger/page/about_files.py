@@ -15,6 +15,7 @@ from foldline.core.ledger.text.words import words
 LONGEST_NOTE = 90  # characters of the reason that a quote was met for
 BETWEEN = " / "  # between two reasons
 DEFINES = "defines "  # before the definitions of a file
+MENTIONS = "mentions "  # before other names in it
 
 _LINE = re.compile(r"- `([^`]+)`(?: \((read|modified|created|deleted)(?:, used (\d+) times)?\))?(?:: (.*))?$")
 
@@ -28,7 +29,18 @@ def lines_of(path: str, group: Sequence[Excerpt], fact: FileFact | None) -> list
     outline = [items.one_line(excerpt.text) for excerpt in group if excerpt.kind == "outline"]
     outline = (text.replace("; `", ", `") for text in outline)
     lines.extend(items.BELOW + DEFINES + line for line in joined(outline))
-    rest = (excerpt for excerpt in group if excerpt.kind not in ("opened", "changed", "outline", "listing"))
+    mentioned = dict.fromkeys(
+        name
+        for excerpt in group
+        if excerpt.kind == "mention"
+        for name in items.one_line(excerpt.text).split(", ")
+    )
+    lines.extend(items.BELOW + MENTIONS + line for line in joined(mentioned, ", "))
+    rest = (
+        excerpt
+        for excerpt in group
+        if excerpt.kind not in ("opened", "changed", "outline", "mention", "listing")
+    )
     lines.extend(map(_below, rest))
     return lines
 
@@ -42,7 +54,7 @@ def _below(excerpt: Excerpt) -> str:
 
 
 def _is_labelled(line: str) -> bool:
-    return line.startswith((items.MARK + DEFINES, items.MARK + SHOWS))
+    return line.startswith((items.MARK + DEFINES, items.MARK + MENTIONS, items.MARK + SHOWS))
 
 
 def _status(fact: FileFact) -> str:
@@ -96,6 +108,9 @@ def read(item: Sequence[str], rank: int) -> Iterator[Excerpt]:
         if line.startswith(DEFINES):
             for text in re.split(r"; (?=`)", line.removeprefix(DEFINES)):
                 yield made(text, "outline", path, rank)
+        elif line.startswith(MENTIONS):
+            for text in line.removeprefix(MENTIONS).split(", "):
+                yield made(text, "mention", path, rank)
         elif line.startswith(SHOWS):
             yield made(line.removeprefix(SHOWS), "line", path, rank)
         else:

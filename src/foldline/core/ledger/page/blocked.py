@@ -20,10 +20,13 @@ def write(sheet: Sheet, ledger: Ledger, most: int) -> None:
     """Write the newest of each kind, as many as fit; no command whose error was fixed since."""
     fixed = {fact.source for fact in ledger.errors if fact.fixed}
     calls = [fact for fact in ledger.open if fact.kind == "call"]
-    failed = [
-        fact for fact in reversed(ledger.commands) if fact.passed is False and fact.command not in fixed
+    failed = [fact for fact in commands.failing(ledger.commands) if fact.command not in fixed]
+    told = {clip(fact.outcome, commands.LONGEST_OUTCOME) for fact in failed[:COMMANDS]}
+    wrong = [
+        fact
+        for fact in reversed(ledger.errors)
+        if not fact.fixed and clip(fact.text, commands.LONGEST_OUTCOME) not in told
     ]
-    wrong = [fact for fact in reversed(ledger.errors) if not fact.fixed]
     lines = (
         *(call_line_of(fact) for fact in calls[-CALLS:]),
         *(commands.line_of(fact) for fact in failed[:COMMANDS]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from foldline.core.ledger.facts.commands import is_notable, is_verdict
 from foldline.core.ledger.facts.kinds import CommandFact
@@ -32,6 +33,23 @@ def line_of(fact: CommandFact) -> str:
         reason = f"({reason})"
     why = f"{reason}: " if reason else ""
     return f"{MARK}{why}`{_plain(telling(fact.command))}` {verdict}{outcome}"
+
+
+def failing(facts: Sequence[CommandFact]) -> list[CommandFact]:
+    """Return the commands whose newest run failed, the newest first.
+
+    One that passed later as a part of another command is left out.
+    """
+    found: list[CommandFact] = []
+    passed: set[str] = set()
+    for fact in reversed(facts):
+        mine = {" ".join(step.words) for step in shell.steps(fact.command)}
+        told = {step for step in mine if is_notable(step)} or mine
+        if fact.passed:
+            passed |= mine
+        elif fact.passed is False and not told <= passed:
+            found.append(fact)
+    return found
 
 
 def _plain(command: str) -> str:

@@ -1,15 +1,15 @@
-"""What else a reader needs: values, what a program told, what files and listings showed, plain answers."""
+"""What else a reader needs: values, what a program told, what files and listings showed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from foldline.core.ledger.facts.kinds import Excerpt, FileFact, ValueFact
 from foldline.core.ledger.page import about_files, excerpts, values
 from foldline.core.ledger.page.items import LABELS, MARK
-from foldline.core.ledger.page.sheet import CONTEXT, DONE, Sheet
+from foldline.core.ledger.page.sheet import CONTEXT, Sheet
 from foldline.core.ledger.text.names import path_key
 from foldline.core.ledger.text.paths import relative
 
@@ -23,7 +23,7 @@ class Context(msgspec.Struct, frozen=True):
 
 
 def write(sheet: Sheet, picked: Sequence[Excerpt], files: Sequence[FileFact], base: str) -> None:
-    """Write the excerpts that were picked, by topic; those about a file that was changed go under Done."""
+    """Write the excerpts that were picked, by topic."""
     known = {path_key(fact.path): fact for fact in files}
     context = sheet.parts[CONTEXT]
     context.extend(excerpts.spoken_lines("told", picked))
@@ -34,25 +34,16 @@ def write(sheet: Sheet, picked: Sequence[Excerpt], files: Sequence[FileFact], ba
         if listed:
             context.extend(excerpts.listing_lines(topic, listed))
         if used:
-            context.extend(excerpts.use_lines(topic, used, _is_other))
+            context.extend(excerpts.use_lines(topic, (excerpt.text for excerpt in used), _is_other))
         if not topic:
             context.extend(excerpts.plain_line(excerpt, _is_other) for excerpt in rest)
         elif rest:
             fact = known.get(path_key(topic))
-            part = sheet.parts[DONE] if fact is not None and fact.status != "read" else context
-            part.extend(about_files.lines_of(relative(fact.path, base) if fact else topic, rest, fact))
+            context.extend(about_files.lines_of(relative(fact.path, base) if fact else topic, rest, fact))
 
 
 ABOUT_NO_FILE = frozenset(("asked", "told", "listing", "ran", "searched"))
 """Kinds of excerpts whose topic is a heading or a reason, not a file."""
-
-
-def write_answers(sheet: Sheet, told: Iterable[Excerpt], most: int) -> list[Excerpt]:
-    """Write answers in plain words, the newest first in line; return those that fit."""
-    lines = {excerpts.answer_line(excerpt): excerpt for excerpt in told}
-    before = len(sheet.parts[CONTEXT])
-    sheet.add_newest_first(CONTEXT, reversed(lines), most)
-    return [lines[line] for line in sheet.parts[CONTEXT][before:]]
 
 
 def read(items: Sequence[Sequence[str]]) -> Context:

@@ -12,7 +12,7 @@ import msgspec
 from foldline.core.ledger.facts.kinds import CommandFact, ErrorFact, Excerpt, FileFact, Ledger, ReportFact
 from foldline.core.ledger.page import about_files, commands, errors, excerpts
 from foldline.core.ledger.page.items import MARK, REPORTED, text_of, told_apart
-from foldline.core.ledger.page.sheet import DONE, Sheet
+from foldline.core.ledger.page.sheet import DONE, WORK_LOG, Sheet
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import clip
 
@@ -37,12 +37,15 @@ class DoneSection(msgspec.Struct, frozen=True):
 
 def write(sheet: Sheet, ledger: Ledger, left: int) -> None:
     """Write reports, then commands and errors, as many as fit; `left` is what the parts share."""
-    newest = [report_line_of(fact) for fact in reversed(ledger.reports)]
+    told = {fact.key for fact in ledger.work}
+    newest = [report_line_of(fact) for fact in reversed(ledger.reports) if fact.work not in told]
     # What names something is first in line.
     sheet.add(DONE, sorted(newest, key=lambda line: not names.find(line)), _for_reports(left, sheet, ledger))
     place = {line: number for number, line in enumerate(reversed(newest))}
     sheet.parts[DONE].sort(key=lambda line: place.get(line, -1))
+    log = "\n".join(sheet.parts[WORK_LOG])
     ran = [commands.line_of(fact) for fact in reversed(ledger.commands) if fact.passed is not False]
+    ran = [line for line in ran if line not in log]
     fixed = [errors.fixed_line_of(fact) for fact in ledger.errors[::-1][:ERRORS] if fact.fixed]
     sheet.add(DONE, (*ran[:COMMANDS], *fixed), int(left * SHARE))
 

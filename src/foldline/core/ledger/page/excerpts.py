@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from foldline.core.ledger.facts import answers
 from foldline.core.ledger.facts.kinds import Excerpt
-from foldline.core.ledger.page.items import BELOW, MARK, NOTED, SAID, one_line, told_apart, unticked
+from foldline.core.ledger.page.items import BELOW, MARK, NOTED, one_line, told_apart, unticked
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.paths import by_folder, of_folder
 from foldline.core.ledger.text.sentences import clip
@@ -88,10 +87,10 @@ def _listed(path: str) -> str:
     return unticked(path).replace("/: ", "/:").replace(", ", ",")
 
 
-def use_lines(reason: str, group: Sequence[Excerpt], is_other: Callable[[str], bool]) -> list[str]:
+def use_lines(reason: str, group: Iterable[str], is_other: Callable[[str], bool]) -> list[str]:
     """Write what was run or searched for one reason, the reason first."""
     before = one_line(reason).rstrip(" .:")
-    lines = joined(dict.fromkeys(one_line(excerpt.text) for excerpt in group))
+    lines = joined(dict.fromkeys(map(one_line, group)))
     return [told_apart(f"{before}: {line}" if before else line, NOTED, is_other) for line in lines]
 
 
@@ -105,17 +104,12 @@ def plain_line(excerpt: Excerpt, is_other: Callable[[str], bool]) -> str:
     return told_apart(item(excerpt), NOTED, is_other)
 
 
-def answer_line(excerpt: Excerpt) -> str:
-    """Write what was answered in plain words."""
-    return MARK + SAID + one_line(excerpt.text)
-
-
-def joined(pieces: Iterable[str]) -> list[str]:
+def joined(pieces: Iterable[str], mark: str = "; ") -> list[str]:
     """Join pieces to as few lines as their length allows."""
     lines: list[str] = []
     for piece in pieces:
-        if lines and len(lines[-1]) + len(piece) + 2 <= LONGEST_LINE:
-            lines[-1] += "; " + piece
+        if lines and len(lines[-1]) + len(piece) + len(mark) <= LONGEST_LINE:
+            lines[-1] += mark + piece
         else:
             lines.append(piece)
     return lines
@@ -129,9 +123,7 @@ def is_listing(line: str) -> bool:
 def read(line: str, rank: int) -> Iterator[Excerpt]:
     """Read one line back that is neither a value's nor about a file."""
     listing = _LISTING.match(line)
-    if line.startswith(MARK + SAID):
-        yield Excerpt(line.removeprefix(MARK + SAID), "", answers.WEIGHT, "", answers.KIND)
-    elif line.startswith(MARK + NOTED):
+    if line.startswith(MARK + NOTED):
         yield made(line.removeprefix(MARK + NOTED).removeprefix(SHOWS), "said", "", rank)
     elif listing:
         for several in re.findall(r"`([^`]+)`", listing.group(2)):

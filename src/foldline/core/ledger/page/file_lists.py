@@ -30,7 +30,7 @@ def write(files: Sequence[FileFact], base: str, count: Count, most: int) -> list
         while size and count("\n".join(_lines_of(found[:size], base))) > most:
             size = size * 4 // 5
         block = _lines_of(found[:size], base)
-        if size < len(found):
+        if block and size < len(found):
             block.append(f"({len(found) - size} more)")
         most -= count("\n".join(block))
         if block:

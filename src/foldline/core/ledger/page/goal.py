@@ -6,16 +6,18 @@ import re
 from collections.abc import Iterable, Sequence
 
 from foldline.core.ledger.facts.decisions import by_user
-from foldline.core.ledger.facts.kinds import Excerpt, Ledger, RequestFact
+from foldline.core.ledger.facts.kinds import Excerpt, Ledger, RequestFact, WorkFact
 from foldline.core.ledger.facts.requests import gist, is_bare, shown, substantial
 from foldline.core.ledger.page import excerpts
 from foldline.core.ledger.page.sheet import GOAL, Sheet
 from foldline.core.ledger.text.sentences import clip
 
-SHARE = 0.1  # of the budget
+SHARE = 0.06  # of the budget
 LONGEST = 500  # characters of a request that stand at the top; its lines compete as excerpts
 SHORTEST = 60  # characters to which the first and the newest may shrink, so that neither is left out
 BETWEEN = 200  # characters of a request between the first and the newest
+
+OPENING = 50  # characters by which a request is known again
 
 FIRST = "First request: "
 BEFORE = "- Asked before: "
@@ -30,21 +32,28 @@ def write(sheet: Sheet, ledger: Ledger, most: int) -> None:
     requests = ledger.requests
     if not requests:
         return
-    waiting = any(fact.state == "asked" for fact in ledger.open)
+    waiting = any(fact.state == "asked" for fact in ledger.open) or _is_answered(ledger)
     size = max(80, min(most * 2, LONGEST))
     lines = first_and_newest(requests, size, waiting=waiting)
     while size > SHORTEST and sum(sheet.count(line) + 1 for line in lines) > most:
         size = size * 3 // 4
         lines = first_and_newest(requests, size, waiting=waiting)
     taken = sheet.add_newest_first(GOAL, lines, max(most, min(sheet.left, 2 * SHORTEST)))
-    elsewhere = (fact.text for fact in (*ledger.constraints, *ledger.decisions))
-    sheet.add_newest_first(GOAL, between(requests, elsewhere), most - taken)
+    if not ledger.work:
+        elsewhere = (fact.text for fact in (*ledger.constraints, *ledger.decisions))
+        sheet.add_newest_first(GOAL, between(requests, elsewhere), most - taken)
+
+
+def _is_answered(ledger: Ledger) -> bool:
+    """Whether the work on the newest request is known to have ended."""
+    last = ledger.work[-1] if ledger.work else None
+    return last is not None and last.answered and last.entry == ledger.requests[-1].entry
 
 
 def first_and_newest(requests: Sequence[RequestFact], size: int, *, waiting: bool = False) -> list[str]:
     """Write the two lines of a goal, the newest first.
 
-    Where a newer request is `waiting`, which stands under the next steps, the newest one here was answered.
+    Where it is not the one that is `waiting`, the newest one here was answered.
     """
     real = substantial(requests)
     newest = requests[-1] if is_bare(requests[-1].text) and requests[-1].question else real[-1]
@@ -69,11 +78,25 @@ def write_excerpts(sheet: Sheet, picked: Iterable[Excerpt]) -> None:
     sheet.parts[GOAL].extend(excerpts.spoken_lines("asked", picked))
 
 
-def read(items: Iterable[Sequence[str]]) -> tuple[RequestFact, ...]:
-    """Read the requests back in the order in which they were made, whatever order they stand in."""
+def read(items: Iterable[Sequence[str]], work: Iterable[WorkFact] = ()) -> tuple[RequestFact, ...]:
+    """Read the requests back in the order in which they were made; those between from the work log."""
     found: dict[str, list[str]] = {label: [] for label in _IN_ORDER}
     for item in items:
         match = _REQUEST.match(item[0])
         if match:
             found[match.group(1)].append(match.group(2))
-    return tuple(RequestFact(text, "") for texts in found.values() for text in texts)
+    between = [RequestFact(fact.asked, "", fact.question) for fact in work if fact.asked]
+    first = [RequestFact(text, "") for text in found[FIRST]]
+    newest = [RequestFact(text, "") for label in (BEFORE, ANSWERED, NEWEST) for text in found[label]]
+    return _once((*first, *between, *newest))
+
+
+def _once(facts: Iterable[RequestFact]) -> tuple[RequestFact, ...]:
+    """Return the requests without those that another says at greater length."""
+    found: dict[str, RequestFact] = {}
+    for fact in facts:
+        opening = fact.text.rstrip("…")[:OPENING]
+        known = found.get(opening)
+        if known is None or len(fact.text) > len(known.text):
+            found[opening] = fact
+    return tuple(found.values())

@@ -14,7 +14,6 @@ from functools import lru_cache
 import msgspec
 
 from foldline.core.ledger.bounds import bounded
-from foldline.core.ledger.facts import answers
 from foldline.core.ledger.facts.kinds import Excerpt, FileFact, Ledger
 from foldline.core.ledger.page import (
     blocked,
@@ -28,6 +27,7 @@ from foldline.core.ledger.page import (
     in_progress,
     next_steps,
     values,
+    work_log,
 )
 from foldline.core.ledger.page.items import items
 from foldline.core.ledger.page.sheet import (
@@ -40,13 +40,14 @@ from foldline.core.ledger.page.sheet import (
     IN_PROGRESS,
     NEXT_STEPS,
     NOTHING,
+    WORK_LOG,
     Count,
     Sheet,
     split,
 )
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import clip, sentences
-from foldline.core.ledger.worth.selection import pick
+from foldline.core.ledger.worth.selection import pick, place_of
 
 PASSES = 5  # times that a page is filled, with more room or less, until it takes what there is
 IN_A_PART = 0.7  # how well a name is carried, 0 to 1, that another part of the page names
@@ -65,10 +66,11 @@ class Composed(msgspec.Struct, frozen=True):
 
 
 class _Draft(msgspec.Struct, frozen=True):
-    """A page that fits, and the excerpts on it."""
+    """A page that fits, its work log, and the excerpts on it."""
 
     text: str
     sheet: Sheet
+    log: work_log.Log
     picked: Sequence[Excerpt]
 
 
@@ -83,11 +85,8 @@ def compose(ledger: Ledger, budget: int, count: Count, *, instructions: str | No
     best = _fullest(ledger, budget, count, instructions)
     if best is None:
         return Composed(_smallest(ledger, budget, count), bounded(ledger))
-    told = _write_answers(best.sheet, ledger, budget)
-    longer = best.sheet.text() if told else best.text
-    if told and count(longer) <= budget:
-        return Composed(longer, bounded(ledger, [*best.picked, *told]))
-    return Composed(best.text, bounded(ledger, best.picked))
+    longer = _tell_more(best, budget)
+    return Composed(longer if count(longer) <= budget else best.text, bounded(ledger, best.picked))
 
 
 def _fullest(ledger: Ledger, budget: int, count: Count, focus: str | None) -> _Draft | None:
@@ -98,11 +97,11 @@ def _fullest(ledger: Ledger, budget: int, count: Count, focus: str | None) -> _D
     """
     room, best = budget, None
     for _ in range(PASSES):
-        sheet, picked = _fill(ledger, room, count, focus)
+        sheet, log, picked = _fill(ledger, room, count, focus)
         text = sheet.text()
         left = budget - count(text)
         if left >= 0 and (best is None or len(text) > len(best.text)):
-            best = _Draft(text, sheet, picked)
+            best = _Draft(text, sheet, log, picked)
         if 0 <= left <= budget // 50 + 8:
             break
         room += left - (8 if left < 0 else 0)
@@ -126,7 +125,9 @@ def _smallest(ledger: Ledger, budget: int, count: Count) -> str:
     return text
 
 
-def _fill(ledger: Ledger, room: int, count: Count, focus: str | None) -> tuple[Sheet, list[Excerpt]]:
+def _fill(
+    ledger: Ledger, room: int, count: Count, focus: str | None
+) -> tuple[Sheet, work_log.Log, list[Excerpt]]:
     """Fill a sheet: each section within its share, excerpts in what is left."""
     sheet = Sheet(room, count)
     sheet.add(CONSTRAINTS, constraints.lines_of(ledger.constraints), sheet.left)
@@ -137,21 +138,28 @@ def _fill(ledger: Ledger, room: int, count: Count, focus: str | None) -> tuple[S
     blocked.write(sheet, ledger, int(left * blocked.SHARE))
     next_steps.write(sheet, ledger.open, int(left * next_steps.SHARE))
     decisions.write(sheet, ledger.decisions, rules, int(left * decisions.SHARE))
-    done.write(sheet, ledger, left)
     values.write(sheet, ledger.values, int(left * values.SHARE))
-
     base = values.base_of(ledger.values)
+    log = work_log.Log(ledger.work, ledger.reports, base)
+    log.fill(sheet, int(left * work_log.SHARE))
+    sheet.parts[WORK_LOG] = log.lines()
+    done.write(sheet, ledger, left)
+
     for_files = int(left * file_lists.SHARE)
     tail = file_lists.write(ledger.files, base, count, min(for_files, max(0, sheet.left)))
     sheet.used += count("\n".join(tail)) + 2 if tail else 0
-    picked = _pick(sheet, ledger, focus, tail)
-    goal.write_excerpts(sheet, picked)
-    context.write(sheet, picked, ledger.files, base)
+    picked = _pick(sheet, ledger, focus, tail, log)
+    rest = [excerpt for excerpt in picked if not log.add_step(excerpt)]
+    sheet.parts[WORK_LOG] = log.lines()
+    goal.write_excerpts(sheet, rest)
+    context.write(sheet, rest, ledger.files, base)
     sheet.tail = file_lists.write(_unnamed(ledger.files, picked), base, count, for_files)
-    return sheet, picked
+    return sheet, log, picked
 
 
-def _pick(sheet: Sheet, ledger: Ledger, focus: str | None, tail: Sequence[str]) -> list[Excerpt]:
+def _pick(
+    sheet: Sheet, ledger: Ledger, focus: str | None, tail: Sequence[str], log: work_log.Log
+) -> list[Excerpt]:
     """Pick excerpts for what is left, names that the other parts already carry counting less."""
     covered = {name.key: IN_A_PART for line in sheet.lines() for name in names.find(line)}
     listed = (path for line in tail for path in file_lists.paths_in(line))
@@ -160,10 +168,16 @@ def _pick(sheet: Sheet, ledger: Ledger, focus: str | None, tail: Sequence[str]) 
     pool = [
         excerpt
         for excerpt in ledger.excerpts
-        if excerpt.kind != answers.KIND
-        and not (excerpt.kind in ("asked", "said") and says_already(excerpt.text, written))
+        if not (excerpt.kind in ("asked", "said") and says_already(excerpt.text, written))
     ]
-    indices = pick(pool, sheet.left, sheet.count, covered=covered, boost=_focus(focus))
+    indices = pick(
+        pool,
+        sheet.left,
+        sheet.count,
+        covered=covered,
+        boost=_focus(focus),
+        places=[log.place_of(one, sheet.count) or place_of(one, sheet.count) for one in pool],
+    )
     return [pool[index] for index in indices]
 
 
@@ -182,19 +196,18 @@ def _unnamed(files: Sequence[FileFact], picked: Sequence[Excerpt]) -> list[FileF
     return [fact for fact in files if fact.status != "read" or names.path_key(fact.path) not in named]
 
 
-def _write_answers(sheet: Sheet, ledger: Ledger, budget: int) -> list[Excerpt]:
-    """Give what room is left to answers in plain words; return those that fit.
+def _tell_more(page: _Draft, budget: int) -> str:
+    """Give what room is left to the work log, and return the page.
 
-    They take at most half as much as all the rest, so that a checkpoint never grows to what it stands for.
+    It takes at most half as much as all the rest, so that a checkpoint never grows to what it stands for.
     """
+    sheet, log = page.sheet, page.log
     sheet.budget, sheet.used = budget, sheet.count(sheet.text())
-    written = "\n".join(sheet.lines())
-    told = (
-        excerpt
-        for excerpt in ledger.excerpts
-        if excerpt.kind == answers.KIND and not says_already(excerpt.text, written)
-    )
-    return context.write_answers(sheet, told, min(sheet.left, sheet.used // 2))
+    log.fill(sheet, log.used + min(sheet.left, sheet.used // 2))
+    sheet.parts[WORK_LOG] = log.lines()
+    told = "\n".join(sheet.parts[WORK_LOG])
+    sheet.parts[DONE] = [line for line in sheet.parts[DONE] if line not in told]
+    return sheet.text()
 
 
 def says_already(text: str, written: str) -> bool:
@@ -213,22 +226,26 @@ def parse(text: str) -> Ledger:
     listed, rest = file_lists.read(text)
     parts = split(rest)
     asked = list(items(parts[GOAL], loose=True))
+    log = work_log.read(items(parts[WORK_LOG]))
     was_done = done.read(list(items(parts[DONE])))
     calls, failed, wrong = blocked.read(parts[BLOCKED])
     other = list(items(parts[CONTEXT]))
     known = context.read(other)
-    files = [*listed, *reversed([*was_done.files, *known.files])]
+    files = [*log.files, *listed, *reversed([*was_done.files, *known.files])]
+    ran = [*log.commands, *reversed([*failed, *was_done.commands])]
     return Ledger(
-        requests=goal.read(asked),
+        requests=goal.read(asked, log.work),
         constraints=constraints.read(text),
         files=tuple({fact.path: fact for fact in files}.values()),
-        commands=tuple(reversed([*failed, *was_done.commands])),
+        commands=tuple({(fact.command, fact.passed): fact for fact in ran}.values()),
         errors=(*reversed(wrong), *reversed(was_done.errors)),
         decisions=decisions.read(parts[DECISIONS]),
         values=known.values,
         open=(*calls, *in_progress.read(parts[IN_PROGRESS]), *next_steps.read(parts[NEXT_STEPS])),
-        reports=was_done.reports,
+        reports=(*was_done.reports, *log.reports),
+        work=log.work,
         excerpts=(
+            *log.excerpts,
             *excerpts.read_spoken([*asked, *other]),
             *was_done.excerpts,
             *known.excerpts,

@@ -10,6 +10,7 @@ Count = Callable[[str], int]
 
 GOAL = "## Goal"
 CONSTRAINTS = "## Constraints & Preferences"
+WORK_LOG = "## Work Log"
 PROGRESS = "## Progress"
 DONE = "### Done"
 IN_PROGRESS = "### In Progress"
@@ -17,7 +18,8 @@ BLOCKED = "### Blocked"
 DECISIONS = "## Key Decisions"
 NEXT_STEPS = "## Next Steps"
 CONTEXT = "## Critical Context"
-HEADINGS = (GOAL, CONSTRAINTS, PROGRESS, DONE, IN_PROGRESS, BLOCKED, DECISIONS, NEXT_STEPS, CONTEXT)
+HEADINGS = (GOAL, CONSTRAINTS, WORK_LOG, PROGRESS, DONE, IN_PROGRESS, BLOCKED, DECISIONS, NEXT_STEPS, CONTEXT)
+UNDER_PROGRESS = (DONE, IN_PROGRESS, BLOCKED)
 NOTHING = "(none)"
 
 
@@ -29,7 +31,7 @@ class Sheet:
         self.count = count
         self.parts: dict[str, list[str]] = {heading: [] for heading in HEADINGS}
         self.tail: list[str] = []
-        self.used = count("\n\n".join((*HEADINGS, OPEN, CLOSE))) + len(HEADINGS) * count("\n" + NOTHING)
+        self.used = count("\n\n".join((*HEADINGS, OPEN, CLOSE)))
 
     @property
     def left(self) -> int:
@@ -65,9 +67,9 @@ class Sheet:
         blocks: list[str] = []
         for heading in HEADINGS:
             lines = self._told(heading)
-            if not lines and heading != PROGRESS:
-                lines = [NOTHING]
-            blocks.append("\n".join((heading, *lines)))
+            progress = heading == PROGRESS and any(self.parts[part] for part in UNDER_PROGRESS)
+            if lines or progress:
+                blocks.append("\n".join((heading, *lines)))
         if self.tail:
             blocks.append(without_blocks("\n".join(self.tail)))
         return "\n\n".join(blocks)

@@ -20,7 +20,9 @@ from foldline.core.ledger.worth.selection import pick
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Text, ToolCall, ToolResult
 
-OF_RESULTS = frozenset(("hit", "line", "listing", "outline"))  # kinds of excerpts that results alone have
+OF_RESULTS = frozenset(
+    ("hit", "line", "listing", "mention", "outline")
+)  # kinds of excerpts that results alone have
 ITEM = " | "
 ATTEMPTS = 4  # times that the lines are written, shorter each time they came out too long
 

@@ -9,6 +9,7 @@ import msgspec
 
 from foldline.core.ledger.facts.calls import argument_texts, strings
 from foldline.core.ledger.text import names
+from foldline.core.ledger.text.reasons import reason as told
 from foldline.core.ledger.text.sentences import clip
 from foldline.core.log.messages import ToolCall
 
@@ -43,7 +44,7 @@ class CallTopic(msgspec.Struct):
 
 def describe(call: ToolCall, reason: str) -> CallTopic:
     """Read a call's arguments: the file it addresses, what it searches for or runs, and its stated reason."""
-    found = CallTopic(tool=call.name, reason=clip(reason, 160))
+    found = CallTopic(tool=call.name, reason=clip(told(reason), 160))
     given: Any = call.arguments if isinstance(call.arguments, dict) else {"input": call.arguments}
     for key, value in given.items():
         plain = re.sub(r"[^a-z]", "", str(key).lower())

@@ -8,7 +8,6 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from foldline.core.ledger.facts import answers
 from foldline.core.ledger.facts.edits import FileEdit
 from foldline.core.ledger.facts.kinds import Excerpt
 from foldline.core.ledger.text import paths
@@ -128,7 +127,8 @@ def _excerpt(
     topic = paths.relative(known.text, base) if known else passage.topic
     text = paths.relative(passage.text, base) if passage.kind == "listing" else passage.text
     if len(base) > 3:
-        text = text.replace(base, "")
+        quoted = passage.kind in ("ran", "searched")
+        text = at_home(text, base) if quoted else text.replace(base, "")
     return Excerpt(
         text=text,
         topic=topic,
@@ -138,6 +138,14 @@ def _excerpt(
         names=keys,
         note=passage.note,
     )
+
+
+def at_home(text: str, base: str) -> str:
+    """Return a quoted command with the base directory, which the page names, left out and marked so."""
+    place = base.rstrip("/")
+    for quote in ("", "'", '"'):
+        text = text.replace(f"`cd {quote}{place}{quote} && ", "`")
+    return text.replace(base, "…/")
 
 
 def merge(old: Sequence[Excerpt], new: Sequence[Excerpt]) -> tuple[Excerpt, ...]:
@@ -157,7 +165,7 @@ def merge(old: Sequence[Excerpt], new: Sequence[Excerpt]) -> tuple[Excerpt, ...]
     for excerpt in new:
         joined.pop((excerpt.topic, excerpt.text), None)
         joined[excerpt.topic, excerpt.text] = again(excerpt, 1.0)
-    facts = answers.newest(joined.values())
+    facts = tuple(joined.values())
     kept = sorted(heapq.nlargest(MOST, range(len(facts)), key=lambda index: facts[index].weight))
     return tuple(facts[index] for index in kept)
 

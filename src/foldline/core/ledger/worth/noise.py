@@ -13,6 +13,7 @@ from foldline.core.ledger.text.words import words
 from foldline.core.ledger.worth.passages import TopicPassage
 
 ASKED = "asked: "  # before a request that is given as a reason
+SAYS = 1  # plain words beyond which a line of code says something by itself
 REQUEST = 80  # characters of it
 NEARBY = 8  # messages within which the assistant's prose says what a record showed
 
@@ -31,6 +32,8 @@ _NOISE = re.compile(
     r"?)*(?: *#.*)?$"
     r"|import (?:[\w{}*, $]+ from )?[\"'][^\"']+[\"'];?$|#include [<\"]"  # what a file needs tells little
     r"|(?:-?\w, )?--help\b.{0,20}show this help|use 'pytest --fixtures"
+    r"|(?:ok|\?)\s+\S+/\S+\s|shellid: \d|process group pgid|background pids|agentid: |</?[\w-]+>\s*$"
+    r"|pid:? \d+\b|exit code:? \d"
     r"|[\W\d_]*$",
 )
 _TAGGED = re.compile(
@@ -71,7 +74,7 @@ def quiet(passages: Sequence[TopicPassage]) -> list[TopicPassage]:
         if passage.kind in ("asked", "told") and not passage.topic and _TAGGED.search(passage.text):
             continue
         if passage.kind not in ("line", "hit") or not (is_noise(passage.text) or _stated(passage, said)):
-            found.append(_reasoned(_short(passage), asked[0]))
+            found.append(_reasoned(mention(_short(passage)), asked[0]))
     return found
 
 
@@ -80,6 +83,31 @@ def _reasoned(passage: TopicPassage, request: str) -> TopicPassage:
     if request and passage.kind in ("line", "hit", "outline") and not passage.note:
         return msgspec.structs.replace(passage, note=f"{ASKED}{request}")
     return passage
+
+
+_CODE = re.compile(
+    r"[{};]\s*$|=>|\$\{|^\s*[<|]/?\w|^[+-]\s|\w\([^)]*\)\s*[,;:{)]*\s*$"
+    r"|^\W*(?:const|let|var|if|for|while|return|import|export|private|public|protected|static|async|await|def"
+    r"|class|func|fn|function|type|interface|struct|enum|case|throw|raise|else|elif|try|catch|from|@\w)\b"
+    r"|^\W*[\w.\[\]\"'-]+\??\s*(?::|[-+|&]?=|:=)(?!//)\s*\S"
+)
+"""What marks a line as code, or as a row of data, rather than words."""
+_SETTING = re.compile(r"[\w.-]+\s*[:=]\s*[\"']?[\w./:-]+[\"']?,?(?:\s+[#/].*)?$")
+"""A name that is given a plain value."""
+
+
+def is_code(line: str) -> bool:
+    """Whether a quoted line is code or data rather than a sentence."""
+    return bool(_CODE.search(line)) and not _SETTING.match(line)
+
+
+def mention(passage: TopicPassage) -> TopicPassage:
+    """Reduce a quoted line of code to the names in it: a reader needs these, not half a statement."""
+    if passage.kind not in ("line", "hit") or len(words(passage.text)) > SAYS or not is_code(passage.text):
+        return passage
+    own = [name for name in names.find(passage.text) if name.key != passage.topic and name.kind != "flag"]
+    text = ", ".join(dict.fromkeys(f"`{name.text}`" for name in own if "`" not in name.text))
+    return msgspec.structs.replace(passage, text=text, kind="mention") if text else passage
 
 
 def _stated(passage: TopicPassage, said: dict[str, list[int]]) -> bool:

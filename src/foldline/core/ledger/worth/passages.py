@@ -46,6 +46,8 @@ _HEADING = re.compile(r"^\s{0,3}(#{1,6}\s+|\*\*)(.{2,120}?)(?:\*\*)?:?\s*$")
 _MARKS = re.compile(r"^(?:\s*(?:[-*+•]|\d{1,3}[.)]|#{1,6}|>|\[[ xX]\]|\|))+\s*|(?<!\s)\s*+\|\s*+$")
 
 
+_NUMBERED = re.compile(r"\s*\d{1,6}[:→|]")
+"""A line of a file that a program put beside a request: the file can be read again."""
 _MARKED = frozenset("-*+•#>[|")  # characters that a list item, a heading or a row of a table begins with
 
 
@@ -140,6 +142,8 @@ class Reader:
         for line in text.split("\n")[:RESULT_LINES]:
             stripped = line.strip()
             if len(stripped) < 4 or stripped.startswith(("```", "---", "|--", "|:-")):
+                continue
+            if kind == "told" and _NUMBERED.match(line):
                 continue
             title = _HEADING.match(line)
             plain = _MARKS.sub("", stripped).replace("**", "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from foldline.core.ledger.facts.kinds import Excerpt
 from foldline.core.ledger.text.words import words
@@ -12,6 +13,7 @@ from foldline.core.ledger.text.words import words
 NAMED = 0.4  # of a name's worth, what naming it brings; the rest is for words that say what it is about
 QUOTES = ("asked", "told", "line", "hit")
 PROSE = ("asked", "told", "said", "opened", "changed", "ran", "searched")
+MENTIONED = 0.4  # and where it stands in a list of names below the file that they are in
 AGAIN = 0.002  # of a name's worth, what one more quoted line about it brings
 AGAIN_IN_PROSE = 0.02  # and one more sentence, which says something else of it
 MOST_QUOTES = 6  # quoted lines under one topic
@@ -22,12 +24,24 @@ LEAST_ROOM = 8  # tokens below which nothing fits any more
 # How clearly each kind of passage says what a name is: a sentence better than a line of code.
 _CLARITY = {"hit": 0.9, "line": 0.8, "listing": 0.95}
 # Tokens of the marks that an excerpt of a kind stands between: a list item's, or a separator in a line.
-_MARKS = {"outline": 1, "listing": 2, "ran": 1, "searched": 1, "opened": 1, "changed": 1, "hit": 4, "line": 4}
+_MARKS = {
+    "outline": 1,
+    "listing": 2,
+    "ran": 1,
+    "searched": 1,
+    "opened": 1,
+    "changed": 1,
+    "hit": 4,
+    "line": 4,
+    "mention": 1,
+}
 _MARKS_OF_AN_ITEM = 3
 
 
 def clarity(kind: str, plain: int) -> float:
     """Rate from 0 to 1 how clearly a passage says what its names are about: by its kind and plain words."""
+    if kind == "mention":
+        return MENTIONED
     return _CLARITY.get(kind, 1.0) * (NAMED + (1 - NAMED) * min(plain, 3) / 3)
 
 
@@ -43,13 +57,15 @@ def pick(
     *,
     covered: dict[str, float] | None = None,
     boost: Callable[[str], float] | None = None,
+    places: Sequence[Place] | None = None,
 ) -> list[int]:
     """Pick the excerpts (indices, in order) that carry most within `budget` tokens; repeats are discounted.
 
     Greedy by worth newly carried per token, which is within a constant of the best for such coverage
-    (Nemhauser, Wolsey and Fisher, 1978). `covered` says how well each name is carried already, 0 to 1.
+    (Nemhauser, Wolsey and Fisher, 1978). `covered` says how well each name is carried already, 0 to 1;
+    `places` under what each excerpt stands, without it under its topic.
     """
-    state = _Selection(excerpts, count, {} if covered is None else covered, boost)
+    state = _Selection(excerpts, count, {} if covered is None else covered, boost, places)
     heap = [(-state.rate(index), index) for index in range(len(excerpts))]
     heapq.heapify(heap)
     chosen: list[int] = []
@@ -69,6 +85,18 @@ def pick(
     return sorted(chosen)
 
 
+class Place(NamedTuple):
+    """Under what an excerpt stands, and the tokens of the line that opens it."""
+
+    under: str
+    opening: int
+
+
+def place_of(excerpt: Excerpt, count: Callable[[str], int]) -> Place:
+    """Return the place of an excerpt under its topic."""
+    return Place(excerpt.topic, count(excerpt.topic) + OPENING if excerpt.topic else 0)
+
+
 class _Selection:
     """What has been picked so far: names carried, topics opened, quotes under each."""
 
@@ -78,23 +106,21 @@ class _Selection:
         count: Callable[[str], int],
         covered: dict[str, float],
         boost: Callable[[str], float] | None,
+        places: Sequence[Place] | None,
     ) -> None:
         self._excerpts = excerpts
         self._covered = covered
         self._costs = [count(_itself(one)) + _MARKS.get(one.kind, _MARKS_OF_AN_ITEM) for one in excerpts]
         self._clarity = [_clarity_of(one.kind, one.text) for one in excerpts]
         self._boosts = [boost(one.text) if boost else 1.0 for one in excerpts]
-        self._openings = {"": 0}  # topic: what its line costs
-        for one in excerpts:
-            if one.topic not in self._openings:
-                self._openings[one.topic] = count(one.topic) + OPENING
+        self._places = places or [place_of(one, count) for one in excerpts]
         self._items: dict[str, int] = {}
         self._quotes: dict[str, int] = {}
 
     def cost(self, index: int) -> int:
         """Tokens that an excerpt takes, with the line of its topic where that does not stand yet."""
-        topic = self._excerpts[index].topic
-        return self._costs[index] + (0 if topic in self._items else self._openings[topic])
+        place = self._places[index]
+        return self._costs[index] + (0 if place.under in self._items else place.opening)
 
     def rate(self, index: int) -> float:
         """Worth newly carried per token."""
@@ -109,12 +135,13 @@ class _Selection:
         """Note an excerpt as picked; False where its topic is full."""
         one = self._excerpts[index]
         quoted = one.kind in QUOTES
-        if one.topic and self._items.get(one.topic, 0) >= MOST_ITEMS:
+        group = self._places[index].under
+        if group and self._items.get(group, 0) >= MOST_ITEMS:
             return False
-        if quoted and one.topic and self._quotes.get(one.topic, 0) >= MOST_QUOTES:
+        if quoted and group and self._quotes.get(group, 0) >= MOST_QUOTES:
             return False
-        self._items[one.topic] = self._items.get(one.topic, 0) + 1
-        self._quotes[one.topic] = self._quotes.get(one.topic, 0) + quoted
+        self._items[group] = self._items.get(group, 0) + 1
+        self._quotes[group] = self._quotes.get(group, 0) + quoted
         for key in one.names:
             self._covered[key] = max(self._covered.get(key, 0.0), self._clarity[index])
         return True

@@ -1,0 +1,299 @@
+"""The work log: what was asked, step by step what was done for it, and the words that closed it, in order.
+
+The newest requests are told fully; older ones shrink to a line, and the oldest to a count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+
+import msgspec
+
+from foldline.core.ledger.facts.kinds import CommandFact, Excerpt, FileFact, ReportFact, WorkFact
+from foldline.core.ledger.facts.reports import is_report
+from foldline.core.ledger.facts.requests import SHORT_ANSWER, gist, is_bare
+from foldline.core.ledger.page import commands, excerpts
+from foldline.core.ledger.page.about_files import MENTIONS
+from foldline.core.ledger.page.items import BELOW, MARK, NOTED, one_line, told_apart
+from foldline.core.ledger.page.sheet import Count, Sheet
+from foldline.core.ledger.text import names
+from foldline.core.ledger.text.paths import by_folder, of_folder, relative
+from foldline.core.ledger.text.sentences import clip
+from foldline.core.ledger.worth.selection import Place
+
+SHARE = 0.08  # of the budget
+STEPS = ("asked", "said", "ran", "searched")
+"""Kinds of excerpts that are steps of the work rather than about a file."""
+
+ASKED = "Asked: "
+BEFORE = "Before the first request here"
+ANSWERING = ' (answering: "'
+ALSO = "Also asked: "
+ALSO_UNDER = 'Also asked under "'
+REPORTED = "Done: "
+CHANGED = {"modified": "Changed: ", "created": "Created: ", "deleted": "Deleted: "}
+CLOSED = "Result: "
+SO_FAR = "So far: "
+_GAP = re.compile(r"- \(\d+ more requests?\)$")
+_LABELS = (ALSO, ALSO_UNDER, REPORTED, CLOSED, SO_FAR, *CHANGED.values())
+
+
+class Detail(msgspec.Struct, frozen=True):
+    """How fully a request is told: characters, but numbers of files and runs."""
+
+    asked: int
+    files: int
+    runs: int
+    reports: int
+    closing: int
+
+
+HEAD = Detail(110, 0, 0, 0, 0)
+LINE = Detail(110, 0, 0, 0, 90)
+SHORT = Detail(240, 6, 1, 0, 260)
+FULL = Detail(500, 14, 4, 400, 900)
+DETAILS = (HEAD, LINE, SHORT, FULL)
+AT_ONCE = 2  # newest requests that are told fully before any other is told at all
+
+
+class WorkSection(msgspec.Struct, frozen=True):
+    """What the section says, oldest first."""
+
+    work: tuple[WorkFact, ...]
+    reports: tuple[ReportFact, ...]
+    excerpts: tuple[Excerpt, ...]
+
+    @property
+    def files(self) -> Iterator[FileFact]:
+        """The files that were changed, oldest first."""
+        return (file for fact in self.work for file in fact.files)
+
+    @property
+    def commands(self) -> Iterator[CommandFact]:
+        """The commands that were run, oldest first."""
+        return (run for fact in self.work for run in fact.ran)
+
+
+class Log:
+    """The lines of the section by request, while they are filled in."""
+
+    def __init__(self, work: Sequence[WorkFact], reports: Iterable[ReportFact], base: str) -> None:
+        self._work = work
+        self._base = base
+        self._reports: dict[str, list[str]] = {}
+        for fact in reports:
+            self._reports.setdefault(fact.work, []).append(fact.text)
+        self.used = 0  # tokens, without the steps
+        self._detail: dict[int, Detail] = {}
+        self._steps: dict[int, list[Excerpt]] = {}
+        self._place = {fact.key: at for at, fact in enumerate(work)}
+
+    def fill(self, sheet: Sheet, most: int) -> None:
+        """Tell the newest requests fully, then every one in a line, then more of each while it fits."""
+        newest = range(len(self._work) - 1, -1, -1)
+        self._raise(sheet, newest[:AT_ONCE], FULL, most // 2)
+        for detail in DETAILS[1:]:
+            self._raise(sheet, newest, detail, most)
+
+    def _raise(self, sheet: Sheet, places: Iterable[int], detail: Detail, most: int) -> None:
+        """Tell the requests at these places in more detail, as long as it fits."""
+        for at in places:
+            known = self._detail.get(at)
+            if known is not None and DETAILS.index(known) >= DETAILS.index(detail):
+                continue
+            before = self._cost(sheet, at, known) if known else 0
+            cost = self._cost(sheet, at, detail) - before
+            if self.used + cost <= most and cost <= sheet.left:
+                self._detail[at] = detail
+                self.used += cost
+                sheet.used += cost
+
+    def _cost(self, sheet: Sheet, at: int, detail: Detail) -> int:
+        return sum(sheet.count(line) + 1 for line in self._lines(at, detail))
+
+    def _lines(self, at: int, detail: Detail) -> list[str]:
+        fact = self._work[at]
+        lines = [head(fact, detail.asked)]
+        room = detail.reports
+        told = " ".join(fact.closing)
+        for text in self._reports.get(fact.key, ()):
+            if len(text) <= room and text[:60] not in told:
+                lines.append(BELOW + REPORTED + one_line(text))
+                room -= len(text)
+        lines.extend(BELOW + line for line in changed_lines(fact.files, self._base, detail.files))
+        ran = fact.ran[-detail.runs :] if detail.runs else ()
+        lines.extend("  " + commands.line_of(run) for run in ran)
+        closing = closing_line(fact, detail.closing) if detail.closing else ""
+        if closing:
+            lines.append(BELOW + closing)
+        return lines
+
+    def place_of(self, excerpt: Excerpt, count: Count) -> Place | None:
+        """Return where an excerpt would stand as a step; None where it is none of a request told here."""
+        at = self._place.get(excerpt.work)
+        if at is None or not is_step(excerpt):
+            return None
+        if at in self._detail:
+            return Place("", 0)
+        return Place(f"work {at}", count(head(self._work[at], HEAD.asked)) + 1)
+
+    def add_step(self, excerpt: Excerpt) -> bool:
+        """Take an excerpt as a step of its request's; False where there is no such request."""
+        at = self._place.get(excerpt.work)
+        if at is None or not is_step(excerpt):
+            return False
+        self._detail.setdefault(at, HEAD)
+        self._steps.setdefault(at, []).append(excerpt)
+        return True
+
+    def lines(self) -> list[str]:
+        """Return the section."""
+        found: list[str] = []
+        left_out = 0
+        for at in range(len(self._work)):
+            detail = self._detail.get(at)
+            if detail is None:
+                left_out += 1
+                continue
+            found.extend(gap(left_out))
+            left_out = 0
+            told, *rest = self._lines(at, detail)
+            shown = "\n".join((told, *rest))
+            found.extend((told, *step_lines(self._steps.get(at, ()), shown), *rest))
+        return [*found, *gap(left_out)]
+
+
+def gap(requests: int) -> tuple[str, ...]:
+    """Write how many requests are not told."""
+    return (f"{MARK}({requests} more request{'s' if requests > 1 else ''})",) if requests else ()
+
+
+def is_step(excerpt: Excerpt) -> bool:
+    """Whether an excerpt is a step of the work rather than about a file."""
+    return excerpt.kind in STEPS or (excerpt.kind in ("line", "hit", "mention") and not excerpt.topic)
+
+
+def head(fact: WorkFact, size: int) -> str:
+    """Write what was asked, an answer with the question that it answers."""
+    if not fact.asked:
+        return MARK + BEFORE
+    asked = clip(gist(fact.asked, size) or fact.asked, size)
+    if fact.question and (is_bare(fact.asked) or len(fact.asked) < SHORT_ANSWER):
+        return f'{MARK}{ASKED}{asked}{ANSWERING}{one_line(fact.question)}")'
+    return MARK + ASKED + asked
+
+
+def changed_lines(files: Sequence[FileFact], base: str, most: int) -> Iterator[str]:
+    """Write which files were changed."""
+    for status, label in CHANGED.items():
+        paths = [relative(fact.path, base) for fact in files if fact.status == status][-most:] if most else []
+        plain = [path for path in paths if not any(mark in path for mark in ("`", ", ", "/: ", "\n"))]
+        if plain:
+            yield label + "; ".join(f"`{line}`" for line in by_folder(plain))
+
+
+def closing_line(fact: WorkFact, most: int) -> str:
+    """Write the words that closed the work on a request: whole sentences, those that report first in line."""
+    left = most
+    chosen: list[int] = []
+    order = sorted(
+        range(len(fact.closing)),
+        key=lambda at: (-is_report(fact.closing[at]) - bool(names.find(fact.closing[at])), at),
+    )
+    for at in order:
+        text = fact.closing[at]
+        if len(text) + 1 <= left or not chosen:
+            chosen.append(at)
+            left -= len(text) + 1
+    if not chosen:
+        return ""
+    text = " ".join(one_line(fact.closing[at]) for at in sorted(chosen))
+    return (CLOSED if fact.answered else SO_FAR) + clip(text, max(most, 60))
+
+
+def step_lines(steps: Iterable[Excerpt], told: str) -> Iterator[str]:
+    """Write excerpts as steps, those that were run for one reason on one line; not what is `told` already."""
+    for (kind, topic), group in groupby(steps, key=lambda one: (one.kind, one.topic)):
+        texts = dict.fromkeys(one_line(one.text) for one in group)
+        if kind == "ran":
+            texts = {text: None for text in texts if f"{MARK}{text.partition(' ')[2]} " not in told}
+        if kind in ("ran", "searched"):
+            yield from ("  " + line for line in excerpts.use_lines(topic, tuple(texts), _is_other))
+        elif kind == "mention":
+            mentioned = dict.fromkeys(name for text in texts for name in text.split(", "))
+            yield from (BELOW + MENTIONS + line for line in excerpts.joined(mentioned, ", "))
+        elif kind in ("line", "hit"):
+            yield from (BELOW + excerpts.SHOWS + text for text in texts)
+        elif kind == "asked":
+            under = one_line(topic).replace('": ', "' ")
+            label = f'{ALSO_UNDER}{under}": ' if topic else ALSO
+            yield from (BELOW + label + text for text in texts if text not in told)
+        else:
+            yield from ("  " + told_apart(text, NOTED, _is_other) for text in texts)
+
+
+def _is_other(line: str) -> bool:
+    return line.removeprefix(MARK).startswith((*_LABELS, NOTED)) or commands.read(line) is not None
+
+
+def read(items: Iterable[Sequence[str]]) -> WorkSection:
+    """Read the section back."""
+    work: list[WorkFact] = []
+    reports: list[ReportFact] = []
+    steps: list[Excerpt] = []
+    for rank, item in enumerate(items):
+        if _GAP.match(item[0]):
+            continue
+        fact = _read_head(item[0])
+        for line in item[1:]:
+            fact = _read_below(fact, line, rank, reports, steps)
+        work.append(fact)
+    return WorkSection(tuple(work), tuple(reports), tuple(steps))
+
+
+def _read_head(line: str) -> WorkFact:
+    text = line.removeprefix(MARK)
+    if text == BEFORE:
+        return WorkFact("")
+    asked, mark, question = text.removeprefix(ASKED).partition(ANSWERING)
+    return WorkFact(asked, question=question.removesuffix('")') if mark else "")
+
+
+def _read_below(
+    fact: WorkFact, line: str, rank: int, reports: list[ReportFact], steps: list[Excerpt]
+) -> WorkFact:
+    """Read one line below a request: into the fact, or into one of the lists."""
+    status = next((status for status, label in CHANGED.items() if line.startswith(label)), "")
+    ran = commands.read(MARK + line)
+    if status:
+        return msgspec.structs.replace(fact, files=(*fact.files, *_read_files(line, status)))
+    if line.startswith((CLOSED, SO_FAR)):
+        words = line.removeprefix(CLOSED).removeprefix(SO_FAR)
+        return msgspec.structs.replace(fact, closing=(words,), answered=line.startswith(CLOSED))
+    if ran is not None:
+        return msgspec.structs.replace(fact, ran=(*fact.ran, ran))
+    if line.startswith(REPORTED):
+        reports.append(ReportFact(line.removeprefix(REPORTED), "", fact.key))
+    elif line.startswith(MENTIONS):
+        named = line.removeprefix(MENTIONS).split(", ")
+        steps.extend(_step(text, "mention", fact, rank) for text in named)
+    elif line.startswith(ALSO_UNDER):
+        topic, _, text = line.removeprefix(ALSO_UNDER).partition('": ')
+        steps.append(_step(text, "asked", fact, rank, topic))
+    elif line.startswith(ALSO):
+        steps.append(_step(line.removeprefix(ALSO), "asked", fact, rank))
+    else:
+        steps.extend(msgspec.structs.replace(one, work=fact.key) for one in excerpts.read(MARK + line, rank))
+    return fact
+
+
+def _step(text: str, kind: str, fact: WorkFact, rank: int, topic: str = "") -> Excerpt:
+    return msgspec.structs.replace(excerpts.made(text, kind, topic, rank), work=fact.key)
+
+
+def _read_files(line: str, status: str) -> Iterator[FileFact]:
+    for several in re.findall(r"`([^`]+)`", line):
+        for path in of_folder(several):
+            yield FileFact(path, status)

@@ -1,0 +1,30 @@
+"""Why something was done, from the sentence in which it was announced."""
+
+from __future__ import annotations
+
+import re
+
+from foldline.core.ledger.text import names
+from foldline.core.ledger.text.words import words
+
+LEAST = 3  # plain words of an announcement that says why, or a name
+
+_LEAD = re.compile(
+    r"(?:(?:now|ok|okay|good|great|perfect|excellent|alright|right|first|next|then|finally|also|so|hmm|i see|"
+    r"got it|sure|thanks)\b[\s,.!:–-]*){0,3}"
+    r"(?:(?:now )?(?:let me|let's|i'll|i will|i need to|i should|i'm going to|we need to|we should|time to)"
+    r"\b\s*)(?:(?:now|also|first|just|quickly|next|then)\s+)?",
+    re.IGNORECASE,
+)
+
+
+def reason(announced: str) -> str:
+    """Return what an announcement says beside announcing; "" where that is too little to tell anything.
+
+    "Now let me check what borderColor expects:" is "check what borderColor expects".
+    """
+    lead = _LEAD.match(announced.replace("\u2019", "'"))
+    told = (announced[lead.end() :] if lead else announced).strip().rstrip(" :")
+    if lead and len(words(told)) < LEAST and "`" not in told and not names.find(told):
+        return ""
+    return told

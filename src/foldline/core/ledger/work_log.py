@@ -1,0 +1,190 @@
+"""The work log: each request in order, with what was changed and run for it and the words that closed it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from foldline.core.ledger.facts import commands, files
+from foldline.core.ledger.facts.calls import Use
+from foldline.core.ledger.facts.commands import Judged
+from foldline.core.ledger.facts.kinds import Excerpt, FileFact, ReportFact, RequestFact, WorkFact
+from foldline.core.ledger.facts.reports import is_report
+from foldline.core.ledger.text import names
+from foldline.core.ledger.text.sentences import clip, sentences
+from foldline.core.ledger.text.words import words
+from foldline.core.log.entries import Said
+from foldline.core.log.steps import finishes
+
+CARRIED = 60  # items from fold to fold: the newest
+ASKED = 500  # characters of a request
+CLOSING = 1_200  # characters of the closing words
+SENTENCE = 400  # characters of one of their sentences
+SCANNED = 12_000  # characters of the closing message that are read
+FILES = 30  # files of one item
+RUNS = 5  # commands of one item: the newest
+
+_EMPTY = re.compile(
+    r"^\W*(?:let me|would you like|feel free|if you(?:'d| would)? (?:like|want|need)|happy to|great|"
+    r"perfect|excellent|you're (?:absolutely )?right|sure|here(?:'s| is| are)|(?:in )?summary|"
+    r"to summarize|no response requested|i'll|i will|now i)\b",
+    re.IGNORECASE,
+)
+"""How a sentence begins that closes a message without telling anything."""
+
+
+class Span(msgspec.Struct, frozen=True):
+    """The entries that belong to one request, or to none (`request`) at the beginning of a range."""
+
+    request: RequestFact | None
+    entries: tuple[Said, ...]
+
+
+def spans(entries: Sequence[Said], requests: Sequence[RequestFact]) -> list[Span]:
+    """Cut entries where a request stands."""
+    asked = {fact.entry: fact for fact in requests}
+    found: list[tuple[RequestFact | None, list[Said]]] = [(None, [])]
+    for entry in entries:
+        if entry.id in asked:
+            found.append((asked[entry.id], []))
+        found[-1][1].append(entry)
+    return [Span(request, tuple(inside)) for request, inside in found if inside]
+
+
+def collect(
+    entries: Sequence[Said],
+    requests: Sequence[RequestFact],
+    calls: Sequence[Use],
+    outcomes: Sequence[Judged],
+    gone: Iterable[str] = (),
+) -> tuple[WorkFact, ...]:
+    """Take the work on each request, oldest first.
+
+    `outcomes` is what is known of each call; `gone` are the openings of sentences that hold no more.
+    """
+    made_in: dict[str, list[int]] = {}
+    for index, use in enumerate(calls):
+        made_in.setdefault(use.entry, []).append(index)
+    told = tuple(gone)
+    found: list[WorkFact] = []
+    for span in spans(entries, requests):
+        indices = [index for entry in span.entries for index in made_in.get(entry.id, ())]
+        fact = _work(span, [calls[index] for index in indices], [outcomes[index] for index in indices], told)
+        if fact.asked or fact.files or fact.ran or fact.closing:
+            found.append(fact)
+    return tuple(found)
+
+
+def _work(span: Span, calls: Sequence[Use], outcomes: Sequence[Judged], gone: Sequence[str]) -> WorkFact:
+    changed = tuple(_plain(fact) for fact in files.collect(calls) if fact.status != "read")[-FILES:]
+    ran = commands.collect(calls, outcomes)[-RUNS:]
+    last = next((entry for entry in reversed(span.entries) if _speaks(entry)), None)
+    said = closing_words(last.message.text, gone) if last else ()
+    request = span.request
+    cited = (*(id_ for fact in ran for id_ in fact.entries), *((last.id,) if last else ()))
+    of_files = (use.entry for use in calls if any(touch.status != "read" for touch in files.touches(use)))
+    return WorkFact(
+        asked=request.text[: ASKED * 4] if request else "",
+        entry=request.entry if request else "",
+        question=request.question if request else "",
+        files=changed,
+        ran=ran,
+        closing=said,
+        answered=last is not None and finishes(last.message),
+        entries=tuple(dict.fromkeys((*of_files, *cited))),
+    )
+
+
+def _plain(fact: FileFact) -> FileFact:
+    """Return a file with what became of it alone."""
+    return FileFact(fact.path, fact.status)
+
+
+def _speaks(entry: Said) -> bool:
+    return entry.message.role == "assistant" and bool(entry.message.text.strip()) and bool(entry.id)
+
+
+def closing_words(text: str, gone: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the sentences of a closing message that tell most, in their order, whole.
+
+    What reports, decides or names something comes first in line; offers and announcements are left out. The
+    last question stays: it is what the next request answers.
+    """
+    told = [sentence.replace("**", "") for sentence in sentences(text[:SCANNED])]
+    worths = [_worth(sentence, at == 0, at == len(told) - 1, gone) for at, sentence in enumerate(told)]
+    left = CLOSING
+    chosen: list[int] = []
+    for at in sorted(range(len(told)), key=lambda at: (-worths[at], at)):
+        size = min(len(told[at]), SENTENCE) + 1
+        if worths[at] > 0 and size <= left:
+            chosen.append(at)
+            left -= size
+    return tuple(dict.fromkeys(clip(told[at], SENTENCE) for at in sorted(chosen)))
+
+
+def _worth(sentence: str, first: bool, last: bool, gone: Sequence[str]) -> float:
+    """Say how much a sentence tells, 0 for nothing."""
+    if len(sentence) < 8 or sentence[-1] in ":：" or any(opening in sentence for opening in gone):
+        return 0.0
+    if sentence[-1] in "?？":
+        return 1.5 if last else 0.0
+    if (_EMPTY.match(sentence) or len(words(sentence)) < 2) and not names.find(sentence):
+        return 0.0
+    named = min(2.0, 0.5 * len(names.find(sentence)))
+    return 1.0 + first + 2.0 * is_report(sentence) + named
+
+
+Told = TypeVar("Told", ReportFact, Excerpt)
+
+
+def in_work(facts: Iterable[Told], part_of: Mapping[str, str]) -> tuple[Told, ...]:
+    """Return the facts, each with the key of the work that it is part of."""
+    return tuple(
+        msgspec.structs.replace(fact, work=part_of[fact.entry]) if part_of.get(fact.entry) else fact
+        for fact in facts
+    )
+
+
+def keys(entries: Sequence[Said], requests: Sequence[RequestFact]) -> dict[str, str]:
+    """Map the entries to the key of the work that they are part of."""
+    return {
+        entry.id: span.request.entry if span.request else ""
+        for span in spans(entries, requests)
+        for entry in span.entries
+    }
+
+
+def merge(old: Sequence[WorkFact], new: Sequence[WorkFact]) -> tuple[WorkFact, ...]:
+    """Join the work of two ranges; what begins in the middle of a request goes on with the last one."""
+    if not old or not new:
+        return tuple(old or new)
+    known = {fact.key: fact for fact in old if fact.key}
+    first, *rest = new
+    if first.key:
+        return tuple({**known, **{fact.key: fact for fact in new}}.values())
+    joined = _joined(old[-1], first)
+    return tuple(
+        {**{fact.key: fact for fact in (*old[:-1], joined)}, **{fact.key: fact for fact in rest}}.values()
+    )
+
+
+def _joined(begun: WorkFact, later: WorkFact) -> WorkFact:
+    """Join two parts of the work on one request, `later` without its words."""
+    if set(later.entries) <= set(begun.entries):
+        return begun
+    return msgspec.structs.replace(
+        begun,
+        files=files.merge(begun.files, later.files)[-FILES:],
+        ran=commands.merge(begun.ran, later.ran)[-RUNS:],
+        closing=later.closing or begun.closing,
+        answered=later.answered,
+        entries=tuple(dict.fromkeys((*begun.entries, *later.entries))),
+    )
+
+
+def bound(facts: Sequence[WorkFact]) -> tuple[WorkFact, ...]:
+    """Return the work that is carried on to the next fold."""
+    return tuple(facts[-CARRIED:])

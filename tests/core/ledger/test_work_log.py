@@ -1,0 +1,192 @@
+"""The work log: each request in order, what was done for it, and the words that closed it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.core.ledger.session_samples import rough_count
+
+from foldline.core.ledger import work_log
+from foldline.core.ledger.collect import collect
+from foldline.core.ledger.facts.kinds import CommandFact, Excerpt, FileFact, Ledger, ReportFact, WorkFact
+from foldline.core.ledger.merge import merge
+from foldline.core.ledger.page import work_log as page
+from foldline.core.ledger.page.page import compose, parse
+from foldline.core.ledger.page.sheet import WORK_LOG, split
+from foldline.core.log.entries import Said
+from foldline.core.log.messages import Message, Part, Text, ToolCall, ToolResult
+
+
+def entries(*messages: Message) -> list[Said]:
+    return [Said(f"e{number}", None, message, "") for number, message in enumerate(messages)]
+
+
+def user(text: str) -> Message:
+    return Message("user", (Text(text),))
+
+
+def assistant(*parts: Part | str) -> Message:
+    return Message("assistant", tuple(Text(part) if isinstance(part, str) else part for part in parts))
+
+
+def result(call: str, text: str) -> Message:
+    return Message("tool", (ToolResult(call, (Text(text),)),))
+
+
+SESSION = entries(
+    user("The export drops the last row. Mend it in src/export.py, please."),
+    assistant("I look at the loop.", ToolCall("c1", "read", {"path": "src/export.py"})),
+    result("c1", "for row in rows[:-1]: ..."),
+    assistant("The slice is off by one.", ToolCall("c2", "edit", {"path": "src/export.py", "old": "[:-1]", "new": ""})),
+    result("c2", "ok"),
+    assistant(ToolCall("c3", "bash", {"command": "pytest tests/test_export.py"})),
+    result("c3", "4 passed in 0.2s"),
+    assistant("The export writes the last row now. All four tests pass. Shall I write a changelog entry?"),
+    user("yes"),
+    assistant(ToolCall("c4", "write", {"path": "CHANGELOG.md", "content": "## 1.2\nThe last row is written."})),
+    result("c4", "ok"),
+    assistant("Great! I added the entry to `CHANGELOG.md`. Let me know if you need more."),
+)  # fmt: skip
+
+
+def section(ledger: Ledger, budget: int = 2_000) -> list[str]:
+    return split(compose(ledger, budget, rough_count).text)[WORK_LOG]
+
+
+def test_a_request_is_told_with_what_was_done_and_what_came_of_it() -> None:
+    first, second = collect(SESSION).work
+    assert first.asked == "The export drops the last row. Mend it in src/export.py, please."
+    assert first.files == (FileFact("src/export.py", "modified"),)
+    assert [(run.command, run.passed) for run in first.ran] == [("pytest tests/test_export.py", True)]
+    assert first.closing == (
+        "The export writes the last row now.",
+        "All four tests pass.",
+        "Shall I write a changelog entry?",
+    )
+    assert (second.asked, second.question, second.answered) == (
+        "yes",
+        "Shall I write a changelog entry?",
+        True,
+    )
+    assert second.closing == ("I added the entry to `CHANGELOG.md`.",)
+
+
+def test_the_page_tells_it_in_the_order_of_events() -> None:
+    lines = section(collect(SESSION))
+    told = "\n".join(lines)
+    order = (
+        "- Asked: The export drops the last row.",
+        "Changed: `src/export.py`",
+        "`pytest tests/test_export.py` passed",
+        "Result: The export writes the last row now.",
+        '- Asked: yes (answering: "Shall I write a changelog entry?")',
+        "Created: `CHANGELOG.md`",
+        "Result: I added the entry",
+    )
+    places = [told.index(text) for text in order]
+    assert places == sorted(places)
+
+
+def test_work_that_was_cut_in_two_is_one_item_again() -> None:
+    whole = collect(SESSION).work
+    for cut in (1, 3, 5, 7, 8, 9, 11):  # never between a call and its result
+        joined = merge(collect(SESSION[:cut]), collect(SESSION[cut:])).work
+        assert [fact.asked for fact in joined] == [fact.asked for fact in whole]
+        assert [fact.files for fact in joined] == [fact.files for fact in whole]
+        assert [fact.closing for fact in joined] == [fact.closing for fact in whole]
+
+
+def test_merging_a_range_again_changes_nothing() -> None:
+    once = collect(SESSION)
+    assert work_log.merge(once.work, once.work) == once.work
+
+
+def many(count: int) -> Ledger:
+    work = tuple(
+        WorkFact(f"Do part {number}.", f"e{number}", closing=(f"Part {number} is done.",), answered=True)
+        for number in range(count)
+    )
+    return Ledger(work=work)
+
+
+def test_the_newest_requests_are_told_first_and_the_others_are_counted() -> None:
+    lines = section(many(200), 900)
+    assert "- Asked: Do part 199." in lines
+    assert any(line == "  - Result: Part 199 is done." for line in lines)
+    told = sum(line.startswith("- Asked: ") for line in lines)
+    assert lines[0] == f"- ({200 - told} more requests)"
+
+
+def test_a_step_opens_the_request_that_it_belongs_to() -> None:
+    step = Excerpt("`keep_row` skips blanks", "", 1.0, "s", "said", {"keep_row": 0.5}, work="e3")
+    ledger = Ledger(work=many(60).work, excerpts=(step,))
+    lines = section(ledger, 260)
+    assert lines[lines.index("  - `keep_row` skips blanks") - 1] == "- Asked: Do part 3."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Let me know if you would like me to go on.",
+        "Here is what I did:",
+        "No response requested.",
+        "Great!",
+        "Summary",
+    ],
+)
+def test_words_that_tell_nothing_close_nothing(text: str) -> None:
+    assert work_log.closing_words(f"The importer reads both forms. {text}") == (
+        "The importer reads both forms.",
+    )
+
+
+def test_of_questions_only_the_last_one_waits_for_an_answer() -> None:
+    said = "Why did it fail? The port was taken. Shall I use port 8081?"
+    assert work_log.closing_words(said) == ("The port was taken.", "Shall I use port 8081?")
+
+
+WORDS = st.lists(
+    st.sampled_from(("the", "importer", "`keep_row`", "reads", "rows", "Result:", "Asked:", "Done:", "8431", "(x)", "漢字")),
+    min_size=2,
+    max_size=8,
+).map(" ".join)  # fmt: skip
+PATHS = st.sampled_from(("src/a.py", "src/b c.py", "Makefile", "docs/é.md", "/tmp/x.txt"))
+
+
+@given(
+    st.lists(
+        st.builds(
+            WorkFact,
+            WORDS,
+            st.just(""),
+            st.one_of(st.just(""), WORDS),
+            st.lists(st.builds(FileFact, PATHS, st.sampled_from(("created", "modified", "deleted"))), max_size=3, unique_by=lambda fact: fact.path).map(tuple),
+            st.lists(st.builds(CommandFact, st.sampled_from(("make test", "npm run build")), st.booleans()), max_size=2, unique_by=lambda fact: fact.command).map(tuple),
+            st.lists(WORDS, max_size=2).map(tuple),
+            st.booleans(),
+        ),
+        max_size=4,
+        unique_by=lambda fact: fact.asked,
+    )
+)  # fmt: skip
+def test_what_the_log_tells_is_read_back(work: list[WorkFact]) -> None:
+    ledger = Ledger(work=tuple(work))
+    back = parse(compose(ledger, 100_000, rough_count).text).work
+    assert [page.head(fact, 500) for fact in back] == [page.head(fact, 500) for fact in work]
+    assert [set(fact.files) for fact in back] == [set(fact.files) for fact in work]
+    assert [[(run.command, run.passed) for run in fact.ran] for fact in back] == [
+        [(run.command, run.passed) for run in fact.ran] for fact in work
+    ]
+    assert [page.closing_line(fact, 900) for fact in back] == [page.closing_line(fact, 900) for fact in work]
+
+
+def test_a_report_is_told_with_its_work_and_read_back() -> None:
+    ledger = Ledger(
+        work=(WorkFact("Mend it.", "e0", closing=("It is mended.",)),),
+        reports=(ReportFact("The cache is gone.", "e1", "e0"),),
+    )
+    assert "  - Done: The cache is gone." in section(ledger)
+    assert [fact.text for fact in parse(compose(ledger, 2_000, rough_count).text).reports] == [
+        "The cache is gone."
+    ]
