@@ -20,6 +20,7 @@ from foldline.core.ledger.page.items import BELOW, MARK, NOTED, one_line, told_a
 from foldline.core.ledger.page.sheet import Count, Sheet
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.paths import by_folder, of_folder, relative
+from foldline.core.ledger.text.reasons import reason
 from foldline.core.ledger.text.sentences import clip
 from foldline.core.ledger.worth.selection import Place
 
@@ -215,6 +216,8 @@ def closing_line(fact: WorkFact, most: int) -> str:
 
 def step_lines(steps: Iterable[Excerpt], told: str) -> Iterator[str]:
     """Write excerpts as steps, those that were run for one reason on one line; not what is `told` already."""
+    steps = tuple(steps)
+    announced = {one.topic for one in steps if one.kind in ("ran", "searched")}
     for (kind, topic), group in groupby(steps, key=lambda one: (one.kind, one.topic)):
         texts = dict.fromkeys(one_line(one.text) for one in group)
         if kind == "ran":
@@ -231,7 +234,8 @@ def step_lines(steps: Iterable[Excerpt], told: str) -> Iterator[str]:
             label = f'{ALSO_UNDER}{under}": ' if topic else ALSO
             yield from (BELOW + label + text for text in texts if text not in told)
         else:
-            yield from ("  " + told_apart(text, NOTED, _is_other) for text in texts)
+            said = (text for text in texts if clip(reason(text), 160) not in announced)
+            yield from ("  " + told_apart(text, NOTED, _is_other) for text in said)
 
 
 def _is_other(line: str) -> bool:

@@ -98,7 +98,7 @@ _SETTING = re.compile(r"[\w.-]+\s*[:=]\s*[\"']?[\w./:-]+[\"']?,?(?:\s+[#/].*)?$"
 
 def is_code(line: str) -> bool:
     """Whether a quoted line is code or data rather than a sentence."""
-    return bool(_CODE.search(line)) and not _SETTING.match(line)
+    return bool(_CODE.search(line)) and not (_SETTING.match(line) or is_record(line))
 
 
 def mention(passage: TopicPassage) -> TopicPassage:
