@@ -238,7 +238,6 @@ def parse(text: str) -> Ledger:
         constraints=constraints.read(text),
         files=tuple({fact.path: fact for fact in files}.values()),
         commands=tuple({(fact.command, fact.passed): fact for fact in ran}.values()),
-        commands=tuple({(fact.command, fact.passed): fact for fact in ran}.values()),
         errors=(*reversed(wrong), *reversed(was_done.errors)),
         decisions=decisions.read(parts[DECISIONS]),
         values=known.values,
