@@ -8,6 +8,7 @@ from foldline.core.cut.recalled import without_recall
 from foldline.core.ledger import work_log
 from foldline.core.ledger.facts import (
     commands,
+    commits,
     constraints,
     decisions,
     earlier_summary,
@@ -50,6 +51,7 @@ def collect(entries: Sequence[Said]) -> Ledger:
         constraints=constraints.collect(entries),
         files=touched,
         commands=commands.collect(calls, outcomes),
+        commits=commits.collect(calls, outcomes),
         errors=wrong,
         decisions=decisions.settled(choices, replaced),
         values=values.collect(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from foldline.core.ledger import work_log
 from foldline.core.ledger.facts import (
     commands,
+    commits,
     constraints,
     decisions,
     errors,
@@ -49,6 +50,7 @@ def merge(old: Ledger, new: Ledger) -> Ledger:
         constraints=constraints.merge(old.constraints, new.constraints, new.requests),
         files=files.merge(old.files, new.files),
         commands=commands.merge(old.commands, new.commands),
+        commits=commits.merge(old.commits, new.commits, changed),
         errors=errors.merge(old.errors, new.errors, (*passed, *changed)),
         decisions=decisions.merge(old.decisions, new.decisions),
         values=values.merge(old.values, new.values),

@@ -36,6 +36,17 @@ class CommandFact(msgspec.Struct, frozen=True, omit_defaults=True):
     why: str = ""
 
 
+class CommitFact(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A commit: its hash, branch and first line; `later` are the files that were changed after it."""
+
+    key: str
+    branch: str
+    subject: str
+    pushed: bool = False
+    later: tuple[str, ...] = ()
+    entries: tuple[str, ...] = ()
+
+
 class ErrorFact(msgspec.Struct, frozen=True, omit_defaults=True):
     """A distinct error and whether a later run of the same thing passed (`fixed`)."""
 
@@ -163,6 +174,7 @@ class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
     constraints: tuple[ConstraintFact, ...] = ()
     files: tuple[FileFact, ...] = ()
     commands: tuple[CommandFact, ...] = ()
+    commits: tuple[CommitFact, ...] = ()
     errors: tuple[ErrorFact, ...] = ()
     decisions: tuple[DecisionFact, ...] = ()
     values: tuple[ValueFact, ...] = ()

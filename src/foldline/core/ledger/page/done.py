@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from foldline.core.ledger.facts.kinds import CommandFact, ErrorFact, Excerpt, FileFact, Ledger, ReportFact
-from foldline.core.ledger.page import about_files, commands, errors, excerpts
+from foldline.core.ledger.page import about_files, commands, commits, errors, excerpts
 from foldline.core.ledger.page.items import MARK, REPORTED, text_of, told_apart
 from foldline.core.ledger.page.sheet import DONE, WORK_LOG, Sheet
 from foldline.core.ledger.text import names
@@ -65,11 +65,17 @@ def report_line_of(fact: ReportFact) -> str:
 
 def _is_no_report(line: str) -> bool:
     """Whether a line is read as that of a file, an error or a command."""
-    return about_files.is_about([line]) or errors.is_fixed(line) or commands.read(line) is not None
+    return (
+        commits.is_commit(line)
+        or about_files.is_about([line])
+        or errors.is_fixed(line)
+        or commands.read(line) is not None
+    )
 
 
 def read(items: Sequence[Sequence[str]]) -> DoneSection:
     """Read the section back."""
+    items = [item for item in items if not commits.is_commit(item[0])]
     others = [item for item in items if not _is_report(item)]
     lines = [item[0] for item in others]
     ran = (commands.read(item[0]) for item in others if not about_files.is_about(item))

@@ -17,6 +17,7 @@ from foldline.core.ledger.bounds import bounded
 from foldline.core.ledger.facts.kinds import Excerpt, FileFact, Ledger
 from foldline.core.ledger.page import (
     blocked,
+    commits,
     constraints,
     context,
     decisions,
@@ -143,6 +144,7 @@ def _fill(
     log = work_log.Log(ledger.work, ledger.reports, base)
     log.fill(sheet, int(left * work_log.SHARE))
     sheet.parts[WORK_LOG] = log.lines()
+    commits.write(sheet, ledger.commits, base, int(left * commits.SHARE))
     done.write(sheet, ledger, left)
 
     for_files = int(left * file_lists.SHARE)
@@ -232,12 +234,14 @@ def parse(text: str) -> Ledger:
     other = list(items(parts[CONTEXT]))
     known = context.read(other)
     files = [*log.files, *listed, *reversed([*was_done.files, *known.files])]
+    commit = commits.read(parts[DONE])
     ran = [*log.commands, *reversed([*failed, *was_done.commands])]
     return Ledger(
         requests=goal.read(asked, log.work),
         constraints=constraints.read(text),
         files=tuple({fact.path: fact for fact in files}.values()),
         commands=tuple({(fact.command, fact.passed): fact for fact in ran}.values()),
+        commits=commit,
         errors=(*reversed(wrong), *reversed(was_done.errors)),
         decisions=decisions.read(parts[DECISIONS]),
         values=known.values,
