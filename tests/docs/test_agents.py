@@ -47,6 +47,9 @@ Say what is in the files.
 
 ## Critical Context
 (none)
+
+## Turn in Progress
+(none)
 """
 
 

@@ -36,14 +36,14 @@ _EMPTY = re.compile(
 """How a sentence begins that closes a message without telling anything."""
 
 
-class Span(msgspec.Struct, frozen=True):
+class RequestSpan(msgspec.Struct, frozen=True):
     """The entries that belong to one request, or to none (`request`) at the beginning of a range."""
 
     request: RequestFact | None
     entries: tuple[Said, ...]
 
 
-def spans(entries: Sequence[Said], requests: Sequence[RequestFact]) -> list[Span]:
+def spans(entries: Sequence[Said], requests: Sequence[RequestFact]) -> list[RequestSpan]:
     """Cut entries where a request stands."""
     asked = {fact.entry: fact for fact in requests}
     found: list[tuple[RequestFact | None, list[Said]]] = [(None, [])]
@@ -51,7 +51,7 @@ def spans(entries: Sequence[Said], requests: Sequence[RequestFact]) -> list[Span
         if entry.id in asked:
             found.append((asked[entry.id], []))
         found[-1][1].append(entry)
-    return [Span(request, tuple(inside)) for request, inside in found if inside]
+    return [RequestSpan(request, tuple(inside)) for request, inside in found if inside]
 
 
 def collect(
@@ -78,7 +78,9 @@ def collect(
     return tuple(found)
 
 
-def _work(span: Span, calls: Sequence[Use], outcomes: Sequence[Judged], gone: Sequence[str]) -> WorkFact:
+def _work(
+    span: RequestSpan, calls: Sequence[Use], outcomes: Sequence[Judged], gone: Sequence[str]
+) -> WorkFact:
     changed = tuple(_plain(fact) for fact in files.collect(calls) if fact.status != "read")[-FILES:]
     ran = commands.collect(calls, outcomes)[-RUNS:]
     last = next((entry for entry in reversed(span.entries) if _speaks(entry)), None)

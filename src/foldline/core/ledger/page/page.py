@@ -71,7 +71,7 @@ class _Draft(msgspec.Struct, frozen=True):
 
     text: str
     sheet: Sheet
-    log: work_log.Log
+    log: work_log.WorkLog
     picked: Sequence[Excerpt]
 
 
@@ -128,7 +128,7 @@ def _smallest(ledger: Ledger, budget: int, count: Count) -> str:
 
 def _fill(
     ledger: Ledger, room: int, count: Count, focus: str | None
-) -> tuple[Sheet, work_log.Log, list[Excerpt]]:
+) -> tuple[Sheet, work_log.WorkLog, list[Excerpt]]:
     """Fill a sheet: each section within its share, excerpts in what is left."""
     sheet = Sheet(room, count)
     sheet.add(CONSTRAINTS, constraints.lines_of(ledger.constraints), sheet.left)
@@ -141,7 +141,7 @@ def _fill(
     decisions.write(sheet, ledger.decisions, rules, int(left * decisions.SHARE))
     values.write(sheet, ledger.values, int(left * values.SHARE))
     base = values.base_of(ledger.values)
-    log = work_log.Log(ledger.work, ledger.reports, base)
+    log = work_log.WorkLog(ledger.work, ledger.reports, base)
     log.fill(sheet, int(left * work_log.SHARE))
     sheet.parts[WORK_LOG] = log.lines()
     commits.write(sheet, ledger.commits, base, int(left * commits.SHARE))
@@ -160,7 +160,7 @@ def _fill(
 
 
 def _pick(
-    sheet: Sheet, ledger: Ledger, focus: str | None, tail: Sequence[str], log: work_log.Log
+    sheet: Sheet, ledger: Ledger, focus: str | None, tail: Sequence[str], log: work_log.WorkLog
 ) -> list[Excerpt]:
     """Pick excerpts for what is left, names that the other parts already carry counting less."""
     covered = {name.key: IN_A_PART for line in sheet.lines() for name in names.find(line)}

@@ -22,7 +22,7 @@ from foldline.core.ledger.text import names
 from foldline.core.ledger.text.paths import by_folder, of_folder, relative
 from foldline.core.ledger.text.reasons import reason
 from foldline.core.ledger.text.sentences import clip
-from foldline.core.ledger.worth.selection import Place
+from foldline.core.ledger.worth.selection import PageLine
 
 SHARE = 0.08  # of the budget
 STEPS = ("asked", "said", "ran", "searched")
@@ -77,7 +77,7 @@ class WorkSection(msgspec.Struct, frozen=True):
         return (run for fact in self.work for run in fact.ran)
 
 
-class Log:
+class WorkLog:
     """The lines of the section by request, while they are filled in."""
 
     def __init__(self, work: Sequence[WorkFact], reports: Iterable[ReportFact], base: str) -> None:
@@ -131,14 +131,14 @@ class Log:
             lines.append(BELOW + closing)
         return lines
 
-    def place_of(self, excerpt: Excerpt, count: Count) -> Place | None:
+    def place_of(self, excerpt: Excerpt, count: Count) -> PageLine | None:
         """Return where an excerpt would stand as a step; None where it is none of a request told here."""
         at = self._place.get(excerpt.work)
         if at is None or not is_step(excerpt):
             return None
         if at in self._detail:
-            return Place("", 0)
-        return Place(f"work {at}", count(head(self._work[at], HEAD.asked)) + 1)
+            return PageLine("", 0)
+        return PageLine(f"work {at}", count(head(self._work[at], HEAD.asked)) + 1)
 
     def add_step(self, excerpt: Excerpt) -> bool:
         """Take an excerpt as a step of its request's; False where there is no such request."""

@@ -57,7 +57,7 @@ def pick(
     *,
     covered: dict[str, float] | None = None,
     boost: Callable[[str], float] | None = None,
-    places: Sequence[Place] | None = None,
+    places: Sequence[PageLine] | None = None,
 ) -> list[int]:
     """Pick the excerpts (indices, in order) that carry most within `budget` tokens; repeats are discounted.
 
@@ -85,16 +85,16 @@ def pick(
     return sorted(chosen)
 
 
-class Place(NamedTuple):
+class PageLine(NamedTuple):
     """Under what an excerpt stands, and the tokens of the line that opens it."""
 
     under: str
     opening: int
 
 
-def place_of(excerpt: Excerpt, count: Callable[[str], int]) -> Place:
+def place_of(excerpt: Excerpt, count: Callable[[str], int]) -> PageLine:
     """Return the place of an excerpt under its topic."""
-    return Place(excerpt.topic, count(excerpt.topic) + OPENING if excerpt.topic else 0)
+    return PageLine(excerpt.topic, count(excerpt.topic) + OPENING if excerpt.topic else 0)
 
 
 class _Selection:
@@ -106,7 +106,7 @@ class _Selection:
         count: Callable[[str], int],
         covered: dict[str, float],
         boost: Callable[[str], float] | None,
-        places: Sequence[Place] | None,
+        places: Sequence[PageLine] | None,
     ) -> None:
         self._excerpts = excerpts
         self._covered = covered
