@@ -102,7 +102,7 @@ def _for_rules(attempt: Attempt) -> int:
     """Return the tokens that go to constraints that had no room: they come before what else a page tells."""
     proposal = attempt.proposal
     needed = sum(proposal.job.counter.count(text) + A_LINE for text in proposal.facts.excess)
-    return min(needed, attempt.spare + proposal.choice.room // 3)
+    return min(needed, attempt.spare + (0 if attempt.model_wrote else proposal.choice.room // 3))
 
 
 def _keeps_more(choice: Choice, before: Choice) -> bool:
