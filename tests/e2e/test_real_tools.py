@@ -137,7 +137,7 @@ def test_a_tool_goes_on_with_the_whole_conversation(case, recorded, tools, tmp_p
     note(case, {"warnings": told.warnings, "refused": refused, "lost": lost, "left": left})
     assert refused == []
     assert asked is not None
-    assert PROMPT in json.dumps(asked.messages[-1:])
+    assert PROMPT in json.dumps(asked.messages[-3:])  # some tools say more behind it
     assert left == {}
 
 
