@@ -205,14 +205,16 @@ def _repeating(text: str) -> Rejected | None:
 
 
 def _other_language(text: str, request: SummaryRequest) -> Rejected | None:
-    """Reject a text in the wrong language, unless either language is in doubt.
+    """Reject a text in a language that the user neither wrote nor asked for, unless it is in doubt.
 
     Lines that quote a rule do not count: rules stand in the user's words, whatever the rest is in.
     """
+    used = {request.language, *(request.languages or ())} - {""}
     rules = [fact.text for fact in request.ledger.constraints]
     rest = [line for line in text.split("\n") if not any(rule in line for rule in rules)]
-    written = language_of("\n".join(rest)) if request.language else ""
-    wished = written.casefold() in (request.instructions or "").casefold()
-    if not written or written == request.language or wished:
+    written = language_of("\n".join(rest)) if used else ""
+    wished = any(written.casefold() in words.casefold() for words in (request.instructions or "", *rules))
+    if not written or written in used or wished:
         return None
-    return Rejected("language", f"written in {written}, where the user writes in {request.language}")
+    wanted = request.language or " and ".join(sorted(used))
+    return Rejected("language", f"written in {written}, where the user writes in {wanted}")

@@ -11,6 +11,8 @@ from collections import Counter as Tally
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
+
 from foldline.core.ledger.text.origin import own
 from foldline.core.log.entries import Said
 
@@ -19,10 +21,15 @@ SCRIPT_SHARE: Final = 0.3
 LEAST_HITS: Final = 6  # common words that a text must hold
 AHEAD: Final = 2.5  # times as many as of the next language
 READ: Final = 20_000  # characters that are looked at
+READ_EACH: Final = 2_000  # characters at either end of one message
+USED_LETTERS, USED_HITS = 3, 3  # letters of a script, or common words, from which a language was used at all
+CLEARER: Final = 1.5  # times as many common words as of the next language, in one sentence
+MORE_MESSAGES: Final = 1.5  # times as many messages as hold the next language
 
 _CODE: Final = re.compile(
     r"```.*?(?:```|\Z)|`[^`\n]*`|https?://\S+|\S*[/\\_.]\S*\w|^[ \t]*#[^\n]*$", re.DOTALL | re.MULTILINE
 )
+_SENTENCE_END: Final = re.compile(r"[.!?:;]\s|\n")
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _SCRIPTS: Final = {
     "Japanese": re.compile(r"[\u3040-\u30ff]"),
@@ -79,30 +86,88 @@ def language_of(text: str) -> str:
     return _by_script(prose) or _by_words(prose)
 
 
-def users_language(entries: Iterable[Said]) -> str:
-    """Return the language of what the user wrote in these entries; "" where that is in doubt."""
-    spans: list[str] = []
+class Spoken(msgspec.Struct, frozen=True):
+    """The languages that somebody wrote in: the `main` one, "" where that is in doubt, and `every` one."""
+
+    main: str = ""
+    every: tuple[str, ...] = ()
+
+
+def spoken_by_user(entries: Iterable[Said], earlier: Iterable[str] = ()) -> Spoken:
+    """Return the languages of what the user wrote in these entries, and in texts from `earlier` ones."""
+    said: list[str] = []
     size = 0
     for entry in reversed(list(entries)):
-        for span in own(entry.message):
-            spans.append(span)
-            size += len(span)
+        text = _ends("\n".join(own(entry.message)))
+        said.append(text)
+        size += len(text)
         if size >= READ:
             break
-    return language_of("\n".join(spans))
+    return spoken_in([*said, *earlier])
+
+
+def spoken_in(texts: Iterable[str]) -> Spoken:
+    """Return the languages of several messages, each judged sentence by sentence.
+
+    What is pasted into a message may be longer than what is typed around it. So the main language is the one
+    that most messages hold, not the one with most words.
+    """
+    evidence, messages = Tally[str](), Tally[str]()
+    for text in texts:
+        found = _evidence(_CODE.sub(" ", text))
+        evidence.update(found)
+        messages.update(found.keys())
+    every = tuple(name for name, _ in messages.most_common() if evidence[name] >= _least_used(name))
+    if not every:
+        return Spoken()
+    most, second = messages[every[0]], messages[every[1]] if len(every) > 1 else 0
+    least = LEAST_LETTERS if every[0] in _SCRIPTS else LEAST_HITS
+    sure = evidence[every[0]] >= least and most >= MORE_MESSAGES * second
+    return Spoken(every[0] if sure else "", every)
+
+
+def _ends(text: str) -> str:
+    """Return the beginning and the end of a long message: what is pasted stands between them, or after."""
+    return text if len(text) <= 2 * READ_EACH else f"{text[:READ_EACH]}\n{text[-READ_EACH:]}"
+
+
+def _least_used(language: str) -> int:
+    return USED_LETTERS if language in _SCRIPTS else USED_HITS
+
+
+def _evidence(prose: str) -> Tally[str]:
+    """Count the letters of each script in a text, and the common words of each Latin language.
+
+    A sentence counts for the one Latin language that is clearly ahead in it.
+    """
+    found = +_letters(prose)
+    for sentence in _SENTENCE_END.split(prose):
+        (name, most), (_, second) = _hits(sentence).most_common(2)
+        if most >= 2 and most >= CLEARER * second:
+            found[name] += most
+    return found
 
 
 def _by_script(prose: str) -> str:
     letters = sum(map(len, _WORD.findall(prose)))
-    counts = {name: len(script.findall(prose)) for name, script in _SCRIPTS.items()}
-    if counts["Japanese"] >= _KANA_SHARE * (counts["Japanese"] + counts["Chinese"]):
-        counts["Japanese"], counts["Chinese"] = counts["Japanese"] + counts["Chinese"], 0
-    name, most = max(counts.items(), key=lambda item: item[1])
+    name, most = max(_letters(prose).items(), key=lambda item: item[1])
     return name if most >= LEAST_LETTERS and most >= SCRIPT_SHARE * letters else ""
 
 
+def _letters(prose: str) -> Tally[str]:
+    """Count the letters of each script; Chinese characters count as Japanese beside enough kana."""
+    counts = Tally({name: len(script.findall(prose)) for name, script in _SCRIPTS.items()})
+    if counts["Japanese"] >= _KANA_SHARE * (counts["Japanese"] + counts["Chinese"]):
+        counts["Japanese"], counts["Chinese"] = counts["Japanese"] + counts["Chinese"], 0
+    return counts
+
+
 def _by_words(prose: str) -> str:
-    said = Tally(word.casefold() for word in _WORD.findall(prose))
-    hits = {name: sum(said[word] for word in words) for name, words in _COMMON.items()}
-    (name, most), (_, second) = Tally(hits).most_common(2)
+    (name, most), (_, second) = _hits(prose).most_common(2)
     return name if most >= LEAST_HITS and most >= AHEAD * second else ""
+
+
+def _hits(prose: str) -> Tally[str]:
+    """Count the common words of each Latin language."""
+    said = Tally(word.casefold() for word in _WORD.findall(prose))
+    return Tally({name: sum(said[word] for word in words) for name, words in _COMMON.items()})

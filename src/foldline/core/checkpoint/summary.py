@@ -8,7 +8,7 @@ import msgspec
 
 from foldline.core.checkpoint import prompts
 from foldline.core.checkpoint.files import without_file_lists
-from foldline.core.checkpoint.language import users_language
+from foldline.core.checkpoint.language import spoken_by_user
 from foldline.core.checkpoint.request import RequestKind, SummaryRequest
 from foldline.core.checkpoint.serialize import serialize, shorten
 from foldline.core.decide.policy import Policy
@@ -81,10 +81,14 @@ def worded(
 
 
 def in_language(request: SummaryRequest) -> SummaryRequest:
-    """Return the request with the language that the user writes in, where that is beyond doubt."""
-    if request.language:
+    """Return the request with the languages that the user writes in, the main one where it is beyond doubt."""
+    if request.languages is not None:
         return request
-    return msgspec.structs.replace(request, language=users_language([*request.folded, *request.kept]))
+    ledger = request.ledger
+    earlier = [*(fact.text for fact in ledger.requests), *(fact.text for fact in ledger.constraints)]
+    spoken = spoken_by_user([*request.folded, *request.kept], earlier)
+    language = request.language or spoken.main
+    return msgspec.structs.replace(request, language=language, languages=spoken.every)
 
 
 def _worded(request: SummaryRequest, cap: int, most: int | None) -> SummaryRequest:
