@@ -81,7 +81,7 @@ def worded(
 
 
 def in_language(request: SummaryRequest) -> SummaryRequest:
-    """Return the request with the languages that the user writes in, the main one where it is beyond doubt."""
+    """Return the request with the languages that the user writes in; the main one where that is clear."""
     if request.languages is not None:
         return request
     ledger = request.ledger
