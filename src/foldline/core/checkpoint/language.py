@@ -117,13 +117,14 @@ def spoken_in(texts: Iterable[str]) -> Spoken:
         found = _evidence(_CODE.sub(" ", text))
         evidence.update(found)
         messages.update(found.keys())
-    every = tuple(name for name, _ in messages.most_common() if evidence[name] >= _least_used(name))
-    if not every:
+    ranked = [item for item in messages.most_common() if evidence[item[0]] >= _least_used(item[0])]
+    if not ranked:
         return Spoken()
-    most, second = messages[every[0]], messages[every[1]] if len(every) > 1 else 0
-    least = LEAST_LETTERS if every[0] in _SCRIPTS else LEAST_HITS
-    sure = evidence[every[0]] >= least and most >= MORE_MESSAGES * second
-    return Spoken(every[0] if sure else "", every)
+    name, most = ranked[0]
+    second = ranked[1][1] if len(ranked) > 1 else 0
+    least = LEAST_LETTERS if name in _SCRIPTS else LEAST_HITS
+    sure = evidence[name] >= least and most >= MORE_MESSAGES * second
+    return Spoken(name if sure else "", tuple(language for language, _ in ranked))
 
 
 def _ends(text: str) -> str:
