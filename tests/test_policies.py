@@ -138,6 +138,8 @@ def test_every_preset_survives_a_round_trip_through_a_table():
         ({"keep": -5}, r"keep: only soft and hard can be given as what is to be left"),
         ({"keep": {"amount": "-5"}}, r"keep.amount: only soft and hard can be given as what is to be left"),
         ({"reserve": "5% of usable"}, r"reserve: a reserve is a share of the context"),
+        ({"soft": "5% of reserve"}, r"soft: only summary_tokens can be a share of the reserve"),
+        ({"keep": "5% of reserve"}, r"keep: only summary_tokens can be a share of the reserve"),
         ({"keep": {"messages": 3, "tokens": 4}}, r"keep.tokens: no such key; there are amount, messages"),
         ({"keep": {"messages": "all"}}, r"keep = .*Expected `int"),
         ({"keep": "many"}, r"keep = 'many': must be tokens"),

@@ -27,7 +27,7 @@ _HINTS = get_type_hints(Policy)
 _SETTABLE = tuple(name for name in Policy.__struct_fields__ if name != "name")
 _AMOUNTS = frozenset(name for name in _SETTABLE if Amount in (_HINTS[name], *get_args(_HINTS[name])))
 _NUMBER = re.compile(r"-?\d[\d_,]*")
-_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%(?:\s+of\s+(context|usable))?")
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%(?:\s+of\s+(context|usable|reserve))?")
 
 
 def policy(name_or_path: str, user: Mapping[str, Policy] | None = None) -> Policy:
@@ -164,6 +164,8 @@ def _check_base(key: str, amount: Table, at: str) -> None:
         raise PolicyError(f"{at}: only soft and hard can be given as what is to be left")
     if amount.get("of") == "usable" and key == "reserve":
         raise PolicyError(f"{at}: a reserve is a share of the context; usable is what it leaves")
+    if amount.get("of") == "reserve" and key != "summary_tokens":
+        raise PolicyError(f"{at}: only summary_tokens can be a share of the reserve")
 
 
 def _check_choice(hint: Any, value: Any, at: str) -> None:

@@ -15,6 +15,7 @@ from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.checkpoint.serialize import neutral
 from foldline.core.checkpoint.summary import request
 from foldline.core.decide.ask import Ask
+from foldline.core.decide.policy import summary_cap
 from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.ledger.merge import merge
@@ -258,7 +259,7 @@ def summarised(
     before = msgspec.convert(left.boundary.ledger, Ledger) if left.boundary is not None else Ledger()
     clean = CleanEntries()
     entries = clean(left.entries)
-    cap = ask.policy.summary_tokens.resolve(ask.window, ask.usable)
+    cap = summary_cap(ask.policy, ask.window, ask.usable)
     wanted = request(
         ask.policy,
         kind="branch",

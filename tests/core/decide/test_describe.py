@@ -14,6 +14,7 @@ from foldline.core.measure.window import Amount
         (Amount(tokens=20_000), "20,000"),
         (Amount(fraction=0.35), "35%"),
         (Amount(tokens=20_000, fraction=0.125, of="usable"), "min(20,000, 12.5% of usable)"),
+        (Amount(fraction=0.8, of="reserve"), "80% of reserve"),
         (Amount(output=True), "max output"),
         (Amount(less=30_000), "input limit − 30,000"),
     ],

@@ -5,12 +5,13 @@ import pytest
 from tests.core.decide.builders import LETTERS, assistant, entries, tool, user
 
 from foldline.core.decide.estimate import trigger_size
-from foldline.core.decide.policy import Keep, Policy, usable_of
+from foldline.core.decide.policy import Keep, Policy, summary_cap, usable_of
 from foldline.core.decide.presets import PRESETS, UNCAPPED, preset, resolve
 from foldline.core.decide.triggers import Compact, StartDraft, Stay, decide, thresholds
 from foldline.core.log.messages import Usage
 from foldline.core.measure.window import Amount, Window
 from foldline.errors import PolicyError
+from foldline.policies import changed
 
 SONNET = Window(200_000, output=8_192)
 SMALL = Window(32_768, output=4_096)
@@ -56,7 +57,9 @@ def test_there_are_ten_presets_and_three_tunings():
 
 
 def test_an_unknown_name_lists_those_there_are():
-    with pytest.raises(PolicyError, match=r"no policy 'coup'; there are foldline, coop, .*, amp"):
+    with pytest.raises(
+        PolicyError, match=r"no policy 'coup' \(did you mean 'coop'\?\); there are foldline, coop, .*, amp"
+    ):
         preset("coup")
 
 
@@ -223,8 +226,14 @@ class TestPi:
         assert all(other.cross_boundary for name, other in PRESETS.items() if name != "pi")
 
     def test_hands_off_within_four_fifths_of_the_reserve(self):
-        reserve = self.policy.reserve.resolve(SONNET)
-        assert self.policy.summary_tokens.resolve(SONNET) == reserve * 8 // 10 == 13_107
+        usable = usable_of(self.policy, SONNET)
+        assert summary_cap(self.policy, SONNET, usable) == 16_384 * 8 // 10 == 13_107  # "~13107" of the plan
+        for reserve, most in ((8_192, 6_553), (32_768, 26_214)):
+            tuned = changed(self.policy, {"reserve": reserve})
+            assert summary_cap(tuned, SONNET, usable_of(tuned, SONNET)) == most
+        assert summary_cap(changed(self.policy, {"reserve": "10%"}), SONNET, 180_000) == 16_000
+        own = changed(self.policy, {"reserve": 32_768, "summary_tokens": 2_000})
+        assert summary_cap(own, SONNET, usable_of(own, SONNET)) == 2_000
         assert self.policy.summary_prompt == "handoff"
         assert self.policy.prefix.startswith("Another language model worked on this task")
         assert (self.policy.summary_role, self.policy.ack) == ("user", None)

@@ -26,6 +26,7 @@ from foldline.core.compact.plan import Steps
 from foldline.core.cut.choice import CHECKPOINT_LEAST, Choice
 from foldline.core.cut.cut import Cut
 from foldline.core.decide.ask import Nothing
+from foldline.core.decide.policy import summary_cap
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Entry, Noted, Said
 from foldline.core.log.log import chained, said
@@ -84,7 +85,7 @@ def _proposed(job: Job, start: Start, folded: list[Said], facts: Facts) -> Propo
     frame = pinned_frame(job, job.state.pins.values())
     base = ViewState([*start.leading, start.link], counter=job.counter)
     wrap = make_checkpoint("", frame, job.counter).tokens + base.tokens
-    cap = job.ask.policy.summary_tokens.resolve(job.ask.window, job.ask.usable)
+    cap = summary_cap(job.ask.policy, job.ask.window, job.ask.usable)
     room = max(min(job.ask.usable - job.ask.apart_tokens - wrap, cap), CHECKPOINT_LEAST)
     cut = Cut(len(job.state.kept), inside_turn=False)
     return Proposal(job, base, Choice(cut, folded, [], [], {}, room), facts, frame)

@@ -13,6 +13,7 @@ from foldline.core.compact.edits import flat, merged
 from foldline.core.cut.choice import CHECKPOINT_LEAST, Limits, Material, lead_edits, least_kept
 from foldline.core.cut.legal import legal_cuts
 from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.policy import summary_cap
 from foldline.core.log.entries import Edit, Pin, Said
 from foldline.core.measure.tokens import Counter
 from foldline.core.measure.window import Floor, share
@@ -149,7 +150,7 @@ def limits_of(job: Job) -> Limits:
 
 def _summary_cap(ask: Ask) -> int:
     """Return the most tokens of a summary: one that fills a live view would be folded again at once."""
-    cap = ask.policy.summary_tokens.resolve(ask.window, ask.usable)
+    cap = summary_cap(ask.policy, ask.window, ask.usable)
     return cap if ask.target is not None else min(cap, share(ask.usable, SUMMARY_SHARE))
 
 

@@ -39,7 +39,7 @@ def describe(policy: Policy) -> dict[str, str]:
 
 def amount(given: Amount) -> str:
     """Return an amount as people write it: `20,000`, `35%`, `min(20,000, 20% of usable)`."""
-    of = " of usable" if given.of == "usable" else ""
+    of = f" of {given.of}" if given.of != "context" else ""
     ways = [
         *([f"{given.tokens:,}"] if given.tokens is not None else []),
         *([f"{given.fraction * 100:g}%{of}"] if given.fraction is not None else []),

@@ -92,3 +92,8 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 def usable_of(policy: Policy, window: Window) -> int:
     """Return what a view may take under a policy, in tokens: the input limit less the policy's reserve."""
     return usable_tokens(window, policy.reserve)
+
+
+def summary_cap(policy: Policy, window: Window, usable: int) -> int:
+    """Return the most tokens of a summary under a policy; `usable` is what the view may take."""
+    return policy.summary_tokens.resolve(window, usable, policy.reserve.resolve(window))

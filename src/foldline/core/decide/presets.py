@@ -131,7 +131,7 @@ PI = Policy(
         "Another language model worked on this task and produced a summary. "
         "Use this to continue the work without duplicating effort:"
     ),
-    summary_tokens=Amount(tokens=13_107),  # 0.8 x the reserve
+    summary_tokens=Amount(fraction=0.8, of="reserve"),  # 13,107 tokens
     ledger=False,
 )
 

@@ -25,19 +25,20 @@ class Window(msgspec.Struct, frozen=True):
 class Amount(msgspec.Struct, frozen=True, omit_defaults=True):
     """A number of tokens given in up to four ways; the smallest of those given counts.
 
-    `tokens` absolute, `fraction` of `of` (context, or usable), `output` the model's output limit, `less`
-    what is left of the input limit when that many tokens are set aside.
+    `tokens` absolute, `fraction` of `of` (context, usable, or the policy's reserve), `output` the model's
+    output limit, `less` what is left of the input limit when that many tokens are set aside.
     """
 
     tokens: int | None = None
     fraction: float | None = None
     output: bool = False
-    of: Literal["context", "usable"] = "context"
+    of: Literal["context", "usable", "reserve"] = "context"
     less: int | None = None
 
-    def resolve(self, window: Window, usable: int | None = None) -> int:
-        """The amount for a window, in tokens; `usable` is needed where `of` says so (else: context)."""
-        base = usable if self.of == "usable" and usable is not None else window.context
+    def resolve(self, window: Window, usable: int | None = None, reserve: int | None = None) -> int:
+        """The amount for a window, in tokens; `of` usable or reserve needs that figure (else: context)."""
+        given_base = {"context": None, "usable": usable, "reserve": reserve}[self.of]
+        base = window.context if given_base is None else given_base
         given = [
             *([self.tokens] if self.tokens is not None else []),
             *([share(base, self.fraction)] if self.fraction is not None else []),
