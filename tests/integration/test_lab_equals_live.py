@@ -28,6 +28,7 @@ from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import MessageRecord, read
 
 WINDOW = foldline.Window(context=24_000, output=2_000)
+DIGITS = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 "
 WORDS = "The parser reads every line of the config and keeps what it cannot name. "
 
 
@@ -150,6 +151,21 @@ def replayed(said, policy, window, draft_calls=1):
         (index, mark.kind, mark.reason, mark.tokens_before, mark.tokens_after)
         for index, mark in zip(at, marks, strict=True)
     ]
+
+
+@pytest.mark.parametrize("name", ["klaude", "gencode", "codex", "opencode", "pi", "coop"])
+async def test_text_that_an_estimator_undercounts_folds_at_the_same_messages_live_and_in_the_lab(name):
+    talk = []
+    for n in range(8):
+        talk.append(user(f"Check the digests of part {n}."))
+        for step in range(1 + n % 4):
+            talk.append(assistant("", call(f"c{n}_{step}", path=f"m{n}/{step}.txt")))
+            talk.append(tool(f"c{n}_{step}", DIGITS * (3 + (n * 7 + step * 5) % 20)))
+        talk.append(assistant("They are as they should be."))
+    window = foldline.Window(context=4_000, output=400)
+    said, folds, _ = await live(talk, preset(name), window)
+    assert replayed(said, preset(name), window) == folds
+    assert len(folds) >= 2
 
 
 @pytest.mark.parametrize("name", list(PRESETS))

@@ -6,6 +6,7 @@ import pytest
 
 import foldline
 from foldline.core.decide.presets import PRESETS
+from foldline.core.log.entries import Compacted, Pruned
 from foldline.core.log.messages import ToolCall
 from foldline.core.measure.window import Window
 from foldline.errors import FloorExceeded, OverflowRemains, ProviderError
@@ -18,6 +19,8 @@ LOOKS_AT_ALL = {  # at every request, at all that is sent: the others learn of i
     "codex", "opencode",
 }  # fmt: skip
 TURNS = 12
+DIGITS = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 "
+CHINESE = "构建脚本在第三步失败，因为缓存目录不可写，需要先清理再重试。"
 
 
 def script(turn: int, step: int) -> Answer:
@@ -46,8 +49,8 @@ def said(reply, *, usage):
     return reply.native if usage else {key: value for key, value in reply.native.items() if key != "usage"}
 
 
-async def talk(session, model, place, policy, *, usage) -> int:
-    """Have all turns; returns how many were answered to the end."""
+async def talk(session, model, place, policy, *, usage, read=WORDS) -> int:
+    """Have all turns, in which results say `read`; returns how many were answered to the end."""
     done = 0
     for turn in range(TURNS):
         place[:] = [turn, 0]
@@ -61,7 +64,7 @@ async def talk(session, model, place, policy, *, usage) -> int:
                 place[1] += 1
                 calls = reply.native.get("tool_calls") or []
                 for call in calls:
-                    text = f"part: {WORDS * ((turn * 11 + place[1] * 17) % 40)}"
+                    text = f"part: {read * ((turn * 11 + place[1] * 17) % 40)}"
                     await session.append({"role": "tool", "tool_call_id": call["id"], "content": text})
                 if not calls:
                     break
@@ -76,6 +79,12 @@ async def talk(session, model, place, policy, *, usage) -> int:
     return done
 
 
+async def receipts(session):
+    """The receipts of all boundaries of the session."""
+    path = [entry async for entry in session.store.path(session.id)]
+    return [entry.receipt for entry in path if isinstance(entry, Compacted | Pruned)]
+
+
 @pytest.mark.parametrize("context", [3_000, 4_000, 5_000, 8_000, 16_000])
 @pytest.mark.parametrize("usage", [True, False])
 @pytest.mark.parametrize("policy", sorted(PRESETS))
@@ -87,3 +96,34 @@ async def test_no_request_is_too_long_for_a_small_window(policy, usage, context)
         await session.append(system)
         done = await talk(session, model, place, policy, usage=usage)
     assert done == TURNS or policy == "amp"
+
+
+@pytest.mark.parametrize("text", [DIGITS, CHINESE], ids=["digits", "chinese"])
+@pytest.mark.parametrize("context", [3_000, 6_000])
+@pytest.mark.parametrize("usage", [True, False])
+@pytest.mark.parametrize("policy", sorted(LOOKS_AT_ALL))
+async def test_no_request_is_too_long_where_the_estimator_of_a_preset_sees_less(policy, usage, context, text):
+    window, place = Window(context=context, output=400), [0, 0]
+    model = Scripted(lambda asked: script(*place), window=window)
+    async with foldline.open("memory://", "s", policy=policy, window=window) as session:
+        done = await talk(session, model, place, policy, usage=usage, read=text)
+        reasons = {receipt.reason for receipt in await receipts(session)}
+    assert done == TURNS
+    assert reasons <= {"threshold", "model_switch"}, "the provider refused nothing"
+
+
+async def test_a_receipt_names_what_the_estimator_of_the_preset_did_not_see():
+    window = Window(context=3_000, output=400)
+    async with foldline.open("memory://", "s", policy="codex", window=window) as session:
+        await session.append({"role": "user", "content": "Read the log."})
+        for n in range(4):
+            call = {"id": f"c{n}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+            await session.append({"role": "assistant", "content": None, "tool_calls": [call]})
+            await session.append({"role": "tool", "tool_call_id": f"c{n}", "content": CHINESE * 35})
+        assert session.view_tokens > window.input_limit
+        await session.context()
+        (receipt,) = await receipts(session)
+        assert session.view_tokens <= window.input_limit
+    assert receipt.reason == "threshold"
+    assert receipt.notes[0].startswith("the policy's estimator (chars/4) sees ")
+    assert receipt.notes[0].endswith(": more than the input limit of 3,000")

@@ -149,6 +149,7 @@ class SessionModel:
             ratio=self.calibrator.ratio,
             share=share,
             economy=economy_of(setup, state, time.time()),
+            sizer=self._sizer,
         )
 
     # ---- learning

@@ -1,5 +1,6 @@
 """What the state machine sees of a view: its size as a policy's triggers compare it, and what is then asked."""
 
+import msgspec
 import pytest
 from tests.support.logs import ask_for, compact_log, fold_of, put
 from tests.support.talk import assistant, call, log_of, system, tool, user
@@ -9,7 +10,7 @@ from foldline.core.decide.presets import preset
 from foldline.core.log.entries import Compacted, Edit, Pruned, Receipt
 from foldline.core.log.messages import Text, ToolResult, Usage
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.measure.window import Floor, Window
+from foldline.core.measure.window import Amount, Floor, Window
 
 WINDOW = Window(10_000, output=1_000)
 APART = Floor(system=300, tools=200)
@@ -74,6 +75,33 @@ def test_a_sight_has_the_figures_of_the_view():
     assert sight.floor().system == 300
     assert sight.breaker().strikes == 0
     assert not sight.mended()
+
+
+def dense(text):
+    return log_of(user("Decode it."), assistant("", call("c1")), tool("c1", text))
+
+
+HEX = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n" * 220
+CHINESE = "构建脚本在第三步失败，因为缓存目录不可写，需要先清理再重试。" * 400
+
+
+@pytest.mark.parametrize("text", [HEX, CHINESE])
+@pytest.mark.parametrize("name", ["klaude", "gencode", "codex", "opencode"])
+def test_what_an_estimator_undercounts_is_seen_and_named(name, text):
+    fold, sizer = fold_of(dense(text)), Sizer(preset(name), OFFLINE)
+    seen, context = sizer.size(fold, 0, 1.0), fold.tokens
+    assert seen < context
+    for limit, told in ((context - 1, True), (context, False)):
+        window = Window(limit, output=100)
+        policy = msgspec.structs.replace(
+            preset(name), reserve=Amount(), hard=Amount(fraction=1.0, of="usable")
+        )
+        ask = asked(fold, policy, window, "threshold", apart=Floor(), now="", sizer=Sizer(policy, OFFLINE))
+        assert bool(ask.notes) == told
+    note = asked(fold, policy, Window(context - 1), "threshold", apart=Floor(), now="", sizer=sizer).notes
+    if note:  # its own trigger may be low enough to see it
+        assert f"{seen:,} tokens, Foldline {context:,}" in note[0]
+    assert asked(fold, policy, Window(100), "manual", apart=Floor(), now="", sizer=sizer).notes == ()
 
 
 def test_where_the_model_counts_more_a_compaction_works_with_less_of_the_window():

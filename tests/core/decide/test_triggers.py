@@ -52,6 +52,27 @@ def test_no_trigger_lies_above_usable():
     assert isinstance(at(90_001, loose), Compact)
 
 
+@pytest.mark.parametrize("context", [90_001, 100_000])
+def test_a_context_that_fits_changes_nothing_of_what_a_policy_sees(context):
+    assert at(80_000, context=context) == at(80_000)
+
+
+def test_a_context_above_the_input_limit_is_compacted_though_the_policy_sees_less():
+    assert at(80_000, context=100_001) == Compact("threshold", "turn_start", 100_001, 90_000, 100_000)
+    assert at(95_000, context=100_001) == at(95_000), "the policy's own trigger says so already"
+    assert at(50_000, SOFT, context=100_001) == Compact("threshold", "turn_start", 100_001, 90_000, 100_000)
+    assert isinstance(at(80_000, context=100_001, floor=91_000), Refuse)
+    assert at(80_000, context=100_001, breaker=OPEN).why == "breaker"
+    assert at(80_000, context=100_001, new_messages=0).why == "nothing_new"
+
+
+def test_a_policy_is_asked_about_the_whole_context_only_where_it_looks_at_it():
+    for name, rules in PRESETS.items():
+        moment = "turn_start" if "turn_start" in rules.check_at else "after_reply"
+        found = decide(1_000, WINDOW, rules, moment, messages=50, context=200_000)
+        assert isinstance(found, Compact) == (name not in ("coop", "moldable", "amp")), name
+
+
 @pytest.mark.parametrize("moment", ["turn_start", "after_reply", "after_tools", "before_smaller_window"])
 def test_only_the_moments_of_the_policy_count(moment):
     policy = msgspec.structs.replace(PLAIN, check_at=(moment,))

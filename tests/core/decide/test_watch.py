@@ -38,6 +38,10 @@ class View(msgspec.Struct):
     def size(self):
         return self.tokens
 
+    @property
+    def context(self):
+        return self.tokens
+
     def floor(self):
         return Floor(pins=self.least)
 

@@ -173,7 +173,7 @@ def with_receipt(attempt: Attempt, notes: Sequence[str] = ()) -> Compacted:
         summarizer=attempt.reply.summarizer,
         usage=attempt.cost.usage,
         price=attempt.cost.price,
-        notes=(*notes, *attempt.cost.notes),
+        notes=(*receipt.notes, *notes, *attempt.cost.notes),
     )
     clean = Sweep(job.state.clean.secrets).struct(receipt)
     return msgspec.structs.replace(boundary, receipt=clean)

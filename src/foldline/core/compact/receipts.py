@@ -34,6 +34,7 @@ def made_receipt(
         dropped=dropped(folded, edits),
         by_category=by_category(sized(before), sized(after), apart=ask.apart_tokens),
         policy=ask.policy.name,
+        notes=ask.notes,
     )
 
 

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import msgspec
 
 from foldline.core.compact.job import Job, floor_of
-from foldline.core.decide.ask import Ask
+from foldline.core.decide.ask import AUTOMATIC, Ask
 from foldline.core.decide.breaker import BreakerState, breaker_state
 from foldline.core.decide.continuation import Continuation, continuation
 from foldline.core.decide.estimate import Estimates, message_estimate, trigger_size
 from foldline.core.decide.overflow import mended_already
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.price import Economy
+from foldline.core.decide.triggers import overlooked
 from foldline.core.log.entries import Reason, Said
 from foldline.core.log.messages import Message
 from foldline.core.measure.tokens import Counter
@@ -38,6 +39,14 @@ class Sizer:
             size = state.made + self._said(state) - self._saved(state)
             return size + (apart if policy.trigger_on != "estimate" else 0)
         return trigger_size(policy, state.kept[state.anchor :], self._counter)
+
+    def overlooked(self, state: ViewState, window: Window, apart: int, ratio: float) -> tuple[str, ...]:
+        """Return a note where the context exceeds the window, and the policy's triggers do not see it."""
+        size, context = self.size(state, apart, ratio), state.context_size(apart, ratio).tokens
+        if not overlooked(self._policy, window, size, context):
+            return ()
+        seen = f"the policy's estimator ({self._policy.estimator}) sees {size:,} tokens"
+        return (f"{seen}, Foldline {context:,}: more than the input limit of {window.input_limit:,}",)
 
     def _said(self, state: ViewState) -> int:
         """Return the estimate of every message that is in the view, as it was received."""
@@ -67,13 +76,14 @@ class ViewSight:
     """A view at a moment, as `Watch` wants to see it.
 
     `ask` is what would be asked of a compaction at a threshold, `now` Unix time; `size` is what the policy's
-    triggers compare, in tokens.
+    triggers compare, `context` the same by Foldline's own estimates, in tokens.
     """
 
     def __init__(
         self, state: ViewState, ask: Ask, sizer: Sizer, counter: Counter, *, ratio: float, now: float
     ) -> None:
         self.size = sizer.size(state, ask.apart_tokens, ratio)
+        self.context = state.context_size(ask.apart_tokens, ratio).tokens
         self._state = state
         self._ask = ask
         self._counter = counter
@@ -120,14 +130,18 @@ def asked(
     ratio: float = 1.0,
     share: float = 1.0,
     economy: Economy | None = None,
+    sizer: Sizer | None = None,
 ) -> Ask:
     """Return what is asked of a compaction of a view.
 
-    `ratio` is the model's tokens to one of ours, `share` the part of the window to work with after an
-    overflow: where the provider counts more than we do, a compaction works with less.
+    With the policy's `sizer`, it carries a note on what the policy's triggers overlook. `ratio` is the
+    model's tokens to one of ours, `share` the part of the window to work with after an overflow: where the
+    provider counts more than we do, a compaction works with less.
     """
-    if reason in ("threshold", "model_switch"):
+    notes: tuple[str, ...] = ()
+    if reason in AUTOMATIC:
         share = min(share, 1 / ratio)
+        notes = sizer.overlooked(state, window, apart.system + apart.tools, ratio) if sizer else ()
     return Ask(
         policy=policy,
         window=window if share >= 1 else part_of(window, share),
@@ -138,6 +152,7 @@ def asked(
         now=now,
         number=number_of(state),
         economy=economy,
+        notes=notes,
     )
 
 

@@ -36,6 +36,7 @@ class Ask(msgspec.Struct, frozen=True):
     ISO 8601 UTC; `number` counts the session's compactions from 1. `live` is the live state that the
     checkpoint is to hold, `standing` where the session stands (None: it is not recorded),
     `economy` what its requests cost, where that is known; `recall`: whether what is left out can be recalled.
+    `notes` stand first in the receipt.
     """
 
     policy: Policy
@@ -51,6 +52,7 @@ class Ask(msgspec.Struct, frozen=True):
     economy: Economy | None = None
     standing: Continuation | None = None
     recall: bool = True
+    notes: tuple[str, ...] = ()
 
     @property
     def usable(self) -> int:

@@ -95,6 +95,7 @@ def decide(
     moment: Moment,
     *,
     messages: int,
+    context: int | None = None,
     floor: Floor | int | None = None,
     breaker: BreakerState | None = None,
     model: str | None = None,
@@ -103,18 +104,35 @@ def decide(
 ) -> Decision:
     """Say whether a compaction starts by itself at this moment, and why.
 
-    `size` is the policy's `trigger_size`, `messages` the messages in the view, `new_messages` those said
-    since the newest boundary, `floor` what no compaction can remove; all sizes are in tokens. A trigger
-    fires above its threshold, not at it. Where `before_smaller_window` is the moment, `window` is the
-    smaller one. Compactions by hand are not asked about here.
+    `size` is the policy's `trigger_size`, `context` the same by Foldline's own estimates (default: `size`),
+    `messages` the messages in the view, `new_messages` those said since the newest boundary, `floor` what
+    no compaction can remove; all sizes are in tokens. A trigger fires above its threshold, not at it; a
+    context above the input limit is above every trigger that looks at the whole of it. Where
+    `before_smaller_window` is the moment, `window` is the smaller one. Compactions by hand are not asked
+    about here.
     """
     policy = resolve(policy, model, window)
-    seen = _Seen(moment, size, thresholds(policy, window), messages, new_messages, floor)
+    limits = thresholds(policy, window)
+    if context is not None and overlooked(policy, window, size, context):
+        size, limits = context, Thresholds(limits.usable, None, window.input_limit)
+    seen = _Seen(moment, size, limits, messages, new_messages, floor)
     brake = breaker or BreakerState()
     if moment == "overflow":
         return _on_overflow(seen, policy, brake)
     ignored = _ignored(seen, policy, by_subagent)
     return seen.stay(ignored) if ignored else _at_threshold(seen, policy, brake)
+
+
+def overlooked(policy: Policy, window: Window, size: int, context: int) -> bool:
+    """Whether a context exceeds the input limit and the policy's own estimate of it, `size`, no hard trigger.
+
+    That is so for text that `chars/4` undercounts: hexadecimal digits, Chinese. Not asked of a policy that
+    looks at the last input, or at the messages alone: it overflows as its original does, and is mended.
+    """
+    limits = thresholds(policy, window)
+    if policy.trigger_on != "context" or (limits.hard is None and limits.soft is None):
+        return False
+    return context > window.input_limit and (limits.hard is None or size <= limits.hard)
 
 
 def counts(policy: Policy, moment: Moment) -> bool:

@@ -57,12 +57,14 @@ class WatchLimits(msgspec.Struct, frozen=True):
 class Sight(Protocol):
     """What the machine sees of a view, sizes in tokens; what takes time to find out is a method.
 
-    `size` is what the policy's triggers compare, `tokens` the view by our own count, `new_messages` those
-    said since the newest boundary.
+    `size` is what the policy's triggers compare, `context` the next request by usage and our own estimates,
+    `tokens` the view by our own count, `new_messages` those said since the newest boundary.
     """
 
     @property
     def size(self) -> int: ...  # noqa: D102
+    @property
+    def context(self) -> int: ...  # noqa: D102
     @property
     def tokens(self) -> int: ...  # noqa: D102
     @property
@@ -266,6 +268,7 @@ class Watch:
             self.limits.policy,
             moment,
             messages=sight.messages,
+            context=sight.context,
             floor=sight.floor() if careful else None,
             breaker=sight.breaker() if careful else None,
             model=self.limits.model,

@@ -175,6 +175,7 @@ class Replay:
             now=self._now,
             ratio=self.scale.ratio,
             share=share,
+            sizer=self._sizer,
         )
         return msgspec.structs.replace(ask, standing=standing(self.state))
 
