@@ -21,7 +21,8 @@ WELL_KNOWN: Final = 0.75  # the same for a line without a word that allows somet
 
 _NEGATION: Final = re.compile(
     r"\b(?:never|not|no|none|without|don['\u2019]?t|cannot|avoid\w*|forb[ia]d\w*|prohibit\w*"
-    r"|disallow\w*|bann?ed|refrain\w*|untouched|alone|off[- ]limits|nie|niemals|nicht|keine?n?|jamais|pas|nunca"
+    r"|disallow\w*|bann?ed|refrain\w*|untouched|alone|off[- ]limits"
+    r"|nie|niemals|nicht|keine?n?|jamais|pas|nunca"
     r"|mai|nooit|niet|geen|никогда|не|нельзя)\b|n['\u2019]t\b|不要|禁止|しない|するな|하지",
     re.IGNORECASE,
 )

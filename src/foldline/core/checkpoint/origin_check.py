@@ -112,11 +112,14 @@ class OriginCheck:
 
     def _opposite(self, text: str) -> str | None:
         """The sentence of the user's that this line turns around, unless a newer one says the same as it."""
+        for rule in self._rules:
+            if contradicts(text, statement(rule)):
+                return rule
         about = stems(text)
-        for known in (*map(statement, self._rules), *reversed(self._said)):
+        for known in reversed(self._said):
             if contradicts(text, known):
                 return known.text
-            if known.text not in self._rules and len(about & known.stems) >= NEAR * len(about):
+            if len(about & known.stems) >= NEAR * len(about):
                 return None
         return None
 
