@@ -7,7 +7,6 @@ import logging
 import sqlite3
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -59,8 +58,8 @@ def test_a_backup_that_is_killed_leaves_no_half_file(tmp_path: Path) -> None:
     store = SqliteStore(file)
     asyncio.run(fill(store, talk(None, *["x" * 50_000 for _ in range(200)])))
     script = (
-        "import sys; from pathlib import Path; import foldline.stores.backup as b; b._PAGES = 1; b._PAUSE = 0.01;"
-        "from foldline.stores import SqliteStore; print('go', flush=True);"
+        "import sys; from pathlib import Path; import foldline.stores.backup as b; from time import sleep;"
+        "from foldline.stores import SqliteStore; b._sync = lambda path: (print('copied', flush=True), sleep(60));"
         "b.back_up(SqliteStore(sys.argv[1]), Path(sys.argv[2]))"
     )
     target = tmp_path / "copy.db"
@@ -68,8 +67,7 @@ def test_a_backup_that_is_killed_leaves_no_half_file(tmp_path: Path) -> None:
         [sys.executable, "-c", script, str(file), str(target)], cwd=ROOT, stdout=subprocess.PIPE
     ) as one:
         assert one.stdout is not None
-        one.stdout.readline()
-        time.sleep(0.3)
+        assert one.stdout.readline() == b"copied\n"  # and not named yet
         one.kill()
     assert not target.exists()
     back_up(SqliteStore(file), target)

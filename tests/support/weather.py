@@ -287,11 +287,11 @@ def summed_up(plan: Plan, boundary: Compacted, path: list[Entry]) -> list[str]:
     """Why what a checkpoint holds is no summary (invariant 7).
 
     What code wrote stands in for those that are none: it is as long as its facts, and where room is short it has no
-    more than its first heading.
+    more than one heading.
     """
     text = boundary.checkpoint.summary
     if boundary.receipt.summarizer == "offline":
-        bad = BAD in text or not text.startswith("## Goal")
+        bad = BAD in text or not text.startswith("## ")
         return [f"the checkpoint of {boundary.id[:8]} is none: {text[:200]}"] if bad else []
     before = [entry for entry in path if isinstance(entry, Said)]
     cut = next((n for n, entry in enumerate(before) if entry.id == boundary.first_kept), len(before))

@@ -75,6 +75,7 @@ _TO_FIELD = re.compile(
     re.IGNORECASE,
 )
 _CLIPPED = 15  # characters of a value with an ellipsis that shows how a secret begins, and no more
+_IS_HEAD = re.compile(r"(?:[_\-]|^.{0,5})(?:\.\.\.|\u2026)$")  # "sk-ant-...", not "hunter2..."
 _JUDGED = 200  # characters of a value by which it is judged
 # (opening, what stands inside as far as it is judged by, closing)
 _QUOTED = tuple(
@@ -199,7 +200,7 @@ def _value(text: str, at: int) -> tuple[int, int, bool] | None:
     if match is None:
         return None
     value = match[0]
-    if len(value) <= _CLIPPED and value.endswith(("...", "\u2026")):
+    if len(value) <= _CLIPPED and _IS_HEAD.search(value):
         return None
     if not value.startswith(("$", "%", "{", "(")):
         value = value.rstrip(",;:)]}\"'.\u2026")
