@@ -548,6 +548,26 @@ def test_what_the_summary_invents_is_marked_and_what_it_forgets_is_put_back():
     assert "unverified" in summary.split("src/invented_module.py")[1].split("\n")[0]
 
 
+def test_a_rule_that_the_summary_recalls_in_the_users_words_stands_from_then_on():
+    rule = "Amounts are in Swiss francs."
+    log = log_of(user(f"Mend the login page. {rule}"))
+    for entry in chat(40).path():
+        say(log, entry.message)
+    recalled = SUMMARY.replace("Preferences\n(none)", f"Preferences\n- {rule}\n- Deploy on Fridays only")
+    outcome, _ = run(log, ask_for(BARE, reason="target", target=1_800), reply(recalled))
+    assert [(fact["text"], fact["entry"]) for fact in outcome.ledger["constraints"]] == [
+        (rule, log.path()[0].id)
+    ]
+    assert outcome.receipt.constraints.texts == (rule,)
+    assert outcome.checkpoint.summary.count(rule) == 1
+    assert "- Deploy on Fridays only (unverified: not in the user's words)" in outcome.checkpoint.summary
+    put(log, outcome)
+    say(log, user("Go on."))
+    again, asked = run(log, ask_for(BARE, reason="target", target=900), reply())
+    assert rule in [fact.text for fact in asked[0].ledger.constraints]
+    assert rule in again.checkpoint.summary
+
+
 def test_the_summarys_own_ledger_is_stored_where_it_has_one():
     own = Ledger(turns=77)
     outcome, _ = run(chat(), ask_for(BARE), SummaryReply(SUMMARY, "offline", ledger=own))

@@ -10,6 +10,7 @@ import msgspec
 from foldline.core.checkpoint.check import Accepted, check
 from foldline.core.checkpoint.cost import Cost
 from foldline.core.checkpoint.ground import ground
+from foldline.core.checkpoint.proposals import proven, with_proven
 from foldline.core.checkpoint.request import FAILED, SummaryReply, SummaryRequest
 from foldline.core.ledger.page.page import compose
 from foldline.core.measure.tokens import Counter
@@ -60,10 +61,13 @@ def obtain(wanted: SummaryRequest, counter: Counter, asks: int = ASKS) -> Summar
 
 
 def _grounded(reply: SummaryReply, text: str, wanted: SummaryRequest) -> SummaryReply:
-    """Return a reply whose text is checked against what code knows."""
-    messages = [entry.message for entry in (*wanted.folded, *wanted.kept)]
-    grounded = ground(text, wanted.ledger, messages, wanted.previous)
-    return msgspec.structs.replace(reply, text=grounded.text)
+    """Return a reply whose text is checked against what code knows, with the rules that it proved."""
+    entries = (*wanted.folded, *wanted.kept)
+    rules = proven(text, entries, wanted.ledger.constraints)
+    constraints = with_proven(wanted.ledger.constraints, rules, entries)
+    ledger = msgspec.structs.replace(wanted.ledger, constraints=constraints)
+    grounded = ground(text, ledger, [entry.message for entry in entries], wanted.previous)
+    return msgspec.structs.replace(reply, text=grounded.text, rules=rules)
 
 
 def _by_rule(wanted: SummaryRequest, counter: Counter) -> SummaryReply:

@@ -64,9 +64,9 @@ class OriginCheck:
     def __init__(self, said: Iterable[Message | str], ledger: Ledger, previous: str | None) -> None:
         messages = [item for item in said if isinstance(item, Message)]
         wishes = list(_wishes(messages, ledger))
-        rules = [fact.text for fact in ledger.constraints]
-        self._rules = rules
-        self._said = [statement(text) for text in dict.fromkeys((*rules, *_sentences(wishes))) if stems(text)]
+        self._rules = [fact.text for fact in ledger.constraints]
+        newest_first = dict.fromkeys(reversed(list(_sentences(wishes))))
+        self._said = [statement(text) for text in newest_first if stems(text)]
         known = [*wishes, *_believed(previous or "")]
         self._passages = list(dict.fromkeys(found for text in known for found in _passages(text)))
         self._orders = _orders(messages)
@@ -85,7 +85,7 @@ class OriginCheck:
 
     def _judged(self, row: str, text: str, about: frozenset[str]) -> str:
         """Mark a line that stands as a rule, unless it is the user's."""
-        if any(text.strip() == known.text for known in self._said):
+        if text.strip() in self._rules or any(text.strip() == known.text for known in self._said):
             return row
         if said := self._opposite(text):
             return f"{row} (unverified: the user said: {clip(said, 160)})"
@@ -116,7 +116,7 @@ class OriginCheck:
             if contradicts(text, statement(rule)):
                 return rule
         about = stems(text)
-        for known in reversed(self._said):
+        for known in self._said:
             if contradicts(text, known):
                 return known.text
             if len(about & known.stems) >= NEAR * len(about):

@@ -8,7 +8,7 @@ import msgspec
 
 from foldline.core.decide.policy import Prompt
 from foldline.core.decide.price import Cache
-from foldline.core.ledger.facts.kinds import Ledger
+from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Usage
 from foldline.core.measure.window import Window
@@ -87,4 +87,5 @@ class SummaryReply(msgspec.Struct, frozen=True):
     price: float | None = None
     notes: tuple[str, ...] = ()
     ledger: Ledger | None = None  # the ledger that the text was written from, where the summariser chose one
+    rules: tuple[ConstraintFact, ...] = ()  # standing constraints that the text recalled and code found
     detail: dict[str, Any] = {}

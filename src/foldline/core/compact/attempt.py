@@ -9,6 +9,7 @@ import msgspec
 from foldline.core.checkpoint.checkpoint import Frame, as_message, make_checkpoint
 from foldline.core.checkpoint.cost import FREE, Cost
 from foldline.core.checkpoint.obtain import ASKS, OFFLINE, SummarySteps, obtain
+from foldline.core.checkpoint.proposals import with_proven
 from foldline.core.checkpoint.request import RequestKind, SummaryReply, SummaryRequest
 from foldline.core.checkpoint.summary import request
 from foldline.core.compact.facts import Facts
@@ -16,7 +17,8 @@ from foldline.core.compact.job import Job
 from foldline.core.compact.receipts import constraint_figures, made_receipt, standing_in
 from foldline.core.cut.choice import CHECKPOINT_LEAST, Choice
 from foldline.core.ledger.bounds import bounded
-from foldline.core.log.entries import Compacted, Receipt
+from foldline.core.ledger.facts.kinds import ConstraintFact
+from foldline.core.log.entries import Compacted, Receipt, Said
 from foldline.core.measure.tokens import message_tokens
 from foldline.core.secrets.sweep import Sweep
 from foldline.core.view import ViewState
@@ -129,7 +131,8 @@ def attempt_with(
 
 def _boundary(proposal: Proposal, reply: SummaryReply) -> Compacted:
     choice, whole = proposal.choice, proposal.facts.whole
-    carried = msgspec.structs.replace(reply.ledger or bounded(whole), constraints=whole.constraints)
+    constraints = with_proven(whole.constraints, _new_rules(proposal, reply), _entries(choice))
+    carried = msgspec.structs.replace(reply.ledger or bounded(whole), constraints=constraints)
     return Compacted(
         id="",
         parent=None,
@@ -141,6 +144,16 @@ def _boundary(proposal: Proposal, reply: SummaryReply) -> Compacted:
         edits=tuple(edit for found in choice.edits.values() for edit in found),
         ledger=msgspec.to_builtins(carried),
     )
+
+
+def _new_rules(proposal: Proposal, reply: SummaryReply) -> list[ConstraintFact]:
+    """Return the rules that a summary proved and the ledger does not hold."""
+    known = {fact.text for fact in proposal.facts.whole.constraints}
+    return [fact for fact in reply.rules if fact.text not in known]
+
+
+def _entries(choice: Choice) -> list[Said]:
+    return [*choice.folded, *choice.quoted, *choice.kept]
 
 
 def _swept(boundary: Compacted, job: Job) -> Compacted:
@@ -165,7 +178,8 @@ def with_receipt(attempt: Attempt, notes: Sequence[str] = ()) -> Compacted:
         edits=boundary.edits,
         sizes=(job.size, attempt.size),
     )
-    shown, lost = standing_in(facts.shown.constraints, after)
+    standing = [*facts.shown.constraints, *_new_rules(proposal, attempt.reply)]
+    shown, lost = standing_in(standing, after)
     receipt = msgspec.structs.replace(
         receipt,
         first_kept=boundary.first_kept,
