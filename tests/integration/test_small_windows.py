@@ -50,12 +50,12 @@ def said(reply, *, usage):
 
 
 async def talk(session, model, place, policy, *, usage, read=WORDS) -> int:
-    """Have all turns, in which results say `read`; returns how many were answered to the end."""
+    """Have all turns, in which the user and results say `read`; returns how many were answered to the end."""
     done = 0
     for turn in range(TURNS):
         place[:] = [turn, 0]
         await session.append(
-            {"role": "user", "content": f"Please mend module {turn}. {WORDS * (turn * 7 % 30)}"}
+            {"role": "user", "content": f"Please mend module {turn}. {read * (turn * 7 % 30)}"}
         )
         try:
             while True:
