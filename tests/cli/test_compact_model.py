@@ -67,3 +67,19 @@ def test_without_a_key_code_writes_and_the_receipt_says_why(foldline, session, m
     assert done.code == 0
     assert done.json["receipt"]["summarizer"] == "offline"
     assert any("no key: set ANTHROPIC_API_KEY" in note for note in done.json["receipt"]["notes"])
+
+
+@pytest.mark.parametrize("model", [True, False])
+def test_a_summary_model_that_cannot_be_asked_is_named(foldline, session, tmp_path, model):
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[policies.mine]\nbase = "coop"\nsummary_model = "nobody:small-1"\n')
+    with serve_in_thread(Scripted([SUMMARY])) as url:
+        name = f"openai-compatible:scripted@{url}/v1"
+        asked = ["--model", name, "--window", 100_000] if model else []
+        done = foldline("compact", session, "--policy", rules, "--target", 3000, "--json", *asked)
+    assert done.code == 0
+    instead = f"{name} is asked instead" if model else "code alone writes"
+    (note,) = [note for note in done.json["receipt"]["notes"] if "summary_model cannot be asked" in note]
+    assert "nobody" in note
+    assert note.endswith(instead)
+    assert "warning: the policy's summary_model cannot be asked" in " ".join(done.err.split())

@@ -20,7 +20,7 @@ log = logging.getLogger("foldline")
 EVERY: Final = "*"  # stands for all names
 Remedy = Literal["max_tokens", "compaction", "newer_view", "none"]  # what is done about an overflow
 WarningKind = Literal[
-    "repeated_compactions", "unknown_window", "failed", "summary_failed", "usage", "mended"
+    "repeated_compactions", "unknown_window", "failed", "summary_failed", "summary_model", "usage", "mended"
 ]  # fmt: skip
 
 
@@ -224,6 +224,10 @@ class Events:
                 called.remove(callback)
 
         return off
+
+    def heard(self, name: str) -> bool:
+        """Whether anybody would be called with an event of that name."""
+        return bool(self._callbacks.get(name) or self._callbacks.get(EVERY))
 
     def emit(self, event: Event) -> None:
         """Call everybody who asked for this event; one that raises is logged, and the session goes on."""

@@ -281,7 +281,10 @@ class Session:
         """
         rules = settings().find_policy(policy)
         async with self._shared.locked():
+            before = self.setup.policy.summary_model
             await self._compactor.use_policy(rules)
+            if self._choice is not None and self.setup.policy.summary_model != before:
+                self._choice.use_policy()
 
     # ---- boundaries
 

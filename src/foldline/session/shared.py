@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -13,12 +14,20 @@ from foldline.core.decide.watch import Watch
 from foldline.core.log.entries import Lifted, Said
 from foldline.errors import DialectError
 from foldline.session.cursor import Cursor
-from foldline.session.events import Events
+from foldline.session.events import Events, WarningGiven
 from foldline.session.model import SessionModel, Setup
 from foldline.session.state import LiveState
 from foldline.session.view import SessionView
 from foldline.stores.base import Store
-from foldline.summarizers import ModelSummarizer, OfflineSummarizer, Summarizer, summarizer_for
+from foldline.summarizers import (
+    ModelSummarizer,
+    OfflineSummarizer,
+    Summarizer,
+    summarizer_for,
+    unasked_warning,
+)
+
+log = logging.getLogger("foldline")
 
 
 class Shared:
@@ -41,6 +50,7 @@ class Shared:
         self.live = LiveState()
         self.summarizer = summarizer or OfflineSummarizer(setup.counter)
         self.at_close: list[Callable[[], Awaitable[None]]] = []  # awaited when the session is closed
+        self.untold = ""  # a warning on who writes the summaries, until somebody listens
         self._begun = False
 
     @asynccontextmanager
@@ -72,6 +82,9 @@ class Shared:
             self._begun = True
             self.model.begin()
             self.respect_undo()
+        if self.untold and self.events.heard(WarningGiven.name):
+            self.untold, text = "", self.untold
+            self.events.emit(WarningGiven(kind="summary_model", text=text))
 
     def respect_undo(self) -> None:
         """Where the newest of the path is an undo, let it stand until something is said; the lock is held."""
@@ -99,6 +112,7 @@ class SummarizerChoice:
     def __init__(self, shared: Shared, chosen: Summarizer | None = None) -> None:
         self._shared = shared
         self._chosen = chosen
+        self._info: ModelInfo | None = None
 
     @property
     def stands(self) -> bool:
@@ -107,6 +121,7 @@ class SummarizerChoice:
 
     def use_model(self, info: ModelInfo) -> None:
         """Have the summaries written by this model from now on; a summariser that was set by hand stays."""
+        self._info = info
         if not self.stands:
             return
         setup = self._shared.model.setup
@@ -120,3 +135,15 @@ class SummarizerChoice:
         self._chosen = self._shared.summarizer = chosen
         if isinstance(chosen, ModelSummarizer):
             self._shared.at_close.append(chosen.close)
+        self._warn(unasked_warning(info, setup.policy, catalogue=setup.catalogue))
+
+    def use_policy(self) -> None:
+        """Have the summaries written as the policy that the session now goes on by says."""
+        if self._info is not None:
+            self.use_model(self._info)
+
+    def _warn(self, text: str) -> None:
+        """Have a warning told as soon as somebody listens; the log has it at once."""
+        self._shared.untold = text
+        if text:
+            log.warning("session %s: %s", self._shared.id, text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -76,9 +77,9 @@ class ModelSummarizer:
     `provider` is the session's own model, `window` its limits and `price` what it costs (default: the
     catalogue's); `other` a model for summaries alone, which is asked where it is cheaper; `fallback` one to
     ask when the first cannot answer (default: whichever of the two was not asked). `timeout` in seconds for
-    one call; `patience` for asking again. Where a request carries the session's own next request, and that is
-    to the same model, the summary may be asked for in the session itself, and the session's window is what
-    counts.
+    one call; `patience` for asking again; `notes` go into each receipt. Where a request carries the session's
+    own next request, and that is to the same model, the summary may be asked for in the session itself, and
+    the session's window is what counts.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class ModelSummarizer:
         price: Price | None = None,
         patience: Patience | None = None,
         timeout: float = TIMEOUT,
+        notes: Sequence[str] = (),
     ) -> None:
         self._own = candidate(provider, window=window, price=price)
         self._other = _as_candidate(other)
@@ -99,6 +101,7 @@ class ModelSummarizer:
         self._counter = counter
         self._patience = patience or PATIENCE
         self._timeout = timeout
+        self._notes = tuple(notes)
         self._rooms: dict[str, int] = {}  # of models that took less than their window
         self._parts: dict[Any, str] = {}
         self._missed = False  # the provider's cache did not have the session's prefix
@@ -164,7 +167,7 @@ class ModelSummarizer:
             stop=stop,
             usage=tally.usage,
             price=tally.price,
-            notes=tuple(tally.notes),
+            notes=(*tally.notes, *self._notes),
             detail=detail,
         )
 

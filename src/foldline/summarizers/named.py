@@ -25,23 +25,38 @@ def summarizer_for(
     """Return the summariser of a session with this model; nothing is imported or connected.
 
     `policy.summary_model` names a second model. Where neither can be asked (no provider in the name, no SDK,
-    no key), code alone writes, at once, and each receipt says why.
+    no key), code alone writes, at once. Each receipt says who could not be asked, and why.
     """
     own, why = _candidate(info, dialect)
     other, why_other = _candidate(catalogue.look_up(policy.summary_model), None)
+    told = _told(why_other, own)
     first = own or other
     if first is None:
-        reasons = [words for words in (why, why_other) if words]
-        return OfflineSummarizer(
-            counter, notes=tuple(f"written without a model: {words}" for words in reasons)
-        )
+        alone = [f"written without a model: {why}"] if why else []
+        return OfflineSummarizer(counter, notes=(*alone, *told))
     return ModelSummarizer(
         first.provider,
         other=other if own is not None and other is not None and own.name != other.name else None,
         counter=counter,
         window=first.window,
         price=first.price,
+        notes=told,
     )
+
+
+def unasked_warning(info: ModelInfo, policy: Policy, *, catalogue: Catalogue) -> str:
+    """Return what to tell of a `summary_model` that cannot be asked, and who is asked; "" if there is none.
+
+    `info` is the session's own model. It says what the receipts of its `summarizer_for` say.
+    """
+    why = _candidate(catalogue.look_up(policy.summary_model), None)[1]
+    return "".join(_told(why, _candidate(info, None)[0]))
+
+
+def _told(why: str, own: Candidate | None) -> tuple[str, ...]:
+    """Return the note on a `summary_model` that cannot be asked, and on what is done instead."""
+    instead = f"{own.name} is asked instead" if own is not None else "code alone writes"
+    return (f"the policy's summary_model cannot be asked ({why}): {instead}",) if why else ()
 
 
 def _candidate(info: ModelInfo, dialect: str | None) -> tuple[Candidate | None, str]:

@@ -16,6 +16,7 @@ from foldline.core.log.codec import pretty
 from foldline.dialects import names
 from foldline.folding import Done, Wish, as_dict, fold_now
 from foldline.loading import Loaded
+from foldline.summarizers import unasked_warning
 
 EPILOG = """
 \b
@@ -84,6 +85,9 @@ def command(
         find_policy(policy_name, policy_file), info, target=target, instructions=instructions, dialect=dialect
     )
     written = asked_summarizer(None if offline else model, info, wish.policy, known.catalogue())
+    asked = known.catalogue().look_up(None) if offline or model is None else info
+    told = unasked_warning(asked, wish.policy, catalogue=known.catalogue())
+    warn([told] if told else [])
     with progress("folding"):
         done = fold_now(loaded, wish, written)
     warn(done.warnings[len(loaded.warnings) :])

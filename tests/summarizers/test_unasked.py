@@ -1,0 +1,103 @@
+"""A policy's `summary_model` that cannot be asked: a warning, and a note in each receipt."""
+
+import msgspec
+import pytest
+from tests.summarizers.talking import GOOD, POLICY, work
+
+import foldline
+from foldline.testing import Scripted, serve
+
+TARGET = 3_000
+UNASKED = [
+    ("anthropic:claude-haiku-4-5", "anthropic:claude-haiku-4-5: no key: set ANTHROPIC_API_KEY"),
+    ("nobody:small-1", "unknown provider 'nobody:small-1'"),
+    ("small-and-cheap", "small-and-cheap"),
+    ("openai:", "openai:"),
+]
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch):
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def rules(name):
+    return msgspec.structs.replace(POLICY, summary_model=name)
+
+
+def own_model(url):
+    return f"openai-compatible:scripted@{url}/v1"
+
+
+def unasked(notes, why):
+    return [note for note in notes if "summary_model cannot be asked" in note and why in note]
+
+
+@pytest.mark.parametrize(("name", "why"), UNASKED)
+async def test_a_list_is_folded_by_the_other_model_and_the_receipt_says_so(name, why):
+    async with serve(Scripted([GOOD])) as url:
+        done = await foldline.acompact(work(), TARGET, rules(name), model=own_model(url), window=100_000)
+        assert done.receipt.summarizer == own_model(url)
+        (note,) = unasked(done.receipt.notes, why)
+        assert note.endswith(f"{own_model(url)} is asked instead")
+
+
+@pytest.mark.parametrize(("name", "why"), UNASKED)
+def test_a_list_is_folded_by_code_where_no_other_model_is_named(name, why):
+    done = foldline.compact(work(), TARGET, rules(name))
+    assert done.receipt.summarizer == "offline"
+    (note,) = unasked(done.receipt.notes, why)
+    assert note.endswith("code alone writes")
+
+
+@pytest.mark.parametrize(("name", "why"), UNASKED)
+async def test_a_session_warns_when_it_is_opened(name, why):
+    async with serve(Scripted([GOOD])) as url:
+        session = foldline.open("memory://", "s", model=own_model(url), window=100_000, policy=rules(name))
+        warnings = []
+        session.on("warning", warnings.append)
+        async with session:
+            assert [unasked([one.text], why) != [] for one in warnings if one.kind == "summary_model"] == [
+                True
+            ]
+            await session.append(*work())
+            receipt = await session.compact(target=TARGET)
+        assert receipt.summarizer == own_model(url)
+        assert len(unasked(receipt.notes, why)) == 1
+    assert len([one for one in warnings if one.kind == "summary_model"]) == 1
+
+
+async def test_who_listens_after_the_opening_hears_it_at_first_use(caplog):
+    async with foldline.open("memory://", "s", policy=rules("nobody:small-1")) as session:
+        assert "summary_model cannot be asked" in caplog.text
+        warnings = []
+        session.on("*", warnings.append)
+        await session.append(*work())
+        (warning,) = [one for one in warnings if one.name == "warning"]
+        assert (warning.kind, "code alone writes" in warning.text) == ("summary_model", True)
+
+
+async def test_a_policy_in_mid_session_has_its_own_model_for_summaries():
+    served = Scripted([GOOD])
+    async with serve(served) as url, foldline.open("memory://", "s", policy=POLICY) as session:
+        warnings = []
+        session.on("warning", warnings.append)
+        await session.append(*work())
+        await session.use_policy(rules("nobody:small-1"))
+        await session.context()
+        assert [one.kind for one in warnings] == ["summary_model"]
+        await session.use_policy(rules(own_model(url)))
+        receipt = await session.compact(target=TARGET)
+    assert receipt.summarizer == own_model(url)
+    assert unasked(receipt.notes, "") == []
+
+
+async def test_a_model_that_can_be_asked_is_not_warned_of(caplog):
+    async with serve(Scripted([GOOD])) as url:
+        name = own_model(url)
+        async with foldline.open("memory://", "s", model=name, window=100_000, policy=rules(name)) as session:
+            await session.append(*work())
+            receipt = await session.compact(target=TARGET)
+    assert unasked(receipt.notes, "") == []
+    assert "summary_model" not in caplog.text
