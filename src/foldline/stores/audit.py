@@ -12,6 +12,7 @@ from foldline.core.log.log import verify as verify_chain
 from foldline.errors import SessionNotFound, StoreCorrupt
 from foldline.stores import tree
 from foldline.stores.connection import is_busy, transaction
+from foldline.stores.read_only import is_read_only
 from foldline.stores.rows import unpack
 from foldline.stores.tables import Tables
 from foldline.stores.tree import Place
@@ -53,7 +54,9 @@ def _file(tables: Tables) -> list[str]:
 
 
 def _index(tables: Tables) -> list[str]:
-    """Check the full-text index (https://www.sqlite.org/fts5.html, integrity-check)."""
+    """Check the full-text index (https://www.sqlite.org/fts5.html, integrity-check), where that can be."""
+    if is_read_only(tables.database):
+        return []
     try:
         with transaction(tables.database):
             tables.database.execute("INSERT INTO search (search) VALUES ('integrity-check')")

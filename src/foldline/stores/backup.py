@@ -11,6 +11,7 @@ from tempfile import NamedTemporaryFile
 from foldline.errors import InputError, StoreError
 from foldline.stores.base import Store
 from foldline.stores.connection import store_error
+from foldline.stores.read_only import open_read_only
 from foldline.stores.sqlite import SqliteStore
 
 _PAGES = 1_000  # copied in one step; between steps others may write
@@ -47,7 +48,7 @@ def back_up(store: Store, target: Path) -> None:
 
 
 def _copy(file: Path, part: Path) -> None:
-    source = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=10.0)
+    source = open_read_only(file, timeout=10.0)
     with contextlib.closing(source), contextlib.closing(sqlite3.connect(part)) as copy:
         source.backup(copy, pages=_PAGES, sleep=_PAUSE)
         copy.execute("PRAGMA journal_mode = DELETE")  # one file, without a write-ahead log beside it

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from foldline.errors import FoldlineError, FormatError, StoreCorrupt, StoreError, StoreVersion
+from foldline.stores.read_only import open_read_only
 
 APPLICATION = (
     0x464F4C44  # "FOLD" in the file's header, https://www.sqlite.org/pragma.html#pragma_application_id
@@ -27,19 +28,50 @@ T = TypeVar("T")
 
 
 def connect(path: Path, timeout: float) -> sqlite3.Connection:
-    """Open the database at `path`, creating and migrating it if needed.
+    """Open the database at `path`, creating and migrating it if needed; what cannot be written is only read.
 
     Waits up to `timeout` seconds for a lock; the connection itself never waits, `retry_while_locked` does.
-    Raises OSError and sqlite3.Error (see `store_error`), FormatError, StoreVersion.
+    Raises OSError and sqlite3.Error (see `store_error`), FormatError, StoreVersion, StoreError.
     """
-    _make_private(path)
+    try:
+        _make_private(path)
+    except OSError:
+        if not path.is_file():
+            raise
+        return _connect_to_read(path, timeout)
     database = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
     try:
         retry_while_locked(lambda: _prepare(database, path), timeout)
+    except sqlite3.OperationalError as error:
+        database.close()
+        if not _is_unwritable(error) or os.access(path.parent, os.W_OK):
+            raise
+        return _connect_to_read(path, timeout)
     except BaseException:
         database.close()
         raise
     return database
+
+
+def _connect_to_read(path: Path, timeout: float) -> sqlite3.Connection:
+    database = retry_while_locked(lambda: open_read_only(path), timeout)
+    try:
+        retry_while_locked(lambda: _check_current(database, path), timeout)
+        database.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _check_current(database: sqlite3.Connection, path: Path) -> None:
+    version = _check_ours(database, path)
+    if version < len(migrations()):
+        raise StoreError(
+            f"{path} was written by an older Foldline (schema {version}) and cannot be brought up to date, "
+            "since it can only be read: make the file and its directory writable, or use a copy "
+            "(`foldline backup TARGET`)."
+        )
 
 
 def retry_while_locked(work: Callable[[], T], timeout: float) -> T:
@@ -58,6 +90,10 @@ def retry_while_locked(work: Callable[[], T], timeout: float) -> T:
 def is_busy(error: sqlite3.Error) -> bool:
     """Return whether another connection has the lock, so that a retry may succeed."""
     return _primary(error) == sqlite3.SQLITE_BUSY
+
+
+def _is_unwritable(error: sqlite3.Error) -> bool:
+    return _primary(error) in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
 
 
 @contextmanager
@@ -154,9 +190,13 @@ def store_error(error: Exception, path: Path) -> FoldlineError:
             f"{path} is damaged ({error}). First make a copy of it, then restore a backup, or save what is "
             f"readable with `sqlite3 {path.name} .recover`."
         )
+    if code == sqlite3.SQLITE_READONLY:
+        return StoreError(
+            f"{path} can only be read ({error}): nothing was written. Make the file and its directory "
+            "writable, or copy it to a place that is (`foldline backup TARGET`) and use the copy."
+        )
     if isinstance(error, OSError) or code in {
         sqlite3.SQLITE_CANTOPEN,
-        sqlite3.SQLITE_READONLY,
         sqlite3.SQLITE_PERM,
         sqlite3.SQLITE_AUTH,
     }:

@@ -11,6 +11,7 @@ from foldline.core.log.entries import Said
 from foldline.stores import search, tree
 from foldline.stores.base import Hit
 from foldline.stores.connection import transaction
+from foldline.stores.read_only import is_read_only
 from foldline.stores.rows import is_escaped, unpack
 from foldline.stores.tables import SESSION_KEYS, Tables, key
 from foldline.stores.tree import Spans
@@ -47,7 +48,9 @@ def scope(tables: Tables, session: str | None, *, on_path: bool) -> Scope | None
 
 
 def catch_up(database: sqlite3.Connection, scope: Scope) -> bool:
-    """Index the next messages of one session in the scope; returns False when all are indexed."""
+    """Index the next messages of one session in the scope; returns False when all that can be are indexed."""
+    if is_read_only(database):
+        return False
     behind = (
         "SELECT no, indexed, entries FROM sessions WHERE indexed < entries AND no BETWEEN ? AND ? LIMIT 1"
     )
