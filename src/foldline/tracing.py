@@ -37,6 +37,11 @@ class Span:
     def __init__(self, span: Any = None) -> None:
         self._span = span
 
+    @property
+    def recording(self) -> bool:
+        """Whether anybody sees what is put here; figures that cost time are only made then."""
+        return self._span is not None and self._span.is_recording()
+
     def put(self, values: Mapping[str, Value | None]) -> None:
         """Set attributes; those of None are left out."""
         if self._span is not None:

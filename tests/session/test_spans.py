@@ -14,6 +14,7 @@ from opentelemetry.trace import StatusCode
 from tests.support.live import Gate, answer, prompt, session_on, settled, turns, until
 
 from foldline import tracing
+from foldline.core.log.entries import Said
 from foldline.core.measure.window import Window
 from foldline.errors import ProviderError
 from foldline.providers.base import Call
@@ -77,6 +78,7 @@ async def test_coops_verification_list(store, spans):
         assert complete["summary_len"] > 0
         assert complete["summary_tokens"] > 0
         assert done["first_kept"]
+        assert done["summary_len"] > 0
         assert span.attributes["foldline.tokens_after"] < running["tokens_before"]
     calls = named(spans, "chat scripted")
     assert len(calls) == 60
@@ -87,6 +89,47 @@ async def test_coops_verification_list(store, spans):
     assert all(inputs[i] < inputs[i - 1] for i in drops)
     assert max(inputs) <= window.context
     assert max(inputs[drops[0] :]) <= inputs[drops[0] - 1] * 1.2, "bounded, not growing without end"
+
+
+async def test_the_cut_counts_all_messages_of_the_session_from_the_second_compaction_on_too(store, spans):
+    session = session_on(store)
+    for _ in range(3):
+        await turns(session, 6)
+        await session.compact()
+    said = [entry.id async for entry in store.path("s") if isinstance(entry, Said)]
+    folds = named(spans, "compaction")
+    assert len(folds) == 3
+    for number, span in enumerate(folds, start=1):
+        running, done = (events(span)[name] for name in ("running compaction", "session compacted"))
+        assert running["total_messages"] == len(said) * number / 3
+        assert running["cut_index"] == said.index(done["first_kept"])
+        assert 0 < running["messages_to_summarize"] <= running["cut_index"] < running["total_messages"]
+
+
+async def test_a_mended_overflow_is_a_span_and_the_retry_another(store, spans):
+    window = Window(context=10_000, output=1_000)
+    model = Scripted(lambda asked: "It is so.", window=window)
+    session = session_on(store, Gate(opened=True), window=window)
+    await turns(session, 4)
+    await session.append(prompt(9))
+    messages = await session.context()
+    mended = await session.overflowed(
+        RuntimeError("prompt is too long: 12000 tokens > 10000 maximum"), view=messages
+    )
+    await model.complete(Call(mended, max_tokens=100))
+    fold, call = named(spans, "compaction")[0], named(spans, "chat scripted")[0]
+    assert fold.attributes["foldline.reason"] == "overflow"
+    assert {"running compaction", "compaction complete", "session compacted"} == set(events(fold))
+    assert call.attributes[tracing.MESSAGE_COUNT] < len(messages)
+
+
+async def test_where_nobody_watches_no_path_is_read(store, monkeypatch):
+    monkeypatch.setattr(tracing, "_trace", lambda: None)
+    session = session_on(store)
+    await turns(session, 6)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store), "path", None)
+        assert (await session.compact()).first_kept
 
 
 async def test_a_draft_is_a_span_and_its_commit_another(store, spans):

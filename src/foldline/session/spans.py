@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
-from foldline.core.log.entries import Compacted, Pruned
+from foldline.core.log.entries import Compacted, Pruned, Said
 from foldline.core.measure.tokens import Counter
+from foldline.stores.base import Store
 from foldline.summarizers.base import Summarizer
 from foldline.tracing import Span, span
 
@@ -50,19 +51,39 @@ def committed(opened: Span, boundary: Compacted | Pruned, *, drafted: bool) -> N
         {
             "tokens_before": receipt.tokens_before,
             "tokens_after": receipt.tokens_after,
+            "summary_len": len(boundary.checkpoint.summary) if isinstance(boundary, Compacted) else None,
             "first_kept": cut,
         },
     )
 
 
-class Watched:
-    """A summariser whose requests and replies are events of a span."""
+async def message_places(opened: Span, store: Store, session: str, leaf: str | None) -> dict[str, int]:
+    """Return the index of every message of a path, by its entry's id; reads nothing where nobody is watching."""
+    if not opened.recording or leaf is None:
+        return {}
+    ids = [entry.id async for entry in store.path(session, leaf) if isinstance(entry, Said)]
+    return {id_: index for index, id_ in enumerate(ids)}
 
-    def __init__(self, summarizer: Summarizer, opened: Span, tokens_before: int, counter: Counter) -> None:
+
+class Watched:
+    """A summariser whose requests and replies are events of a span.
+
+    `places` are the indices of the session's messages, by their entries' ids.
+    """
+
+    def __init__(
+        self,
+        summarizer: Summarizer,
+        opened: Span,
+        tokens_before: int,
+        counter: Counter,
+        places: Mapping[str, int],
+    ) -> None:
         self._summarizer = summarizer
         self._span = opened
         self._tokens_before = tokens_before
         self._counter = counter
+        self._places = places
 
     @property
     def name(self) -> str:
@@ -75,7 +96,8 @@ class Watched:
             RUNNING,
             {
                 "messages_to_summarize": len(request.folded),
-                "cut_index": len(request.folded),
+                "cut_index": self._cut_index(request),
+                "total_messages": len(self._places),
                 "tokens_before": self._tokens_before,
                 "has_previous": request.previous is not None,
                 "kind": request.kind,
@@ -91,3 +113,8 @@ class Watched:
             },
         )
         return reply
+
+    def _cut_index(self, request: SummaryRequest) -> int:
+        """Return the index of the first message that is kept, in all that the session said."""
+        first = request.kept[0].id if request.kept else ""
+        return self._places.get(first, len(self._places))

@@ -23,14 +23,16 @@ def test_amounts_are_written_as_people_write_them(given, words):
     assert amount(given) == words
 
 
-def test_a_policy_is_told_in_six_phrases():
+def test_a_policy_is_told_in_a_phrase_for_each_of_its_parts():
     assert describe(preset("foldline")) == {
+        "enabled": "yes",
         "triggers": "soft 70% of usable; hard 90% of usable; reserve min(16,384, 15%)",
         "checked": "turn start, after a reply, after tools, model switch",
         "gains": "≥ 20% of usable by itself",
         "keeps": "min(20,000, 20% of usable); whole turns",
         "prunes": "min(20,000, 10% of usable) outside min(40,000, 25% of usable)",
-        "summary": "checkpoint ≤ min(13,000, 20% of usable, 10% of what is folded) as user, ledger",
+        "summary": "checkpoint ≤ min(13,000, 20% of usable, 10% of what is folded) as user",
+        "summary_model": "the session's own",
     }
 
 
@@ -59,3 +61,22 @@ def test_what_is_kept_is_told_whole():
 def test_a_soft_trigger_without_background_is_not_told():
     policy = msgspec.structs.replace(preset("foldline"), background=False)
     assert describe(policy)["triggers"] == "90% of usable; reserve min(16,384, 15%)"
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, "yes"),
+        ({"on_overflow": True}, "yes"),
+        ({"enabled": False}, "no: nothing starts by itself"),
+        ({"enabled": False, "on_overflow": True}, "no: nothing starts by itself; an overflow is mended"),
+        ({"on_overflow": False}, "yes; an overflow is left to the caller"),
+        ({"enable_compaction": False}, "yes; it never compacts"),
+    ],
+)
+def test_what_starts_by_itself_is_told(fields, words):
+    assert describe(Policy(name="p", **fields))["enabled"] == words
+
+
+def test_the_model_for_summaries_is_told():
+    assert describe(Policy(name="p", summary_model="haiku"))["summary_model"] == "haiku"

@@ -93,7 +93,8 @@ def _print_words(rules: Policy, console: Console) -> None:
     rule(console, rules.name)
     console.print(escape(rules.summary), soft_wrap=not console.is_terminal)
     for part, words in describe(rules).items():
-        console.print(f"[cyan]{part:10}[/] {escape(words)}", soft_wrap=not console.is_terminal)
+        label = part.replace("_", " ")
+        console.print(f"[cyan]{label:13}[/] {escape(words)}", soft_wrap=not console.is_terminal)
 
 
 def _full(rules: Policy) -> dict[str, object]:

@@ -22,17 +22,20 @@ CUTS = {
 
 
 def describe(policy: Policy) -> dict[str, str]:
-    """Return what a policy does, one phrase for each of: triggers, checked, gains, keeps, prunes, summary.
+    """Return what a policy does, one phrase for each of its parts.
 
-    `models` stands last, where some models have values of their own.
+    The keys: enabled, triggers, checked, gains, keeps, prunes, summary, summary_model; and `models`, where some
+    models have values of their own.
     """
     return {
+        "enabled": _enabled(policy),
         "triggers": _triggers(policy),
         "checked": ", ".join(MOMENTS.get(moment, moment) for moment in policy.check_at) or "never",
         "gains": _gains(policy),
         "keeps": _keeps(policy),
         "prunes": _prunes(policy),
         "summary": _summary(policy),
+        "summary_model": policy.summary_model or "the session's own",
         **({"models": _models(policy)} if policy.per_model else {}),
     }
 
@@ -47,6 +50,14 @@ def amount(given: Amount) -> str:
         *([f"input limit − {given.less:,}"] if given.less is not None else []),
     ]
     return f"min({', '.join(ways)})" if len(ways) > 1 else "".join(ways) or "0"
+
+
+def _enabled(policy: Policy) -> str:
+    on_overflow = policy.enabled if policy.on_overflow is None else policy.on_overflow
+    by_itself = "yes" if policy.enabled else "no: nothing starts by itself"
+    overflow = "an overflow is mended" if on_overflow else "an overflow is left to the caller"
+    without = [] if policy.enable_compaction else ["it never compacts"]
+    return "; ".join([by_itself, *([overflow] if on_overflow != policy.enabled else []), *without])
 
 
 def _triggers(policy: Policy) -> str:
@@ -103,7 +114,6 @@ def _summary(policy: Policy) -> str:
             ("prefix", policy.prefix),
             ("suffix", policy.suffix),
             ("acknowledgement", policy.ack),
-            ("ledger", policy.ledger),
             ("numbered", policy.versions),
             ("then the model is asked to go on", policy.continuation),
         )

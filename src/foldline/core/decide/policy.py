@@ -79,7 +79,6 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     summary_share: float | None = (
         None  # of what it stands for, which a live summary may take at most, or 2,000 tokens
     )
-    ledger: bool = True  # facts taken by code stand beside the summary
     result_cap: int = 2_000  # characters of a tool result that a summariser reads
     thinking_in_transcript: bool = True
     versions: bool = False  # the summary says its number

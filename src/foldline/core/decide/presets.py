@@ -51,7 +51,6 @@ COOP = Policy(
     cut_rule="user_or_plain_assistant",
     walk_back=True,
     ack="Understood. I have the checkpoint and will go on from there.",
-    ledger=False,
     result_cap=UNCAPPED,
     thinking_in_transcript=False,
 )
@@ -110,7 +109,6 @@ MOLDABLE = Policy(
     prefix="[Conversation Context - Compacted]\n\nThe following is a summary of the earlier conversation:",
     suffix="---\nThe conversation continues below:",
     summary_tokens=Amount(tokens=2_000),
-    ledger=False,
     result_cap=200,
     versions=True,
 )
@@ -132,7 +130,6 @@ PI = Policy(
         "Use this to continue the work without duplicating effort:"
     ),
     summary_tokens=Amount(fraction=0.8, of="reserve"),  # 13,107 tokens
-    ledger=False,
 )
 
 CLAUDE_CODE = Policy(
@@ -144,7 +141,6 @@ CLAUDE_CODE = Policy(
     hard=Amount(fraction=0.95),
     cut_rule="any",
     summary_prompt="detailed",
-    ledger=False,
     result_cap=UNCAPPED,
 )
 
@@ -169,7 +165,6 @@ CODEX = Policy(
         "Another model began this task and wrote this summary of its work. Its tools are still in the state "
         "it left them in. Build on what it did and do not do it again:"
     ),
-    ledger=False,
     result_cap=UNCAPPED,
     warn_each=True,
 )
@@ -184,7 +179,6 @@ OPENCODE = Policy(
     cut_rule="any",
     summary_prompt="summary",
     continuation="Continue if you have next steps.",
-    ledger=False,
     result_cap=UNCAPPED,
 )
 
@@ -196,7 +190,6 @@ AMP = Policy(
     check_at=(),
     cut_rule="any",
     summary_prompt="handoff",
-    ledger=False,
 )
 
 
