@@ -58,7 +58,7 @@ def committed(opened: Span, boundary: Compacted | Pruned, *, drafted: bool) -> N
 
 
 async def message_places(opened: Span, store: Store, session: str, leaf: str | None) -> dict[str, int]:
-    """Return the index of every message of a path, by its entry's id; reads nothing where nobody is watching."""
+    """Return the index of every message of a path, by its entry's id; empty where nobody is watching."""
     if not opened.recording or leaf is None:
         return {}
     ids = [entry.id async for entry in store.path(session, leaf) if isinstance(entry, Said)]

@@ -24,8 +24,8 @@ CUTS = {
 def describe(policy: Policy) -> dict[str, str]:
     """Return what a policy does, one phrase for each of its parts.
 
-    The keys: enabled, triggers, checked, gains, keeps, prunes, summary, summary_model; and `models`, where some
-    models have values of their own.
+    The keys: enabled, triggers, checked, gains, keeps, prunes, summary, summary_model; and `models`, where
+    some models have values of their own.
     """
     return {
         "enabled": _enabled(policy),
