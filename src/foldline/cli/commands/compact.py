@@ -51,6 +51,9 @@ _tokens = click.IntRange(min=1)
 )
 @click.option("--preview", is_flag=True, help="Say what would be folded; write nothing.")
 @click.option(
+    "--full", is_flag=True, help="Print the whole checkpoint, not its story, state and rules alone."
+)
+@click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
@@ -69,6 +72,7 @@ def command(
     dialect: str | None,
     from_start: bool,
     preview: bool,
+    full: bool,
     output: Path | None,
     as_json: bool,
 ) -> None:
@@ -95,21 +99,23 @@ def command(
         _say_unwritten(output)
     elif output is not None:
         write_messages(done, loaded, output)
-    _tell(done, loaded, output, preview=preview, as_json=as_json)
+    _tell(done, loaded, output, preview=preview, full=full, as_json=as_json)
     if target is None and done.boundary is None and not as_json:
         _say_budget(wish)
 
 
-def _tell(done: Done, loaded: Loaded, output: Path | None, *, preview: bool, as_json: bool) -> None:
+def _tell(
+    done: Done, loaded: Loaded, output: Path | None, *, preview: bool, full: bool, as_json: bool
+) -> None:
     """Say what was done: a JSON document, or text; beside the messages where those go to standard output."""
     console = err() if str(output) == "-" and not preview else out()
     if as_json and (preview or str(output) != "-"):
         shown = as_dict(done)
         print_json({key: value for key, value in shown.items() if key != "messages"} if preview else shown)
     elif preview:
-        print_preview(done, loaded, console)
+        print_preview(done, loaded, console, full=full)
     elif not as_json:
-        print_done(done, console, checkpoint=output is None)
+        print_done(done, console, checkpoint=output is None, full=full)
     if preview or as_json:
         return
     count = f"{len(done.messages):,} messages"

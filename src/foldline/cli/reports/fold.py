@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from foldline.cli.output import escape, row, rule, share, table
+from foldline.cli.reports.gist import Part, in_short
 from foldline.cli.text import clean
 from foldline.core.decide.price import dollars
 from foldline.core.log.entries import Compacted, Receipt, Said
@@ -20,15 +21,42 @@ from foldline.loading import Loaded
 BAR = 24  # characters of a full bar
 
 
-def print_done(done: Done, console: Console, *, checkpoint: bool = True) -> None:
-    """Print the checkpoint and the receipt of a fold."""
+def print_done(done: Done, console: Console, *, checkpoint: bool = True, full: bool = False) -> None:
+    """Print the receipt of a fold, then its checkpoint: in short, or in full."""
     if done.boundary is None:
         console.print(f"Nothing to fold: {done.view_tokens:,} tokens fit{_as_what(done)}.")
-        print_receipt(done.receipt, console)
+    shown = done.boundary is not None and done.summary is not None and (full or checkpoint)
+    print_receipt(done.receipt, console, rules=not shown)
+    if done.summary is None or not shown:
         return
-    if done.summary is not None and checkpoint:
+    if full:
         print_checkpoint(done.summary, console)
-    print_receipt(done.receipt, console)
+    else:
+        print_gist(done.summary, console)
+
+
+def print_gist(summary: str, console: Console) -> None:
+    """Print a checkpoint in short: the story, the state, the rules."""
+    rule(console, "checkpoint, in short")
+    parts = in_short(summary)
+    for part in parts:
+        _print_part(part, console)
+    shown, lines = sum(len(part.lines) for part in parts), sum(map(bool, summary.splitlines()))
+    console.print(f"[dim]{shown:,} of {lines:,} lines of the checkpoint: --full shows all of it.[/]")
+
+
+def _print_part(part: Part, console: Console) -> None:
+    """Print some lines of a checkpoint under their heading, and say how many are left out."""
+    if part.heading:
+        console.print(Text(clean(part.heading), style="bold"))
+    left_out = f"[dim]… {part.left_out:,} more {'lines' if part.left_out > 1 else 'line'}[/]"
+    if part.left_out and part.newest:
+        console.print(left_out)
+    for line in part.lines:
+        print_text(line, console)
+    if part.left_out and not part.newest:
+        console.print(left_out)
+    console.print()
 
 
 def _as_what(done: Done) -> str:
@@ -73,13 +101,13 @@ def print_text(text: str, console: Console) -> None:
     console.print(Text(clean(text)), soft_wrap=not console.is_terminal)
 
 
-def print_receipt(receipt: Receipt, console: Console) -> None:
-    """Print what a boundary did."""
+def print_receipt(receipt: Receipt, console: Console, *, rules: bool = True) -> None:
+    """Print what a boundary did; without the text of the rules where a checkpoint follows that shows them."""
     rule(console, "receipt")
-    print_figures(receipt, console)
+    print_figures(receipt, console, rules=rules)
 
 
-def print_figures(receipt: Receipt, console: Console) -> None:
+def print_figures(receipt: Receipt, console: Console, *, rules: bool = True) -> None:
     """Print the figures of a receipt, without a heading."""
     if receipt.reason == "imported":  # the agent folded and may have recorded its own count
         size = f", at {receipt.tokens_before:,} tokens by its own count" if receipt.tokens_before else ""
@@ -106,7 +134,8 @@ def print_figures(receipt: Receipt, console: Console) -> None:
     standing = receipt.constraints
     if standing is not None and standing.texts:
         console.print(f"standing constraints kept word for word: {standing.kept}")
-        _print_some(standing.texts, console)
+        if rules:
+            _print_some(standing.texts, console)
     if standing is not None and standing.excess:
         console.print(f"[yellow]standing constraints left out for lack of room:[/] {len(standing.excess)}")
         _print_some(standing.excess, console)
@@ -140,7 +169,7 @@ def _short(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def print_preview(done: Done, loaded: Loaded, console: Console) -> None:
+def print_preview(done: Done, loaded: Loaded, console: Console, *, full: bool = False) -> None:
     """Print what would be folded, kept and edited."""
     if done.boundary is None:
         console.print(f"Nothing would be folded: {done.view_tokens:,} tokens fit{_as_what(done)}.")
@@ -163,7 +192,7 @@ def print_preview(done: Done, loaded: Loaded, console: Console) -> None:
         row(edits, place, said[edit.entry].message.role, edit.kind, f"{edit.saved:,}")
     if edits.row_count:
         console.print(edits)
-    print_done(done, console)
+    print_done(done, console, full=full)
 
 
 def print_view(items: Sequence[Item], console: Console, most: int = 8) -> None:

@@ -1,0 +1,90 @@
+"""A checkpoint in short, for people: the story, the state, the rules; whatever headings it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+WIDEST = 160  # characters of a line
+REQUESTS = 10  # requests of the story, the newest
+NEWEST = 8  # lines of the newest request
+ITEMS = 5  # lines of any other part
+RULES = 12
+
+_STORY = ("goal", "task", "work log", "requests & intent")
+_STATE = (
+    "state",
+    "progress",
+    "done",
+    "in progress",
+    "blocked",
+    "next steps",
+    "current work",
+    "remaining work",
+)
+_RULES = ("constraints & preferences", "rules", "user requests & constraints")
+
+
+class Part(msgspec.Struct, frozen=True):
+    """Some lines under a heading; `left_out` are how many stand before the last ones (`newest`), or after."""
+
+    heading: str
+    lines: list[str]
+    left_out: int = 0
+    newest: bool = False
+
+
+def in_short(summary: str) -> list[Part]:
+    """Return the parts of a checkpoint that say what happened, where things stand, and what holds.
+
+    A text without any of the usual headings is cut to the beginning of each of its sections.
+    """
+    sections = _sections(summary)
+    story = [_story(name, rows) for name, rows in sections if name.casefold() in _STORY]
+    state = [_cut(name, rows, ITEMS) for name, rows in sections if name.casefold() in _STATE]
+    rules = [_cut(name, rows, RULES, widest=None) for name, rows in sections if name.casefold() in _RULES]
+    found = [part for part in (*story, *state, *rules) if part.lines]
+    return found or [part for part in (_cut(name, rows, ITEMS) for name, rows in sections) if part.lines]
+
+
+def _sections(summary: str) -> list[tuple[str, list[str]]]:
+    """Split a checkpoint at its headings; lines of tags and lines that say nothing are left out."""
+    found: list[tuple[str, list[str]]] = [("", [])]
+    inside = ""
+    for line in summary.splitlines():
+        if line.startswith("#"):
+            found.append((line.lstrip("# ").strip(), []))
+        elif line in ("<read-files>", "<modified-files>"):
+            inside = line.replace("<", "</")
+        elif line == inside:
+            inside = ""
+        elif not inside and line.strip("-* ") not in ("", "(none)") and not line.startswith(("<", "</")):
+            found[-1][1].append(line)
+    return found
+
+
+def _cut(name: str, rows: Sequence[str], most: int, widest: int | None = WIDEST) -> Part:
+    """Return the first lines of a section; one line too many is shown."""
+    shown = rows if len(rows) <= most + 1 else rows[:most]
+    return Part(name, [_clipped(row, widest) for row in shown], len(rows) - len(shown))
+
+
+def _story(name: str, rows: Sequence[str]) -> Part:
+    """Return of each request what was asked and what came of it last, and more of the newest."""
+    requests: list[list[str]] = []
+    for row in rows:
+        if requests and row.startswith((" ", "\t")):
+            requests[-1].append(row)
+        else:
+            requests.append([row])
+    lines: list[str] = []
+    for request in requests[-REQUESTS:-1]:
+        lines += request[:1] if len(request) == 1 else [request[0], request[-1]]
+    for request in requests[-1:]:
+        lines += request if len(request) <= NEWEST else [request[0], *request[1 - NEWEST :]]
+    return Part(name, [_clipped(line) for line in lines], len(rows) - len(lines), newest=True)
+
+
+def _clipped(line: str, widest: int | None = WIDEST) -> str:
+    return line if widest is None or len(line) <= widest else f"{line[: widest - 1].rstrip()}…"
