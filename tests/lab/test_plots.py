@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import sys
+from math import isnan
+from xml.etree import ElementTree as ET
 
+import msgspec
 import pytest
 from tests.cli.calling import EXAMPLES, SESSION
 
@@ -10,7 +13,8 @@ from foldline.core.decide.presets import preset
 from foldline.core.lab.tally import APART
 from foldline.errors import FoldlineError, InputError
 from foldline.lab.colours import GREY, colours
-from foldline.lab.panels import _scaled, replay_panels
+from foldline.lab.panels import _scaled, replay_panels, top_of
+from foldline.lab.picture import _end
 from foldline.lab.plots import draw
 from foldline.lab.run import Wanted, replay_file
 
@@ -26,11 +30,16 @@ def report():
 
 def test_the_panels_hold_the_figures_of_the_report(report):
     panels = {panel.title: panel for panel in replay_panels(report)}
-    context = panels["Context at the first call of a turn"]
+    context = panels["Context of every call"]
     assert [line.name for line in context.lines] == ["none", "coop", "foldline"]
-    assert context.lines[0].values[2] == 58_884
-    assert context.lines[1].marks[0] == 2
+    third = context.x.index("3.1")
+    assert context.lines[0].values[third] == 58_884
+    assert context.lines[1].marks[0] == third
     assert context.limit == 52_500
+    assert len(context.x) == report.policies[0].totals["calls"], "no call is left out"
+    for line, one in zip(context.lines, report.policies, strict=True):
+        assert max(line.values) == one.totals["peak"]
+        assert sum(line.values) == one.totals["input_tokens"]
     assert panels["Input tokens, summed up"].lines[0].values[-1] == report.policies[0].totals["input_tokens"]
     assert panels["Price, summed up"].lines[0].values[-1] == pytest.approx(
         report.policies[0].totals["price"], abs=0.01
@@ -80,12 +89,67 @@ def test_a_page_is_whole_and_a_picture_is_one(report, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.html", "out.png"]
 
 
+def test_a_linked_page_is_small_and_holds_all_the_figures(report, tmp_path):
+    page = tmp_path / "out.html"
+    draw(report, page, linked=True)
+    text = page.read_text(encoding="utf-8")
+    assert len(text) < 1_000_000
+    assert '<script charset="utf-8" src="https://' in text
+    assert "What fills the window under foldline" in text
+
+
+def test_an_svg_is_text_and_the_same_each_time(report, tmp_path):
+    for name in ("one.svg", "two.svg"):
+        draw(report, tmp_path / name)
+    one, two = ((tmp_path / name).read_text(encoding="utf-8") for name in ("one.svg", "two.svg"))
+    assert ET.fromstring(one).tag.endswith("}svg")
+    assert ">Context of every call<" in one
+    assert one == two
+
+
+def test_what_fills_a_window_is_stacked_in_one_order_in_every_panel(report):
+    stacked = [
+        [line.name for line in panel.lines] for panel in replay_panels(report) if panel.kind == "areas"
+    ]
+    assert len(stacked) >= 2
+    assert all(names == stacked[0] for names in stacked)
+
+
+def test_a_call_that_another_policy_did_not_make_leaves_a_gap(report):
+    none, coop, _ = report.policies
+    shorter = [{**turn, "contexts": turn["contexts"][:1]} for turn in coop.turns]
+    fewer = msgspec.structs.replace(coop, turns=tuple(shorter))
+    panel = replay_panels(msgspec.structs.replace(report, policies=(none, fewer)))[0]
+    assert len(panel.lines[1].values) == len(panel.lines[0].values) == len(panel.x)
+    given = [value for value in panel.lines[1].values if not isnan(value)]
+    assert given == [turn["baseline"] for turn in fewer.turns]
+
+
+def test_a_line_far_above_the_window_does_not_flatten_the_others(report):
+    context, summed = replay_panels(report)[:2]
+    assert max(context.lines[0].values) > 1.5 * 52_500
+    assert top_of(context) == 1.5 * 52_500
+    low = msgspec.structs.replace(context, lines=context.lines[1:])
+    assert (top_of(low), top_of(summed)) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("/home/somebody/workspaces/project/src/core/session.ts", "…/project/src/core/session.ts"),
+        ("a_file_in_no_folder_that_has_a_very_long_name.py", "…lder_that_has_a_very_long_name.py"),
+    ],
+)
+def test_a_long_path_is_shortened_at_a_folder(name, shown):
+    assert _end(name) == shown
+
+
 def test_what_cannot_be_drawn_is_told(report, tmp_path, monkeypatch):
-    with pytest.raises(InputError, match=r"\.html or \.png"):
-        draw(report, tmp_path / "out.svg")
+    with pytest.raises(InputError, match=r"\.html, \.png or \.svg"):
+        draw(report, tmp_path / "out.pdf")
     with pytest.raises(FoldlineError, match="cannot be written"):
         draw(report, tmp_path / "missing" / "out.png")
-    monkeypatch.setitem(sys.modules, "foldline.lab.png", None)
+    monkeypatch.setitem(sys.modules, "foldline.lab.picture", None)
     with pytest.raises(FoldlineError, match=r"foldline\[plots\]"):
         draw(report, tmp_path / "out.png")
 

@@ -1,4 +1,4 @@
-"""Panels as one self-contained HTML page, by plotly."""
+"""Panels as one HTML page, by plotly."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from foldline.lab.colours import colours
-from foldline.lab.panels import Panel, PlotLine
+from foldline.lab.panels import Panel, PlotLine, top_of
 
 graphs: Any = import_module("plotly.graph_objects")
 subplots: Any = import_module("plotly.subplots")
 
 COLUMNS = 2
+DOTTED = 80  # points of a line which are drawn as dots
 HEIGHT = 400  # pixels of a row of panels
 
 
-def write_html(panels: Sequence[Panel], title: str, target: Path) -> None:
-    """Write panels as a self-contained page; a click in the legend hides a line in all panels."""
+def write_html(panels: Sequence[Panel], title: str, target: Path, *, linked: bool = False) -> None:
+    """Write panels as a page; a click in the legend hides a line in all panels.
+
+    It holds plotly's script (about 5 MB), or loads it from plotly's own host with `linked`.
+    """
     rows = -(-len(panels) // COLUMNS)
     figure = subplots.make_subplots(
         rows=rows, cols=COLUMNS, subplot_titles=[panel.title for panel in panels], vertical_spacing=0.3 / rows
@@ -26,8 +30,10 @@ def write_html(panels: Sequence[Panel], title: str, target: Path) -> None:
     known, shown = colours(panels), set[str]()
     for number, panel in enumerate(panels):
         row, column = number // COLUMNS + 1, number % COLUMNS + 1
-        for line in panel.lines:
+        for place, line in enumerate(panel.lines):
             trace = _trace(panel, line, known[line.name], new=line.name not in shown, number=number)
+            if panel.kind == "lines":  # the first ones wider, so that equal ones are seen beside each other
+                trace.line.width = 1.6 + 0.7 * (len(panel.lines) - 1 - place)
             figure.add_trace(trace, row=row, col=column)
             shown.add(line.name)
         _axes(figure, panel, row, column)
@@ -39,7 +45,9 @@ def write_html(panels: Sequence[Panel], title: str, target: Path) -> None:
         legend={"orientation": "h", "y": 1.0 + 60 / (HEIGHT * rows), "x": 0},
         margin={"l": 70, "r": 30, "t": 150, "b": 60},
     )
-    target.write_text(figure.to_html(include_plotlyjs=True, full_html=True), encoding="utf-8")
+    target.write_text(
+        figure.to_html(include_plotlyjs="cdn" if linked else True, full_html=True), encoding="utf-8"
+    )
 
 
 def _trace(panel: Panel, line: PlotLine, colour: str, *, new: bool, number: int) -> Any:
@@ -64,13 +72,14 @@ def _trace(panel: Panel, line: PlotLine, colour: str, *, new: bool, number: int)
             line={"color": colour, "width": 0.5},
             **common,
         )
-    sizes = [11 if index in line.marks else 5 for index in range(len(line.values))]
+    point = 5 if len(line.values) <= DOTTED else 0
+    sizes = [11 if index in line.marks else point for index in range(len(line.values))]
     symbols = ["triangle-down" if index in line.marks else "circle" for index in range(len(line.values))]
     return graphs.Scatter(
         x=panel.x,
         y=line.values,
         mode="lines+markers",
-        line={"color": colour, "width": 2},
+        line={"color": colour},
         marker={"size": sizes, "symbol": symbols, "color": colour},
         **common,
     )
@@ -82,7 +91,9 @@ def _axes(figure: Any, panel: Panel, row: int, column: int) -> None:
         figure.update_yaxes(automargin=True, row=row, col=column)
         return
     figure.update_xaxes(title_text=panel.x_title, type="category", nticks=20, row=row, col=column)
-    figure.update_yaxes(title_text=panel.unit, rangemode="tozero", row=row, col=column)
+    figure.update_yaxes(
+        title_text=panel.unit, range=[0, top_of(panel)], rangemode="tozero", row=row, col=column
+    )
     if panel.limit is not None:
         figure.add_hline(
             y=panel.limit,

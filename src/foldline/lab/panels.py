@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
+from math import isnan, nan
 from typing import Literal
 
 import msgspec
@@ -15,6 +16,7 @@ from foldline.lab.report import PolicyReport, SessionReport
 _Values = Callable[[PolicyReport], tuple[float, ...]]
 
 MOST_BARS = 12
+CUT_OFF = 1.5  # times the limit above which lines are not followed
 FILLED_MOST = 3  # policies for which the drawing shows what fills the window
 
 
@@ -29,7 +31,8 @@ class PlotLine(msgspec.Struct, frozen=True):
 class Panel(msgspec.Struct, frozen=True):
     """One drawing: lines over `x`, areas stacked over `x`, or bars, one for each of `x`.
 
-    `limit` is a level that must not be exceeded. Lines of one name have the same colour in all panels.
+    `limit` is a level that must not be exceeded; a value that is missing is nan. Lines of one name have the
+    same colour in all panels.
     """
 
     title: str
@@ -46,14 +49,7 @@ def replay_panels(report: SessionReport) -> list[Panel]:
     turns = sorted({turn["turn"] for one in report.policies for turn in one.turns})
     x = tuple(str(turn) for turn in turns)
     panels = [
-        _panel(
-            "Context at the first call of a turn",
-            "tokens",
-            x=x,
-            report=report,
-            values=_baselines,
-            limit=report.window,
-        ),
+        _contexts(report),
         _panel("Input tokens, summed up", "tokens", x=x, report=report, values=_sum_of("input_tokens")),
     ]
     if all(one.totals["price"] is not None for one in report.policies):
@@ -69,7 +65,17 @@ def replay_panels(report: SessionReport) -> list[Panel]:
         ]
     # it is unknown for a policy whose requests were too large
     filled = [one for one in report.policies if one.turns and all(turn.get("fills") for turn in one.turns)]
-    return [*panels, *(_fills(one, turns, report.window) for one in _last(filled))]
+    drawn = _last(filled)
+    kinds = _kinds(drawn)
+    return [*panels, *(_fills(one, kinds, turns, report.window) for one in drawn)]
+
+
+def top_of(panel: Panel) -> float | None:
+    """Return where the drawing ends: lines far above the limit would flatten the others; None: at the top."""
+    values = [value for line in panel.lines for value in line.values if not isnan(value)]
+    if panel.kind != "lines" or panel.limit is None or max(values, default=0.0) <= CUT_OFF * panel.limit:
+        return None
+    return CUT_OFF * panel.limit
 
 
 def _last(reports: Sequence[PolicyReport]) -> Sequence[PolicyReport]:
@@ -84,17 +90,35 @@ def _panel(
     x: tuple[str, ...],
     report: SessionReport,
     values: _Values,
-    limit: float | None = None,
 ) -> Panel:
     lines = tuple(
         PlotLine(one.policy, values(one), tuple(i for i, turn in enumerate(one.turns) if turn["boundaries"]))
         for one in report.policies
     )
-    return Panel(title, unit, "lines", x, lines, "turn", limit)
+    return Panel(title, unit, "lines", x, lines, "turn")
 
 
-def _baselines(one: PolicyReport) -> tuple[float, ...]:
-    return tuple(float(turn["baseline"]) for turn in one.turns)
+def _contexts(report: SessionReport) -> Panel:
+    """Return the size of every call's request, with a mark at the call before which a boundary was made."""
+    calls: dict[int, int] = {}  # of each turn, under the policy that made most
+    for one in report.policies:
+        for turn in one.turns:
+            calls[turn["turn"]] = max(calls.get(turn["turn"], 0), len(turn.get("contexts", ())))
+    places = [(turn, call) for turn in sorted(calls) for call in range(1, calls[turn] + 1)]
+    lines = tuple(_calls(one, places) for one in report.policies)
+    x = tuple(f"{turn}.{call}" for turn, call in places)
+    return Panel("Context of every call", "tokens", "lines", x, lines, "turn.call", report.window)
+
+
+def _calls(one: PolicyReport, places: Sequence[tuple[int, int]]) -> PlotLine:
+    sizes = {
+        (turn["turn"], call): float(size)
+        for turn in one.turns
+        for call, size in enumerate(turn.get("contexts", ()), start=1)
+    }
+    made = {(turn["turn"], mark["call"]) for turn in one.turns for mark in turn["boundaries"]}
+    marks = tuple(index for index, place in enumerate(places) if place in made and place in sizes)
+    return PlotLine(one.policy, tuple(sizes.get(place, nan) for place in places), marks)
 
 
 def _sum_of(name: str) -> _Values:
@@ -104,13 +128,18 @@ def _sum_of(name: str) -> _Values:
     return summed
 
 
-def _fills(one: PolicyReport, turns: Sequence[int], window: int) -> Panel:
+def _kinds(reports: Sequence[PolicyReport]) -> list[str]:
+    """Return what fills a window, the largest first: the same order in every drawing."""
+    largest: dict[str, int] = {}
+    for turn in (turn for one in reports for turn in one.turns):
+        for kind, tokens in turn["fills"].items():
+            largest[kind] = max(largest.get(kind, 0), tokens)
+    return sorted((kind for kind in largest if largest[kind]), key=lambda kind: -largest[kind])
+
+
+def _fills(one: PolicyReport, kinds: Sequence[str], turns: Sequence[int], window: int) -> Panel:
     filled = [_scaled(turn["fills"], turn["baseline"]) for turn in one.turns]
-    kinds = {kind: max(fills.get(kind, 0) for fills in filled) for fills in filled for kind in fills}
-    lines = tuple(
-        PlotLine(kind, tuple(fills.get(kind, 0.0) for fills in filled))
-        for kind in sorted(kinds, key=lambda kind: -kinds[kind])
-    )
+    lines = tuple(PlotLine(kind, tuple(fills.get(kind, 0.0) for fills in filled)) for kind in kinds)
     title = f"What fills the window under {one.policy}"
     return Panel(title, "tokens", "areas", tuple(str(turn) for turn in turns), lines, "turn", window)
 

@@ -113,8 +113,9 @@ def _turn(turn: ReplayedTurn, price: Price | None) -> dict[str, Any]:
     plain, cached = usages(turn.input_tokens, turn.cache_read, turn.output_tokens)
     found = msgspec.to_builtins(turn)
     found["cache_read_tokens"] = found.pop("cache_read")
-    if not turn.fills:
-        found.pop("fills")
+    for asked_for in ("fills", "contexts"):
+        if not found[asked_for]:
+            found.pop(asked_for)
     return {**found, "price": priced(plain, price), "price_cached": priced(cached, price)}
 
 

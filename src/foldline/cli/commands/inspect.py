@@ -59,7 +59,10 @@ Examples:
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="OUT",
-    help="Draw it: OUT.html or OUT.png.",
+    help="Draw it: OUT.html, OUT.png or OUT.svg.",
+)
+@click.option(
+    "--plot-linked", is_flag=True, help="HTML loads plotly's script from the network: under 1 MB, not 5."
 )
 @policy_options
 @json_option
@@ -70,6 +73,7 @@ def command(
     policy_name: str | None,
     policy_file: Path | None,
     plots: tuple[Path, ...],
+    plot_linked: bool,
     as_json: bool,
 ) -> None:
     """Show where a session FILE's tokens are: by role, tool, file and turn.
@@ -96,7 +100,8 @@ def command(
     beside = tokens_apart(loaded.system, loaded.tools, OFFLINE)
     outside = beside.system + beside.tools
     for target in plots:
-        draw_panels(composition_panels(found), f"{name}: {found.tokens:,} tokens", target)
+        title = f"{name}: {found.tokens:,} tokens"
+        draw_panels(composition_panels(found), title, target, linked=plot_linked)
         tell(f"wrote {target}")
     if as_json:
         whole = msgspec.to_builtins(found)

@@ -77,7 +77,10 @@ Examples:
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="OUT",
-    help="Draw one session: OUT.html or OUT.png.",
+    help="Draw one session: OUT.html, OUT.png or OUT.svg.",
+)
+@click.option(
+    "--plot-linked", is_flag=True, help="HTML loads plotly's script from the network: under 1 MB, not 5."
 )
 @click.option(
     "--jobs",
@@ -96,6 +99,7 @@ def command(
     retention: bool,
     rounds: int | None,
     plots: tuple[Path, ...],
+    plot_linked: bool,
     jobs: int | None,
     as_json: bool,
 ) -> None:
@@ -123,7 +127,7 @@ def command(
     reports = [report for report in found if isinstance(report, SessionReport)]
     _complain(found)
     for target in plots:
-        draw(reports[0], target)
+        draw(reports[0], target, linked=plot_linked)
         tell(f"wrote {target}")
     if as_json:
         print_json(_document(reports, found))

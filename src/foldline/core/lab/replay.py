@@ -288,6 +288,8 @@ class Replay:
 
     def _request(self, size: int) -> None:
         turn = self._tally.request(size, self.window)
+        if self._fills:
+            turn.contexts.append(size)
         if self._fills and turn.calls == 1 and self._lost is None:
             turn.fills = filled(self.state.items(), self.scale.apart_tokens)
         self._answered = False

@@ -30,7 +30,8 @@ class ReplayedTurn(msgspec.Struct):
 
     `baseline` is the context of the first call, `peak` the largest. `input_tokens` is the sum over the calls;
     with prompt caching, `cache_read` of it was sent before and the rest is written to the cache. `overflows`
-    are requests larger than the window. `fills` says what the first call's context was made of, in our count.
+    are requests larger than the window. `contexts` are the sizes of all its requests, and
+    `fills` says what the first call's context was made of, in our count; both only where they are asked for.
     """
 
     turn: int
@@ -42,6 +43,7 @@ class ReplayedTurn(msgspec.Struct):
     peak: int = 0
     overflows: int = 0
     boundaries: list[BoundaryMark] = []
+    contexts: list[int] = []
     fills: dict[str, int] = {}
 
 
