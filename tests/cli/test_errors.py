@@ -298,3 +298,30 @@ def test_a_pipe_that_ends_is_read(foldline, file, tmp_path):
     os.mkfifo(place)
     with subprocess.Popen(["sh", "-c", f"cat {file} > {place}"]):
         assert foldline("inspect", place).code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("compact", "{file}", "--target", "9000", "--dialect", "antropic"), "anthropic"),
+        (("batch", "{file}", "--target", "9000", "--dialect", "openai-chats"), "openai-chat"),
+        (("export", "{file}", "--format", "claud-code"), "claude-code"),
+        (("export", "{file}", "--format", "Codexx"), "codex"),
+        (("export", "{file}", "--format", "markdown", "--results", "hole"), "whole"),
+        (("compact", "{file}", "--target", "9000", "--policy", "claude-cod"), "claude-code"),
+        (("policies", "foldlin"), "foldline"),
+    ],
+)
+def test_a_wrong_name_is_told_the_closest_one(foldline, tmp_path, words, meant):
+    file = write_lines(tmp_path / "session.jsonl", work())
+    done = foldline(*(word.format(file=file) for word in words))
+    assert done.code == 2
+    assert f"did you mean '{meant}'?" in done.err
+
+
+def test_a_name_like_no_other_has_no_closest_one(foldline, tmp_path):
+    file = write_lines(tmp_path / "session.jsonl", work())
+    done = foldline("export", file, "--format", "xyzzy")
+    assert done.code == 2
+    assert "did you mean" not in done.err
+    assert "claude-code" in done.err

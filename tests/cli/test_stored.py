@@ -270,3 +270,49 @@ def test_an_unknown_store_url_says_what_is_known(foldline):
     done = foldline("sessions", "--store", "mysql://x")
     assert done.code == 2
     assert "sqlite:///FILE" in done.err
+
+
+KEY = "sk-ant-api03-" + "Qx7" * 31 + "AA"
+
+
+def test_an_empty_title_shows_the_first_request_without_its_secrets(foldline, tmp_path):
+    first = f"Deploy it\nwith {KEY} please, and keep the logs of every step in one place for us to read."
+    foldline("import", write_lines(tmp_path / "session.jsonl", talk(first, "I will.", "Thanks.")))
+    [found] = foldline("sessions", "--json").json
+    assert found["title"].startswith("Deploy it with [redacted")
+    assert found["title"].endswith("…")
+    assert len(found["title"]) <= 60
+    assert "Deploy it with" in foldline("sessions").out
+
+
+def test_a_title_that_a_tool_made_has_no_secret(foldline, tmp_path):
+    whole = {"title": f"Deploy with {KEY}", "messages": talk("Deploy it.", "I will.")}
+    file = tmp_path / "session.json"
+    file.write_text(json.dumps(whole))
+    foldline("import", file)
+    [found] = foldline("sessions", "--json").json
+    assert found["title"].startswith("Deploy with [redacted")
+    assert KEY[:30] not in foldline("show", found["id"], "--json").out
+
+
+def test_a_backup_is_a_store_that_can_be_read(foldline, file, tmp_path):
+    foldline("import", file)
+    before = foldline("sessions", "--json").json
+    target = tmp_path / "copy.db"
+    told = foldline("backup", target)
+    assert (told.code, told.err) == (0, "")
+    assert "backed up" in told.out
+    assert foldline("sessions", "--store", f"sqlite:///{target}", "--json").json == before
+    assert foldline("verify", "--store", f"sqlite:///{target}").out.startswith("intact")
+    again = foldline("backup", target, "--json")
+    assert again.code == 2
+    assert "is there already" in again.json["error"]["message"]
+    other = tmp_path / "again.db"
+    assert foldline("backup", other, "--json").json == {"target": str(other), "bytes": other.stat().st_size}
+
+
+def test_a_backup_of_no_store_makes_none(foldline, tmp_path):
+    done = foldline("backup", tmp_path / "copy.db", "--store", f"sqlite:///{tmp_path / 'none.db'}")
+    assert done.code == 2
+    assert "there is no store" in done.err
+    assert not list(tmp_path.glob("*.db"))

@@ -7,6 +7,7 @@ from tests.support.live import session_on, turns
 from tests.support.talk import user
 
 from foldline.core.decide.ask import Nothing
+from foldline.core.log.codec import encode
 from foldline.core.log.entries import Compacted
 from foldline.errors import InputError
 
@@ -40,6 +41,21 @@ async def test_pins_and_messages_that_came_after_the_preview_are_in_the_view(sto
     assert (await session.entries())[1].pinned
     assert "One more thing." in text
     assert preview.summary.splitlines()[0] in text
+
+
+async def test_an_edited_summary_says_no_part_of_a_secret_of_the_view(store):
+    session = session_on(store)
+    await session.append(user("Log in with password=Pelican7!Harbor#42 please."))
+    preview = await previewed(session)
+    await session.append(user("The new one is password=Walrus9!Lantern#17."))
+    await session.commit(
+        preview, summary="## Goal\nShip it with Pelican7!Harbor#42, then Lantern#17 and Walrus9!Lantern."
+    )
+    boundary = [entry async for entry in store.path(session.id) if isinstance(entry, Compacted)][-1]
+    said = encode([boundary]).decode()
+    assert "Ship it with" in said
+    assert "Harbor" not in said
+    assert "Walrus9!Lantern" not in said
 
 
 async def test_an_edited_summary_is_committed_and_drops_the_rules_that_were_taken_out(store):

@@ -5,6 +5,7 @@ import contextlib
 import socket
 import threading
 
+import pytest
 from tests.testing.clients import MODEL, ask, claude, gpt
 
 from foldline.testing import Answer, Faulty, Scripted, serve, serve_in_thread
@@ -157,3 +158,17 @@ async def test_a_head_request_is_answered_without_a_body():
     assert first.startswith(b"HTTP/1.1 404")
     assert b"content-length: 0" not in first.lower()
     assert second.startswith(b"HTTP/1.1 200"), "the next answer follows at once"
+
+
+@pytest.mark.parametrize("api", ["anthropic", "openai"])
+async def test_a_function_that_raises_is_answered_500_with_its_text(api):
+    def fails(asked):
+        raise KeyError("no weather for Bergen")
+
+    model = Scripted([fails, "Better now."])
+    async with serve(model) as url:
+        with pytest.raises(Exception, match="no weather for Bergen") as refused:
+            await ask(url, api)
+        assert refused.value.status_code == 500
+        assert "KeyError" in str(refused.value)
+        assert await ask(url, api) == "Better now."

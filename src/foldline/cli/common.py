@@ -15,12 +15,23 @@ from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Window
-from foldline.errors import FormatError, InputError
+from foldline.errors import FormatError, InputError, did_you_mean
 from foldline.loading import Loaded, from_own, from_records
 from foldline.policies import load, policy
 from foldline.transcripts import MessageRecord, Record, open_transcript, read
 
 HEADER = 64 * 1024  # bytes that the header line of our own form may have
+
+
+class OneOf(click.Choice[str]):
+    """A choice of names that says which known one is close to a wrong one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the choice; raises BadParameter, with the closest one, for any other value."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            self.fail(f"{error.message.rstrip('.')}{did_you_mean(str(value), self.choices)}.", param, ctx)
 
 
 class _Header(msgspec.Struct):

@@ -7,6 +7,7 @@ from typing import Any, BinaryIO
 
 from foldline.core.log.entries import Entry, Noted, Said
 from foldline.core.log.log import chained
+from foldline.core.secrets.redact import redact
 from foldline.loading.loaded import Loaded
 from foldline.loading.records import warning_text
 from foldline.transcripts import load
@@ -65,7 +66,7 @@ def with_notes(loaded: Loaded) -> list[Entry]:
     """
     if loaded.log:
         return list(loaded.log)
-    known = {"title": loaded.title, "model": loaded.model}
+    known = {"title": loaded.title and redact(loaded.title), "model": loaded.model}
     entries = list(loaded.entries)
     noted = {(e.kind, str(e.data)) for e in entries if isinstance(e, Noted)}
     for kind, value in known.items():

@@ -492,3 +492,32 @@ def test_a_prune_knows_what_it_was_planned_with():
     put(log, Pruned("", None, Receipt("manual"), (), seen=draft.newest))
     state = fold_of(log)
     assert [entry.id for entry in state.kept[state.fresh_from :]] == [seen.id]
+
+
+SECRET = "Pelican7!Harbor#42"
+
+
+def test_a_draft_says_no_secret_that_was_given_since():
+    log, ask = talked(), ask_for(reason="threshold", context=1_500, apart=APART)
+    draft = draft_on(log, ask)
+    point = msgspec.structs.replace(draft.boundary.checkpoint, summary=f"Log in with {SECRET}.")
+    draft = msgspec.structs.replace(draft, boundary=msgspec.structs.replace(draft.boundary, checkpoint=point))
+    assert SECRET in moved(log, draft, ask).boundary.checkpoint.text
+    say(log, user(f"The password={SECRET} is the new one."))
+    found = moved(log, draft, ask)
+    assert "Log in with [redacted" in found.boundary.checkpoint.text
+    assert SECRET not in str(msgspec.to_builtins(found.boundary))
+
+
+def test_a_prune_that_was_drafted_says_no_secret_of_the_view():
+    log, ask = talked(), ask_for(reason="manual", context=20_000, apart=APART)
+    say(log, user(f"The password={SECRET} is the new one."))
+    say(log, calls("a"))
+    answer = say(log, tool("a", long("a line", 2_000)))
+    edit = Edit(answer.id, 0, "blanked", result("a", f"[cleared; it said {SECRET}]"), saved=1_500)
+    prune = Pruned("", None, Receipt("threshold", notes=(f"{SECRET} was there",)), (edit,))
+    draft = drafted(fold_of(log), prune)
+    say(log, assistant("Done."))
+    found = moved(log, draft, ask)
+    assert "[cleared; it said [redacted" in str(found.boundary.edits[0].replacement)
+    assert SECRET not in str(msgspec.to_builtins(found.boundary))

@@ -11,7 +11,7 @@ import click
 import foldline
 from foldline.cli.batch_work import FoldFiles, ReplayFiles, fold_one, replay_one
 from foldline.cli.commands.replay import policies_of, shares_of
-from foldline.cli.common import find_policy, json_option, policy_options
+from foldline.cli.common import OneOf, find_policy, json_option, policy_options
 from foldline.cli.output import fail
 from foldline.cli.reports.batch import print_results, ticking
 from foldline.config import settings
@@ -51,7 +51,7 @@ _tokens = click.IntRange(min=1)
 @click.option("--window", type=_tokens, metavar="N", help="The context window to fold for, or to replay in.")
 @click.option("--model", metavar="NAME", help="Whose window and prices to use  [default: each file's]")
 @policy_options
-@click.option("--dialect", type=click.Choice(names()), help="Write folded messages in this dialect.")
+@click.option("--dialect", type=OneOf(names()), help="Write folded messages in this dialect.")
 @click.option(
     "--from-start", is_flag=True, help="Fold everything said, not from a file's newest compaction on."
 )

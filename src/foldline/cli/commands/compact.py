@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 import click
 
-from foldline.cli.common import file_argument, find_policy, json_option, policy_options, read_session
+from foldline.cli.common import OneOf, file_argument, find_policy, json_option, policy_options, read_session
 from foldline.cli.output import err, escape, message_lines, out, print_json, progress, warn, write_whole
 from foldline.cli.reports.fold import print_done, print_preview
 from foldline.compaction import asked_summarizer
@@ -45,7 +45,7 @@ _tokens = click.IntRange(min=1)
 @click.option("--offline", is_flag=True, help="Ask no model: take its window alone.")
 @policy_options
 @click.option("--instructions", metavar="TEXT", help="What the checkpoint should look at first.")
-@click.option("--dialect", type=click.Choice(names()), help="Write the messages in this dialect.")
+@click.option("--dialect", type=OneOf(names()), help="Write the messages in this dialect.")
 @click.option(
     "--from-start", is_flag=True, help="Fold everything said, not from the file's newest compaction on."
 )

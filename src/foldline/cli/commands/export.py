@@ -14,6 +14,7 @@ import msgspec
 
 from foldline import dialects
 from foldline.cli.common import (
+    OneOf,
     find_policy,
     json_option,
     policy_options,
@@ -90,7 +91,7 @@ Write = Callable[[Callable[[bytes], object]], ExportResult]
 @click.option(
     "--format",
     "form",
-    type=click.Choice(formats()),
+    type=OneOf(formats()),
     default=OWN,
     show_default=True,
     help="jsonl is our own, lossless; openai-chat and its like are lists of messages.",
@@ -106,7 +107,7 @@ Write = Callable[[Callable[[bytes], object]], ExportResult]
 @click.option("--cwd", metavar="DIR", help="The folder to go on in  [default: the file's own, else this one]")
 @click.option(
     "--results",
-    type=click.Choice(["short", "whole"]),
+    type=OneOf(["short", "whole"]),
     default="short",
     show_default=True,
     help=f"Tool results in Markdown: {RESULT_CAP:,} characters of each, or all.",

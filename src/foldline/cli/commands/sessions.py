@@ -11,6 +11,7 @@ from foldline.cli.common import json_option, store_option
 from foldline.cli.output import out, print_json, row, table
 from foldline.cli.store import with_store
 from foldline.core.log.entries import Said
+from foldline.core.secrets.redact import redact
 from foldline.errors import StoreError
 from foldline.stores import SessionInfo, Store
 
@@ -44,7 +45,7 @@ async def _sessions(store: Store) -> list[SessionInfo]:
     """Return every session; one without a title has the beginning of its first request as one."""
     infos = await store.sessions()
     return [
-        info if info.title.strip() else msgspec.structs.replace(info, title=await _first_request(store, info))
+        msgspec.structs.replace(info, title=redact(info.title).strip() or await _first_request(store, info))
         for info in infos
     ]
 
@@ -54,7 +55,7 @@ async def _first_request(store: Store, info: SessionInfo) -> str:
     try:
         async for entry in store.path(info.id):
             if isinstance(entry, Said) and entry.message.is_prompt and entry.message.text.strip():
-                return cut_to(" ".join(entry.message.text.split()), TITLE)
+                return cut_to(" ".join(redact(entry.message.text).split()), TITLE)
             looked += 1
             if looked > FIRST:
                 break

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from foldline.core.checkpoint.checkpoint import Frame, as_message, make_checkpoint
+from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
 from foldline.core.checkpoint.cost import FREE, Cost
 from foldline.core.checkpoint.obtain import ASKS, OFFLINE, SummarySteps, obtain
 from foldline.core.checkpoint.proposals import with_proven
@@ -15,12 +15,11 @@ from foldline.core.checkpoint.summary import request
 from foldline.core.compact.facts import Facts
 from foldline.core.compact.job import Job
 from foldline.core.compact.receipts import constraint_figures, made_receipt, standing_in
+from foldline.core.compact.second_line import swept
 from foldline.core.cut.choice import CHECKPOINT_LEAST, Choice
 from foldline.core.ledger.bounds import bounded
 from foldline.core.ledger.facts.kinds import ConstraintFact
 from foldline.core.log.entries import Compacted, Receipt, Said
-from foldline.core.measure.tokens import message_tokens
-from foldline.core.secrets.sweep import Sweep
 from foldline.core.view import ViewState
 
 PASSES = 6  # times that a summary is asked for because the view came out too large
@@ -124,7 +123,7 @@ def attempt_with(
     proposal: Proposal, reply: SummaryReply, cost: Cost = FREE, *, model_asked: bool = False
 ) -> Attempt:
     """Return the attempt that a summary makes of a proposal."""
-    boundary = _swept(_boundary(proposal, reply), proposal.job)
+    boundary = swept(_boundary(proposal, reply), proposal.job)
     after = ViewState([*proposal.base.entries(), boundary], counter=proposal.job.counter)
     return Attempt(proposal, reply, boundary, after, cost, model_asked)
 
@@ -156,16 +155,6 @@ def _entries(choice: Choice) -> list[Said]:
     return [*choice.folded, *choice.quoted, *choice.kept]
 
 
-def _swept(boundary: Compacted, job: Job) -> Compacted:
-    """Return a boundary that says none of the secrets that stood in the view, its tokens counted again."""
-    clean = Sweep(job.state.clean.secrets).struct(boundary)
-    if clean is boundary:
-        return boundary
-    point = clean.checkpoint
-    tokens = message_tokens(as_message(point.text, point.role), job.counter)
-    return msgspec.structs.replace(clean, checkpoint=msgspec.structs.replace(point, tokens=tokens))
-
-
 def with_receipt(attempt: Attempt, notes: Sequence[str] = ()) -> Compacted:
     """Return the boundary of an attempt with its receipt; `notes` stand before those of the summary."""
     proposal, boundary = attempt.proposal, attempt.boundary
@@ -189,5 +178,4 @@ def with_receipt(attempt: Attempt, notes: Sequence[str] = ()) -> Compacted:
         price=attempt.cost.price,
         notes=(*receipt.notes, *notes, *attempt.cost.notes),
     )
-    clean = Sweep(job.state.clean.secrets).struct(receipt)
-    return msgspec.structs.replace(boundary, receipt=clean)
+    return msgspec.structs.replace(boundary, receipt=swept(receipt, job))

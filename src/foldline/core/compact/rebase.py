@@ -17,6 +17,7 @@ from foldline.core.checkpoint.receipt import APART
 from foldline.core.compact.edits import edited_parts, signed_loop, stripped
 from foldline.core.compact.job import SIGNED_LOOP, Job, frame_of, least_gain
 from foldline.core.compact.receipts import balance_notes, made_receipt, no_gain
+from foldline.core.compact.second_line import swept
 from foldline.core.cut.legal import legal_cuts
 from foldline.core.decide.ask import GIVEN, Ask, Nothing
 from foldline.core.decide.price import is_balance
@@ -71,7 +72,7 @@ def rebased(job: Job, draft: Draft) -> Rebased | Nothing:
     if ask.automatic and size <= ask.usable and signed_loop(state.kept):
         return SIGNED_LOOP
     job = job.asking(live=fitted(ask.live, ask.usable, job.counter))
-    boundary = msgspec.structs.replace(_anew(job, draft.boundary, cut), seen=_seen(draft, state))
+    boundary = swept(msgspec.structs.replace(_anew(job, draft.boundary, cut), seen=_seen(draft, state)), job)
     after = state.with_boundary(boundary)
     total = ask.apart_tokens + after.tokens
     if size - total < (least := least_gain(job)):
@@ -79,7 +80,7 @@ def rebased(job: Job, draft: Draft) -> Rebased | Nothing:
     said_since = draft.newest != _newest(state)
     if said_since and ask.reason not in GIVEN and total > _most(boundary, ask):
         return Nothing("too_large", f"{total:,} tokens would be left")
-    receipt = _receipt(job, draft, boundary, after)
+    receipt = swept(_receipt(job, draft, boundary, after), job)
     return Rebased(msgspec.structs.replace(boundary, receipt=receipt), after)
 
 

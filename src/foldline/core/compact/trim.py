@@ -10,6 +10,7 @@ import msgspec
 from foldline.core.compact.edits import EditsOf, edited_parts, flat, merged, saved_by, stripped
 from foldline.core.compact.job import Job, floor_of, least_gain, limits_of, material_of
 from foldline.core.compact.receipts import constraint_figures, made_receipt, no_gain
+from foldline.core.compact.second_line import swept
 from foldline.core.cut.choice import SPARE, Edits, lead_edits
 from foldline.core.cut.elide import elide
 from foldline.core.cut.notes import with_held
@@ -236,7 +237,7 @@ def prune_boundary(job: Job, edits: Edits) -> Pruned | Nothing:
     standing = collect(job.state.clean(entry for entry in job.state.kept if entry.id in edits))
     if standing:
         receipt = msgspec.structs.replace(receipt, constraints=constraint_figures(standing))
-    return Pruned(id="", parent=None, receipt=receipt, edits=listed)
+    return swept(Pruned(id="", parent=None, receipt=receipt, edits=listed), job)
 
 
 def _edited(items: Sequence[Item], new: EditsOf) -> list[Item]:
