@@ -325,3 +325,32 @@ def test_a_name_like_no_other_has_no_closest_one(foldline, tmp_path):
     assert done.code == 2
     assert "did you mean" not in done.err
     assert "claude-code" in done.err
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("inspct", "inspect"), ("session", "sessions"), ("Compact", "compact"), ("xyzzy", None)],
+)
+def test_a_misspelt_command_is_answered_with_the_one_that_is_meant(foldline, word, meant):
+    done = foldline(word)
+    assert done.code == 2
+    assert f"No such command '{word}'" in done.err
+    assert ("did you mean" in done.err) is (meant is not None)
+    assert meant is None or f"did you mean '{meant}'?" in done.err
+
+
+def test_a_policy_that_is_named_shows_its_thresholds_in_the_window_that_is_given(foldline):
+    assert (
+        "in 64,000     47,616 tokens usable; hard above 47,616"
+        in foldline("policies", "pi", "--window", 64_000).out
+    )
+    assert "usable; hard" not in foldline("policies", "pi").out
+    told = foldline("policies", "foldline", "--window", 64_000).out
+    assert "soft above" in told
+    assert "hard above" in told
+
+
+def test_one_message_is_not_called_messages(foldline, tmp_path):
+    file = write_lines(tmp_path / "session.jsonl", [{"role": "user", "content": "word " * 900}])
+    done = foldline("compact", file, "--target", 120)
+    assert "add -o FILE to write 1 message, or --json" in done.out

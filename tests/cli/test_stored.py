@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -218,6 +219,15 @@ def test_show_as_json_is_every_entry(foldline, file):
     entries = foldline("show", "work", "--json").json
     assert len(entries) == 18
     assert entries[0]["type"] == "said"
+
+
+def test_purge_says_how_to_go_on_where_nobody_can_answer(foldline, file, monkeypatch):
+    foldline("import", file, "--id", "work")
+    monkeypatch.setattr("sys.stdin", StringIO(""))
+    kept = foldline("purge", "work")
+    assert kept.code == 2
+    assert "--yes" in kept.err
+    assert len(stored("work")[0]) == 18
 
 
 def test_purge_asks_and_deletes_for_good(foldline, file, monkeypatch):

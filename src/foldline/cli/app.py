@@ -15,7 +15,7 @@ import click
 
 import foldline
 from foldline.cli.text import clean
-from foldline.errors import FoldlineError
+from foldline.errors import FoldlineError, did_you_mean
 
 COMMANDS = {
     "compact": "Fit a session file into a budget of tokens.",
@@ -77,6 +77,13 @@ class _Commands(click.Group):
             f"foldline.cli.commands.{MODULES.get(cmd_name, cmd_name)}"
         ).command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"No such command {args[0]!r}{did_you_mean(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

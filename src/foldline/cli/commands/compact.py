@@ -118,9 +118,9 @@ def _tell(
         print_done(done, console, checkpoint=output is None, full=full)
     if preview or as_json:
         return
-    count = f"{len(done.messages):,} messages"
+    count = "1 message" if len(done.messages) == 1 else f"{len(done.messages):,} messages"
     if output is None:
-        console.print(f"\n[dim]Nothing was written: add -o FILE for the {count}, or --json.[/]")
+        console.print(f"\n[dim]Nothing was written: add -o FILE to write {count}, or --json.[/]")
     else:
         err().print(f"[green]wrote[/] {count} to {escape(str(output))}")
 

@@ -66,6 +66,8 @@ def command(
     if names:
         for rules in chosen.values():
             _print_words(rules, console)
+            if window or model:
+                _print_thresholds(rules, limits, console)
     else:
         _print_rows(chosen, limits, console)
 
@@ -95,6 +97,13 @@ def _print_words(rules: Policy, console: Console) -> None:
     for part, words in describe(rules).items():
         label = part.replace("_", " ")
         console.print(f"[cyan]{label:13}[/] {escape(words)}", soft_wrap=not console.is_terminal)
+
+
+def _print_thresholds(rules: Policy, limits: Window, console: Console) -> None:
+    at = thresholds(rules, limits)
+    fires = [f"{name} above {n:,}" for name, n in (("soft", at.soft), ("hard", at.hard)) if n is not None]
+    said = "; ".join([f"{usable_of(rules, limits):,} tokens usable", *fires])
+    console.print(f"[cyan]{f'in {limits.context:,}':13}[/] {said}", soft_wrap=not console.is_terminal)
 
 
 def _full(rules: Policy) -> dict[str, object]:

@@ -8,6 +8,7 @@ from foldline.cli.common import json_option, store_option
 from foldline.cli.output import escape, out, print_json
 from foldline.cli.store import known, with_store
 from foldline.cli.text import clean
+from foldline.errors import InputError
 from foldline.stores import Store
 
 
@@ -22,7 +23,15 @@ def command(session: str, yes: bool, store_url: str | None, as_json: bool) -> No
     if not yes:
         shown = clean(name)
         question = f"Delete {shown} permanently? `foldline export {shown}` keeps a copy."
-        click.confirm(question, abort=True, err=True)
+        try:
+            click.confirm(question, abort=True, err=True)
+        except click.Abort as abort:
+            if isinstance(abort.__cause__, EOFError) or isinstance(abort.__context__, EOFError):
+                click.echo(err=True)
+                raise InputError(
+                    "nobody answered, nothing was deleted: --yes deletes without asking"
+                ) from None
+            raise
 
     async def purge(store: Store) -> None:
         await store.purge(name)
