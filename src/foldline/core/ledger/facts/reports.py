@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 
 from foldline.core.ledger.facts.calls import Use, arguments, strings
 from foldline.core.ledger.facts.kinds import ReportFact
@@ -75,6 +76,7 @@ _COUNT = re.compile(r"(?i)^(?=.{0,70}$).*\b(?:pass|passes|passed|green)\b|\bgree
 _WORD = re.compile(r"[A-Za-zÀ-ÿ_][\w./-]*\w|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]{2}")
 
 
+@lru_cache(maxsize=8_192)
 def is_report(sentence: str) -> bool:
     """Whether a sentence of the assistant's reports something as done, or the state that things are in."""
     if not 8 <= len(sentence) <= LONGEST or sentence.startswith(("|", "#", ">")):

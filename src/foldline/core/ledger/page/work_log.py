@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import groupby
 
 import msgspec
@@ -90,6 +91,7 @@ class WorkLog:
         self._detail: dict[int, Detail] = {}
         self._steps: dict[int, list[Excerpt]] = {}
         self._place = {fact.key: at for at, fact in enumerate(work)}
+        self._made: dict[tuple[int, Detail], list[str]] = {}
 
     def fill(self, sheet: Sheet, most: int) -> None:
         """Tell the newest requests fully, then every one in a line, then more of each while it fits."""
@@ -115,6 +117,11 @@ class WorkLog:
         return sum(sheet.count(line) + 1 for line in self._lines(at, detail))
 
     def _lines(self, at: int, detail: Detail) -> list[str]:
+        if (at, detail) not in self._made:
+            self._made[at, detail] = self._told(at, detail)
+        return self._made[at, detail]
+
+    def _told(self, at: int, detail: Detail) -> list[str]:
         fact = self._work[at]
         lines = [head(fact, detail.asked)]
         room = detail.reports
@@ -199,11 +206,7 @@ def closing_line(fact: WorkFact, most: int) -> str:
     """Write the words that closed the work on a request: whole sentences, those that report first in line."""
     left = most
     chosen: list[int] = []
-    order = sorted(
-        range(len(fact.closing)),
-        key=lambda at: (-is_report(fact.closing[at]) - bool(names.find(fact.closing[at])), at),
-    )
-    for at in order:
+    for at in _telling_first(fact.closing):
         text = fact.closing[at]
         if len(text) + 1 <= left or not chosen:
             chosen.append(at)
@@ -212,6 +215,13 @@ def closing_line(fact: WorkFact, most: int) -> str:
         return ""
     text = " ".join(one_line(fact.closing[at]) for at in sorted(chosen))
     return (CLOSED if fact.answered else SO_FAR) + clip(text, max(most, 60))
+
+
+@lru_cache(maxsize=1_024)
+def _telling_first(sentences: tuple[str, ...]) -> tuple[int, ...]:
+    """Return the places of sentences: first those that report and name something; a page asks many times."""
+    worth = [is_report(sentence) + bool(names.find(sentence)) for sentence in sentences]
+    return tuple(sorted(range(len(sentences)), key=lambda at: (-worth[at], at)))
 
 
 def step_lines(steps: Iterable[Excerpt], told: str) -> Iterator[str]:

@@ -103,7 +103,7 @@ def is_code(line: str) -> bool:
 
 def mention(passage: TopicPassage) -> TopicPassage:
     """Reduce a quoted line of code to the names in it: a reader needs these, not half a statement."""
-    if passage.kind not in ("line", "hit") or len(words(passage.text)) > SAYS or not is_code(passage.text):
+    if passage.kind not in ("line", "hit") or not is_code(passage.text) or len(words(passage.text)) > SAYS:
         return passage
     own = [name for name in names.find(passage.text) if name.key != passage.topic and name.kind != "flag"]
     text = ", ".join(dict.fromkeys(f"`{name.text}`" for name in own if "`" not in name.text))
