@@ -1,8 +1,13 @@
 """Long runs of one thing come to an end: each of these took minutes where a pattern grew with the square."""
 
+import time
+
 import pytest
+from tests.support.talk import calls, log_of, tool, user
 
 import foldline
+from foldline.core.measure.tokens import OFFLINE
+from foldline.core.view import Made, ViewState, item_tokens
 
 LONG = 400_000
 RUNS = {
@@ -26,3 +31,30 @@ def test_a_long_run_in_the_users_text_is_folded(unit):
     done = foldline.compact(talk, target=2_000)
     assert done.view_tokens <= 2_000
     assert "Never push to main." in done.summary
+
+
+async def test_a_batch_of_many_calls_is_counted_as_it_grows_and_shrinks():
+    count = 3_000
+    calls = [
+        {"id": f"c{number}", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        for number in range(count)
+    ]
+    started = time.process_time()
+    async with foldline.open("memory://", "s", window=1_000_000) as session:
+        await session.append({"role": "user", "content": "Go."})
+        await session.append({"role": "assistant", "content": None, "tool_calls": calls})
+        for number in range(count):
+            await session.append({"role": "tool", "tool_call_id": f"c{number}", "content": "x"})
+        state = ViewState(await session.store.active(session.id), counter=OFFLINE)
+    assert state.owed == 0
+    assert state.tokens == sum(item_tokens(item) for item in state.view())
+    assert time.process_time() - started < 15  # 30 and more where each append counted all open calls
+
+
+def test_what_is_owed_is_what_the_view_adds():
+    path = log_of(user("Go."), calls("a", "b", "c"), tool("b")).path()
+    for end in range(1, len(path) + 1):
+        state = ViewState(path[:end], counter=OFFLINE)
+        assert state.tokens == sum(item_tokens(item) for item in state.view())
+        assert state.messages == len(state.view())
+        assert state.owed == sum(i.tokens for i in state.view() if isinstance(i, Made))

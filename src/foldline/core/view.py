@@ -16,6 +16,7 @@ from foldline.core.checkpoint.receipt import category
 from foldline.core.cut.call_ids import CallIds
 from foldline.core.cut.mending import Mending
 from foldline.core.cut.notes import UNANSWERED
+from foldline.core.cut.owed import Owed
 from foldline.core.cut.pairing import Pairing, waits
 from foldline.core.log.boundaries import read_boundaries
 from foldline.core.log.entries import (
@@ -88,6 +89,7 @@ class ViewState:
         self._waiting: list[Item] = []  # what stands behind the results of the open calls
         self._quoted_pins: set[str] = set()  # pinned entries whose words a message of the view quotes
         self._call_ids = CallIds()
+        self._owed = Owed(self._answer_tokens)
 
     # ---- reading
 
@@ -100,22 +102,22 @@ class ViewState:
     @property
     def tokens(self) -> int:
         """The size of the view by Foldline's own count, without a system prompt or tools given apart."""
-        return self._tokens + sum(item_tokens(item) for item in self._tail())
+        return self._tokens + self.owed + sum(item_tokens(item) for item in self._waiting)
 
     @property
     def messages(self) -> int:
         """The number of messages in the view."""
-        return len(self._items) + len(self._tail())
+        return len(self._items) + len(self._waiting) + (self.pairing.current is not None)
 
     @property
     def owed(self) -> int:
         """The tokens of the note that answers the calls still open."""
-        return sum(i.tokens for i in self._tail() if isinstance(i, Made) and i.kind == "unanswered")
+        return self._owed.tokens
 
     @property
     def made(self) -> int:
         """The tokens of the messages that the view adds."""
-        return self._added + sum(item.tokens for item in self._tail() if isinstance(item, Made))
+        return self._added + self.owed + sum(item.tokens for item in self._waiting if isinstance(item, Made))
 
     def context_size(self, apart: int = 0, ratio: float = 1.0) -> Size:
         """Return the context size in tokens: the newest usage since the boundary and estimates of the rest.
@@ -286,7 +288,8 @@ class ViewState:
             self.pairing.say(index, message)
             return
         self._place(entry, index)
-        if not self.open_calls:
+        self._owed.follow(self.pairing.current, message)
+        if self.pairing.current is None:
             self._release()
 
     def _place(self, entry: Said, index: int) -> None:
@@ -393,8 +396,12 @@ class ViewState:
         """Answer calls that have no result by a note that says so."""
         own = (self._call_ids.in_view(call_id) for call_id in call_ids)
         parts = tuple(ToolResult(call_id, (Text(UNANSWERED),), is_error=True) for call_id in own)
-        each = (message_tokens(Message("tool", (part,)), self._counter) for part in parts)
-        return Made("unanswered", Message("tool", parts), source, sum(each))
+        return Made("unanswered", Message("tool", parts), source, sum(map(self._answer_tokens, call_ids)))
+
+    def _answer_tokens(self, call_id: str) -> int:
+        """Count the note that answers a call without a result."""
+        part = ToolResult(self._call_ids.in_view(call_id), (Text(UNANSWERED),), is_error=True)
+        return message_tokens(Message("tool", (part,)), self._counter)
 
     def _late(self, result: ToolResult, source: str) -> Made:
         """Quote a result that came too late for its call."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -166,6 +167,7 @@ def _unanswered(calls: Sequence[Use], entries: Sequence[Said]) -> Iterator[OpenF
         return
     last = {_shown(use): index for index, use in enumerate(calls) if use.result is not None}
     touched = {touch.path: index for index, use in enumerate(calls) if use.result for touch in touches(use)}
+    said_next = _SaidNext(entries)
     for index, use in enumerate(calls):
         again = (
             max((touched.get(touch.path, -1) for touch in touches(use)), default=-1)
@@ -173,15 +175,21 @@ def _unanswered(calls: Sequence[Use], entries: Sequence[Said]) -> Iterator[OpenF
             else -1
         )
         if use.result is None and max(again, last.get(_shown(use), -1)) < index:
-            yield OpenFact(_shown(use), "call", "unanswered", use.entry, _then(use, entries))
+            yield OpenFact(_shown(use), "call", "unanswered", use.entry, said_next.after(use))
 
 
-def _then(use: Use, entries: Sequence[Said]) -> str:
-    """Return what the user said next after a call."""
-    after = {entry.id: number for number, entry in enumerate(entries)}
-    at = after.get(use.entry, len(entries))
-    said = next((spans for entry, spans in prompts(entries) if after.get(entry.id, -1) > at), ())
-    return clip(" ".join(said), THEN)
+class _SaidNext:
+    """Finds what the user said next after a call."""
+
+    def __init__(self, entries: Sequence[Said]) -> None:
+        self._place = {entry.id: number for number, entry in enumerate(entries)}
+        asked = [(self._place[entry.id], spans) for entry, spans in prompts(entries)]
+        self._at, self._spans = [at for at, _ in asked], [spans for _, spans in asked]
+
+    def after(self, use: Use) -> str:
+        """Return the user's next words, clipped; "" where there are none."""
+        behind = bisect_right(self._at, self._place.get(use.entry, len(self._place)))
+        return clip(" ".join(self._spans[behind]), THEN) if behind < len(self._spans) else clip("", THEN)
 
 
 def _next(entries: Sequence[Said]) -> Iterator[OpenFact]:
