@@ -8,32 +8,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from foldline.core.secrets.plain import is_mixed, is_name, is_odd, is_plain, is_prose, is_random
 from foldline.core.secrets.span import BREAK, GUTTER, SecretSpan
 
-# each begins with letters of its own: such a pattern is looked for fast
-_NAMES = tuple(
-    re.compile(word)
-    for word in (
-        r"pass(?:word|wd|phrase|code|wort|(?=[\"'\\]{0,4}\s{0,3}[:=]))",
-        "pwd",
-        "secret",
-        "credential",
-        "token",
-        "contrase\u00f1a",
-        "mot_de_passe",
-        "connection_?string",
-        "webhook_?url",
-        "key",
-        "auth",
-        r"pat(?=[\"']{0,2}\s{0,3}[:=])",
-        r"dsn(?=[\"']{0,2}\s{0,3}[:=])",
-        "psk",
-        "cookie(?=_)",
-        r"salt(?=[\"']{0,2}\s{0,3}[:=])",
-    )
+# (letters that a name begins with, what follows); a text without the letters is not searched for the name
+_NAME_ROWS = (
+    ("pass", r"(?:word|wd|phrase|code|wort|(?=[\"'\\]{0,4}\s{0,3}[:=]))"),
+    ("pwd", ""),
+    ("secret", ""),
+    ("credential", ""),
+    ("token", ""),
+    ("contrase\u00f1a", ""),
+    ("mot_de_passe", ""),
+    ("connection", "_?string"),
+    ("webhook", "_?url"),
+    ("key", ""),
+    ("auth", ""),
+    ("pat", r"(?=[\"']{0,2}\s{0,3}[:=])"),
+    ("dsn", r"(?=[\"']{0,2}\s{0,3}[:=])"),
+    ("psk", ""),
+    ("cookie", "(?=_)"),
+    ("salt", r"(?=[\"']{0,2}\s{0,3}[:=])"),
 )
+_NAMES = tuple((letters, re.compile(letters + rest)) for letters, rest in _NAME_ROWS)
 _KEY_OF = re.compile(
     r"(?:api|app|application|access|account|secret|private|signing|signature|encryption|encrypt|auth|master|service|"
     r"shared|storage|admin|client|license|consumer|deploy|hmac|jwt|ssh|webhook|session|cookie|write|ingest|"
@@ -104,10 +103,10 @@ _STRONG = re.compile(r"pass|pwd|contrase|psk|mot_")
 
 def named(text: str) -> Iterator[SecretSpan]:
     """Yield the values in a text that a name says are secret."""
-    lower = text.replace("\u0130", "I").lower()  # the one letter that grows in lower case keeps its length
-    for name in _NAMES:
+    lower = _lower(text)
+    for letters, name in _NAMES:
         done = 0
-        for match in name.finditer(lower):
+        for match in name.finditer(lower) if letters in lower else ():
             start, end = match.span()
             if start >= done and _names_a_secret(match[0], lower[max(0, start - 40) : start]):
                 found = _after(text, lower, start, end)
@@ -119,10 +118,27 @@ def named(text: str) -> Iterator[SecretSpan]:
 def is_secret_field(name: str, value: str) -> bool:
     """Whether the value of a field of this name is a secret: `{"password": "..."}` once it is parsed."""
     said = f'"{name}": "'
-    return any(
+    return _may_name_a_secret(said) and any(
         span.start <= len(said)
         for span in named(f'{said}{value.replace(chr(34), chr(39)).replace(chr(10), " ")}"')
     )
+
+
+@lru_cache(maxsize=1_024)
+def _may_name_a_secret(said: str) -> bool:
+    """Whether a secret's name stands in what is said before a value: most fields have few names."""
+    lower = _lower(said)
+    return any(
+        _names_a_secret(match[0], lower[max(0, match.start() - 40) : match.start()])
+        for letters, name in _NAMES
+        if letters in lower
+        for match in name.finditer(lower)
+    )
+
+
+def _lower(text: str) -> str:
+    """Return a text in lower case and in the same length: one letter grows in lower case."""
+    return text.replace("\u0130", "I").lower()
 
 
 def _names_a_secret(name: str, before: str) -> bool:

@@ -12,6 +12,7 @@ Bare hashes, UUIDs and base64 match none of them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 from foldline.core.secrets.keys import blocks
@@ -22,6 +23,7 @@ from foldline.core.secrets.shapes import shaped
 from foldline.core.secrets.span import SecretSpan, joined
 
 _RULES: tuple[Callable[[str], Iterator[SecretSpan]], ...] = (shaped, blocks, placed, named)
+_SEPARATOR = re.compile(r"[\s=:\"',>]")  # every rule but that of shapes needs one: a path holds none
 _PASSES = 3  # times that a text is looked at again because something went: borders have moved
 SHORTEST = 6  # characters of a text below which it holds no secret
 
@@ -43,7 +45,8 @@ def find(text: str) -> list[SecretSpan]:
     """Return where secrets stand in a text, in order; none overlap."""
     if len(text) < SHORTEST:
         return []
-    return joined(span for rule in _RULES for span in rule(text))
+    rules = _RULES if _SEPARATOR.search(text) else (shaped,)
+    return joined(span for rule in rules for span in rule(text))
 
 
 def without(text: str, spans: Sequence[SecretSpan]) -> str:
