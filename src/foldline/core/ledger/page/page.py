@@ -50,6 +50,7 @@ from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import clip, sentences
 from foldline.core.ledger.worth.selection import pick, place_of
 
+CLOSE = 25  # of a budget, the part that may be left: the work log takes it
 PASSES = 5  # times that a page is filled, with more room or less, until it takes what there is
 IN_A_PART = 0.7  # how well a name is carried, 0 to 1, that another part of the page names
 IN_A_LIST = 0.4  # and one that only the lists of files name
@@ -103,7 +104,7 @@ def _fullest(ledger: Ledger, budget: int, count: Count, focus: str | None) -> _D
         left = budget - count(text)
         if left >= 0 and (best is None or len(text) > len(best.text)):
             best = _Draft(text, sheet, log, picked)
-        if 0 <= left <= budget // 50 + 8:
+        if 0 <= left <= budget // CLOSE + 8:
             break
         room += left - (8 if left < 0 else 0)
     return best

@@ -52,6 +52,7 @@ class Detail(msgspec.Struct, frozen=True):
     closing: int
 
 
+LABEL = 4  # tokens that stand beside the reason or the heading of a step
 HEAD = Detail(110, 0, 0, 0, 0)
 LINE = Detail(110, 0, 0, 0, 90)
 SHORT = Detail(240, 6, 1, 0, 260)
@@ -143,9 +144,11 @@ class WorkLog:
         at = self._place.get(excerpt.work)
         if at is None or not is_step(excerpt):
             return None
-        if at in self._detail:
-            return PageLine("", 0)
-        return PageLine(f"work {at}", count(head(self._work[at], HEAD.asked)) + 1)
+        opening = 0 if at in self._detail else count(head(self._work[at], HEAD.asked)) + 1
+        if not excerpt.topic:
+            return PageLine(f"work {at}" if opening else "", opening)
+        each = excerpt.text if excerpt.kind == "asked" else ""  # its heading stands before each line
+        return PageLine(f"work {at} {excerpt.topic} {each}", opening + count(excerpt.topic) + LABEL)
 
     def add_step(self, excerpt: Excerpt) -> bool:
         """Take an excerpt as a step of its request's; False where there is no such request."""
