@@ -87,6 +87,8 @@ class ViewState:
         self._tokens = 0
         self._added = 0  # those of `_tokens` that stand in messages which the view adds
         self._waiting: list[Item] = []  # what stands behind the results of the open calls
+        self._unshown: dict[str, int] = {}  # kept messages of which nothing can be sent, with their tokens
+        self._notes: list[Made] = []  # of late results, and of calls that others follow unanswered
         self._quoted_pins: set[str] = set()  # pinned entries whose words a message of the view quotes
         self._call_ids = CallIds()
         self._owed = Owed(self._answer_tokens)
@@ -139,17 +141,14 @@ class ViewState:
 
     def mending(self) -> Mending:
         """Return what is left out of the kept messages, and the notes that stay as long as a message does."""
-        items = (*self._items, *self._waiting)
-        shown = {item.entry.id for item in items if isinstance(item, Kept)}
         out = [edit for found in self.repairs.values() for edit in found if edit.replacement is None]
-        more = {entry.id: -entry.tokens for entry in self.kept if entry.id not in shown}
+        more = {entry: -tokens for entry, tokens in self._unshown.items()}
         for edit in out:
-            if edit.entry in shown:
+            if edit.entry not in self._unshown:
                 more[edit.entry] = more.get(edit.entry, 0) - edit.saved
-        for item in items:
-            if isinstance(item, Made) and item.kind in ("late", "unanswered"):
-                entry = self._stays_with(item)
-                more[entry] = more.get(entry, 0) + item.tokens
+        for note in self._notes:
+            entry = self._stays_with(note)
+            more[entry] = more.get(entry, 0) + note.tokens
         return Mending(frozenset((edit.entry, edit.part) for edit in out), more)
 
     def _stays_with(self, note: Made) -> str:
@@ -300,7 +299,8 @@ class ViewState:
         message, late, doubled = entry.message, len(self.pairing.late), len(self.pairing.doubled)
         left = self.pairing.say(index, message)
         if left:
-            self._emit(self._unanswered(left, entry.id))
+            self._notes.append(self._unanswered(left, entry.id))
+            self._emit(self._notes[-1])
             if not message.results or message.calls:
                 self._release()
         late_parts = [part for at, part in self.pairing.late[late:] if at == index]
@@ -309,11 +309,15 @@ class ViewState:
         self._repair(entry, gone)
         if len(gone) < len(message.parts):
             self._keep(entry)
-        self._waiting += [
+        else:
+            self._unshown[entry.id] = entry.tokens
+        late_results = [
             self._late(part, entry.id)
             for part in (message.parts[place] for place in late_parts)
             if isinstance(part, ToolResult)
         ]
+        self._notes += late_results
+        self._waiting += late_results
 
     def _repair(self, entry: Said, gone: Sequence[int]) -> None:
         """List the repairs of a message: parts that no provider takes go, ids that are used again change."""

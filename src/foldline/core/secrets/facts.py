@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -35,14 +36,19 @@ def _gather(value: Any, found: dict[str, None]) -> None:
     if isinstance(value, str):
         found[value] = None
     elif isinstance(value, msgspec.Struct):
-        for name in value.__struct_fields__:
-            if name not in _CITATIONS:
-                _gather(getattr(value, name), found)
+        for name in _telling(type(value)):
+            _gather(getattr(value, name), found)
     elif isinstance(value, dict):
         found.update(dict.fromkeys(cast("dict[str, Any]", value)))
     elif isinstance(value, tuple):
         for item in cast("tuple[Any, ...]", value):
             _gather(item, found)
+
+
+@cache
+def _telling(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    """Return the fields of a kind of fact that are not citations."""
+    return tuple(name for name in kind.__struct_fields__ if name not in _CITATIONS)
 
 
 def _redact_struct(facts: Facts) -> Facts:
