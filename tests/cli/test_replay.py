@@ -101,7 +101,7 @@ def test_a_plot_is_written(foldline, tmp_path):
         (["SESSION", "--policy", ","], "no policy named"),
         (["SESSION", "--cuts", "half"], "shares between 0 and 1"),
         (["SESSION", "--cuts", "0,1"], "shares between 0 and 1"),
-        (["SESSION", "--plot", "out.svg"], ".html or .png"),
+        (["SESSION", "--plot", "out.pdf"], ".html, .png or .svg"),
         (["SESSION", "SESSION", "--plot", "out.png"], "one session"),
         (["-"], "standard input"),
         (["SESSION", "--rounds", "40"], "too short for 40 rounds"),
