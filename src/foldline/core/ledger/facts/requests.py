@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from foldline.core.ledger.facts.kinds import RequestFact
 from foldline.core.ledger.text.origin import prompts
+from foldline.core.ledger.text.pasted import is_pasted
 from foldline.core.ledger.text.sentences import clip, sentences
 from foldline.core.log.entries import Said
 
@@ -86,12 +87,13 @@ def shown(fact: RequestFact) -> str:
 def gist(text: str, limit: int, elsewhere: Iterable[str] = ()) -> str:
     """Return the first whole sentences of a request, at most `limit` characters.
 
-    Courtesies before them and sentences that stand `elsewhere` are left out; "" where nothing is left.
+    Courtesies before them, what was pasted and what stands `elsewhere` are left out; "" where nothing is left.
     """
     known = set(elsewhere)
     found: list[str] = []
     size = 0
-    told = list(sentences(text))
+    typed = "\n".join(line for line in text.split("\n") if not is_pasted(line))
+    told = list(sentences(typed if typed.strip() else text))
     left = [sentence for sentence in told if sentence not in known]
     if len(left) < len(told) and sum(map(len, left)) < REST:
         return ""

@@ -66,7 +66,7 @@ def _reasons(group: Sequence[Excerpt], fact: FileFact | None) -> list[str]:
     given = dict.fromkeys(
         items.one_line(excerpt.text) for excerpt in group if excerpt.kind in ("opened", "changed")
     )
-    reasons = [text for text in given if len(words(text)) > 1 and not text.rstrip().endswith("?")]
+    reasons = [text for text in given if len(words(text)) > 1 and not text.endswith("?") and text[:1] != "("]
     if not reasons:
         reasons = [items.one_line(note) for note in (fact.notes[-1:] if fact else ()) if note]
     if not reasons:

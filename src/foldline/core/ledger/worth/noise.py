@@ -33,7 +33,8 @@ _NOISE = re.compile(
     r"|import (?:[\w{}*, $]+ from )?[\"'][^\"']+[\"'];?$|#include [<\"]"  # what a file needs tells little
     r"|(?:-?\w, )?--help\b.{0,20}show this help|use 'pytest --fixtures"
     r"|(?:ok|\?)\s+\S+/\S+\s|shellid: \d|process group pgid|background pids|agentid: |</?[\w-]+>\s*$"
-    r"|pid:? \d+\b|exit code:? \d"
+    r"|pid:? \d+\b|exit code:? \d|\[?\d+ (?:more|remaining) lines?\b|.{0,60}\buse offset[= ]"
+    r"|<current_datetime>|writing transcript to"
     r"|[\W\d_]*$",
 )
 _TAGGED = re.compile(

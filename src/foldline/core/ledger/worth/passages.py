@@ -15,6 +15,7 @@ from foldline.core.cut.notes import is_note
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.names import Name
 from foldline.core.ledger.text.origin import spans
+from foldline.core.ledger.text.pasted import is_pasted
 from foldline.core.ledger.text.sentences import clip, last_sentence, sentences, uncoloured
 from foldline.core.ledger.text.words import words
 from foldline.core.ledger.worth.call_topic import describe
@@ -143,7 +144,7 @@ class Reader:
             stripped = line.strip()
             if len(stripped) < 4 or stripped.startswith(("```", "---", "|--", "|:-")):
                 continue
-            if kind == "told" and _NUMBERED.match(line):
+            if is_pasted(line) or (kind == "told" and _NUMBERED.match(line)):
                 continue
             title = _HEADING.match(line)
             plain = _MARKS.sub("", stripped).replace("**", "")
