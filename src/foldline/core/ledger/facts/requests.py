@@ -87,7 +87,7 @@ def shown(fact: RequestFact) -> str:
 def gist(text: str, limit: int, elsewhere: Iterable[str] = ()) -> str:
     """Return the first whole sentences of a request, at most `limit` characters.
 
-    Courtesies before them, what was pasted and what stands `elsewhere` are left out; "" where nothing is left.
+    Courtesies before them, pasted lines and what stands `elsewhere` are left out; "" where nothing is left.
     """
     known = set(elsewhere)
     found: list[str] = []
