@@ -30,6 +30,7 @@ MESSAGE_OVERHEAD: Final = 4
 # Delimiters, the field names and the id around a call or a result; no provider publishes it. Calibration
 # corrects it.
 CALL_OVERHEAD: Final = 8
+NO_OUTPUT: Final = "[no output]"  # what an empty result says where a dialect wants it to say something
 # The same for one tool definition.
 TOOL_OVERHEAD: Final = 8
 
@@ -189,7 +190,8 @@ def part_tokens(part: Part, counter: Counter) -> int:
             written = arguments if isinstance(arguments, str) else json_text(arguments)
             return CALL_OVERHEAD + counter.count(name) + counter.count(written)
         case ToolResult(content=content):
-            return CALL_OVERHEAD + sum(part_tokens(inner, counter) for inner in content)
+            told = sum(part_tokens(inner, counter) for inner in content)
+            return CALL_OVERHEAD + (told or counter.count(NO_OUTPUT))
         case Media():
             return media_tokens(part)
         case Opaque(kind=kind) if kind == STEP:

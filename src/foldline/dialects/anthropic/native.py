@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+from foldline.core.measure.tokens import NO_OUTPUT
 from foldline.dialects.mending import items_of
 from foldline.dialects.values import Losses
-
-NO_OUTPUT = "[no output]"  # an empty result says that it is empty
 
 Block = dict[str, Any]
 

@@ -15,7 +15,8 @@ from foldline.core.log.messages import (
     ToolCall,
     ToolResult,
 )
-from foldline.dialects.anthropic.native import NO_OUTPUT, request
+from foldline.core.measure.tokens import NO_OUTPUT
+from foldline.dialects.anthropic.native import request
 from foldline.dialects.anthropic.read import parts_of
 from foldline.dialects.edits import check_edits
 from foldline.dialects.ids import Ids, safe_name
