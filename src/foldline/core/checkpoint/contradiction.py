@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from foldline.core.ledger.facts.constraints import content
+from foldline.core.ledger.text.subjects import content
 
 STEM: Final = 5  # letters by which two words count as the same: compatible, compatibility
 SAME_THING: Final = 0.6  # share of what a rule is about that a line must hold to be about the same

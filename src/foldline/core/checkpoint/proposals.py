@@ -12,9 +12,10 @@ from typing import Final
 
 from foldline.core.checkpoint.origin_check import RULES
 from foldline.core.checkpoint.sections import heading_of
-from foldline.core.ledger.facts.constraints import applied, candidates, content, subject_of
+from foldline.core.ledger.facts.constraints import applied, candidates
 from foldline.core.ledger.facts.kinds import ConstraintFact
 from foldline.core.ledger.text.origin import prompts
+from foldline.core.ledger.text.subjects import content, subject_of
 from foldline.core.log.entries import Said
 
 LEAST_WORDS: Final = 2  # content words below which a line proves nothing, but for a whole sentence

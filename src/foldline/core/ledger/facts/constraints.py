@@ -1,20 +1,27 @@
 """Standing constraints: what the user wrote that must always or never hold, word for word.
 
 Only the user's own words are read (see `origin`). A newer constraint replaces an older one that says the
-same again or the opposite; a sentence such as "actually, use tabs" or "you may now push" takes the place
-of the constraint that it turns around, and is nothing where there is none.
+same again or the opposite; an order or a permission such as "actually, use tabs" or "you may now push" takes
+the place of the constraint that it turns around, and is nothing where there is none. In doubt both stay, and
+the newer one is marked as later.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from itertools import chain
+from typing import Literal
+
+import msgspec
 
 from foldline.core.ledger.facts.kinds import ConstraintFact, RequestFact
+from foldline.core.ledger.text.changes import Change, change_of
 from foldline.core.ledger.text.cues import is_constraint
 from foldline.core.ledger.text.origin import is_plan, prompts
-from foldline.core.ledger.text.sentences import sentences, word_set
+from foldline.core.ledger.text.sentences import sentences
+from foldline.core.ledger.text.subjects import alternative_sets, alternatives, content, roots, subject_of
 from foldline.core.log.entries import Said
 
 _HEAD = 20_000
@@ -24,72 +31,22 @@ _TAIL = 5_000
 SAME = 0.75
 """Share of all their content words that two constraints have in common from which one restates the other."""
 TURNED = 0.6
-"""Share of the shorter one's words from which a sentence that says it changes something changes the other."""
+"""Share of the shorter one's words that a sentence shares with the one that it changes."""
+COVERED = 0.75
+"""Share of a constraint's words that a permission names where it lifts the whole of it."""
 
-_NUMBERED = re.compile(
-    r"\b(order|item|step|rule|section|chapter|issue|pr|ticket|case|task|number|no|page|row|user|customer|"
-    r"part|phase|room|layer)"
-    r"[ #]+(\d+)\b",
-    re.IGNORECASE,
-)
-"""Nouns whose number names one of many; any other bare number is a value that a newer sentence may change."""
-_WORD = re.compile(r"[A-Za-zÀ-ÿ_$@][\w./@-]*[\w]|[Ѐ-ӿ]{3,}|[\u3040-\u30ff\u4e00-\u9fff]|[\uac00-\ud7af]{2,}")
-_EMPTY = word_set(
-    "a an the and or but so if then than as at by for from in into of on onto to with without within under "
-    "over "
-    "up out off per via is are was were be been being am do does did don dont doesn not no nor never always "
-    "ever "
-    "only just also please pls must mustn should shouldn shall may can cannot could would will won need "
-    "needs "
-    "have has had i you we they he she it its this that these those there here my your our their me us them "
-    "make sure ensure use uses used using keep want wants let lets go going now actually instead any all "
-    "every each "
-    "again still too very really more most much some such what when where which who how why "
-    "remember forget avoid prefer ok okay yes well about one re ve ll longer anymore time times thing "
-    "things way "
-    "rule rules constraint constraints requirement allowed forbidden s t m d "
-    "bitte immer nie niemals nicht kein keine nur der die das den dem ein eine und oder ist sind auf mit "
-    "für zu "
-    "ne pas jamais toujours le la les un une des de du et ou est sont dans pour plaît te "
-    "nunca siempre el los las una y o es son en para por favor"
-)
-_LANGUAGES = (
-    "english german french spanish italian portuguese chinese japanese korean russian dutch polish turkish"
-)
-_TURNS = re.compile(
-    r"\b(?:actually|instead|on second thoughts?|changed my mind|scratch that|switch (?:back )?to|after all|"
-    r"no longer|"
-    r"any ?more|let['’]?s (?:use|go with)|doch|stattdessen|finalement|mejor|ahora)\b|改用|改成|改为|やっぱり",
-    re.IGNORECASE,
-)
-_ADDS = re.compile(r"\b(?:also|either|too|as well|additionally|auch|aussi|también)\b|也", re.IGNORECASE)
-_LIFTS = re.compile(
-    r"\b(?:(?:forget(?: about| what i said about)?|ignore|drop|lift|disregard|never ?mind)"
-    r"\b.{0,60}\b(?:rule|constraint|requirement|"
-    r"restriction|ban|limit|instruction|convention|thing)\b|forget (?:about|what i said)\b|"
-    r"you (?:may|can|are (?:now )?allowed to)(?: now| again)\b|now you (?:may|can)\b|"
-    r"^\W*(?:(?:ok|okay|yes|well),? )?you (?:may|can) (?!see|find|tell|imagine|not)(?:(?!\b(?:if|when|once|"
-    r"after|before|unless|until)\b)[^,.;?]){1,60}"
-    r"\b(?:now|again)\W*$|^\W*\w+ing\b[^,.;?]{0,60}\b(?:is|are) (?:now (?:allowed|permitted|ok|okay|fine)|"
-    r"(?:allowed|permitted|ok|okay|fine) (?:now|again))\W*$|(?:it['’]?s|it is|that['’]?s) "
-    r"(?:now )?(?:ok|okay|fine|allowed)(?: now)? (?:to|if)\b|no longer (?:have|has|need|needs|applies|"
-    r"required|necessary)\b|"
-    r"do(?:es)?n['’]?t (?:need|have) to\b.{1,80}\bany ?more\b|darfst (?:du )?(?:jetzt|nun|wieder)\b|tu peux "
-    r"maintenant\b|"
-    r"ya puedes\b)|现在可以|不用再|もう.{0,12}(?:いい|必要ない)",
-    re.IGNORECASE,
-)
+_LIST = re.compile(r"\b(?:or|and|nor|oder|und|ou|et|y|o)\b|[,、]")
 
-_KEEPS = re.compile(
-    r"\b(?:do not|don['’]?t|never) (?:ever )?(?:forget|ignore|drop|lift|disregard)\b", re.IGNORECASE
-)
-_LIFTED = re.compile(
-    r"^\W*(?:(?:please|ok|okay|actually|and|now|so),? )*(?:forget|ignore|drop|lift|disregard)"
-    r"\b.{0,40}?\b(?:rule|constraint|requirement|restriction|ban|limit|instruction|convention|thing|said) "
-    r"(?:about|on|for|of|that|with) ([^;,.!?]+)",
-    re.IGNORECASE,
-)
-"""What a sentence that lifts says it lifts: "forget the rule about 3 sentences"."""
+Verdict = Literal["none", "later", "replaces", "lifts"]
+"""What a newer sentence does to an older constraint; "later": it may change it, so both stay."""
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """A constraint that no longer holds, the later sentence that ended it, and how."""
+
+    fact: ConstraintFact
+    by: ConstraintFact
+    how: Literal["replaces", "lifts"]
 
 
 def candidates(span: str) -> Iterator[str]:
@@ -103,122 +60,167 @@ def candidates(span: str) -> Iterator[str]:
     yield from sentences(span[-_TAIL:])
 
 
-def _stem(word: str) -> str:
-    """Reduce an English plural or -ing form to what its other forms share."""
-    if "/" in word or "." in word or len(word) < 4:
-        return word
-    if word.endswith("ing") and len(word) > 6:
-        return word[:-3]
-    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+def verdict(new: str, old: str) -> Verdict:
+    """Say what the newer of two sentences does to the older one, a constraint.
+
+    It takes its place where it names another member of one set of alternatives, where one restates the other
+    (all content words of one are the other's, and most of all are common), or where it is an order that
+    changes something about the same thing; a permission lifts it. In doubt it is only a later one.
+    """
+    change = change_of(new)
+    first, second = frozenset(roots(old)), frozenset(roots(change.said))
+    if not first or not second:
+        return "replaces" if old == new else "none"
+    common = len(first & second)
+    share = common / min(len(first), len(second))
+    if change.kind == "lifts":
+        return _lifting(change, old, share)
+    if share == 1 and common / len(first | second) >= SAME:
+        return "replaces"
+    if change.kind == "adds":
+        return "none"
+    if found := _alternative(old, change):
+        return found
+    if change.kind in ("turns", "announces"):
+        return _turning(change, first, second)
+    return "none"
 
 
-_ALTERNATIVES = tuple(
-    frozenset(_stem(word) for word in line.split())
-    for line in (
-        "tab space",
-        "npm pnpm yarn bun deno",
-        "pip uv poetry conda pipenv",
-        "single double",
-        "british american us uk",
-        "snake_case camelcase pascalcase kebab-case",
-        f"{_LANGUAGES} deutsch englisch französisch anglais français allemand español inglés",
-        "merge rebase squash",
-        "light dark",
-        "sync async",
-        "postgres postgresql mysql sqlite",
-        "pytest unittest jest vitest mocha",
-        "celsius fahrenheit",
-        "metric imperial",
-        "utc local",
-    )
-)
-"""Words of which a newer one takes the older one's place, as `content` writes them."""
+def _lifting(change: Change, old: str, share: float) -> Verdict:
+    """What a permission does: it must name what the constraint is about, but for the verb of either."""
+    before, after = roots(old), roots(change.said)
+    first, second = frozenset(before), frozenset(after)
+    named = frozenset(roots(change.lifted))
+    if named and named <= first:
+        return "lifts"
+    if share < TURNED:
+        return "none"
+    own = second - first - frozenset(after[:1])
+    about = first - (frozenset(before[:1]) - second)
+    part = bool(_LIST.search(old)) and not first <= second
+    whole = len(first) <= 2 or len(about & second) >= COVERED * len(about)
+    return "lifts" if whole and not (own or part or change.hedged) else "later"
 
 
-@lru_cache(maxsize=1_024)
-def content(text: str) -> frozenset[str]:
-    """Return the content words of a sentence, lower case: no polarity, no function words, no bare numbers."""
-    text = _NUMBERED.sub(r"\1_\2", text)
-    found = (word.lower().strip(".-") for word in _WORD.findall(text))
-    return frozenset(_stem(word) for word in found if word not in _EMPTY)
+def _turning(change: Change, first: frozenset[str], second: frozenset[str]) -> Verdict:
+    """What an order that says it changes something does to a constraint with the words `first`."""
+    common = first & second
+    displaced = frozenset(roots(change.displaced))
+    if displaced and displaced <= first and (common - displaced or first == displaced):
+        return "replaces"
+    if len(common) < TURNED * min(len(first), len(second)):
+        return "none"
+    if change.kind == "announces":
+        return "replaces" if len(common) > 1 or len(first) <= 2 else "later"
+    if len(common) == 1 and first != common:
+        return "none"
+    return "replaces" if first <= second or second <= first else "later"
 
 
-def subject_of(text: str) -> str:
-    """Return the content words of a constraint, sorted: what a newer one must share to supersede it."""
-    return " ".join(sorted(content(text)))
-
-
-def _alternative(old: frozenset[str], new: frozenset[str]) -> bool:
-    """Whether the two name different members of one set of alternatives, for the same purpose."""
-    for members in _ALTERNATIVES:
-        here, there = old & members, new & members
-        if here and there and here != there:
-            rest_old, rest_new = old - members, new - members
-            if not rest_old or not rest_new or rest_old & rest_new:
-                return True
-    return False
+def _alternative(old: str, change: Change) -> Verdict | None:
+    """What a sentence that names another member of a set of alternatives does, None where it names none."""
+    found: Verdict | None = None
+    for here, there in alternatives(content(old), content(change.said)):
+        common = len(here & there)
+        if not there or (here and common >= TURNED * min(len(here), len(there))):
+            return "replaces"
+        if not here:
+            found = "later" if change.kind == "none" else "replaces"
+        elif common:
+            found = "later"
+    return found
 
 
 def supersedes(new: str, old: str) -> bool:
-    """Whether the newer of two sentences takes the older one's place.
-
-    It does where it names another member of one set of alternatives, where one restates the other (all
-    content words of one are the other's, and most of all are common), or where it says that it changes
-    something and shares most of the shorter one's words. In doubt both stay.
-    """
-    first, second = content(old), content(_TURNS.sub(" ", new))
-    if not first or not second:
-        return old == new
-    common = len(first & second)
-    least = min(len(first), len(second))
-    if common == least and common / len(first | second) >= SAME:
-        return True
-    adds, lifts, turns = _changes(new)
-    if adds:
-        return False
-    if _alternative(first, second):
-        return True
-    if lifts:
-        named = _LIFTED.search(new)
-        if named and (what := content(named.group(1))) and what <= first:
-            return True
-        return common / least >= TURNED and (least > 1 or len(first) <= 2)
-    return turns and common > 1 and common / least >= TURNED
+    """Whether the newer of two sentences takes the older one's place, or lifts it; in doubt both stay."""
+    return verdict(new, old) in ("replaces", "lifts")
 
 
-@lru_cache(maxsize=256)
-def _changes(sentence: str) -> tuple[bool, bool, bool]:
-    """Say whether a sentence adds to what holds, lifts it, turns it around."""
-    lifts = bool(_LIFTS.search(sentence)) and not _KEEPS.search(sentence)
-    return bool(_ADDS.search(sentence)), lifts, bool(_TURNS.search(sentence))
+class _Held:
+    """The constraints that hold, in order, found by their words."""
+
+    def __init__(self, facts: Iterable[ConstraintFact] = ()) -> None:
+        self._facts: dict[int, ConstraintFact] = {}
+        self._places: dict[str, list[int]] = {}
+        self._next = 0
+        self.ended: list[Ended] = []
+        for fact in facts:
+            self._append(fact)
+
+    @property
+    def facts(self) -> list[ConstraintFact]:
+        return list(self._facts.values())
+
+    def say(self, sentence: str, entry: str) -> None:
+        """Take one more sentence of the user's."""
+        standing = is_constraint(sentence)
+        if standing or change_of(sentence).kind in ("lifts", "turns", "announces"):
+            self.add(ConstraintFact(sentence, entry, subject_of(sentence)), standing=standing)
+
+    def add(self, fact: ConstraintFact, *, standing: bool = True) -> None:
+        """Append a fact, and take out what it ends; what is no constraint itself must change one."""
+        changes = [(place, verdict(fact.text, self._facts[place].text)) for place in self._near(fact.text)]
+        if not standing and all(change == "none" for _, change in changes):
+            return
+        for place, change in changes:
+            if change in ("replaces", "lifts"):
+                self.ended.append(Ended(self._facts.pop(place), fact, change))
+        later = fact.later or any(change == "later" for _, change in changes)
+        self._append(msgspec.structs.replace(fact, later=later))
+
+    def _near(self, text: str) -> list[int]:
+        """Return the places, in order, of what a text can end or change; what is pinned is not among them."""
+        named = chain.from_iterable(self._places.get(key, ()) for key in self._telling(text))
+        return [at for at in sorted(set(named)) if at in self._facts and not self._facts[at].pinned]
+
+    def _telling(self, text: str) -> list[str]:
+        """Return what finds all that a text can change.
+
+        A sentence that only restates shares at least `SAME` of its words with what it replaces, and so one
+        of its rarest words.
+        """
+        change = change_of(text)
+        words = sorted(_words(change.said), key=lambda word: len(self._places.get(word, ())))
+        if change.kind in ("none", "adds"):
+            words = words[: len(words) - math.ceil(SAME * len(words)) + 1]
+        return [*words, *roots(change.lifted), *alternative_sets(text)]
+
+    def _append(self, fact: ConstraintFact) -> None:
+        self._facts[self._next] = fact
+        for key in (*_words(fact.text), *alternative_sets(fact.text)):
+            self._places.setdefault(key, []).append(self._next)
+        self._next += 1
+
+
+def _words(text: str) -> Sequence[str]:
+    """What a constraint is compared by: itself where it has no word with a meaning of its own."""
+    return roots(text) or (text,)
 
 
 def applied(current: Sequence[ConstraintFact], sentence: str, entry: str) -> list[ConstraintFact]:
     """Return the constraints that hold after the user said one more sentence."""
-    standing = is_constraint(sentence)
-    if not standing and not any(_changes(sentence)[1:]):
-        return list(current)
-    if sentence.rstrip().endswith(("?", "？")) and not standing:
-        return list(current)
-    kept = [fact for fact in current if fact.pinned or not supersedes(sentence, fact.text)]
-    if not standing and len(kept) == len(current):
-        return kept
-    kept.append(ConstraintFact(sentence, entry, subject_of(sentence)))
-    return kept
+    held = _Held(current)
+    held.say(sentence, entry)
+    return held.facts
 
 
-def _follow(current: Sequence[ConstraintFact], said: Iterable[tuple[str, str]]) -> list[ConstraintFact]:
+def _follow(held: _Held, said: Iterable[tuple[str, str]]) -> _Held:
     """Apply the sentences of (entry id, span) pairs, oldest first."""
-    held = list(current)
     for entry, span in said:
         for sentence in candidates(span):
-            held = applied(held, sentence, entry)
+            held.say(sentence, entry)
     return held
+
+
+def history(entries: Sequence[Said]) -> tuple[tuple[ConstraintFact, ...], tuple[Ended, ...]]:
+    """Return the constraints that the user's own words leave standing, and those that ended; oldest first."""
+    held = _follow(_Held(), ((entry.id, span) for entry, spans in prompts(entries) for span in spans))
+    return tuple(held.facts), tuple(held.ended)
 
 
 def collect(entries: Sequence[Said]) -> tuple[ConstraintFact, ...]:
     """Take the standing constraints from the user's own words, oldest first; superseded ones are gone."""
-    return tuple(_follow((), ((entry.id, span) for entry, spans in prompts(entries) for span in spans)))
+    return history(entries)[0]
 
 
 def merge(
@@ -231,11 +233,9 @@ def merge(
     """
     if not old:
         return tuple(new)
-    held = _follow(old, ((request.entry, request.text) for request in requests))
-    present = {(fact.text, fact.entry) for fact in held}
+    held = _follow(_Held(old), ((request.entry, request.text) for request in requests))
+    present = {(fact.text, fact.entry) for fact in held.facts}
     for fact in new:
-        if (fact.text, fact.entry) in present:
-            continue
-        held = [known for known in held if known.pinned or not supersedes(fact.text, known.text)]
-        held.append(fact)
-    return tuple(held)
+        if (fact.text, fact.entry) not in present:
+            held.add(fact)
+    return tuple(held.facts)

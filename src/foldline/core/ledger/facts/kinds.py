@@ -66,12 +66,16 @@ class RequestFact(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ConstraintFact(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A standing constraint, verbatim; `subject` is what a newer one must share to supersede it."""
+    """A standing constraint, verbatim; `subject` is what a newer one must share to supersede it.
+
+    `later` holds where it may change an older one that stands too.
+    """
 
     text: str
     entry: str
     subject: str = ""
     pinned: bool = False
+    later: bool = False
 
 
 class DecisionFact(msgspec.Struct, frozen=True, omit_defaults=True):

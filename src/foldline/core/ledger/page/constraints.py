@@ -2,6 +2,7 @@
 
 They come first in line for the budget. In everything else on the page, and in whatever a model wrote, the
 block's tags are broken: what the block holds was said by the user, nothing outside it is read back as a rule.
+They stand in the order in which they were said; one that may change an older one is marked as later.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from foldline.core.ledger.page.items import MARK, whole_items, word_for_word
 
 OPEN = "<user-rules>"
 CLOSE = "</user-rules>"
+LATER = " (said later: where a rule above differs, this one holds)"
 
 
 def lines_of(facts: Iterable[ConstraintFact]) -> list[str]:
     """Write each as an item: its further lines are indented, so that none of them can close the block."""
-    return [word_for_word(fact.text) for fact in facts]
+    return [word_for_word(fact.text) + (LATER if fact.later else "") for fact in facts]
 
 
 def block(lines: Sequence[str]) -> list[str]:
@@ -39,4 +41,7 @@ def read(text: str) -> tuple[ConstraintFact, ...]:
     inside = rows[rows.index(OPEN) + 1 : rows.index(CLOSE)]
     if not all(row.startswith((MARK, "  ")) for row in inside):
         return ()
-    return tuple(ConstraintFact(text, "") for text in whole_items(inside))
+    return tuple(
+        ConstraintFact(text.removesuffix(LATER), "", later=text.endswith(LATER))
+        for text in whole_items(inside)
+    )

@@ -1,0 +1,110 @@
+"""What a later sentence of the user's does to a rule: labelled pairs, and doubtful ones that keep both.
+
+Half of the pairs, by the last digit of their hash, was held out while the rules were made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from foldline.core.ledger.facts import constraints
+from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
+from foldline.core.ledger.page.page import compose, parse
+from foldline.core.log.entries import Said
+from foldline.core.log.messages import Message, Text
+
+PAIRS = [
+    json.loads(line)
+    for line in (Path(__file__).parents[2] / "data/constraint_changes.jsonl").read_text("utf-8").splitlines()
+]
+
+
+def held(*texts: str) -> tuple[ConstraintFact, ...]:
+    entries = [Said(f"u{i}", None, Message("user", (Text(text),)), f"u{i}") for i, text in enumerate(texts)]
+    return constraints.collect(entries)
+
+
+def is_held_out(pair: dict[str, str]) -> bool:
+    return int(hashlib.sha256(f"{pair['rule']}\n{pair['later']}".encode()).hexdigest()[-1], 16) % 2 == 1
+
+
+def is_gone(pair: dict[str, str]) -> bool:
+    stands = [fact.text for fact in held(pair["rule"], pair["later"])]
+    return bool(held(pair["rule"])) and pair["rule"] not in stands
+
+
+def test_there_are_sixty_pairs_of_every_kind() -> None:
+    assert len(PAIRS) >= 60
+    assert {pair["expected"] for pair in PAIRS} == {"lifted", "replaced", "kept", "both"}
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair["later"])
+def test_no_rule_leaves_by_a_sentence_that_does_not_change_it(pair: dict[str, str]) -> None:
+    if pair["expected"] in ("kept", "both"):
+        assert not is_gone(pair)
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_most_changes_are_seen(held_out: bool) -> None:
+    changed = [
+        pair
+        for pair in PAIRS
+        if pair["expected"] in ("lifted", "replaced") and is_held_out(pair) is held_out and held(pair["rule"])
+    ]
+    assert sum(map(is_gone, changed)) >= 0.8 * len(changed)
+
+
+@pytest.mark.parametrize(
+    ("rule", "later"),
+    [
+        ("Port 8080 must stay free for the proxy.", "Change of plan: use port 9090."),
+        ("Never log passwords or tokens.", "You may now log tokens."),
+        ("Never deploy to production on Fridays.", "You can now deploy to production."),
+        ("Never deploy the billing service on Fridays.", "Actually, deploy the search service on Fridays."),
+    ],
+)
+def test_doubt_keeps_both_and_marks_the_newer_as_later(rule: str, later: str) -> None:
+    facts = held(rule, later)
+    assert [(fact.text, fact.later) for fact in facts] == [(rule, False), (later, True)]
+    text = compose(Ledger(constraints=facts), 1_000, len).text
+    assert text.index(rule) < text.index(later)
+    assert [(fact.text, fact.later) for fact in parse(text).constraints] == [(rule, False), (later, True)]
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "Customer emails no longer log on Safari, please debug.",
+        "We no longer log customer emails since the update.",
+        "+ Customer emails no longer get logged",
+        "Actually the customer emails are logged twice, look into it.",
+        "You can log customer emails now, just this once.",
+        "If the audit is over you may log customer emails again.",
+        "Ignore the customer emails in the log for this bug.",
+        "Are you sure that you may now log customer emails?",
+    ],
+)
+def test_reports_questions_tasks_and_conditions_lift_nothing(later: str) -> None:
+    assert [fact.text for fact in held("Never log customer emails.", later)][:1] == [
+        "Never log customer emails."
+    ]
+
+
+def test_the_history_says_what_ended_a_rule() -> None:
+    said = [
+        "Never push to main.",
+        "Use tabs, not spaces.",
+        "You may now push to main.",
+        "Actually use spaces.",
+    ]
+    entries = [Said(f"u{i}", None, Message("user", (Text(text),)), "") for i, text in enumerate(said)]
+    standing, ended = constraints.history(entries)
+    assert [fact.text for fact in standing] == said[2:]
+    assert [(end.fact.text, end.by.entry, end.how) for end in ended] == [
+        (said[0], "u2", "lifts"),
+        (said[1], "u3", "replaces"),
+    ]
