@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from foldline.core.ledger.facts.kinds import Excerpt, FileFact
 from foldline.core.ledger.page import items
-from foldline.core.ledger.page.excerpts import SHOWS, item, joined, made
+from foldline.core.ledger.page.excerpts import SHOWS, joined, made, shown_in, shown_lines
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import clip
 from foldline.core.ledger.text.words import words
@@ -16,6 +16,8 @@ LONGEST_NOTE = 90  # characters of the reason that a quote was met for
 BETWEEN = " / "  # between two reasons
 DEFINES = "defines "  # before the definitions of a file
 MENTIONS = "mentions "  # before other names in it
+
+_QUOTED = ("opened", "changed", "outline", "mention", "listing", "hit", "line")
 
 _LINE = re.compile(r"- `([^`]+)`(?: \((read|modified|created|deleted)(?:, used (\d+) times)?\))?(?:: (.*))?$")
 
@@ -36,21 +38,11 @@ def lines_of(path: str, group: Sequence[Excerpt], fact: FileFact | None) -> list
         for name in items.one_line(excerpt.text).split(", ")
     )
     lines.extend(items.BELOW + MENTIONS + line for line in joined(mentioned, ", "))
-    rest = (
-        excerpt
-        for excerpt in group
-        if excerpt.kind not in ("opened", "changed", "outline", "mention", "listing")
-    )
-    lines.extend(map(_below, rest))
+    told = (excerpt for excerpt in group if excerpt.kind not in _QUOTED)
+    lines.extend("  " + items.told_apart(items.one_line(one.text), items.NOTED, _is_labelled) for one in told)
+    quotes = (excerpt for excerpt in group if excerpt.kind in ("hit", "line"))
+    lines.extend(items.BELOW + line for line in shown_lines(quotes))
     return lines
-
-
-def _below(excerpt: Excerpt) -> str:
-    """Write what was said or quoted about the file."""
-    text = item(excerpt)
-    if excerpt.kind in ("hit", "line"):
-        return items.BELOW + text
-    return "  " + items.told_apart(text, items.NOTED, _is_labelled)
 
 
 def _is_labelled(line: str) -> bool:
@@ -112,6 +104,7 @@ def read(item: Sequence[str], rank: int) -> Iterator[Excerpt]:
             for text in line.removeprefix(MENTIONS).split(", "):
                 yield made(text, "mention", path, rank)
         elif line.startswith(SHOWS):
-            yield made(line.removeprefix(SHOWS), "line", path, rank)
+            for text in shown_in(line):
+                yield made(text, "line", path, rank)
         else:
             yield made(line.removeprefix(items.NOTED), "said", path, rank)

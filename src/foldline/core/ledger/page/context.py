@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from foldline.core.ledger.facts.kinds import Excerpt, FileFact, ValueFact
-from foldline.core.ledger.page import about_files, excerpts, values
-from foldline.core.ledger.page.items import LABELS, MARK
-from foldline.core.ledger.page.sheet import CONTEXT, Sheet
+from foldline.core.ledger.page import about_files, excerpts, runs, values
+from foldline.core.ledger.page.items import LABELS, MARK, NOTED
+from foldline.core.ledger.page.sheet import CONTEXT, Count, Sheet
 from foldline.core.ledger.text.names import path_key
 from foldline.core.ledger.text.paths import relative
+from foldline.core.ledger.worth import selection
+from foldline.core.ledger.worth.selection import PageLine
 
 
 class Context(msgspec.Struct, frozen=True):
@@ -23,25 +25,58 @@ class Context(msgspec.Struct, frozen=True):
 
 
 def write(sheet: Sheet, picked: Sequence[Excerpt], files: Sequence[FileFact], base: str) -> None:
-    """Write the excerpts that were picked, by topic."""
-    known = {path_key(fact.path): fact for fact in files}
+    """Write the excerpts that were picked: what was told, what was run, files, and what listings showed."""
     context = sheet.parts[CONTEXT]
     context.extend(excerpts.spoken_lines("told", picked))
-    for topic, group in excerpts.by_topic(picked).items():
-        listed = [excerpt for excerpt in group if excerpt.kind == "listing"]
-        used = [excerpt for excerpt in group if excerpt.kind in ("ran", "searched")]
-        rest = [excerpt for excerpt in group if excerpt.kind not in ABOUT_NO_FILE]
-        if listed:
-            context.extend(excerpts.listing_lines(topic, listed))
-        if used:
-            context.extend(excerpts.use_lines(topic, (excerpt.text for excerpt in used), _is_other))
-        if not topic:
-            context.extend(excerpts.plain_line(excerpt, _is_other) for excerpt in rest)
-        elif rest:
-            fact = known.get(path_key(topic))
-            context.extend(about_files.lines_of(relative(fact.path, base) if fact else topic, rest, fact))
+    rest = [excerpt for excerpt in picked if excerpt.kind not in ("asked", "told")]
+    context.extend(excerpts.plain_line(one, _is_other) for one in rest if _is_plain(one))
+    for heading, lines in (
+        (RUNS, _run_lines(rest)),
+        (FILES, _file_lines(rest, files, base)),
+        (LISTINGS, _listing_lines(rest)),
+    ):
+        if lines:
+            context.extend((heading, *lines))
 
 
+def place_of(excerpt: Excerpt, count: Count) -> PageLine:
+    """Return under what an excerpt stands, and what the line that opens it costs."""
+    return runs.place_of(excerpt, count) if runs.is_part(excerpt) else selection.place_of(excerpt, count)
+
+
+def _is_plain(excerpt: Excerpt) -> bool:
+    return not excerpt.topic and excerpt.kind != "listing" and not runs.is_part(excerpt)
+
+
+def _run_lines(picked: Sequence[Excerpt]) -> list[str]:
+    """Write what was run or searched, in the order in which it was first met."""
+    groups: dict[str, list[Excerpt]] = {}
+    for excerpt in picked:
+        if runs.is_part(excerpt):
+            groups.setdefault(runs.reason_of(excerpt), []).append(excerpt)
+    return [line for reason, group in groups.items() for line in runs.lines_of(reason, group, _is_other)]
+
+
+def _file_lines(picked: Sequence[Excerpt], files: Sequence[FileFact], base: str) -> list[str]:
+    """Write what is about a file, the file worth most first."""
+    known = {path_key(fact.path): fact for fact in files}
+    about = [one for one in picked if one.topic and one.kind not in ABOUT_NO_FILE]
+    lines: list[str] = []
+    for topic, group in excerpts.by_topic(about).items():
+        fact = known.get(path_key(topic))
+        lines.extend(about_files.lines_of(relative(fact.path, base) if fact else topic, group, fact))
+    return lines
+
+
+def _listing_lines(picked: Sequence[Excerpt]) -> list[str]:
+    """Write the paths that searches and listings showed, by what was looked for."""
+    listed = excerpts.by_topic(one for one in picked if one.kind == "listing")
+    return [line for topic, group in listed.items() for line in excerpts.listing_lines(topic, group)]
+
+
+RUNS = "### Commands and what they showed"
+FILES = "### Files"
+LISTINGS = "### Seen in listings"
 ABOUT_NO_FILE = frozenset(("asked", "told", "listing", "ran", "searched"))
 """Kinds of excerpts whose topic is a heading or a reason, not a file."""
 
@@ -63,6 +98,8 @@ def _excerpts(items: Sequence[Sequence[str]]) -> Iterator[Excerpt]:
             continue
         if about_files.is_about(item):
             yield from about_files.read(item, rank)
+        elif runs.is_item(item) and not line.startswith(MARK + NOTED) and not excerpts.is_listing(line):
+            yield from runs.read(item, rank)
         else:
             yield from excerpts.read(line, rank)
 

@@ -13,7 +13,8 @@ from foldline.core.ledger.text.sentences import clip
 
 LONGEST_LINE = 240  # characters at which a joined line is broken: each line starts with what it is about
 LONGEST_SEARCH = 90  # characters of what a search looked for
-SHOWS = "shows: "  # before a quoted line of code or output
+SHOWS = "shows: "  # before quoted lines of code or output
+PARTED = " · "  # between two of them
 
 FIRST_WORTH = 0.4  # worth of a name in the first line of a part; what stands first was worth most
 FADING = 0.985  # from one line to the next
@@ -21,10 +22,9 @@ LEAST_WORTH = 0.05
 
 _SPOKEN = {"asked": "Asked", "told": "Noted earlier"}
 _SPOKEN_KINDS = {label: kind for kind, label in _SPOKEN.items()}
-_UNDER = re.compile(r'- (Asked|Noted earlier) under "(.*)":$')
+_UNDER = re.compile(r'- (Asked|Noted earlier)(?: under "(.*)")?:$')
 _ALONE = re.compile(r"- (Asked|Noted earlier): (.*)$")
 _LISTING = re.compile(r"- seen (?:\((.*?)\)|in a listing): (`.*)$")
-_USE = re.compile(r"- (?:(.*?): )?(?:ran )?([\w.:-]+ (?:pattern )?`.*)$")
 
 
 def by_topic(excerpts: Iterable[Excerpt], *, in_order: bool = False) -> dict[str, list[Excerpt]]:
@@ -51,11 +51,8 @@ def spoken_lines(kind: str, picked: Iterable[Excerpt]) -> Iterator[str]:
     groups = by_topic((excerpt for excerpt in picked if excerpt.kind == kind), in_order=True)
     for topic, group in groups.items():
         texts = [one_line(excerpt.text) for excerpt in group]
-        if topic:
-            yield f'{MARK}{label} under "{one_line(topic)}":'
-            yield from (BELOW + text for text in texts)
-        else:
-            yield from (f"{MARK}{label}: {text}" for text in texts)
+        yield f'{MARK}{label} under "{one_line(topic)}":' if topic else f"{MARK}{label}:"
+        yield from (BELOW + text for text in texts)
 
 
 def is_spoken(line: str) -> bool:
@@ -69,7 +66,7 @@ def read_spoken(items: Iterable[Sequence[str]]) -> Iterator[Excerpt]:
         under, alone = _UNDER.match(item[0]), _ALONE.match(item[0])
         if under:
             for text in item[1:]:
-                yield made(text, _SPOKEN_KINDS[under.group(1)], under.group(2), rank)
+                yield made(text, _SPOKEN_KINDS[under.group(1)], under.group(2) or "", rank)
         elif alone:
             yield made(alone.group(2), _SPOKEN_KINDS[alone.group(1)], "", rank)
 
@@ -94,14 +91,20 @@ def use_lines(reason: str, group: Iterable[str], is_other: Callable[[str], bool]
     return [told_apart(f"{before}: {line}" if before else line, NOTED, is_other) for line in lines]
 
 
-def item(excerpt: Excerpt) -> str:
-    """Write one excerpt as the text of an item, with a label where its kind needs one."""
-    return (SHOWS if excerpt.kind in ("hit", "line") else "") + one_line(excerpt.text)
-
-
 def plain_line(excerpt: Excerpt, is_other: Callable[[str], bool]) -> str:
     """Write an excerpt that is about no file; `is_other` says which lines are read as something else."""
-    return told_apart(item(excerpt), NOTED, is_other)
+    return told_apart(one_line(excerpt.text), NOTED, is_other)
+
+
+def shown_lines(quotes: Iterable[Excerpt]) -> list[str]:
+    """Write quoted lines of code or output, as many on one line as its length allows."""
+    texts = dict.fromkeys(one_line(quote.text).replace(PARTED, " - ") for quote in quotes)
+    return [SHOWS + line for line in joined(texts, PARTED)]
+
+
+def shown_in(line: str) -> list[str]:
+    """Return the quoted lines that stand on one line."""
+    return line.removeprefix(SHOWS).split(PARTED)
 
 
 def joined(pieces: Iterable[str], mark: str = "; ") -> list[str]:
@@ -129,8 +132,5 @@ def read(line: str, rank: int) -> Iterator[Excerpt]:
         for several in re.findall(r"`([^`]+)`", listing.group(2)):
             for path in of_folder(several):
                 yield made(path, "listing", listing.group(1) or "", rank)
-    elif use := _USE.match(line):
-        reason, text = use.groups()
-        yield made(text, "searched" if text.startswith("searched") else "ran", reason or "", rank)
     else:
         yield made(line.removeprefix(MARK).removeprefix(SHOWS), "said", "", rank)

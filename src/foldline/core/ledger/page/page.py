@@ -48,7 +48,7 @@ from foldline.core.ledger.page.sheet import (
 )
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import clip, sentences
-from foldline.core.ledger.worth.selection import pick, place_of
+from foldline.core.ledger.worth.selection import pick
 
 CLOSE = 25  # of a budget, the part that may be left: the work log takes it
 PASSES = 5  # times that a page is filled, with more room or less, until it takes what there is
@@ -179,7 +179,7 @@ def _pick(
         sheet.count,
         covered=covered,
         boost=_focus(focus),
-        places=[log.place_of(one, sheet.count) or place_of(one, sheet.count) for one in pool],
+        places=[log.place_of(one, sheet.count) or context.place_of(one, sheet.count) for one in pool],
     )
     return [pool[index] for index in indices]
 

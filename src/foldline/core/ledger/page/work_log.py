@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from itertools import groupby
 
@@ -16,18 +17,16 @@ from foldline.core.ledger.facts.kinds import CommandFact, Excerpt, FileFact, Rep
 from foldline.core.ledger.facts.reports import is_report
 from foldline.core.ledger.facts.requests import SHORT_ANSWER, gist, is_bare
 from foldline.core.ledger.page import commands, excerpts
-from foldline.core.ledger.page.about_files import MENTIONS
 from foldline.core.ledger.page.items import BELOW, MARK, NOTED, one_line, told_apart
 from foldline.core.ledger.page.sheet import Count, Sheet
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.paths import by_folder, of_folder, relative
-from foldline.core.ledger.text.reasons import reason
-from foldline.core.ledger.text.sentences import clip
+from foldline.core.ledger.text.sentences import clip, sentences
 from foldline.core.ledger.worth.selection import PageLine
 
 SHARE = 0.08  # of the budget
-STEPS = ("asked", "said", "ran", "searched")
-"""Kinds of excerpts that are steps of the work rather than about a file."""
+STEPS = ("asked", "said")
+"""Kinds of excerpts that are steps of the work rather than something to look up."""
 
 ASKED = "Asked: "
 BEFORE = "Before the first request here"
@@ -59,6 +58,8 @@ SHORT = Detail(240, 6, 1, 0, 260)
 FULL = Detail(500, 14, 4, 400, 900)
 DETAILS = (HEAD, LINE, SHORT, FULL)
 AT_ONCE = 2  # newest requests that are told fully before any other is told at all
+OPENING = 48  # characters by which a sentence is known again
+STOPS = frozenset(".!?:;,…。！？：；")
 
 
 class WorkSection(msgspec.Struct, frozen=True):
@@ -92,6 +93,8 @@ class WorkLog:
         self._detail: dict[int, Detail] = {}
         self._steps: dict[int, list[Excerpt]] = {}
         self._place = {fact.key: at for at, fact in enumerate(work)}
+        self._closing = [frozenset(map(opening_of, fact.closing)) for fact in work]
+        self._wanted: dict[int, set[str]] = {}
         self._made: dict[tuple[int, Detail], list[str]] = {}
 
     def fill(self, sheet: Sheet, most: int) -> None:
@@ -134,7 +137,8 @@ class WorkLog:
         lines.extend(BELOW + line for line in changed_lines(fact.files, self._base, detail.files))
         ran = fact.ran[-detail.runs :] if detail.runs else ()
         lines.extend("  " + commands.line_of(run) for run in ran)
-        closing = closing_line(fact, detail.closing) if detail.closing else ""
+        wanted = self._wanted.get(at, set())
+        closing = closing_line(fact, detail.closing, wanted) if detail.closing or wanted else ""
         if closing:
             lines.append(BELOW + closing)
         return lines
@@ -145,10 +149,9 @@ class WorkLog:
         if at is None or not is_step(excerpt):
             return None
         opening = 0 if at in self._detail else count(head(self._work[at], HEAD.asked)) + 1
-        if not excerpt.topic:
+        if excerpt.kind == "said" or not excerpt.topic:
             return PageLine(f"work {at}" if opening else "", opening)
-        each = excerpt.text if excerpt.kind == "asked" else ""  # its heading stands before each line
-        return PageLine(f"work {at} {excerpt.topic} {each}", opening + count(excerpt.topic) + LABEL)
+        return PageLine(f"work {at} {excerpt.topic}", opening + count(excerpt.topic) + LABEL)
 
     def add_step(self, excerpt: Excerpt) -> bool:
         """Take an excerpt as a step of its request's; False where there is no such request."""
@@ -156,7 +159,10 @@ class WorkLog:
         if at is None or not is_step(excerpt):
             return False
         self._detail.setdefault(at, HEAD)
-        self._steps.setdefault(at, []).append(excerpt)
+        if excerpt.kind == "said" and opening_of(excerpt.text) in self._closing[at]:
+            self._wanted.setdefault(at, set()).add(opening_of(excerpt.text))
+        else:
+            self._steps.setdefault(at, []).append(excerpt)
         return True
 
     def lines(self) -> list[str]:
@@ -170,7 +176,7 @@ class WorkLog:
                 continue
             found.extend(gap(left_out))
             left_out = 0
-            told, *rest = self._lines(at, detail)
+            told, *rest = self._told(at, detail)
             shown = "\n".join((told, *rest))
             found.extend((told, *step_lines(self._steps.get(at, ()), shown), *rest))
         return [*found, *gap(left_out)]
@@ -182,8 +188,8 @@ def gap(requests: int) -> tuple[str, ...]:
 
 
 def is_step(excerpt: Excerpt) -> bool:
-    """Whether an excerpt is a step of the work rather than about a file."""
-    return excerpt.kind in STEPS or (excerpt.kind in ("line", "hit", "mention") and not excerpt.topic)
+    """Whether an excerpt is a step of the work rather than something to look up."""
+    return excerpt.kind in STEPS
 
 
 def head(fact: WorkFact, size: int) -> str:
@@ -205,50 +211,58 @@ def changed_lines(files: Sequence[FileFact], base: str, most: int) -> Iterator[s
             yield label + "; ".join(f"`{line}`" for line in by_folder(plain))
 
 
-def closing_line(fact: WorkFact, most: int) -> str:
-    """Write the words that closed the work on a request: whole sentences, those that report first in line."""
+def closing_line(fact: WorkFact, most: int, wanted: AbstractSet[str] = frozenset()) -> str:
+    """Write the words that closed the work on a request: whole sentences, those that report first in line.
+
+    Sentences whose opening is `wanted` come before all others.
+    """
     left = most
     chosen: list[int] = []
     for at in _telling_first(fact.closing):
         text = fact.closing[at]
-        if len(text) + 1 <= left or not chosen:
+        if opening_of(text) in wanted:
+            chosen.append(at)
+        elif len(text) + 1 <= left or not chosen:
             chosen.append(at)
             left -= len(text) + 1
     if not chosen:
         return ""
-    text = " ".join(one_line(fact.closing[at]) for at in sorted(chosen))
-    return (CLOSED if fact.answered else SO_FAR) + clip(text, max(most, 60))
+    text = paragraph(fact.closing[at] for at in sorted(chosen))
+    extra = sum(len(fact.closing[at]) + 2 for at in chosen if opening_of(fact.closing[at]) in wanted)
+    return (CLOSED if fact.answered else SO_FAR) + clip(text, max(most, 60) + extra)
+
+
+def paragraph(texts: Iterable[str]) -> str:
+    """Join sentences and items of lists to one paragraph."""
+    found: list[str] = []
+    for sentence in map(one_line, texts):
+        if found and found[-1][-1:] not in STOPS:
+            found[-1] += ";"
+        found.append(sentence)
+    return " ".join(found)
+
+
+def opening_of(sentence: str) -> str:
+    """Return the letters that a sentence begins with, by which it is known again."""
+    return "".join(filter(str.isalnum, sentence[:OPENING]))
 
 
 @lru_cache(maxsize=1_024)
-def _telling_first(sentences: tuple[str, ...]) -> tuple[int, ...]:
+def _telling_first(closing: tuple[str, ...]) -> tuple[int, ...]:
     """Return the places of sentences: first those that report and name something; a page asks many times."""
-    worth = [is_report(sentence) + bool(names.find(sentence)) for sentence in sentences]
-    return tuple(sorted(range(len(sentences)), key=lambda at: (-worth[at], at)))
+    worth = [is_report(sentence) + bool(names.find(sentence)) for sentence in closing]
+    return tuple(sorted(range(len(closing)), key=lambda at: (-worth[at], at)))
 
 
 def step_lines(steps: Iterable[Excerpt], told: str) -> Iterator[str]:
-    """Write excerpts as steps, those that were run for one reason on one line; not what is `told` already."""
-    steps = tuple(steps)
-    announced = {one.topic for one in steps if one.kind in ("ran", "searched")}
-    for (kind, topic), group in groupby(steps, key=lambda one: (one.kind, one.topic)):
-        texts = dict.fromkeys(one_line(one.text) for one in group)
-        if kind == "ran":
-            texts = {text: None for text in texts if f"{MARK}{text.partition(' ')[2]} " not in told}
-        if kind in ("ran", "searched"):
-            yield from ("  " + line for line in excerpts.use_lines(topic, tuple(texts), _is_other))
-        elif kind == "mention":
-            mentioned = dict.fromkeys(name for text in texts for name in text.split(", "))
-            yield from (BELOW + MENTIONS + line for line in excerpts.joined(mentioned, ", "))
-        elif kind in ("line", "hit"):
-            yield from (BELOW + excerpts.SHOWS + text for text in texts)
-        elif kind == "asked":
+    """Write excerpts as steps, what stands together as one paragraph; not what is `told` already."""
+    for (kind, topic), group in groupby(steps, key=lambda one: (one.kind, one.topic * (one.kind == "asked"))):
+        texts = [text for text in dict.fromkeys(one_line(one.text) for one in group) if text not in told]
+        if kind == "asked" and texts:
             under = one_line(topic).replace('": ', "' ")
-            label = f'{ALSO_UNDER}{under}": ' if topic else ALSO
-            yield from (BELOW + label + text for text in texts if text not in told)
-        else:
-            said = (text for text in texts if clip(reason(text), 160) not in announced)
-            yield from ("  " + told_apart(text, NOTED, _is_other) for text in said)
+            yield BELOW + (f'{ALSO_UNDER}{under}": ' if topic else ALSO) + paragraph(texts)
+        elif texts:
+            yield "  " + told_apart(paragraph(texts), NOTED, _is_other)
 
 
 def _is_other(line: str) -> bool:
@@ -287,22 +301,19 @@ def _read_below(
     if status:
         return msgspec.structs.replace(fact, files=(*fact.files, *_read_files(line, status)))
     if line.startswith((CLOSED, SO_FAR)):
-        words = line.removeprefix(CLOSED).removeprefix(SO_FAR)
-        return msgspec.structs.replace(fact, closing=(words,), answered=line.startswith(CLOSED))
+        words = tuple(sentences(line.removeprefix(CLOSED).removeprefix(SO_FAR)))
+        return msgspec.structs.replace(fact, closing=words, answered=line.startswith(CLOSED))
     if ran is not None:
         return msgspec.structs.replace(fact, ran=(*fact.ran, ran))
     if line.startswith(REPORTED):
         reports.append(ReportFact(line.removeprefix(REPORTED), "", fact.key))
-    elif line.startswith(MENTIONS):
-        named = line.removeprefix(MENTIONS).split(", ")
-        steps.extend(_step(text, "mention", fact, rank) for text in named)
     elif line.startswith(ALSO_UNDER):
         topic, _, text = line.removeprefix(ALSO_UNDER).partition('": ')
-        steps.append(_step(text, "asked", fact, rank, topic))
+        steps.extend(_step(one, "asked", fact, rank, topic) for one in sentences(text))
     elif line.startswith(ALSO):
-        steps.append(_step(line.removeprefix(ALSO), "asked", fact, rank))
+        steps.extend(_step(one, "asked", fact, rank) for one in sentences(line.removeprefix(ALSO)))
     else:
-        steps.extend(msgspec.structs.replace(one, work=fact.key) for one in excerpts.read(MARK + line, rank))
+        steps.extend(_step(one, "said", fact, rank) for one in sentences(line.removeprefix(NOTED)))
     return fact
 
 

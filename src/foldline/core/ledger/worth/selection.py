@@ -31,8 +31,8 @@ _MARKS = {
     "searched": 1,
     "opened": 1,
     "changed": 1,
-    "hit": 4,
-    "line": 4,
+    "hit": 2,
+    "line": 2,
     "mention": 1,
 }
 _MARKS_OF_AN_ITEM = 3
