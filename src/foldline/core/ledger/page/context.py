@@ -31,7 +31,7 @@ def write(sheet: Sheet, picked: Sequence[Excerpt], files: Sequence[FileFact], ba
     rest = [excerpt for excerpt in picked if excerpt.kind not in ("asked", "told")]
     context.extend(excerpts.plain_line(one, _is_other) for one in rest if _is_plain(one))
     for heading, lines in (
-        (RUNS, _run_lines(rest)),
+        (RUNS, runs.lines_of(rest, _is_other)),
         (FILES, _file_lines(rest, files, base)),
         (LISTINGS, _listing_lines(rest)),
     ):
@@ -46,15 +46,6 @@ def place_of(excerpt: Excerpt, count: Count) -> PageLine:
 
 def _is_plain(excerpt: Excerpt) -> bool:
     return not excerpt.topic and excerpt.kind != "listing" and not runs.is_part(excerpt)
-
-
-def _run_lines(picked: Sequence[Excerpt]) -> list[str]:
-    """Write what was run or searched, in the order in which it was first met."""
-    groups: dict[str, list[Excerpt]] = {}
-    for excerpt in picked:
-        if runs.is_part(excerpt):
-            groups.setdefault(runs.reason_of(excerpt), []).append(excerpt)
-    return [line for reason, group in groups.items() for line in runs.lines_of(reason, group, _is_other)]
 
 
 def _file_lines(picked: Sequence[Excerpt], files: Sequence[FileFact], base: str) -> list[str]:
