@@ -24,7 +24,7 @@ from foldline.core.ledger.text.paths import by_folder, of_folder, relative
 from foldline.core.ledger.text.sentences import clip, sentences
 from foldline.core.ledger.worth.selection import PageLine
 
-SHARE = 0.08  # of the budget
+SHARE = 0.2  # of the budget
 STEPS = ("asked", "said")
 """Kinds of excerpts that are steps of the work rather than something to look up."""
 
@@ -53,9 +53,9 @@ class Detail(msgspec.Struct, frozen=True):
 
 LABEL = 4  # tokens that stand beside the reason or the heading of a step
 HEAD = Detail(110, 0, 0, 0, 0)
-LINE = Detail(110, 0, 0, 0, 90)
-SHORT = Detail(240, 6, 1, 0, 260)
-FULL = Detail(500, 14, 4, 400, 900)
+LINE = Detail(110, 0, 0, 0, 160)
+SHORT = Detail(240, 6, 1, 0, 400)
+FULL = Detail(500, 14, 4, 400, 1_000)
 DETAILS = (HEAD, LINE, SHORT, FULL)
 AT_ONCE = 2  # newest requests that are told fully before any other is told at all
 OPENING = 48  # characters by which a sentence is known again

@@ -37,6 +37,14 @@ _NOISE = re.compile(
     r"|<current_datetime>|writing transcript to"
     r"|[\W\d_]*$",
 )
+_VARIES = re.compile(r"\b[0-9a-f]{6,}\b|\d+")
+_HARNESS = re.compile(
+    r"\b(?:session is being continued from a previous|continue the conversation from where|"
+    r"read the full transcript at|before compaction \(|without asking the user any further|"
+    r"conversation is summarized below)",
+    re.IGNORECASE,
+)
+"""What a harness writes around a summary, for the model that goes on from it."""
 _TAGGED = re.compile(
     r"<(/?)(?:local-)?command-\w+>|^(?:\s*</?[\w-]+>\s*)+$"
 )  # a slash command, or tags alone
@@ -68,15 +76,30 @@ def quiet(passages: Sequence[TopicPassage]) -> list[TopicPassage]:
         for key in passage.names if passage.kind == "said" else ():
             said.setdefault(key, []).append(passage.order)
     found: list[TopicPassage] = []
+    shapes: set[tuple[str, str]] = set()
     asked = ("", 0)
     for passage in passages:
         if passage.kind == "asked" and passage.order != asked[1] and len(words(passage.text)) > 1:
             asked = (clip(passage.text.replace("`", "'"), REQUEST), passage.order)
         if passage.kind in ("asked", "told") and not passage.topic and _TAGGED.search(passage.text):
             continue
-        if passage.kind not in ("line", "hit") or not (is_noise(passage.text) or _stated(passage, said)):
+        if passage.kind in ("line", "hit"):
+            if is_noise(passage.text) or _stated(passage, said) or shape(passage) in shapes:
+                continue
+            shapes.add(shape(passage))
+        if passage.kind != "told" or not is_for_the_agent(passage.text):
             found.append(_reasoned(mention(_short(passage)), asked[0]))
     return found
+
+
+def shape(passage: TopicPassage) -> tuple[str, str]:
+    """Return a quoted line without what differs from one line of a log to the next: ids and numbers."""
+    return passage.topic, _VARIES.sub("#", passage.text)
+
+
+def is_for_the_agent(text: str) -> bool:
+    """Whether a line beside a request is an instruction of the harness, or code, rather than a note."""
+    return bool(_HARNESS.search(text)) or (is_code(text) and len(words(text)) <= SAYS)
 
 
 def _reasoned(passage: TopicPassage, request: str) -> TopicPassage:

@@ -49,6 +49,7 @@ _MARKS = re.compile(r"^(?:\s*(?:[-*+•]|\d{1,3}[.)]|#{1,6}|>|\[[ xX]\]|\|))+\s*
 
 _NUMBERED = re.compile(r"\s*\d{1,6}[:→|]")
 """A line of a file that a program put beside a request: the file can be read again."""
+_ITEMS = frozenset("-*+•")
 _MARKED = frozenset("-*+•#>[|")  # characters that a list item, a heading or a row of a table begins with
 
 
@@ -140,6 +141,7 @@ class Reader:
     def _asked(self, text: str, kind: str) -> Iterator[TopicPassage]:
         """User's words, line by line, under the heading they stand below."""
         heading = lead = ""
+        listed = False  # whether `lead` is an item of a list, which introduces no other
         for line in text.split("\n")[:RESULT_LINES]:
             stripped = line.strip()
             if len(stripped) < 4 or stripped.startswith(("```", "---", "|--", "|:-")):
@@ -152,6 +154,10 @@ class Reader:
                 yield from self._piece(lead, kind, heading)
                 lead, heading = "", clip(plain, 100)
                 continue
+            if lead and listed and stripped[0] in _ITEMS:
+                yield from self._piece(lead, kind, heading)
+                lead = ""
+            listed = stripped[0] in _ITEMS
             lead = f"{lead} {plain}" if lead else plain
             if len(lead) < LONGEST // 2 and len(words(lead)) < ENOUGH_WORDS:
                 continue  # too little to stand alone: it introduces the next line
