@@ -13,6 +13,7 @@ from foldline.core.ledger.facts.calls import Use
 from foldline.core.ledger.facts.commands import Judged
 from foldline.core.ledger.facts.kinds import Excerpt, FileFact, ReportFact, RequestFact, WorkFact
 from foldline.core.ledger.facts.reports import is_report
+from foldline.core.ledger.facts.requests import is_bare
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import clip, sentences
 from foldline.core.ledger.text.words import words
@@ -34,6 +35,9 @@ _EMPTY = re.compile(
     re.IGNORECASE,
 )
 """How a sentence begins that closes a message without telling anything."""
+
+
+_TITLE = re.compile(r"^[ \t]*(?:#{1,6}[ \t][^\n]*|\*\*[^*\n]{1,80}\*\*:?[ \t]*)$", re.MULTILINE)
 
 
 class RequestSpan(msgspec.Struct, frozen=True):
@@ -73,16 +77,23 @@ def collect(
     for span in spans(entries, requests):
         indices = [index for entry in span.entries for index in made_in.get(entry.id, ())]
         fact = _work(span, [calls[index] for index in indices], [outcomes[index] for index in indices], told)
-        if fact.asked or fact.files or fact.ran or fact.closing:
+        if found and not _came(found[-1]) and found[-1].asked[:ASKED] == fact.asked[:ASKED]:
+            found.pop()  # asked again, since nothing came of it
+        if _came(fact) or (fact.asked and not is_bare(fact.asked)):
             found.append(fact)
     return tuple(found)
+
+
+def _came(fact: WorkFact) -> bool:
+    """Whether anything came of a request."""
+    return bool(fact.files or fact.ran or fact.closing)
 
 
 def _work(
     span: RequestSpan, calls: Sequence[Use], outcomes: Sequence[Judged], gone: Sequence[str]
 ) -> WorkFact:
     changed = tuple(_plain(fact) for fact in files.collect(calls) if fact.status != "read")[-FILES:]
-    ran = commands.collect(calls, outcomes)[-RUNS:]
+    ran = tuple(fact for fact in commands.collect(calls, outcomes) if commands.tells(fact))[-RUNS:]
     last = next((entry for entry in reversed(span.entries) if _speaks(entry)), None)
     said = closing_words(last.message.text, gone) if last else ()
     request = span.request
@@ -115,7 +126,7 @@ def closing_words(text: str, gone: Sequence[str] = ()) -> tuple[str, ...]:
     What reports, decides or names something comes first in line; offers and announcements are left out. The
     last question stays: it is what the next request answers.
     """
-    told = [sentence.replace("**", "") for sentence in sentences(text[:SCANNED])]
+    told = [sentence.replace("**", "") for sentence in sentences(_TITLE.sub("", text[:SCANNED]))]
     worths = [_worth(sentence, at == 0, at == len(told) - 1, gone) for at, sentence in enumerate(told)]
     left = CLOSING
     chosen: list[int] = []

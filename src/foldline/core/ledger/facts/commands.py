@@ -229,6 +229,19 @@ def is_verdict(line: str) -> bool:
     return _tells(line, _FAILED_LINE) or _tells(line, _PASSED_LINE) or bool(_COUNTED.match(line))
 
 
+_CHECK = re.compile(
+    r"(?:^|[\s/:])(?:tests?|checks?|lint|build|compile|typecheck|tsc|vet|clippy|mypy|pyright|ruff|eslint|pytest|"
+    r"jest|vitest|mocha|tox|nox|make|gradlew?|mvn|bazel|install|deploy|publish|release|migrate|commit|push|"
+    r"merge|checkout|switch|rebase|tag|pr)(?=[\s:;)]|$)"
+)
+"""A word of a command that checks, builds, records or delivers the work."""
+
+
+def tells(fact: CommandFact) -> bool:
+    """Whether a run says how the work stands, rather than being one of its steps."""
+    return fact.passed is False or is_verdict(fact.outcome) or bool(_CHECK.search(fact.command))
+
+
 _ENVELOPE = re.compile(
     r"\s*(?:Exit code\b|Wall time\b|Total output lines\b|Output:|Process exited|Chunk ID|Command exited|"
     r"\(no output\)|Original token|Process Group PGID|Background PIDs|Command:|Directory:|Signal:|Stderr:|"

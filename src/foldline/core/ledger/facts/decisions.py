@@ -50,6 +50,7 @@ _ACTOR = re.compile(
     r"\b(?:we|I|let's|us|our|I'll|we'll|user|now uses?|should|decision|approach|must|please|use)\b",
     re.IGNORECASE,
 )
+_TICKED = re.compile(r"`[^`]*`")
 _NOT_A_CHOICE = re.compile(
     r"\b(?:as (?:decided|discussed|agreed|planned|before)|for now|(?:skill|subagent|todowrite|the \w+ "
     r"(?:tool|agent))|i wonder|or should|"
@@ -113,7 +114,9 @@ def is_choice(sentence: str) -> bool:
     if not (12 if sentence.isascii() else 5) <= len(sentence) <= LONGEST or _NOT_A_CHOICE.search(lowered):
         return False
     found = _CHOICE.search(lowered)
-    return bool(found) and (not _WEAK.fullmatch(found.group()) or bool(_ACTOR.search(sentence)))
+    return bool(found) and (
+        not _WEAK.fullmatch(found.group()) or bool(_ACTOR.search(_TICKED.sub("", sentence)))
+    )
 
 
 def collect(entries: Sequence[Said], replaced: AbstractSet[str] = frozenset()) -> tuple[DecisionFact, ...]:

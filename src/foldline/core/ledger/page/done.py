@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from foldline.core.ledger.facts.commands import tells
 from foldline.core.ledger.facts.kinds import CommandFact, ErrorFact, Excerpt, FileFact, Ledger, ReportFact
 from foldline.core.ledger.page import about_files, commands, commits, errors, excerpts
 from foldline.core.ledger.page.items import MARK, REPORTED, text_of, told_apart
@@ -44,7 +45,11 @@ def write(sheet: Sheet, ledger: Ledger, left: int) -> None:
     place = {line: number for number, line in enumerate(reversed(newest))}
     sheet.parts[DONE].sort(key=lambda line: place.get(line, -1))
     log = "\n".join(sheet.parts[WORK_LOG])
-    ran = [commands.line_of(fact) for fact in reversed(ledger.commands) if fact.passed is not False]
+    ran = [
+        commands.line_of(fact)
+        for fact in reversed(ledger.commands)
+        if fact.passed is not False and tells(fact)
+    ]
     ran = [line for line in ran if line not in log]
     fixed = [errors.fixed_line_of(fact) for fact in ledger.errors[::-1][:ERRORS] if fact.fixed]
     sheet.add(DONE, (*ran[:COMMANDS], *fixed), int(left * SHARE))

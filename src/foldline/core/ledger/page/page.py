@@ -171,7 +171,8 @@ def _pick(
     pool = [
         excerpt
         for excerpt in ledger.excerpts
-        if not (excerpt.kind in ("asked", "said") and says_already(excerpt.text, written))
+        if not log.leaves_out(excerpt)
+        and not (excerpt.kind in ("asked", "said") and says_already(excerpt.text, written))
     ]
     indices = pick(
         pool,

@@ -21,6 +21,7 @@ from foldline.core.ledger.page.items import BELOW, MARK, NOTED, one_line, told_a
 from foldline.core.ledger.page.sheet import Count, Sheet
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.paths import by_folder, of_folder, relative
+from foldline.core.ledger.text.reasons import announces
 from foldline.core.ledger.text.sentences import clip, sentences
 from foldline.core.ledger.worth.selection import PageLine
 
@@ -56,7 +57,8 @@ HEAD = Detail(110, 0, 0, 0, 0)
 LINE = Detail(110, 0, 0, 0, 160)
 SHORT = Detail(240, 6, 1, 0, 400)
 FULL = Detail(500, 14, 4, 400, 1_000)
-DETAILS = (HEAD, LINE, SHORT, FULL)
+WHOLE = Detail(1_500, 20, 5, 400, 1_600)
+DETAILS = (HEAD, LINE, SHORT, FULL, WHOLE)
 AT_ONCE = 2  # newest requests that are told fully before any other is told at all
 OPENING = 48  # characters by which a sentence is known again
 STOPS = frozenset(".!?:;,…。！？：；")
@@ -100,8 +102,9 @@ class WorkLog:
     def fill(self, sheet: Sheet, most: int) -> None:
         """Tell the newest requests fully, then every one in a line, then more of each while it fits."""
         newest = range(len(self._work) - 1, -1, -1)
+        self._raise(sheet, newest[:1], WHOLE, most // 3)
         self._raise(sheet, newest[:AT_ONCE], FULL, most // 2)
-        for detail in DETAILS[1:]:
+        for detail in (LINE, SHORT, FULL):
             self._raise(sheet, newest, detail, most)
 
     def _raise(self, sheet: Sheet, places: Iterable[int], detail: Detail, most: int) -> None:
@@ -129,9 +132,8 @@ class WorkLog:
         fact = self._work[at]
         lines = [head(fact, detail.asked)]
         room = detail.reports
-        told = " ".join(fact.closing)
-        for text in self._reports.get(fact.key, ()):
-            if len(text) <= room and text[:60] not in told:
+        for text in self._reports.get(fact.key, ()) if not fact.closing else ():
+            if len(text) <= room:
                 lines.append(BELOW + REPORTED + one_line(text))
                 room -= len(text)
         lines.extend(BELOW + line for line in changed_lines(fact.files, self._base, detail.files))
@@ -152,6 +154,16 @@ class WorkLog:
         if excerpt.kind == "said" or not excerpt.topic:
             return PageLine(f"work {at}" if opening else "", opening)
         return PageLine(f"work {at} {excerpt.topic}", opening + count(excerpt.topic) + LABEL)
+
+    def leaves_out(self, excerpt: Excerpt) -> bool:
+        """Whether a sentence announced what has been done since: the words that closed the work tell it."""
+        at = self._place.get(excerpt.work)
+        return (
+            at is not None
+            and excerpt.kind == "said"
+            and bool(self._work[at].closing)
+            and announces(excerpt.text)
+        )
 
     def add_step(self, excerpt: Excerpt) -> bool:
         """Take an excerpt as a step of its request's; False where there is no such request."""

@@ -18,6 +18,12 @@ _LEAD = re.compile(
 )
 
 
+def announces(sentence: str) -> bool:
+    """Whether a sentence says what its speaker is about to do, or introduces what follows it."""
+    lead = _LEAD.match(sentence.replace("\u2019", "'"))
+    return lead is not None or sentence.rstrip("* ")[-1:] in (":", "：")
+
+
 def reason(announced: str) -> str:
     """Return what an announcement says beside announcing; "" where that is too little to tell anything.
 

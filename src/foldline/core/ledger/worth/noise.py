@@ -48,6 +48,7 @@ _HARNESS = re.compile(
 _TAGGED = re.compile(
     r"<(/?)(?:local-)?command-\w+>|^(?:\s*</?[\w-]+>\s*)+$"
 )  # a slash command, or tags alone
+_TAG = re.compile(r"</?\s?[a-z][\w-]*>")
 _ADDRESS = re.compile(r"<[\w.]+ object at 0x[0-9a-f]{6,}>")
 _PAIR = re.compile(r"\"[\w-]{1,40}\"\s*:")
 _HEREDOC = re.compile(r"<<-?\s*['\"]?[A-Za-z_]\w*['\"]?")
@@ -99,7 +100,7 @@ def shape(passage: TopicPassage) -> tuple[str, str]:
 
 def is_for_the_agent(text: str) -> bool:
     """Whether a line beside a request is an instruction of the harness, or code, rather than a note."""
-    return bool(_HARNESS.search(text)) or (is_code(text) and len(words(text)) <= SAYS)
+    return bool(_HARNESS.search(text) or _TAG.search(text)) or (is_code(text) and len(words(text)) <= SAYS)
 
 
 def _reasoned(passage: TopicPassage, request: str) -> TopicPassage:
