@@ -50,9 +50,9 @@ def collect(entries: Sequence[Said]) -> Ledger:
         requests=asked,
         constraints=constraints.collect(entries),
         files=touched,
-        commands=commands.collect(calls, outcomes),
+        commands=work_log.last_in_work(commands.collect(calls, outcomes), part_of),
         commits=commits.collect(calls, outcomes),
-        errors=wrong,
+        errors=work_log.last_in_work(wrong, part_of),
         decisions=decisions.settled(choices, replaced),
         values=values.collect(
             [use for use in calls if use.result is not None or use.entry not in stopped], base, replaced

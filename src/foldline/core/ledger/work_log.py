@@ -11,7 +11,15 @@ import msgspec
 from foldline.core.ledger.facts import commands, files
 from foldline.core.ledger.facts.calls import Use
 from foldline.core.ledger.facts.commands import Judged
-from foldline.core.ledger.facts.kinds import Excerpt, FileFact, ReportFact, RequestFact, WorkFact
+from foldline.core.ledger.facts.kinds import (
+    CommandFact,
+    ErrorFact,
+    Excerpt,
+    FileFact,
+    ReportFact,
+    RequestFact,
+    WorkFact,
+)
 from foldline.core.ledger.facts.reports import is_report
 from foldline.core.ledger.facts.requests import is_bare
 from foldline.core.ledger.text import names
@@ -151,12 +159,21 @@ def _worth(sentence: str, first: bool, last: bool, gone: Sequence[str]) -> float
 
 
 Told = TypeVar("Told", ReportFact, Excerpt)
+Cited = TypeVar("Cited", CommandFact, ErrorFact)
 
 
 def in_work(facts: Iterable[Told], part_of: Mapping[str, str]) -> tuple[Told, ...]:
     """Return the facts, each with the key of the work that it is part of."""
     return tuple(
         msgspec.structs.replace(fact, work=part_of[fact.entry]) if part_of.get(fact.entry) else fact
+        for fact in facts
+    )
+
+
+def last_in_work(facts: Iterable[Cited], part_of: Mapping[str, str]) -> tuple[Cited, ...]:
+    """Return the facts, each with the key of the work that it was met in last."""
+    return tuple(
+        msgspec.structs.replace(fact, work=next(filter(None, map(part_of.get, reversed(fact.entries))), ""))
         for fact in facts
     )
 

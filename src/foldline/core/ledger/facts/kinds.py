@@ -25,7 +25,7 @@ class FileFact(msgspec.Struct, frozen=True, omit_defaults=True):
 class CommandFact(msgspec.Struct, frozen=True, omit_defaults=True):
     """A shell command; `passed` is None where the result does not say; `outcome` is its telling line.
 
-    `why` is the reason given for its newest run.
+    `why` is the reason given for its newest run, `work` the key of the work that this was part of.
     """
 
     command: str
@@ -34,6 +34,7 @@ class CommandFact(msgspec.Struct, frozen=True, omit_defaults=True):
     uses: int = 1
     entries: tuple[str, ...] = ()
     why: str = ""
+    work: str = ""
 
 
 class CommitFact(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -48,13 +49,17 @@ class CommitFact(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ErrorFact(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A distinct error and whether a later run of the same thing passed (`fixed`)."""
+    """A distinct error and whether a later run of the same thing passed (`fixed`).
+
+    `work` is the key of the work that it was last met in.
+    """
 
     text: str
     source: str = ""
     fixed: bool = False
     uses: int = 1
     entries: tuple[str, ...] = ()
+    work: str = ""
 
 
 class RequestFact(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from foldline.core.ledger.facts.kinds import CommandFact, ErrorFact, Ledger, OpenFact
 from foldline.core.ledger.page import commands, errors
 from foldline.core.ledger.page.items import MARK, UNANSWERED, items
@@ -12,20 +14,29 @@ from foldline.core.ledger.text.sentences import clip
 
 SHARE = 0.06  # of the budget
 CALLS, COMMANDS, ERRORS = 3, 4, 8  # the newest of each
+AT_HAND = 2  # newest requests whose failures may still stand in the way
 LONGEST_CALL = 160  # characters of one call
 THEN = "; the user then said: "
 
 
 def write(sheet: Sheet, ledger: Ledger, most: int) -> None:
-    """Write the newest of each kind, as many as fit; no command whose error was fixed since."""
+    """Write the newest of each kind, as many as fit; no command whose error was fixed since.
+
+    What failed for a request that was answered before the newest stands in the way no more.
+    """
     fixed = {fact.source for fact in ledger.errors if fact.fixed}
+    over = {fact.key for fact in ledger.work[:-AT_HAND] if fact.answered}
     calls = [fact for fact in ledger.open if fact.kind == "call"]
-    failed = [fact for fact in commands.failing(ledger.commands) if fact.command not in fixed]
+    failed = [
+        fact
+        for fact in commands.failing(ledger.commands)
+        if fact.command not in fixed and fact.work not in over
+    ]
     told = {clip(fact.outcome, commands.LONGEST_OUTCOME) for fact in failed[:COMMANDS]}
     wrong = [
         fact
         for fact in reversed(ledger.errors)
-        if not fact.fixed and clip(fact.text, commands.LONGEST_OUTCOME) not in told
+        if not fact.fixed and fact.work not in over and clip(fact.text, commands.LONGEST_OUTCOME) not in told
     ]
     lines = (
         *(call_line_of(fact) for fact in calls[-CALLS:]),
@@ -55,8 +66,8 @@ def _is_call(line: str) -> bool:
     return line.startswith(MARK + UNANSWERED)
 
 
-def read(lines: Sequence[str]) -> tuple[list[OpenFact], list[CommandFact], list[ErrorFact]]:
-    """Read the section back: the calls, the commands, the errors."""
+def read(lines: Sequence[str], work: str = "") -> tuple[list[OpenFact], list[CommandFact], list[ErrorFact]]:
+    """Read the section back: the calls, the commands, the errors; they were met in the newest `work`."""
     calls: list[OpenFact] = []
     failed: list[CommandFact] = []
     wrong: list[ErrorFact] = []
@@ -65,7 +76,7 @@ def read(lines: Sequence[str]) -> tuple[list[OpenFact], list[CommandFact], list[
             text, _, then = line.removeprefix(MARK + UNANSWERED).partition(THEN)
             calls.append(OpenFact(text, "call", "unanswered", then=then))
         elif (command := commands.read(line)) is not None:
-            failed.append(command)
+            failed.append(msgspec.structs.replace(command, work=work))
         else:
-            wrong.append(errors.read(line))
+            wrong.append(msgspec.structs.replace(errors.read(line), work=work))
     return calls, failed, wrong

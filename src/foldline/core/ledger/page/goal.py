@@ -14,6 +14,7 @@ from foldline.core.ledger.text.sentences import clip
 
 SHARE = 0.06  # of the budget
 LONGEST = 500  # characters of a request that stand at the top; its lines compete as excerpts
+TOLD = 200  # and of the newest, which the work log tells in full
 SHORTEST = 60  # characters to which the first and the newest may shrink, so that neither is left out
 BETWEEN = 200  # characters of a request between the first and the newest
 
@@ -34,10 +35,11 @@ def write(sheet: Sheet, ledger: Ledger, most: int) -> None:
         return
     waiting = any(fact.state == "asked" for fact in ledger.open) or _is_answered(ledger)
     size = max(80, min(most * 2, LONGEST))
-    lines = first_and_newest(requests, size, waiting=waiting)
+    told = TOLD if ledger.work else LONGEST
+    lines = first_and_newest(requests, size, min(size, told), waiting=waiting)
     while size > SHORTEST and sum(sheet.count(line) + 1 for line in lines) > most:
         size = size * 3 // 4
-        lines = first_and_newest(requests, size, waiting=waiting)
+        lines = first_and_newest(requests, size, min(size, told), waiting=waiting)
     taken = sheet.add_newest_first(GOAL, lines, max(most, min(sheet.left, 2 * SHORTEST)))
     if not ledger.work:
         elsewhere = (fact.text for fact in (*ledger.constraints, *ledger.decisions))
@@ -50,7 +52,9 @@ def _is_answered(ledger: Ledger) -> bool:
     return last is not None and last.answered and last.entry == ledger.requests[-1].entry
 
 
-def first_and_newest(requests: Sequence[RequestFact], size: int, *, waiting: bool = False) -> list[str]:
+def first_and_newest(
+    requests: Sequence[RequestFact], size: int, newest_size: int = LONGEST, *, waiting: bool = False
+) -> list[str]:
     """Write the two lines of a goal, the newest first.
 
     Where it is not the one that is `waiting`, the newest one here was answered.
@@ -59,8 +63,13 @@ def first_and_newest(requests: Sequence[RequestFact], size: int, *, waiting: boo
     newest = requests[-1] if is_bare(requests[-1].text) and requests[-1].question else real[-1]
     lines = [f"{FIRST}{clip(real[0].text, size)}"]
     if newest is not real[0]:
-        lines.insert(0, f"{ANSWERED if waiting else NEWEST}{clip(shown(newest), size)}")
+        lines.insert(0, f"{ANSWERED if waiting else NEWEST}{_newest(newest, newest_size)}")
     return lines
+
+
+def _newest(fact: RequestFact, size: int) -> str:
+    text = shown(fact)
+    return clip(text, size) if len(text) <= size else gist(text, size) or clip(text, size)
 
 
 def between(requests: Sequence[RequestFact], elsewhere: Iterable[str]) -> list[str]:

@@ -232,7 +232,7 @@ def parse(text: str) -> Ledger:
     asked = list(items(parts[GOAL], loose=True))
     log = work_log.read(items(parts[WORK_LOG]))
     was_done = done.read(list(items(parts[DONE])))
-    calls, failed, wrong = blocked.read(parts[BLOCKED])
+    calls, failed, wrong = blocked.read(parts[BLOCKED], log.work[-1].key if log.work else "")
     other = list(items(parts[CONTEXT]))
     known = context.read(other)
     files = [*log.files, *listed, *reversed([*was_done.files, *known.files])]
