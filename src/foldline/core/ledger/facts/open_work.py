@@ -13,6 +13,7 @@ from foldline.core.ledger.facts.files import touches
 from foldline.core.ledger.facts.kinds import OpenFact
 from foldline.core.ledger.facts.requests import is_bare
 from foldline.core.ledger.text.origin import prompts
+from foldline.core.ledger.text.reasons import announces
 from foldline.core.ledger.text.sentences import clip, sentences
 from foldline.core.log.entries import Said
 from foldline.core.log.steps import finishes
@@ -200,7 +201,12 @@ def _next(entries: Sequence[Said]) -> Iterator[OpenFact]:
     )
     if spoken:
         said = sentences(spoken.message.text[-6000:])
-        found = [one for one in said if _NEXT.search(one) and not _NO_STEP.search(one)]
+        works = bool(spoken.message.calls)  # what is announced beside a call is what the call does
+        found = [
+            one
+            for one in said
+            if _NEXT.search(one) and not _NO_STEP.search(one) and not (works and announces(one))
+        ]
         for sentence in found[:5]:
             yield OpenFact(clip(sentence, TEXT), "next", "", spoken.id)
     asked = None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from foldline.core.ledger.facts.kinds import CommandFact, ErrorFact, Ledger, OpenFact
+from foldline.core.ledger.facts.kinds import CommandFact, ErrorFact, Ledger, OpenFact, WorkFact
 from foldline.core.ledger.page import commands, errors
 from foldline.core.ledger.page.items import MARK, UNANSWERED, items
 from foldline.core.ledger.page.sheet import BLOCKED, Sheet
@@ -25,7 +25,11 @@ def write(sheet: Sheet, ledger: Ledger, most: int) -> None:
     What failed for a request that was answered before the newest stands in the way no more.
     """
     fixed = {fact.source for fact in ledger.errors if fact.fixed}
-    over = {fact.key for fact in ledger.work[:-AT_HAND] if fact.answered}
+    over = {
+        fact.key
+        for at, fact in enumerate(ledger.work)
+        if fact.answered and _is_over(fact, len(ledger.work) - at)
+    }
     calls = [fact for fact in ledger.open if fact.kind == "call"]
     failed = [
         fact
@@ -44,6 +48,11 @@ def write(sheet: Sheet, ledger: Ledger, most: int) -> None:
         *(error_line_of(fact) for fact in wrong[:ERRORS]),
     )
     sheet.add(BLOCKED, lines, most)
+
+
+def _is_over(fact: WorkFact, age: int) -> bool:
+    """Whether nothing that failed on the way to an answer can stand in the way: a later run passed."""
+    return age > AT_HAND or bool(fact.ran and fact.ran[-1].passed)
 
 
 def call_line_of(fact: OpenFact) -> str:

@@ -68,7 +68,7 @@ def _listing_lines(picked: Sequence[Excerpt]) -> list[str]:
 RUNS = "### Commands and what they showed"
 FILES = "### Files"
 LISTINGS = "### Seen in listings"
-ABOUT_NO_FILE = frozenset(("asked", "told", "listing", "ran", "searched"))
+ABOUT_NO_FILE = frozenset(("asked", "told", "listing", *runs.USES))
 """Kinds of excerpts whose topic is a heading or a reason, not a file."""
 
 

@@ -51,7 +51,12 @@ def write(sheet: Sheet, ledger: Ledger, left: int) -> None:
         if fact.passed is not False and tells(fact)
     ]
     ran = [line for line in ran if line not in log]
-    fixed = [errors.fixed_line_of(fact) for fact in ledger.errors[::-1][:ERRORS] if fact.fixed]
+    by_hand = {fact.command for fact in ledger.commands}
+    fixed = [
+        errors.fixed_line_of(fact)
+        for fact in ledger.errors[::-1][:ERRORS]
+        if fact.fixed and (fact.source in by_hand or not fact.entries)
+    ]
     sheet.add(DONE, (*ran[:COMMANDS], *fixed), int(left * SHARE))
 
 

@@ -13,7 +13,7 @@ from foldline.core.ledger.page.items import BELOW, MARK
 from foldline.core.ledger.page.sheet import Count
 from foldline.core.ledger.worth.selection import OPENING, PageLine
 
-USES = ("ran", "searched")
+USES = ("ran", "looked", "searched")
 QUOTES = ("line", "hit", "mention")
 OTHER = f"{MARK}Other output:"
 

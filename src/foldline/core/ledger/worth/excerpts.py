@@ -52,7 +52,8 @@ def collect(
     passages = [
         passage
         for passage in _current_passages(entries, met, edits)
-        if not _is_gone(passage, gone) and not (passage.kind == "ran" and passage.entry in stopped)
+        if not _is_gone(passage, gone)
+        and not (passage.kind in ("ran", "looked") and passage.entry in stopped)
     ]
     scores = _scores(passages, value)
     chosen = _best_of_each(passages, scores, value)
@@ -127,7 +128,7 @@ def _excerpt(
     topic = paths.relative(known.text, base) if known else passage.topic
     text = paths.relative(passage.text, base) if passage.kind == "listing" else passage.text
     if len(base) > 3:
-        quoted = passage.kind in ("ran", "searched")
+        quoted = passage.kind in ("ran", "looked", "searched")
         text = at_home(text, base) if quoted else text.replace(base, "")
     return Excerpt(
         text=text,

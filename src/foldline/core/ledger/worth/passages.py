@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from foldline.core.cut.notes import is_note
+from foldline.core.ledger.facts.commands import is_notable
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.names import Name
 from foldline.core.ledger.text.origin import spans
@@ -188,7 +189,8 @@ class Reader:
         self._calls[call.id] = _Call(topic.reason, topic.topic, topic.pattern)
         if topic.command:
             text = f"{topic.tool} `{clip(topic.command, 200)}`"
-            yield self._make(text, "ran", topic.reason, names.find(text + " " + topic.reason))
+            kind = "ran" if is_notable(topic.command) else "looked"
+            yield self._make(text, kind, topic.reason, names.find(text + " " + topic.reason))
         elif topic.pattern:
             text = f"{topic.tool} pattern `{clip(topic.pattern, 120)}`"
             text += f" in `{topic.place}`" if topic.place else ""

@@ -12,7 +12,7 @@ from foldline.core.ledger.text.words import words
 
 NAMED = 0.4  # of a name's worth, what naming it brings; the rest is for words that say what it is about
 QUOTES = ("asked", "told", "line", "hit")
-PROSE = ("asked", "told", "said", "opened", "changed", "ran", "searched")
+PROSE = ("asked", "told", "said", "opened", "changed", "ran", "looked", "searched")
 MENTIONED = 0.4  # and where it stands in a list of names below the file that they are in
 AGAIN = 0.002  # of a name's worth, what one more quoted line about it brings
 AGAIN_IN_PROSE = 0.02  # and one more sentence, which says something else of it
@@ -22,12 +22,13 @@ OPENING = 8  # tokens of a new topic's line beside the topic itself
 LEAST_ROOM = 8  # tokens below which nothing fits any more
 
 # How clearly each kind of passage says what a name is: a sentence better than a line of code.
-_CLARITY = {"hit": 0.9, "line": 0.8, "listing": 0.95}
+_CLARITY = {"hit": 0.9, "line": 0.8, "listing": 0.95, "looked": 0.8, "searched": 0.8}
 # Tokens of the marks that an excerpt of a kind stands between: a list item's, or a separator in a line.
 _MARKS = {
     "outline": 1,
     "listing": 2,
     "ran": 1,
+    "looked": 1,
     "searched": 1,
     "opened": 1,
     "changed": 1,
