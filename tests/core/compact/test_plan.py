@@ -1328,7 +1328,7 @@ def test_the_receipt_says_what_the_summary_cost_and_whether_that_pays():
 def test_live_state_is_bounded_and_stays_where_nobody_says_anything_of_it():
     log = chat()
     long_list = Live("todos", "- [ ] write the test\n" * 1_000)
-    ask = ask_for(BARE, context=2_000)
+    ask = ask_for(BARE, context=1_800)
     first = compact_log(log, msgspec.structs.replace(ask, live=(long_list,)))
     assert isinstance(first, Compacted)
     assert OFFLINE.count(first.checkpoint.live[0].text) <= ask.usable // 10 + 20

@@ -183,7 +183,7 @@ def test_what_the_log_tells_is_read_back(work: list[WorkFact]) -> None:
 
 def test_a_report_is_told_with_its_work_and_read_back() -> None:
     ledger = Ledger(
-        work=(WorkFact("Mend it.", "e0", closing=("It is mended.",)),),
+        work=(WorkFact("Mend it.", "e0"),),
         reports=(ReportFact("The cache is gone.", "e1", "e0"),),
     )
     assert "  - Done: The cache is gone." in section(ledger)

@@ -21,7 +21,6 @@ from foldline.core.ledger.facts.kinds import (
     WorkFact,
 )
 from foldline.core.ledger.facts.reports import is_report
-from foldline.core.ledger.facts.requests import is_bare
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import clip, sentences
 from foldline.core.ledger.text.words import words
@@ -85,14 +84,14 @@ def collect(
     for span in spans(entries, requests):
         indices = [index for entry in span.entries for index in made_in.get(entry.id, ())]
         fact = _work(span, [calls[index] for index in indices], [outcomes[index] for index in indices], told)
-        if found and not _came(found[-1]) and found[-1].asked[:ASKED] == fact.asked[:ASKED]:
+        if found and not came(found[-1]) and found[-1].asked[:ASKED] == fact.asked[:ASKED]:
             found.pop()  # asked again, since nothing came of it
-        if _came(fact) or (fact.asked and not is_bare(fact.asked)):
+        if fact.asked or came(fact):
             found.append(fact)
     return tuple(found)
 
 
-def _came(fact: WorkFact) -> bool:
+def came(fact: WorkFact) -> bool:
     """Whether anything came of a request."""
     return bool(fact.files or fact.ran or fact.closing)
 

@@ -237,9 +237,14 @@ _CHECK = re.compile(
 """A word of a command that checks, builds, records or delivers the work."""
 
 
+def is_check(fact: CommandFact) -> bool:
+    """Whether a run checks, builds, records or delivers the work."""
+    return bool(_CHECK.search(fact.command))
+
+
 def tells(fact: CommandFact) -> bool:
     """Whether a run says how the work stands, rather than being one of its steps."""
-    return fact.passed is False or is_verdict(fact.outcome) or bool(_CHECK.search(fact.command))
+    return fact.passed is False or is_verdict(fact.outcome) or is_check(fact)
 
 
 _ENVELOPE = re.compile(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from foldline.core.ledger.facts.commands import is_check
 from foldline.core.ledger.facts.kinds import CommandFact, ErrorFact, Ledger, OpenFact, WorkFact
 from foldline.core.ledger.page import commands, errors
 from foldline.core.ledger.page.items import MARK, UNANSWERED, items
@@ -51,8 +52,9 @@ def write(sheet: Sheet, ledger: Ledger, most: int) -> None:
 
 
 def _is_over(fact: WorkFact, age: int) -> bool:
-    """Whether nothing that failed on the way to an answer can stand in the way: a later run passed."""
-    return age > AT_HAND or bool(fact.ran and fact.ran[-1].passed)
+    """Whether nothing that failed on the way to an answer can stand in the way: the last check passed."""
+    checks = [run.passed for run in fact.ran if is_check(run)]
+    return age > AT_HAND or bool(checks and checks[-1])
 
 
 def call_line_of(fact: OpenFact) -> str:

@@ -30,13 +30,15 @@ def write(sheet: Sheet, picked: Sequence[Excerpt], files: Sequence[FileFact], ba
     context.extend(excerpts.spoken_lines("told", picked))
     rest = [excerpt for excerpt in picked if excerpt.kind not in ("asked", "told")]
     context.extend(excerpts.plain_line(one, _is_other) for one in rest if _is_plain(one))
-    for heading, lines in (
+    lists = (
         (RUNS, runs.lines_of(rest, _is_other)),
         (FILES, _file_lines(rest, files, base)),
         (LISTINGS, _listing_lines(rest)),
-    ):
+    )
+    headed = sum(len(lines) for _, lines in lists) >= HEADED
+    for heading, lines in lists:
         if lines:
-            context.extend((heading, *lines))
+            context.extend((heading, *lines) if headed else lines)
 
 
 def place_of(excerpt: Excerpt, count: Count) -> PageLine:
@@ -65,6 +67,7 @@ def _listing_lines(picked: Sequence[Excerpt]) -> list[str]:
     return [line for topic, group in listed.items() for line in excerpts.listing_lines(topic, group)]
 
 
+HEADED = 16  # lines from which the lists of the section have headings
 RUNS = "### Commands and what they showed"
 FILES = "### Files"
 LISTINGS = "### Seen in listings"

@@ -22,7 +22,7 @@ from foldline.core.ledger.page.sheet import Count, Sheet
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.paths import by_folder, of_folder, relative
 from foldline.core.ledger.text.reasons import announces
-from foldline.core.ledger.text.sentences import clip, sentences
+from foldline.core.ledger.text.sentences import clip
 from foldline.core.ledger.worth.selection import PageLine
 
 SHARE = 0.2  # of the budget
@@ -38,6 +38,7 @@ REPORTED = "Done: "
 CHANGED = {"modified": "Changed: ", "created": "Created: ", "deleted": "Deleted: "}
 CLOSED = "Result: "
 SO_FAR = "So far: "
+_END = re.compile(r"(?<=[.!?;…。！？；])\s+")
 _GAP = re.compile(r"- \(\d+ more requests?\)$")
 _LABELS = (ALSO, ALSO_UNDER, REPORTED, CLOSED, SO_FAR, *CHANGED.values())
 
@@ -86,6 +87,7 @@ class WorkLog:
     """The lines of the section by request, while they are filled in."""
 
     def __init__(self, work: Sequence[WorkFact], reports: Iterable[ReportFact], base: str) -> None:
+        work = [fact for at, fact in enumerate(work) if at == len(work) - 1 or says(fact)]
         self._work = work
         self._base = base
         self._reports: dict[str, list[str]] = {}
@@ -194,6 +196,11 @@ class WorkLog:
         return [*found, *gap(left_out)]
 
 
+def says(fact: WorkFact) -> bool:
+    """Whether a request asks for something, or anything came of it."""
+    return not is_bare(fact.asked) or bool(fact.question or fact.files or fact.ran or fact.closing)
+
+
 def gap(requests: int) -> tuple[str, ...]:
     """Write how many requests are not told."""
     return (f"{MARK}({requests} more request{'s' if requests > 1 else ''})",) if requests else ()
@@ -252,6 +259,11 @@ def paragraph(texts: Iterable[str]) -> str:
             found[-1] += ";"
         found.append(sentence)
     return " ".join(found)
+
+
+def apart(text: str) -> list[str]:
+    """Return the sentences and items of a paragraph that `paragraph` joined."""
+    return _END.split(text)
 
 
 def opening_of(sentence: str) -> str:
@@ -313,7 +325,7 @@ def _read_below(
     if status:
         return msgspec.structs.replace(fact, files=(*fact.files, *_read_files(line, status)))
     if line.startswith((CLOSED, SO_FAR)):
-        words = tuple(sentences(line.removeprefix(CLOSED).removeprefix(SO_FAR)))
+        words = tuple(apart(line.removeprefix(CLOSED).removeprefix(SO_FAR)))
         return msgspec.structs.replace(fact, closing=words, answered=line.startswith(CLOSED))
     if ran is not None:
         return msgspec.structs.replace(fact, ran=(*fact.ran, ran))
@@ -321,11 +333,11 @@ def _read_below(
         reports.append(ReportFact(line.removeprefix(REPORTED), "", fact.key))
     elif line.startswith(ALSO_UNDER):
         topic, _, text = line.removeprefix(ALSO_UNDER).partition('": ')
-        steps.extend(_step(one, "asked", fact, rank, topic) for one in sentences(text))
+        steps.extend(_step(one, "asked", fact, rank, topic) for one in apart(text))
     elif line.startswith(ALSO):
-        steps.extend(_step(one, "asked", fact, rank) for one in sentences(line.removeprefix(ALSO)))
+        steps.extend(_step(one, "asked", fact, rank) for one in apart(line.removeprefix(ALSO)))
     else:
-        steps.extend(_step(one, "said", fact, rank) for one in sentences(line.removeprefix(NOTED)))
+        steps.extend(_step(one, "said", fact, rank) for one in apart(line.removeprefix(NOTED)))
     return fact
 
 
