@@ -63,8 +63,11 @@ def collect(entries: Sequence[Said]) -> Ledger:
         work=work_log.collect(entries, asked, calls, outcomes, gone),
         excerpts=(
             *earlier_summary.collect(entries, gone),
-            *work_log.in_work(
-                excerpts.collect(entries, met, edits=changes, base=base, gone=gone, stopped=stopped), part_of
+            *work_log.told_once(
+                work_log.in_work(
+                    excerpts.collect(entries, met, edits=changes, base=base, gone=gone, stopped=stopped),
+                    part_of,
+                )
             ),
         ),
         turns=len(asked),

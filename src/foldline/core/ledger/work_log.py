@@ -35,6 +35,10 @@ SCANNED = 12_000  # characters of the closing message that are read
 FILES = 30  # files of one item
 RUNS = 5  # commands of one item: the newest
 
+SAME = 0.75  # share of a sentence's words that a later one has too, from which it says nothing more
+NEAR = 24  # later sentences that it is compared with
+
+_WORD = re.compile(r"[^\W_]{3,}|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _EMPTY = re.compile(
     r"^\W*(?:let me|would you like|feel free|if you(?:'d| would)? (?:like|want|need)|happy to|great|"
     r"perfect|excellent|you're (?:absolutely )?right|sure|here(?:'s| is| are)|(?:in )?summary|"
@@ -175,6 +179,21 @@ def last_in_work(facts: Iterable[Cited], part_of: Mapping[str, str]) -> tuple[Ci
         msgspec.structs.replace(fact, work=next(filter(None, map(part_of.get, reversed(fact.entries))), ""))
         for fact in facts
     )
+
+
+def told_once(excerpts: Sequence[Excerpt]) -> tuple[Excerpt, ...]:
+    """Leave out a sentence of the assistant's that says what a later one says again for the same request."""
+    later: dict[str, list[frozenset[str]]] = {}
+    kept: list[Excerpt] = []
+    for excerpt in reversed(excerpts):
+        if excerpt.kind == "said":
+            mine = frozenset(_WORD.findall(excerpt.text.lower()))
+            others = later.setdefault(excerpt.work, [])
+            if any(len(mine & other) >= SAME * len(mine) for other in others[-NEAR:]):
+                continue
+            others.append(mine)
+        kept.append(excerpt)
+    return tuple(reversed(kept))
 
 
 def keys(entries: Sequence[Said], requests: Sequence[RequestFact]) -> dict[str, str]:

@@ -56,7 +56,8 @@ _NOT_A_CHOICE = re.compile(
     r"(?:tool|agent))|i wonder|or should|"
     r"would you (?:like|prefer)|(?:if|when|whenever|whether|once|unless|until|what|which|how|why) "
     rf"(?:the |a |an |our )?(?:{_DECIDES}))\b|[?:]\W*$|"
-    r"^\W*(?:i['’]m \w+ing\b|(?:now|let me|first|next)\b|(?:should (?:i|we)|do you|would you|if you|could|"
+    r"^\W*(?:i['’]m \w+ing\b|i(?:['’]ll| will) (?:now|then|also|next|first)\b|"
+    r"(?:now|let me|first|next)\b|(?:should (?:i|we)|do you|would you|if you|could|"
     r"maybe|perhaps|option \w)\b|"
     r"(?:\d+[:→]|[+>|]))",
 )

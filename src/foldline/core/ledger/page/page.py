@@ -9,6 +9,7 @@ Each section is a file here, with its writer and its reader side by side.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
 import msgspec
@@ -168,10 +169,11 @@ def _pick(
     listed = (path for line in tail for path in file_lists.paths_in(line))
     covered.update((names.path_key(path), IN_A_LIST) for path in listed)
     written = "\n".join(sheet.lines())
+    gone = {names.path_key(fact.path) for fact in ledger.files if fact.status == "deleted"}
     pool = [
         excerpt
         for excerpt in ledger.excerpts
-        if not log.leaves_out(excerpt)
+        if not (log.leaves_out(excerpt) or _shows_gone(excerpt, gone))
         and not (excerpt.kind in ("asked", "said") and says_already(excerpt.text, written))
     ]
     indices = pick(
@@ -183,6 +185,11 @@ def _pick(
         places=[log.place_of(one, sheet.count) or context.place_of(one, sheet.count) for one in pool],
     )
     return [pool[index] for index in indices]
+
+
+def _shows_gone(excerpt: Excerpt, gone: AbstractSet[str]) -> bool:
+    """Whether an excerpt quotes a file that was deleted."""
+    return excerpt.kind in ("line", "hit", "outline", "mention") and names.path_key(excerpt.topic) in gone
 
 
 def _focus(instructions: str | None) -> Callable[[str], float] | None:

@@ -17,7 +17,7 @@ import msgspec
 MAX_LINE = 2_000  # characters of one line that are read; longer ones are data, not words
 MAX_NAME = 160
 MOST_LINES = 32_768
-NUMBERED = re.compile(r"^\s{0,6}\d{1,6}[→:|\t] ?|^\s*\d{1,6}\s*[│|] ?")
+NUMBERED = re.compile(r"^\s{0,6}\d{1,6}[→:|\t] ?|^\s*\d{1,6}\s*[│|] ?|^L\d{1,6}[-:] ")
 
 _RUN = re.compile(r"[\w./@~+#:$%-]{3,}")
 _URL = re.compile(r"https?://[^\s\"'<>)\]}`\\,|]{4,400}")
@@ -104,9 +104,14 @@ class Lines:
         return found
 
 
+def _is_numbered(line: str) -> bool:
+    start = line.lstrip()[:2]
+    return start[:1].isdigit() or (start[:1] == "L" and start[1:].isdigit())
+
+
 def unnumbered(line: str) -> str:
     """Return a line without the number that a tool put before it."""
-    return NUMBERED.sub("", line, count=1) if line.lstrip()[:1].isdigit() else line
+    return NUMBERED.sub("", line, count=1) if _is_numbered(line) else line
 
 
 def keys(texts: Iterable[str]) -> set[str]:

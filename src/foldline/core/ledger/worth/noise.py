@@ -33,6 +33,7 @@ _NOISE = re.compile(
     r"|import (?:[\w{}*, $]+ from )?[\"'][^\"']+[\"'];?$|#include [<\"]"  # what a file needs tells little
     r"|(?:-?\w, )?--help\b.{0,20}show this help|use 'pytest --fixtures"
     r"|(?:ok|\?)\s+\S+/\S+\s|shellid: \d|process group pgid|background pids|agentid: |</?[\w-]+>\s*$"
+    r"|successfully modified file|.{0,80}\byou can use the '"
     r"|pid:? \d+\b|exit code:? \d|\[?\d+ (?:more|remaining) lines?\b|.{0,60}\buse offset[= ]"
     r"|<current_datetime>|writing transcript to"
     r"|[\W\d_]*$",
@@ -128,8 +129,10 @@ def is_code(line: str) -> bool:
 
 def mention(passage: TopicPassage) -> TopicPassage:
     """Reduce a quoted line of code to the names in it: a reader needs these, not half a statement."""
-    if passage.kind not in ("line", "hit") or not is_code(passage.text) or len(words(passage.text)) > SAYS:
+    if passage.kind not in ("line", "hit") or not is_code(passage.text):
         return passage
+    if passage.topic and len(words(passage.text)) > SAYS:
+        return passage  # below its file, the words in it say something
     own = [name for name in names.find(passage.text) if name.key != passage.topic and name.kind != "flag"]
     text = ", ".join(dict.fromkeys(f"`{name.text}`" for name in own if "`" not in name.text))
     return msgspec.structs.replace(passage, text=text, kind="mention") if text else passage

@@ -38,6 +38,7 @@ _DEFINED = re.compile(
     r"(?:\bfunc\s*\([^)]*\)\s*|\b(?:func|def|class|interface|type|struct|enum|trait|fn|function|const|let|"
     r"var|val)\s+)(\w+)"
 )
+_GROUPED = re.compile(r"\s*L?\d{1,6}[-:]")
 _DIFF_INDEX = re.compile(r"index [0-9a-f]{7,40}\.\.[0-9a-f]{7,40}\b")
 _VARIABLE = re.compile(r"\s*(?:const|let|var|val)\b")  # a local one, where it is indented
 _BRACKETS = re.compile(r"\[[^\[\]]*\]|<[^<>]*>")
@@ -204,6 +205,7 @@ class Reader:
         """Definitions, hits, listings and telling lines of a result."""
         call = self._calls.get(result.call_id) or _Call("", "", "")
         comment: list[str] = []
+        under = ""  # the file that a search groups its numbered hits below
         for raw in uncoloured(result.text).split("\n")[:RESULT_LINES]:
             line = names.unnumbered(raw[: names.MAX_LINE])
             if (
@@ -218,8 +220,10 @@ class Reader:
             if said:
                 comment.append(said.group(1))
             found = self._read.names(line)
+            if not _GROUPED.match(raw):
+                under = _file_above(line, found)
             if found:
-                passage = self._line(line, found, call, comment)
+                passage = self._line(line, found, call, comment, under)
                 yield passage
                 yield from self._shown(passage, found, call)
             if not said:
@@ -234,7 +238,9 @@ class Reader:
             if other and self._fresh("path", name.key):
                 yield self._make(name.text, "listing", call.search, [name])
 
-    def _line(self, line: str, found: Sequence[Name], call: _Call, comment: list[str]) -> TopicPassage:
+    def _line(
+        self, line: str, found: Sequence[Name], call: _Call, comment: list[str], under: str
+    ) -> TopicPassage:
         hit = _HIT.match(line) if found[0].kind == "path" else None
         if hit and found[0].text in hit.group(1):
             inner = [name for name in found if name.text in hit.group(3)]
@@ -256,7 +262,15 @@ class Reader:
             return self._make(found[0].text, "listing", call.search, found)
         marked = stripped[0] in _MARKED or stripped[0].isdigit() or stripped[-1] == "|"
         plain = _MARKS.sub("", stripped) if marked else stripped
-        return self._make(_around(plain, found, self._quote), "line", call.topic, found, note=call.note)
+        topic = call.topic or under
+        return self._make(_around(plain, found, self._quote), "line", topic, found, note=call.note)
+
+
+def _file_above(line: str, found: Sequence[Name]) -> str:
+    """Return the file that a line names and nothing else, "" where it says more: hits stand below it."""
+    if len(found) != 1 or found[0].kind != "path" or not is_file(found[0].key):
+        return ""
+    return found[0].key if line.strip(": ").removeprefix("File: ") == found[0].text else ""
 
 
 def _first_path(found: Sequence[Name]) -> str:
