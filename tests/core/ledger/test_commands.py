@@ -207,8 +207,8 @@ def test_a_command_without_an_answer_is_not_run_yet() -> None:
 def test_a_failed_call_without_words_is_no_error() -> None:
     assert errors.collect(uses(run(("make", "", True)))) == ()
     assert (
-        errors.collect(uses(run(({"query": "x"}, "Error: no index", True), name="Search")))[0].source
-        == "Search"
+        errors.collect(uses(run(({"query": "x"}, "Error: no index", True), name="Deploy")))[0].source
+        == "Deploy"
     )
 
 

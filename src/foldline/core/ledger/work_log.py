@@ -39,6 +39,8 @@ SAME = 0.75  # share of a sentence's words that a later one has too, from which 
 NEAR = 24  # later sentences that it is compared with
 
 _WORD = re.compile(r"[^\W_]{3,}|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+PROSE = 0.75  # how much more a sentence tells than an item of a list
+_LISTED = re.compile(r"^[ \t]*(?:[-*+•|]|\d{1,2}[.)])[ \t]+(\S.{0,40})", re.MULTILINE)
 _EMPTY = re.compile(
     r"^\W*(?:let me|would you like|feel free|if you(?:'d| would)? (?:like|want|need)|happy to|great|"
     r"perfect|excellent|you're (?:absolutely )?right|sure|here(?:'s| is| are)|(?:in )?summary|"
@@ -137,13 +139,18 @@ def closing_words(text: str, gone: Sequence[str] = ()) -> tuple[str, ...]:
     What reports, decides or names something comes first in line; offers and announcements are left out. The
     last question stays: it is what the next request answers.
     """
-    told = [sentence.replace("**", "") for sentence in sentences(_TITLE.sub("", text[:SCANNED]))]
-    worths = [_worth(sentence, at == 0, at == len(told) - 1, gone) for at, sentence in enumerate(told)]
+    shown = _TITLE.sub("", text[:SCANNED])
+    listed = {match[1].replace("**", "")[:24] for match in _LISTED.finditer(shown)}
+    told = [sentence.replace("**", "") for sentence in sentences(shown)]
+    worths = [
+        _worth(sentence, at == 0, at == len(told) - 1, gone) + PROSE * (sentence[:24] not in listed)
+        for at, sentence in enumerate(told)
+    ]
     left = CLOSING
     chosen: list[int] = []
     for at in sorted(range(len(told)), key=lambda at: (-worths[at], at)):
         size = min(len(told[at]), SENTENCE) + 1
-        if worths[at] > 0 and size <= left:
+        if worths[at] > PROSE and size <= left:
             chosen.append(at)
             left -= size
     return tuple(dict.fromkeys(clip(told[at], SENTENCE) for at in sorted(chosen)))

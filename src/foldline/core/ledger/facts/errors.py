@@ -33,6 +33,8 @@ _NO_ERROR = re.compile(
 )
 _WAITS = re.compile(r"(?i)stop|kill|poll|wait|cancel")
 """Tools that look after a process: what they cannot do stands in nobody's way."""
+_LOOKS = re.compile(r"(?i)(?:read|get|list|ls|view|search|grep|glob|find|fetch|show|open)(?![a-z])")
+"""Tools that only look, nor does what these cannot."""
 _VARIES = re.compile(
     r"0x[0-9a-f]+|(?:/private)?/(?:tmp|var/folders)/[^\s:'\"]+|\b[0-9a-f]{8,}\b|\d+(?:\.\d+)*(?:ms|s)?|\s+",
     re.IGNORECASE,
@@ -82,6 +84,8 @@ def _failure(use: Use) -> Failure | None:
     if not line or _NO_ERROR.search(line) or _WAITS.search(use.call.name):
         return None
     if command and not (is_notable(command) and is_verdict(line)):
+        return None
+    if not command and _LOOKS.match(use.call.name):
         return None
     paths = frozenset(touch.path for touch in touches(use))
     source = command or f"{use.call.name} {min(paths)}" if command or paths else use.call.name

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from foldline.core.ledger.facts.kinds import Excerpt, FileFact
 from foldline.core.ledger.page import items
-from foldline.core.ledger.page.excerpts import SHOWS, joined, made, shown_in, shown_lines
+from foldline.core.ledger.page.excerpts import MENTIONS, SHOWS, joined, made, shown_in, shown_lines
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import clip
 from foldline.core.ledger.text.words import words
@@ -15,7 +15,6 @@ from foldline.core.ledger.text.words import words
 LONGEST_NOTE = 90  # characters of the reason that a quote was met for
 BETWEEN = " / "  # between two reasons
 DEFINES = "defines "  # before the definitions of a file
-MENTIONS = "mentions "  # before other names in it
 
 _QUOTED = ("opened", "changed", "outline", "mention", "listing", "hit", "line")
 

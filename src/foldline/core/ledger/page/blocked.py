@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
@@ -37,11 +38,13 @@ def write(sheet: Sheet, ledger: Ledger, most: int) -> None:
         for fact in commands.failing(ledger.commands)
         if fact.command not in fixed and fact.work not in over
     ]
+    passed = commands.passed_steps(ledger.commands)
     told = {clip(fact.outcome, commands.LONGEST_OUTCOME) for fact in failed[:COMMANDS]}
     wrong = [
         fact
         for fact in reversed(ledger.errors)
-        if not fact.fixed and fact.work not in over and clip(fact.text, commands.LONGEST_OUTCOME) not in told
+        if not (fact.fixed or fact.work in over or _works_now(fact.source, passed))
+        and clip(fact.text, commands.LONGEST_OUTCOME) not in told
     ]
     lines = (
         *(call_line_of(fact) for fact in calls[-CALLS:]),
@@ -49,6 +52,12 @@ def write(sheet: Sheet, ledger: Ledger, most: int) -> None:
         *(error_line_of(fact) for fact in wrong[:ERRORS]),
     )
     sheet.add(BLOCKED, lines, most)
+
+
+def _works_now(source: str, passed: AbstractSet[str]) -> bool:
+    """Whether what a command does passed later, in this command or as a part of another."""
+    told = commands.steps_of(source)[1] if source else set()
+    return bool(told) and told <= passed
 
 
 def _is_over(fact: WorkFact, age: int) -> bool:

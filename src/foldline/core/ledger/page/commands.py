@@ -43,13 +43,23 @@ def failing(facts: Sequence[CommandFact]) -> list[CommandFact]:
     found: list[CommandFact] = []
     passed: set[str] = set()
     for fact in reversed(facts):
-        mine = {" ".join(step.words) for step in shell.steps(fact.command)}
-        told = {step for step in mine if is_notable(step)} or mine
+        mine, told = steps_of(fact.command)
         if fact.passed:
             passed |= mine
         elif fact.passed is False and not told <= passed:
             found.append(fact)
     return found
+
+
+def steps_of(command: str) -> tuple[set[str], set[str]]:
+    """Return the steps of a command line, and those that do more than look around (or all)."""
+    mine = {" ".join(step.words) for step in shell.steps(command)}
+    return mine, {step for step in mine if is_notable(step)} or mine
+
+
+def passed_steps(facts: Sequence[CommandFact]) -> set[str]:
+    """Return the steps of all command lines whose newest run passed."""
+    return {step for fact in facts if fact.passed for step in steps_of(fact.command)[0]}
 
 
 def _plain(command: str) -> str:

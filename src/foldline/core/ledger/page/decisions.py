@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from foldline.core.ledger.facts.kinds import DecisionFact
@@ -10,6 +11,7 @@ from foldline.core.ledger.page.sheet import DECISIONS, Sheet
 from foldline.core.ledger.text.sentences import clip
 
 SHARE = 0.06  # of the budget
+_WORD = re.compile(r"[A-Za-z]{2,}")
 LONGEST = 300  # characters of one choice
 
 
@@ -18,14 +20,30 @@ def line_of(fact: DecisionFact) -> str:
     return MARK + clip(fact.text, LONGEST)
 
 
-def write(sheet: Sheet, facts: Sequence[DecisionFact], rules: Iterable[str], most: int) -> None:
-    """Write the choices that no rule says, as many as fit: the user's are first in line, then the newest."""
+def write(
+    sheet: Sheet, facts: Sequence[DecisionFact], rules: Iterable[str], most: int, deleted: Iterable[str] = ()
+) -> None:
+    """Write the choices that no rule says, as many as fit: the user's are first in line, then the newest.
+
+    One about a file that was deleted since holds no more.
+    """
     known = frozenset(rules)
-    newest = [fact for fact in reversed(facts) if fact.text not in known]
+    gone = [frozenset(map(str.lower, _WORD.findall(path.rpartition("/")[2]))) for path in deleted]
+    newest = [
+        fact
+        for fact in reversed(facts)
+        if fact.text not in known and (fact.user or not _is_about(fact, gone))
+    ]
     line_up = sorted(newest, key=lambda fact: not fact.user)
     sheet.add(DECISIONS, map(line_of, line_up), most)
     place = {line_of(fact): number for number, fact in enumerate(facts)}
     sheet.parts[DECISIONS].sort(key=lambda line: place.get(line, -1))
+
+
+def _is_about(fact: DecisionFact, files: Iterable[frozenset[str]]) -> bool:
+    """Whether a choice says most of the words of a file's name."""
+    mine = frozenset(map(str.lower, _WORD.findall(fact.text)))
+    return any(len(mine & file) >= max(2, len(file) - 1) for file in files)
 
 
 def read(lines: Sequence[str]) -> tuple[DecisionFact, ...]:

@@ -55,7 +55,7 @@ def write(sheet: Sheet, ledger: Ledger, left: int) -> None:
     fixed = [
         errors.fixed_line_of(fact)
         for fact in ledger.errors[::-1][:ERRORS]
-        if fact.fixed and (fact.source in by_hand or not fact.entries)
+        if fact.fixed and (not fact.entries or (fact.source in by_hand and errors.says_what(fact)))
     ]
     sheet.add(DONE, (*ran[:COMMANDS], *fixed), int(left * SHARE))
 

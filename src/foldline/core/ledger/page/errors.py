@@ -8,12 +8,16 @@ from collections.abc import Callable
 from foldline.core.ledger.facts.kinds import ErrorFact
 from foldline.core.ledger.page.commands import telling
 from foldline.core.ledger.page.items import FIXED, MARK, WENT_WRONG, told_apart
+from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import clip
 
 LONGEST, LONGEST_SOURCE = 240, 80
 LONGEST_FIXED, LONGEST_FIXED_SOURCE = 140, 60
 
 _FROM = " (from `"
+_COUNT = re.compile(
+    r"\W*(?:\d+ \w+|found \d+|elifecycle|error: script|npm err|fail(?:ed|ure)?s?)\b", re.IGNORECASE
+)
 _SOURCE = re.compile(r" \(from `(.*)`\)$")
 
 
@@ -38,6 +42,11 @@ def _with_source(text: str, longest: int, source: str) -> str:
 def is_fixed(line: str) -> bool:
     """Whether a line is that of an error that was fixed."""
     return line.startswith(MARK + FIXED)
+
+
+def says_what(fact: ErrorFact) -> bool:
+    """Whether an error names what was wrong, rather than that something was."""
+    return bool(names.find(fact.text)) and not _COUNT.match(fact.text)
 
 
 def read(line: str) -> ErrorFact:

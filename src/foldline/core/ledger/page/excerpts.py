@@ -14,6 +14,7 @@ from foldline.core.ledger.text.sentences import clip
 LONGEST_LINE = 240  # characters at which a joined line is broken: each line starts with what it is about
 LONGEST_SEARCH = 90  # characters of what a search looked for
 SHOWS = "shows: "  # before quoted lines of code or output
+MENTIONS = "mentions "  # before names alone
 PARTED = " · "  # between two of them
 
 FIRST_WORTH = 0.4  # worth of a name in the first line of a part; what stands first was worth most

@@ -24,8 +24,13 @@ _AMBIGUOUS = re.compile(r"/: |, [^/]*$|^[`<\s]|\s$| \((?:created|modified|delete
 def write(files: Sequence[FileFact], base: str, count: Count, most: int) -> list[str]:
     """Write the two blocks in `most` tokens, modified files first in line, the newest first."""
     lines: list[str] = []
+    folders = {folder for fact in files if fact.status != "deleted" for folder in _folders(fact.path)}
     for tag, wanted in _BLOCKS:
-        found = [fact for fact in reversed(files) if fact.status in wanted]
+        found = [
+            fact
+            for fact in reversed(files)
+            if fact.status in wanted and not (fact.status == "deleted" and fact.path in folders)
+        ]
         size = len(found)
         while size and count("\n".join(_lines_of(found[:size], base))) > most:
             size = size * 4 // 5
@@ -36,6 +41,13 @@ def write(files: Sequence[FileFact], base: str, count: Count, most: int) -> list
         if block:
             lines[:0] = [f"<{tag}>", *block, f"</{tag}>"]
     return lines
+
+
+def _folders(path: str) -> Iterator[str]:
+    """Yield the folders that a path lies in: such a one was made again if it had been deleted."""
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
 
 
 def _lines_of(files: Sequence[FileFact], base: str) -> list[str]:

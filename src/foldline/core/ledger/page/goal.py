@@ -33,7 +33,7 @@ def write(sheet: Sheet, ledger: Ledger, most: int) -> None:
     requests = ledger.requests
     if not requests:
         return
-    waiting = any(fact.state == "asked" for fact in ledger.open) or _is_answered(ledger)
+    waiting = _waits_elsewhere(ledger) or _is_answered(ledger)
     size = max(80, min(most * 2, LONGEST))
     told = TOLD if ledger.work else LONGEST
     lines = first_and_newest(requests, size, min(size, told), waiting=waiting)
@@ -44,6 +44,11 @@ def write(sheet: Sheet, ledger: Ledger, most: int) -> None:
     if not ledger.work:
         elsewhere = (fact.text for fact in (*ledger.constraints, *ledger.decisions))
         sheet.add_newest_first(GOAL, between(requests, elsewhere), most - taken)
+
+
+def _waits_elsewhere(ledger: Ledger) -> bool:
+    """Whether a request waits that is not the newest here: it stands in the kept messages."""
+    return any(fact.state == "asked" and fact.entry != ledger.requests[-1].entry for fact in ledger.open)
 
 
 def _is_answered(ledger: Ledger) -> bool:

@@ -26,9 +26,15 @@ def line_of(fact: OpenFact) -> str:
     return MARK + (ASKED_LAST if fact.state == "asked" else SAID_NEXT) + text
 
 
-def write(sheet: Sheet, facts: Sequence[OpenFact], most: int) -> None:
-    """Write what is neither done nor begun, as much as fits."""
-    waiting = (fact for fact in facts if fact.kind != "call" and not is_begun(fact) and not is_done(fact))
+def write(sheet: Sheet, facts: Sequence[OpenFact], most: int, newest: str = "") -> None:
+    """Write what is neither done nor begun, as much as fits; the request of entry `newest` is told above."""
+    waiting = (
+        fact
+        for fact in facts
+        if fact.kind != "call"
+        and not (is_begun(fact) or is_done(fact))
+        and not (newest and fact.state == "asked" and fact.entry == newest)
+    )
     sheet.add(NEXT_STEPS, map(line_of, waiting), most)
 
 

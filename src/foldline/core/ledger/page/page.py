@@ -139,8 +139,10 @@ def _fill(
     goal.write(sheet, ledger, int(left * goal.SHARE))
     in_progress.write(sheet, ledger.open, int(left * in_progress.SHARE))
     blocked.write(sheet, ledger, int(left * blocked.SHARE))
-    next_steps.write(sheet, ledger.open, int(left * next_steps.SHARE))
-    decisions.write(sheet, ledger.decisions, rules, int(left * decisions.SHARE))
+    newest = ledger.requests[-1].entry if ledger.requests else ""
+    next_steps.write(sheet, ledger.open, int(left * next_steps.SHARE), newest)
+    deleted = [fact.path for fact in ledger.files if fact.status == "deleted"]
+    decisions.write(sheet, ledger.decisions, rules, int(left * decisions.SHARE), deleted)
     values.write(sheet, ledger.values, int(left * values.SHARE))
     base = values.base_of(ledger.values)
     log = work_log.WorkLog(ledger.work, ledger.reports, base)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from foldline.core.ledger.facts.kinds import Excerpt
-from foldline.core.ledger.page.excerpts import SHOWS, made, shown_in, shown_lines, use_lines
+from foldline.core.ledger.page.excerpts import MENTIONS, SHOWS, joined, made, shown_in, shown_lines, use_lines
 from foldline.core.ledger.page.items import BELOW, MARK
 from foldline.core.ledger.page.sheet import Count
 from foldline.core.ledger.worth.selection import OPENING, PageLine
@@ -51,7 +51,10 @@ def lines_of(picked: Sequence[Excerpt], is_other: Callable[[str], bool]) -> list
         lines.extend((*before, f"{last} {shown[0]}" if shown else last))
         lines.extend(BELOW + line for line in shown[1:])
     if other:
-        lines.extend((OTHER, *(BELOW + line for line in shown_lines(other))))
+        texts = [one for one in other if one.kind != "mention"]
+        named = dict.fromkeys(name for one in other if one.kind == "mention" for name in one.text.split(", "))
+        lines.extend((OTHER, *(BELOW + line for line in shown_lines(texts))))
+        lines.extend(BELOW + MENTIONS + line for line in joined(named, ", "))
     return lines
 
 
@@ -69,5 +72,6 @@ def read(item: Sequence[str], rank: int) -> Iterator[Excerpt]:
         text += "`" if shows else ""
         yield made(text, "searched" if text.startswith("searched") else "ran", reason, rank)
     for line in (*([first] if first else []), *item[1:]):
-        for text in shown_in(line):
-            yield msgspec.structs.replace(made(text, "line", "", rank), note=reason)
+        kind = "mention" if line.startswith(MENTIONS) else "line"
+        for text in line.removeprefix(MENTIONS).split(", ") if kind == "mention" else shown_in(line):
+            yield msgspec.structs.replace(made(text, kind, "", rank), note=reason)

@@ -274,7 +274,7 @@ def opening_of(sentence: str) -> str:
 @lru_cache(maxsize=1_024)
 def _telling_first(closing: tuple[str, ...]) -> tuple[int, ...]:
     """Return the places of sentences: first those that report and name something; a page asks many times."""
-    worth = [is_report(sentence) + bool(names.find(sentence)) for sentence in closing]
+    worth = [is_report(text) + bool(names.find(text)) + (at == 0) for at, text in enumerate(closing)]
     return tuple(sorted(range(len(closing)), key=lambda at: (-worth[at], at)))
 
 

@@ -9,7 +9,15 @@ def relative(path: str, base: str) -> str:
     """Spell a path from the working directory `base` (with its last slash) on, where it lies below."""
     if base and path.startswith(base) and len(path) > len(base):
         return path[len(base) :]
-    return path.removeprefix("./")
+    return _within(path.removeprefix("./"), base)
+
+
+def _within(path: str, base: str) -> str:
+    """Spell a path that begins with the last folders of `base`, two or more, from there on."""
+    head = path.partition("/")[0]
+    at = base.rfind(f"/{head}/") if head and not path.startswith("/") else -1
+    tail = base[at + 1 :] if at >= 0 else ""
+    return path[len(tail) :] if tail.count("/") > 1 and path.startswith(tail) and path != tail else path
 
 
 def by_folder(paths: Iterable[str]) -> list[str]:

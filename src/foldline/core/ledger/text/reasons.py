@@ -18,6 +18,10 @@ _LEAD = re.compile(
 )
 
 
+_MIDDLE = re.compile(r"(?:are|is|was|were|and|or|but|that|which|of|to|in|with|then|as|than|for)\b|[,;.)]")
+"""How the rest of a sentence begins whose head is missing."""
+
+
 def announces(sentence: str) -> bool:
     """Whether a sentence says what its speaker is about to do, or introduces what follows it."""
     lead = _LEAD.match(sentence.replace("\u2019", "'"))
@@ -31,6 +35,8 @@ def reason(announced: str) -> str:
     """
     lead = _LEAD.match(announced.replace("\u2019", "'"))
     told = (announced[lead.end() :] if lead else announced).strip().rstrip(" :")
+    if not lead and _MIDDLE.match(told):
+        return ""
     if lead and len(words(told)) < LEAST and "`" not in told and not names.find(told):
         return ""
     return told

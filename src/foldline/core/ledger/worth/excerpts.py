@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -128,7 +129,7 @@ def _excerpt(
     topic = paths.relative(known.text, base) if known else passage.topic
     text = paths.relative(passage.text, base) if passage.kind == "listing" else passage.text
     if len(base) > 3:
-        quoted = passage.kind in ("ran", "looked", "searched")
+        quoted = passage.kind in ("ran", "looked", "searched") or _COMMAND.search(text)
         text = at_home(text, base) if quoted else text.replace(base, "")
     return Excerpt(
         text=text,
@@ -139,6 +140,10 @@ def _excerpt(
         names=keys,
         note=passage.note,
     )
+
+
+_COMMAND = re.compile(r"(?:^[$>] |\bcommand: |\b(?:cd|ls|cat|cp|mv|rm) /)")
+"""A line that quotes a command."""
 
 
 def at_home(text: str, base: str) -> str:

@@ -32,7 +32,8 @@ _NOISE = re.compile(
     r"?)*(?: *#.*)?$"
     r"|import (?:[\w{}*, $]+ from )?[\"'][^\"']+[\"'];?$|#include [<\"]"  # what a file needs tells little
     r"|(?:-?\w, )?--help\b.{0,20}show this help|use 'pytest --fixtures"
-    r"|(?:ok|\?)\s+\S+/\S+\s|shellid: \d|process group pgid|background pids|agentid: |</?[\w-]+>\s*$"
+    r"|(?:ok|\?)\s+\S+/\S+\s|<?(?:command with )?shellid: \d|process group pgid|background pids"
+    r"|agentid: |</?[\w-]+>\s*$"
     r"|successfully modified file|.{0,80}\byou can use the '"
     r"|pid:? \d+\b|exit code:? \d|\[?\d+ (?:more|remaining) lines?\b|.{0,60}\buse offset[= ]"
     r"|<current_datetime>|writing transcript to"
@@ -42,7 +43,7 @@ _VARIES = re.compile(r"\b[0-9a-f]{6,}\b|\d+")
 _HARNESS = re.compile(
     r"\b(?:session is being continued from a previous|continue the conversation from where|"
     r"read the full transcript at|before compaction \(|without asking the user any further|"
-    r"conversation is summarized below)",
+    r"conversation is summarized below)|^called the \w+ tool with",
     re.IGNORECASE,
 )
 """What a harness writes around a summary, for the model that goes on from it."""
