@@ -56,7 +56,7 @@ def write(sheet: Sheet, ledger: Ledger, most: int) -> None:
 
 def _works_now(source: str, passed: AbstractSet[str]) -> bool:
     """Whether what a command does passed later, in this command or as a part of another."""
-    told = commands.steps_of(source)[1] if source else set()
+    told: set[str] = commands.steps_of(source)[1] if source else set()
     return bool(told) and told <= passed
 
 
