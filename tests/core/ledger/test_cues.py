@@ -18,6 +18,9 @@ FOUND = {
     "may not": "Tabs are forbidden.",
     "should not": "Error messages shouldn't contain stack traces.",
     "every": "All public functions need type hints.",
+    "universal": "All amounts are integers.",
+    "limit": "A page can show at most 50 rows.",
+    "convention": "Write migration names in lower case.",
     "only": "Only use the standard library.",
     "not that but this": "Use pnpm, not npm.",
     "use for": "Use single quotes for strings.",
@@ -83,7 +86,7 @@ def test_file_names_and_rarer_verbs_do_not_hide_a_rule(rule: str, sentence: str)
     ("rule", "sentence"),
     [
         ("not that but this", "All amounts are in integer cents, never floats."),
-        ("not that but this", "Tests go in tests/, not in src/."),
+        ("universal", "Tests go in tests/, not in src/."),
         ("use for", "Use snake_case everywhere."),
         ("only", "Only Alice may approve refunds."),
         ("permission", "Refunds above 100 EUR need my approval."),
@@ -93,6 +96,55 @@ def test_file_names_and_rarer_verbs_do_not_hide_a_rule(rule: str, sentence: str)
 )
 def test_ordinary_rules_that_somebody_missed(rule: str, sentence: str) -> None:
     assert rule_of(sentence) == rule
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Use tabs.",
+        "Reply in Danish.",
+        "Only admins can see salaries.",
+        "Can you make sure that we never log passwords?",
+        "Invoices stay in the archive for ten years.",
+        "Nobody but Alice merges.",
+        "One class per file.",
+        "Drafts: no tables.",
+        "Hardly any comments, and no jokes.",
+        "Sign every letter with my name.",
+        "Orders from abroad need to be checked by hand.",
+        "Nur Redakteure dürfen Artikel löschen.",
+        "Schreib die Kommentare auf Englisch.",
+        "Pas d'images dans les courriels.",
+        "Solo los editores pueden publicar.",
+        "只有编辑可以发布文章。",
+        "編集者だけが公開できます。",
+    ],
+)
+def test_rules_without_a_word_such_as_never(sentence: str) -> None:
+    assert rule_of(sentence) is not None
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Set the retries to 10.",
+        "Raise the burst to 20.",
+        "Use option 2.",
+        "Use the second file.",
+        "ok, i think the table doesn't adhere to the rule that no line must be wider than the screen.",
+        "I opened the page and got an error, that should never happen.",
+        "Can you find out why it never ends?",
+        "TypeError: id must be a string",
+        "All users were logged out.",
+        "The report stays in the list after I delete it.",
+        "Only the last row is wrong.",
+        "I have the log, no errors.",
+        "When you are done, push the branch.",
+        "Always the same message, I give up.",
+    ],
+)
+def test_orders_reports_and_errors_are_no_rules(sentence: str) -> None:
+    assert rule_of(sentence) is None
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from foldline.core.ledger.facts.kinds import ConstraintFact, RequestFact
 from foldline.core.ledger.text.changes import Change, change_of
 from foldline.core.ledger.text.cues import is_constraint
 from foldline.core.ledger.text.origin import is_plan, prompts
+from foldline.core.ledger.text.pasted import typed
 from foldline.core.ledger.text.sentences import sentences
 from foldline.core.ledger.text.subjects import alternative_sets, alternatives, content, roots, subject_of
 from foldline.core.log.entries import Said
@@ -53,11 +54,9 @@ def candidates(span: str) -> Iterator[str]:
     """Yield the sentences of a span that the user can have meant as prose of their own."""
     if is_plan(span):
         return
-    if len(span) <= _HEAD + _TAIL:
-        yield from sentences(span)
-        return
-    yield from sentences(span[:_HEAD])
-    yield from sentences(span[-_TAIL:])
+    ends = [span] if len(span) <= _HEAD + _TAIL else [span[:_HEAD], span[-_TAIL:]]
+    for end in ends:
+        yield from sentences(typed(end))
 
 
 def verdict(new: str, old: str) -> Verdict:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from foldline.core.ledger.facts.kinds import RequestFact
 from foldline.core.ledger.text.origin import prompts
-from foldline.core.ledger.text.pasted import is_pasted
+from foldline.core.ledger.text.pasted import typed
 from foldline.core.ledger.text.sentences import clip, sentences
 from foldline.core.log.entries import Said
 
@@ -92,8 +92,7 @@ def gist(text: str, limit: int, elsewhere: Iterable[str] = ()) -> str:
     known = set(elsewhere)
     found: list[str] = []
     size = 0
-    typed = "\n".join(line for line in text.split("\n") if not is_pasted(line))
-    told = list(sentences(typed if typed.strip() else text))
+    told = list(sentences(typed(text))) or list(sentences(text))
     left = [sentence for sentence in told if sentence not in known]
     if len(left) < len(told) and sum(map(len, left)) < REST:
         return ""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from foldline.core.ledger.text.foreign_cues import FRENCH, GERMAN, OTHERS, SPANISH
+
 LONGEST = 400
 """Characters beyond which a sentence is a description, not a rule."""
 
@@ -38,14 +40,29 @@ _DO = (
 _MODAL = r"(?:should|must|has to|have to|needs to|need to|may|can|shall|ought to|is to|are to)"
 _LANGUAGE = (
     r"(?:english|german|french|spanish|italian|portuguese|"
-    r"chinese|japanese|korean|russian|dutch|polish|turkish)"
+    r"chinese|japanese|korean|russian|dutch|polish|turkish|danish|swedish|norwegian|finnish|czech|greek|"
+    r"hindi|"
+    r"arabic|hebrew|ukrainian|romanian|hungarian|latin)"
 )
+
+_NUMBER = r"(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty)"
+_DOES = (
+    r"(?:edits?|changes?|commits?|push(?:es)?|deploys?|sees?|skips?|merges?|deletes?|restarts?|approves?|"
+    r"touch(?:es)?)"
+)
+_BOUND = r"(?:at most|at least|no (?:more|fewer|less|longer) than|max(?:imum)?(?: of)?|minimum(?: of)?|up to)"
+_KIND = (
+    r"(?!(?:the|this|that|these|those|it|its|there|here|he|she|they|i|you|we|my|your|our|what|which|who|no|"
+    r"yes|ok|so|and|but|maybe|now|then|one|some|a|an)\b)"
+)
+"""Before a noun that means all of its kind: "user data", not "the user"."""
 
 _ENGLISH = {
     "never": rf"{_CLAUSE}never,? (?:ever,? )?\s*(?!mind\b|been\b|had\b|\w+(?:ed|s)\b){_VERB}|"
     rf"\b{_MODAL}\s+never\b|"
     r"\b(?:i|we)\s+never\s+(?:want|use|do|allow|write|commit|push|log|store|import|mock)\b",
-    "always": rf"{_CLAUSE}always\s+(?!\w+(?:ed|s)\b)\w+|\b(?:{_MODAL}|will|(?:want|sure|remember|like)(?: "
+    "always": rf"{_CLAUSE}always\s+(?!\w+(?:ed|s)\b|(?:the|this|that|these|an?|when|got)\b)\w+|"
+    rf"\b(?:{_MODAL}|will|(?:want|sure|remember|like)(?: "
     rf"you)? to|are|we)\s+always\s+(?!been\b)\w+|"
     rf"{_CLAUSE}{_DO}\b[^,.;]{{0,60}}\balways\b",
     "prohibition": rf"{_CLAUSE}(?:don['’]?t|do not|do never)\s+(?:ever\s+|directly\s+|just\s+)"
@@ -54,18 +71,25 @@ _ENGLISH = {
     r"accept|commit|support)\b|"
     r"\bwe\s+(?:want to|try to|like to)\s+(?:avoid|keep|always|never|ensure|make sure)\b|\bwe\s+(?:only|"
     r"exclusively)\s+(?:use|want|support|allow|accept|ship|write)\b|"
-    r"\bwe\s+use\b.{1,60}(?:, not\b|\bnot\b|\beverywhere\b|\bin this (?:repo|project|codebase)\b)",
+    r"\bwe\s+use\b.{1,60}(?:, not\b|\bnot\b|\beverywhere\b|\bin this (?:repo|project|codebase)\b)|"
+    r"\b(?:in|for) (?:this|our) (?:project|repo|codebase|team|company),? (?:we|you)\b",
     "i do not want": r"\bi\s+(?:don['’]?t|do not|never)\s+(?:ever\s+)?want\s+(?!it\b|that\b|this\b)|\bi "
     r"want\b.{1,80}\b(?:only|never|always)\b|"
-    r"^\W*i want (?:all|every|each)\b|^\W*only (?:i|we)\s+(?!have\b|had\b|see\b|know\b|need\b|did\b)\w+",
+    r"^\W*i want (?:all|every|each)\b|^\W*only (?:i|we)\s+(?!have\b|had\b|see\b|know\b|need\b|did\b)\w+|"
+    r"\bi(?:['’]d| would) like you to (?:always|never|ask|only|avoid)\b",
     "must": r"\b(?:must not|mustn['’]?t|must (?:only|never|always|remain|stay|keep))\b|"
     r"\bmust\s+(?!have\s+(?:been\b|\w+ed\b)|be\s+(?:the|a|an|some\w*|something|because|due|wrong|right|"
     r"kidding)\b|say\b|admit\b|i\b|"
-    r"we\b)(?!.*\bgot\b)\w+",
+    r"we\b)(?!.*\bgot\b)\w+|"
+    rf"^\W*{_KIND}(?:[\w-]+ )?[\w-]+s (?:[\w-]+ ){{0,4}}(?:have to|need to|must) be \w+|"
+    r"\b(?:is|are) (?:banned|mandatory|obligatory|compulsory|taboo|immutable|untouchable|read[- ]only)\b",
     "may not": r"\byou (?:may|can)(?: not|not|['’]t) (?!be\b)\w+|\byou may only\b|\bmay (?:only|never)\b|"
     r"\b(?:not|n['’]t|never) (?:be )?(?:allowed|permitted|acceptable)\b|\b(?:forbidden|off[ -]limits|"
     r"prohibited)\b|"
-    r"\bis allowed to\b.{0,60}\bonly\b|\bnothing\b.{1,40}\bis allowed\b",
+    r"\bis allowed to\b.{0,60}\bonly\b|\bnothing\b.{1,40}\bis allowed\b|"
+    r"(?<!this )(?<!\bit )(?<!that )(?<!which )(?<!there )(?<!they )(?<!\bi )(?<!we )\bmay not (?!be\b|"
+    r"have\b|work|exist|need|want|always|even|notice|know|see\b|like|understand)\w+|"
+    r"\bread[- ]only\W*$",
     "should not": r"(?<!there )\bshould (?:only|never|always)\s+\w+|(?<!there )(?<!\bit )(?<!this )(?<!that "
     r")(?<!they )\bshould(?:n['’]?t| not| still not)\s+(?!be\s+(?:too|that) )\w+|"
     r"^\W*only\b[^,.]{1,60}\bshould\b|"
@@ -73,32 +97,80 @@ _ENGLISH = {
     "every": r"(?<!where )(?<!whether )\b(?:each|every|all|any)\b(?:(?!\b(?:and|but|if|that)\b)[^,.;?])"
     r"{1,60}\b"
     r"(?:should|must|has to|have to|needs?|requires?)\s+\w+|\bfor (?:each|every)\b[^,.]{1,40}\bshould\b|"
-    r"\b(?:before|after|in|on|with) (?:each|every)\b.{1,40}, \w+",
+    r"\b(?:before|after|in|on|with) (?:each|every)\b.{1,40}, \w+|"
+    rf"^\W*(?:before|after) (?:each|every)\b.{{1,40}}\b{_DO}\b|"
+    r"^\W*(?:and )?for all future\b",
+    "universal": r"^\W*(?:all|every|each) (?!(?:i|you|we|it|that|the|these|those|my|your|our|of|in all|"
+    r"\d+|two|three)\b)[\w/-]+(?: [\w/-]+){0,3} (?:is|are|stays?|goes?|go|lives?|uses?) (?!(?:\w+ing|"
+    r"\w+ed|red|green|done|good|fine|gone|the same|ok|back|still|there|here|up|down|null|empty|wrong|"
+    r"in order|broken)\b)[^,.;?!]{1,40}\W*$|"
+    rf"^\W*{_KIND}(?:[\w'-]+ ){{1,4}}(?:is|are) always (?!(?:slow|broken|wrong|empty|red|null|late|off|"
+    rf"on|there|missing|the)\b)\w+|"
+    rf"^\W*{_KIND}(?:[\w'-]+ ){{1,3}}(?:stays?|lives?|belongs?|goes?|go) (?:in|inside|under|within|"
+    rf"next to|behind|out of|through)\b|"
+    rf"^\W*{_KIND}(?:[\w'-]+ ){{1,3}}default to \w+\W*$|\beverything (?:goes|has to go|"
+    rf"must go) (?:through|via|to)\b|"
+    r"^\W*(?:one|two|three|a single) [\w-]+ (?:per|for each|for every) \w+\W*$|"
+    r"^\W*[\w-]+s first, (?:then|before)\b|"
+    r"^\W*everything (?:you|we)\b.{2,40}\b(?:goes|has to|must|should|needs?|stays)\b",
+    "limit": rf"^\W*(?:an? )?{_KIND}[^,.;?]{{2,50}}\b(?:can|may|must|should|needs?|has|have|is|"
+    rf"are)\b[^,.;?]{{0,30}}\b{_BOUND} {_NUMBER}\b|"
+    rf"^\W*(?:{_BOUND}|not more than) {_NUMBER} \w+ (?:per|in|for|an?)\b|"
+    rf"^\W*max(?:imum)? [\w ]{{2,30}} (?:is|of|:) ?\d|"
+    r"\bis the (?:minimum|maximum)\b|"
+    r"^\W*(?:stay|keep) (?:under|below|within) ",
     "only": rf"{_CLAUSE}only\s+(?:ever\s+)?{_DO}\b|{_CLAUSE}{_DO}\s+only\b|\buse\b.{{0,40}}\bexclusively\b|"
     r"^\W*only (?!this\b|that\b|then\b|the (?:first|second|last)\b|one\b|two\b|three\b|some\b|a few\b|\d)"
-    r"[^,.]{1,40}\b(?:may|(?:is|are) allowed to) (?!have\b|be\b|not\b)\w+",
+    r"[^,.]{1,40}\b(?:may|(?:is|are) allowed to) (?!have\b|be\b|not\b)\w+|"
+    r"^\W*only (?!(?:this|that|then|the|one|two|three|some|a few|i|we|you|it|he|she)\b|"
+    r"\d)[^,.]{1,40}\bcan (?!(?:have|be|not|reproduce|tell|explain|help|fix)\b)\w+|"
+    rf"^\W*only (?:the )?(?:[\w-]+ ){{1,3}}{_DOES}\b(?! it)|"
+    rf"{_CLAUSE}(?:log|write|use|answer|reply|respond|return|print|store|commit|import|support|"
+    rf"speak) [^,.;]{2,40} only\W*$|\bi only want (?!to (?:know|see|check|ask))",
     "not that but this": rf"{_CLAUSE}(?:use|write|prefer)\b.{{1,60}}, (?:not|never)\b|^\W*(?!ok\b|hmm|yes|"
     rf"no\b|stop\b|wait\b|hey\b|oh\b|sorry\b)[\w ]{{2,30}}, (?:not|never) (?!bad|sure|yet|really|now|that|"
     rf"this|it|working|good)\w+\W*$|"
     r"^\W*(?:all|every|each) (?!good|right|in all|of (?:it|this|that)\b)[^,.]{2,60}\b(?:is|are|goes?|stays?|"
     r"uses?)\b[^,.]{1,40}, never\b|"
-    r"^\W*[\w ]{2,30}\bgo (in|into|under) [^,]{1,40}, (?:not|never) \1\b",
+    r"^\W*[\w ]{2,30}\bgo (in|into|under) [^,]{1,40}, (?:not|never) \1\b|"
+    r"^\W*[\w ]{3,30}: [\w ]{2,30}, (?:not|never) \w+\W*$",
     "use for": r"^\W*(?:please )?use (?!the\b|this\b|that\b|an?\b|it\b)[^,.]{2,50}\bfor (?!the\b|this\b|"
     r"that\b|now\b|an?\b|it\b|me\b)\w+|"
-    r"^\W*(?:please )?use (?!cases?\b)(?!.*\b(?:is|are|was)\b)[^,.]{1,60} everywhere\W*$",
+    r"^\W*(?:please )?use (?!cases?\b)(?!.*\b(?:is|are|was)\b)[^,.]{1,60} everywhere\W*$|"
+    r"^\W*(?:please )?use (?!(?:cases?|the|this|that|an?|it|option|one|both|them|your|my|whatever|either|"
+    r"what|which|these|those|only|not)\b|\d)[\w.+#-]+(?: (?!\d)[\w.+#-]+){0,2}[.! ]*$",
+    "convention": r"^\W*(?:please )?(?:write|name|format|store|return|wrap|indent|quote|sort|spell|"
+    r"prefix|express) (?!(?:the|this|that|it|an?|me|all the|your|my|these|them|"
+    r"down)\b)(?:[\w-]+ ){1,3}(?:in|as|with|after|by|according to) \w+|"
+    r"^\W*(?:also,? |and )?(?:commit messages?|(?:\w+ )?names?|line length|indentation|quotes|comments?|"
+    r"docstrings?|type hints?|answers|replies|docs)(?: in [\w ]+ only\W*$|(?<!docs)(?:: | in \w+|"
+    r"s? everywhere))|"
+    r"^\W*(?!.*\b(?:is|are|was|were|i|it|errors?|see|fails?)\b)[a-z][\w -]{2,30} everywhere\W*$|"
+    r"^\W*(?:please )?indent (?:with|by)\b|^\W*(?:please )?(?:sign|prefix|start|begin|end|mark|tag|label|"
+    r"document|name|date) (?:every|each|all) ",
     "make sure": r"\b(?:make sure|ensure|see to it|be sure)\b.{0,50}\b(?:every|each|all|any|no|never|always|"
     r"not|only|nobody|nothing|"
     r"stays?|remains?|n['’]t)\b",
-    "no such thing": r"^(?:(?:and|also|please|but),?\s+)?no\s+(?!need|idea|wait|problem|worries|matter|such|"
+    "no such thing": r"^(?:(?:and|also|please|but),?\s+){0,2}no\s+(?=\w)(?!need|idea|wait|problem|worries|"
+    r"matter|such|"
     r"one|more\s+\w+\s+found|i|we|you|it|this|"
     r"that|there|revert|remove|keep|let|write|do|don|not|what|why|luck|clue|way|is|wonder|matching|fixes|"
     r"changes|real|longer|rush|thanks)"
     r"[\w.-]+(?:\s+(?!found|applied|available|detected|exist|exists|specified|changed|matched|was|were|is|"
     r"are|has|have)[\w./'-]+){0,9}"
-    r"\s*(?:[(,].{0,60})?[.!:)]*$",
-    "keep": r"(?:^\W*|[.;:!–—(]\s*|,\s*(?:and |but )?|\b(?:please|also)\s+)(?<!we should also )keep\s+(?!in "
+    r"\s*(?:[(,].{0,60})?[.!:)]*$|"
+    r"(?:\bso|^(?!\W*(?:i|i['’]\w+|it|there|we|you|have|read|got|still|he|she|they|this|that|"
+    r"the)\b)[^(]{3,80}(?:[,;]|\band))\s+(?:please\s+)?no\s+(?:more\s+)?(?!(?:problem|idea|need|luck|"
+    r"worries|rush|wonder|one|such|matter|errors?|changes?|results?|success|effect|clue|longer|way|"
+    r"reason|difference|response|output|stress|hurry|big|more|i|we|you|it|that|this|"
+    r"warnings?)\b)[\w./-]+(?:\s[\w./-]+){0,2}\W*$|"
+    r"^\W*(?!(?:result|status|output|error|log|now|still)s?\b)[^:]{3,60}: no (?!(?:problem|idea|errors?|"
+    r"changes?|results?|such|one|response|output|matches)\b)[\w-]+(?: [\w-]+){0,3}\W*$",
+    "keep": r"(?:^\W*|[.;:!–—(]\s*|,\s*(?:and |but )?|\b(?:please|also|"
+    r"just)\s+)(?<!we should also )keep\s+(?!in "
     r"mind|going|this\b|that\b|it\b|on\b|me\b|track\b|them\b|trying|doing|at it|up\b)\w+",
-    "avoid": rf"{_CLAUSE}(?:try to )?avoid\s+\w+|\bwe want to avoid\b",
+    "avoid": rf"{_CLAUSE}(?:try to )?avoid\s+(?!(?:it|this|that)\b)\w+|\bwe want to avoid\b|"
+    r"\b(?:refrain|abstain) from\b|\bsteer clear of\b",
     "prefer": r"^\W*(?:in general,? )?prefer\b|\b(?:i|we|you should)\s+(?:generally |usually |always )"
     r"?prefer\b(?=.*\b(?:over|to|for all|in general|rather|"
     r"instead)\b)",
@@ -107,96 +179,83 @@ _ENGLISH = {
     r"rules|pattern|standards?|guidelines)\b|\bleave\b.{1,40}\b(?:alone|untouched|as (?:it is|is|they are))"
     r"\b|"
     r"\bhands off\b|\b(?:is|are) frozen\b|^\W*(?:please )?(?:stay|keep) (?:away from|out of) (?!it\b|this\b|"
-    r"that\b|the way\b)\w",
+    r"that\b|the way\b)\w|"
+    r"^\W*(?:please )?treat\b.{2,60}\bas\b",
     "standing": r"\b(?:from (?:now|here|this point) on(?:wards?)?|going forward|at all times|no matter what|"
     r"under (?:no|any) "
     r"circumstances?|without exceptions?|no exceptions|as a (?:general )?rule|the rule (?:is|here)|for the "
     r"rest of)\b|"
     r"^\W*in general,|^\W*in (?:the )?future,|\bthe (?:overriding|general|golden|main|most important) "
     r"(?:directive|rule|principle|constraint|goal) is\b|"
-    r"\bit(?:['’]s| is) (?:very |really )?(?:important|essential|crucial|critical|vital) (?:that|to)\b",
-    "remember": r"^\W*(?:please )?remember(?::| that| to| we| not)\s|\bkeep (?:that|this) in mind\b",
+    r"\bit(?:['’]s| is) (?:very |really )?(?:important|essential|crucial|critical|vital) (?:that|to)\b|"
+    r"\bat no (?:point|time) (?:should|may|must|can|do)\b",
+    "remember": r"^\W*(?:please )?remember(?::| that| to| we| not)\s|\bkeep (?:that|this) in mind\b|"
+    r"^\W*(?:please )?(?:remember,|keep in mind)\s",
     "permission": rf"\bwithout (?:my |our )?(?:explicit )?(?:permission|approval|consent|asking|"
     rf"confirmation|telling me|ok\b)|"
     rf"{_CLAUSE}(?:always )?(?:ask|check with|confirm with|tell|warn|notify) (?:me )?(?:first )?before\b|"
     rf"\bask me (?:first|before)\b|"
-    r"\b(?:needs?|requires?) my (?:explicit |written )?(?:approval|consent|sign[ -]?off|ok)\W*$",
+    r"\b(?:needs?|requires?) my (?:explicit |written )?(?:approval|consent|sign[ -]?off|ok)\W*$|"
+    r"\b(?:ask|check with|tell|warn|confirm with) me\b[^.?]{0,20}\b(?:first|before|instead of|"
+    r"if you plan)\b|\bask (?:first|b4)\b|\byou to ask before\b|"
+    r"\b(?:needs?|requires?) (?:\w+['’]s?|my|an?|our|written|explicit)(?: \w+){0,2} (?:approval|consent|"
+    r"sign[ -]?off|permission)\W*$|"
+    r"^\W*before (?:you |any\b)[^,]{0,40}\b(?:a|an|any|anything|"
+    r"something)\b[^,]{0,40}, (?:please )?(?:ask|check|tell|confirm)",
     "whenever": r"^\W*(?:whenever|every time|each time|any time) you\b.{1,80},\s*(?!i\b|it\b|we\b|the\b)\w+|"
-    rf"^\W*(?:when|if) you\b.{{1,80}},\s*(?:(?:please|also|then)\s+)*(?:{_DO}|always|never|make sure)\b|"
+    rf"^\W*(?:when|if) you\b(?!(?:['’]re| are) (?:done|finished|ready|sure)).{{1,80}},\s*(?:(?:please|"
+    rf"also|then)\s+)*(?:{_DO}|always|never|make sure)\b|"
     r"^\W*(?:when|if) you\b.{1,80},\s*(?:please\s+)?also\s+(?!i\b|you\b|it\b|we\b|the\b|th(?:is|at)\b)\w+|"
-    r"^\W*before (?:you )?(?:commit|push|submit|releas|merg)\w*\b.{0,60},\s*\w+",
-    "manner": rf"\b(?:answer|respond|reply|write|speak|talk|communicate|comment)\b.{{0,40}}\bin "
+    r"^\W*before (?:you )?(?:commit|push|submit|releas|merg)\w*\b.{0,60},\s*\w+|"
+    rf"^\W*(?:if|when|whenever|every time|each time|any time) (?:an?|any) [^,]{{1,80}},\s*(?:please |"
+    rf"always |then )*(?:ask|tell|show|{_DO})\b",
+    "manner": rf"\b(?:answer|respond|reply|speak|talk|communicate|comment)\b.{{0,40}}\bin "
     rf"{_LANGUAGE}\b|"
     r"\b(?:british|american|us|uk) (?:english|spelling)\b|(?<!used )\bthroughout\W*(?:please)?\W*$|"
-    r"\b(?:for|in|across) the (?:whole|entire) (?:project|codebase|repo|repository)\b",
+    r"\b(?:for|in|across) the (?:whole|entire) (?:project|codebase|repo|repository)\b|"
+    r"^\W*(?:please )?(?:answer|reply|respond)\w* (?:briefly|shortly|concisely|in (?:at most|short|plain|"
+    r"full|one|two|three))\b|"
+    r"\byour (?:answers|replies|responses|messages|summaries) (?:should|must|have to|are)\b|"
+    rf"^\W*(?:please )?(?:speak|talk|write) (?:only )?{_LANGUAGE}\b|^\W*(?:please )?(?:call|"
+    rf"address) me (?:as )?\w+\W*$|"
+    rf"\bwrite (?!(?:the|an?|this|it|him|her)\b).{{0,40}}\bin {_LANGUAGE}\b",
     "nothing": r"\b(?:nothing|nobody|no one|none of)\b(?:[^.]|\.(?=\w)){0,40}\b(?:talks?|imports?|calls?|"
     r"touch(?:es)?|writes?|depends?|reads?|uses?|may|should|must|"
-    r"goes|gets|leaves)\b",
+    r"goes|gets|leaves)\b|"
+    rf"\b(?:nobody|no one) (?:(?:but|except|other than)\b|{_DOES}\b)",
 }  # fmt: skip
 
-_GERMAN = {
-    "de never": r"\b(?:niemals|auf keinen fall|unter keinen umständen|keinesfalls)\b|\bnie(?:\s+(?:wieder|"
-    r"mehr))?\b(?=.*\b(?:verwenden|benutzen|ändern|"
-    r"löschen|nutzen)\b)",
-    "de always": r"\b(?:bitte|soll(?:en|te|ten)?|muss|müssen|musst)\b.{0,30}\bimmer\b(?! noch)|^\W*(?:immer|"
-    r"\w+e?)\s+immer\b(?! noch)|^\W*immer\s+(?!noch|wenn)",
-    "de must not": r"\b(?:darf|dürfen|darfst|soll(?:en|te|ten)?)\b.{0,50}\b(?:nicht|kein\w*|nur|nie)\b|"
-    r"^\W*(?:bitte )?(?:nicht|keine?n?)\s+\w+",
-    "de only": r"\bausschließlich\b|\b(?:verwende|benutze|nutze|nimm)\b.{0,30}\bnur\b|\bbitte nur\b|"
-    r"\bkeine?n? (?:neuen?|weiteren?)\b",
-    "de from now on": r"\b(?:ab (?:jetzt|sofort|heute|nun)|von (?:jetzt|nun) an|in zukunft|künftig|"
-    r"grundsätzlich|stets)\b|\bachte (?:immer )?darauf\b",
-}  # fmt: skip
-_FRENCH = {
-    "fr never": r"^\W*ne (?:jamais|pas|plus|rien)\s+\w+|^\W*n(?:e |['’])\w+(?:-\w+)*\s+(?:jamais|pas|rien|"
-    r"plus|aucun)|\b(?:il )?ne (?:faut|doi(?:t|s|vent)|peut|peuvent|devez)\s+(?:pas|jamais|"
-    r"plus)|^\W*(?:jamais|pas) de\b|^\W*(?:s['’]il te pla[iî]t,? )?évite",
-    "fr always": r"^\W*\w+(?:s|e|ez|-moi|)\s+toujours\b|\b(?:doi(?:t|s|vent)|devez|faut)\s+toujours\b|"
-    r"^\W*toujours\b|\b(?:uniquement|seulement)\b(?=.*\b"
-    r"(?:utilis|code|fichier))|\b(?:désormais|dorénavant|à partir de maintenant)\b|"
-    r"^\W*utilise[rz]?\s+(?:uniquement|seulement|toujours)",
-}  # fmt: skip
-_SPANISH = {
-    "es never": r"^\W*(?:por favor,? )?(?:nunca|jamás)\s+\w+(?:as|es|e|a)\b|^\W*(?:por favor,? )"
-    r"?no\s+(?!es\b|las\b|los\b|estás\b|puedes\b|quieres\b|tienes\b)"
-    r"\w{2,}(?:es|as)\b|\bno (?:debe[sn]?|se (?:debe|puede))\b|^\W*evita",
-    "es always": r"^\W*(?:por favor,? )?(?:\w+\s+)?siempre\b|\bdebe[ns]?\s+(?:siempre|ser|estar)\b|\b(?:a "
-    r"partir de ahora|de ahora en adelante)\b|"
-    r"\b(?:usa|utiliza)\s+(?:solo|sólo|únicamente)\b|^\W*(?:usa|responde|escribe)\s+siempre\b",
-}  # fmt: skip
-_OTHERS = {
-    "zh": r"不要|禁止|严禁|不得|绝对不|不允许|不许|不准|必须|务必|一定要|始终|永远|"
-    r"以后|今后|从现在(?:开始|起)|统一(?:使用|用)|只(?:能|用|允许|使用|可以)|尽量|尽可能|避免|总是(?:用|使用)|"
-    r"请(?:勿|别|保持|始终)|(?:^|[，。；])\s*别(?!的|人)|请用.{1,6}(?:回答|回复)|都(?:要|用|应该?)",
-    "ja": r"ないで(?:ください|下さい|ほしい|欲しい)|ては(?:いけ|なら|だめ|駄目)|禁止|必ず|"
-    r"常に|絶対に|今後は?|これから(?:は|ずっと)|(?:のみ|だけ)を?使|(?:しない|する|使う|守る)こと|ようにして|べき(?:です|では|でない)|避けて|いつも",
-    "ko": r"하지\s*(?:마|말)|반드시|항상|절대|앞으로|만\s*사용|금지|지\s*마세요",
-    "ru": r"\bникогда\s+не\b|^\W*(?:всегда|не\s+\w+(?:й|йте|ь|ьте))\b|\b(?:нельзя|обязательно|запрещено|"
-    r"отныне|впредь)\b|\bдолж(?:ен|на|но|ны)\s+(?:всегда|быть)",
-    "pt, it": r"^\W*(?:nunca|sempre|não\s+\w+[ea]s?\b|non\s+\w+(?:re|are|ere|ire)\b|mai\s+\w+re\b)|\b(?:a "
-    r"partir de agora|d['’]ora in poi|usa sempre|use sempre)\b",
-}  # fmt: skip
+_POLITE = (
+    r"(?:\w+[, ]+){0,3}(?:can|could|would|will|kannst|könntest|können) (?:you|we|i|du|wir)\b"
+    r"(?!.*\b(?:why|whether|how|where|what|if|explain|check|find|see|look|test|tell|warum|ob)\b)"
+    r".{0,30}\b(?:stick to|always|never|nobody|no one|from now on|in (?:the )?future|immer|nie(?:mals)?|"
+    r"ab jetzt)\b"
+)
+"""A question that asks for what shall always hold: "can you make sure that we never log passwords?"."""
 
 _VETOES = {
-    "question": r"^(?!.*\b(?:can|could|would|will) (?:you (?:please )?(?:always|never|only)\b|we (?:please )"
-    r"?stick\b)).*[?？]\W*$|吗\W*$|呢\W*$|为什么|怎么|ですか\W*$|ますか\W*$|"
+    "question": rf"^(?!\W*{_POLITE}).*[?？]\W*$|吗\W*$|呢\W*$|为什么|怎么|ですか\W*$|ますか\W*$|"
     r"^\W*(?:why|what|how|who|where|when (?:did|does|do|will)|is|are|was|were|do(?! not\b)|does|did|"
     r"am i|has|have (?:you|we)|should (?:i|we)|shall|would|which|q:)\b",
-    "request": r"^\W*(?:\w+[, ]+){0,3}(?:can|could|would|will) (?:you|we|i)\b(?!.*\b(?:stick to|always|"
-    r"never|from now on|in (?:the )?future)\b)",
+    "request": rf"^\W*(?!{_POLITE})(?:\w+[, ]+){{0,3}}(?:can|could|would|will) (?:you|we|i)\b",
     "moment": r"^(?!.*\b(?:never|always)\b)\W*(?:stop|wait|halt|hold on|hey|oh|whoa)\b"
     r"[,! ]|^\W*(?:stopp?|warte|halt|arr[eê]te|"
     r"attends|para|espera)\b[,!]",
     "reports": r"^\W*no (?:[\w-]+ ){1,3}(?:here|there|today|yesterday|so far|from (?:us|me|my side)|on "
-    r"(?:my|our) (?:side|end))\W*$",
+    r"(?:my|our) (?:side|end))\W*$|"
+    r"^\W*no (?:\w+ ){1,4}(?:ran|failed|passed|came|left|\w+ed)\W*$|^\W*no (?:entiendo|sé|funciona|puedo|"
+    r"hay|tengo|encuentro|veo|me)\b|"
+    r"^\W*(?:it|this|that) should only (?:take|be|need)\b|^\W*keep the (?:first|second|last|rest|other)\b",
     "not for good": r"\b(?:yet|for now|right now|this time|at the moment|for the moment|just this once|for "
     r"today|so far|until (?:i|we)|for the time being)\b|"
-    r"\bjetzt noch nicht\b|\bnoch nicht\b|\bpas encore\b|\btodavía no\b|先不要|先别|暂时",
+    r"\bjetzt noch nicht\b|\bnoch nicht\b|\bpas encore\b|\btodavía no\b|先不要|先别|暂时|"
+    r"\b(?:nicht jetzt|pas maintenant|ahora no|not now|just this|this once|again today|today)\b|这次|今回",
     "log or code": r"^\s*(?:[\w./-]+\.\w{1,5}:\d+|\d+\s*[:+|→-]|[>+|│╰─✓✗•]|"
     r"\[(?:\d[\d:., TZ/-]{3,}|INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL)\]|"
     r"at \S+\(|\{\"|<\w|"
     r"(?-i:INFO|WARN|WARNING|ERROR|DEBUG)\b|Messages?:|--- |=== |\$ |//|/\*|#!)|"
-    r"[{};]\s*$|\"\s*:\s*[\"{\[]|=>\s|\(\d+\.\d+s\)|\\n\\n",
+    r"[{};]\s*$|\"\s*:\s*[\"{\[]|=>\s|\(\d+\.\d+s\)|\\n\\n|"
+    r"^\s*(?:\w+\.)*\w*(?:error|exception|warning|fatal|panic)(?: \[\w+\])?: ",
     "describes": r"\b(?:(?:is|are|was|were|been|be|but|has|have|had|get|gets)\s+never\b|never\s+(?:said|"
     r"called|asserted|worked|works|shown|displayed|loads?|"
     r"finish(?:ed|es)|reached|committed|happened|used|set|got|ran|saw|seen|gets?|comes?|captured|"
@@ -205,11 +264,21 @@ _VETOES = {
     r"don['’]t always\b|not always\b|"
     r"must (?:have been|be (?:the|a|some))\b|consider\b.{0,40}\b\w+ing\b|expected\b.{0,40}\bgot\b|"
     r"docs? says?\b|the (?:error|message|log|output|doc\w*|readme|spec) says?\b)|"
-    r"^\W*(?:(?:i|they)\s+always\s+\w+|while this\b)",
+    r"^\W*(?:(?:i|they)\s+always\s+\w+|while this\b)|"
+    r"\b(?:this|that|which|it) should (?:never|not) (?:have )?happen|\bviolat(?:es?|ing)\b|\bwe could\b|"
+    r"\b(?:does|do|did)(?: not|n['’]t) (?:adhere|respect|follow|obey|honou?r)\b|"
+    r"^\W*(?:(?:ok|okay|hm+|so|well|also|and|but)\b,? )*i (?:selected|clicked|opened|tried|got|saw|ran|"
+    r"see|noticed|just|found)\b|"
+    r"\b(?:they|he|she|people|someone|somebody) (?:say|says|said|think|claim)s?\b|"
+    r"\bsays the\b|\bnever be too\b|"
+    r"^\W*(?:(?:ok|okay|so|but|and|also|hm+),? )*(?:i|we|you|it|he|she|they|this|that) (?:just |already |"
+    r"only |also |accidentally )?(?!agreed|decided|need)(?:\w{3,}ed|did|had|got|was|were|made|ran|saw|"
+    r"went|wrote|thought)\b",
     "opinion": r"^\W*(?:\w+\s+){0,4}wondering\b|\bconsider whether\b|^\W*(?:i (?:guess|wonder|suppose|"
     r"assume|thought|noticed|believe)|i'm (?:wondering|considering|thinking)|maybe|perhaps|so wondering)\b|"
     r"^\W*i (?:don['’]?t|do not) (?:think|know|understand|see|get|like|believe|remember|have|need)"
-    r"\b(?!.*\b(?:should|must)\b)",
+    r"\b(?!.*\b(?:should|must)\b)|"
+    r"^\W*(?:\w+,? )?i (?:might|may|could)\b|^\W*(?:it )?(?:seems|apparently|looks)\b|^\W*like\b",
     "settled": r"^\W*(?:no|nah|nope|hmm+|ah)\b[, ]+(?!.*\b(?:always|never|must)\b)(?:it|that|this|i|we|"
     r"don['’]?t (?:set|do)|revert|remove|wait)\b|^\W*never ?mind\b|"
     r"^\W*sorry\b|\bcommon (?:pitfalls|mistakes)\b",
@@ -226,18 +295,34 @@ _NEEDED = {
     "never": ("never",),
     "always": ("always",),
     "prohibition": ("don", "do not", "do never"),
-    "must": ("must",),
+    "must": ("must", "to be", "is ", "are "),
     "should not": ("should", "only"),
     "every": ("every", "each", "all", "any"),
     "only": ("only", "exclusively"),
     "not that but this": (", not", ", never"),
     "keep": ("keep",),
-    "avoid": ("avoid",),
+    "avoid": ("avoid", "from", "steer"),
     "prefer": ("prefer",),
     "stick to": ("stick", "follow", "leave", "hands off", "frozen", "stay", "keep"),
     "remember": ("remember", "keep th"),
-    "permission": ("without", "before", "ask me", " my "),
-    "manner": ("in ", " english", " spelling", "throughout", "for ", "across "),
+    "permission": ("without", "before", "ask", "with me", "tell me", "need", "require", "warn"),
+    "manner": (
+        "in ",
+        "speak",
+        "talk",
+        "write",
+        "call",
+        "address",
+        "answer",
+        "reply",
+        "respond",
+        "your ",
+        " english",
+        " spelling",
+        "throughout",
+        "for ",
+        "across ",
+    ),
     "nothing": ("nothing", "nobody", "no one", "none of"),
 }
 """What each of these rules needs: a sentence without any of its words, lower case, cannot match."""
@@ -245,7 +330,9 @@ _NOT_LATIN = frozenset(["zh", "ja", "ko", "ru"])
 """Rules that no sentence of ASCII alone can match."""
 
 
-_WEAK = frozenset(["make sure", "keep", "every", "must", "should not", "not that but this", "nothing"])
+_WEAK = frozenset(
+    ["make sure", "keep", "every", "universal", "limit", "must", "should not", "not that but this", "nothing"]
+)
 """Rules whose words also stand in single tasks and in descriptions: these need a short, plain sentence."""
 _WEAK_LONGEST = 220
 _SINGLE_TASK = re.compile(
@@ -260,7 +347,7 @@ _SINGLE_TASK = re.compile(
 )
 
 # The rules are for lower-case text: to match without regard to case takes twice as long.
-RULES = _compiled(_ENGLISH, _GERMAN, _FRENCH, _SPANISH, _OTHERS)
+RULES = _compiled(_ENGLISH, GERMAN, FRENCH, SPANISH, OTHERS)
 VETOES = _compiled(_VETOES, flags=re.IGNORECASE)
 
 

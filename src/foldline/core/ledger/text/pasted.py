@@ -1,4 +1,4 @@
-"""Lines that were pasted into a message rather than written: a stack's frames, a terminal's screen."""
+"""What was pasted into a message rather than written: frames of a stack, screens, diffs, logs, errors."""
 
 from __future__ import annotations
 
@@ -17,3 +17,78 @@ _PASTED = re.compile(
 def is_pasted(line: str) -> bool:
     """Whether a line is one that no person types."""
     return bool(_PASTED.match(line))
+
+
+_OBJECT = re.compile(r"\{\s*[\"']")
+_BRACE = re.compile(r"[{}]")
+_TYPED_OBJECT = 120  # characters of an object that a person may have typed
+_MOST_OF_AN_OBJECT = 100_000  # characters that are searched for the end of a pasted object
+_DIFF = re.compile(r"diff --git |index [0-9a-f]{6,}\.\.|@@ -|--- \S|\+\+\+ \S|[+\- ]|\\ No newline")
+_DIFF_BEGINS = re.compile(r"diff --git |@@ -\d|--- (?:a/|/dev/null)|\+\+\+ (?:b/|/dev/null)")
+_ADDED = re.compile(r"\s*\+")
+_TAKEN_OUT = re.compile(r"\s*-")
+_NUMBERED = re.compile(r"\s*(\d{1,6})\s*(?:[-+│|→]\s|[-+] *$|[│|→])")
+_SCREEN = re.compile(r"\s*[⎿⏺✻✽│┃╭╰├└]")
+_INDENTED = re.compile(r"\s{2,}\S")
+_PROGRAM = re.compile(
+    r"\s*(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d\b|\[(?:INFO|WARN|WARNING|ERROR|DEBUG)\]"
+    r"|(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL)\b[ :\[]"
+    r"|Traceback \(most recent"
+    r"|(?:[\w$]+\.)*\w*(?:Error|Exception|Warning)(?: \[\w+\]|: \d{3})?(?:: | \{)"
+    r"|(?:error|warning|fatal|panic)(?:\[\w+\])?: |(?:npm|pnpm|yarn) (?:ERR!|WARN|warn|error|notice)\b"
+    r"|(?:\$|❯|>>>|\w+@[\w.-]+[:~ ][^\n]{0,60}[$%#])\s|>\s|[\w./-]+\.\w{1,5}:\d+[: ]|[\w./-]+\(\d+,\d+\): )"
+)
+
+
+def typed(text: str) -> str:
+    """Return a message without the lines that were pasted into it: diffs, listings, logs, errors, screens.
+
+    A list that the user numbered or marked with dashes stays.
+    """
+    lines = _without_objects(text).split("\n") if "\n" in text or "{" in text else [text]
+    counted = [int(found[1]) for line in lines if (found := _NUMBERED.match(line))]
+    listing = bool(counted) and counted[0] != 1
+    changed = any(map(_ADDED.match, lines)) and any(map(_TAKEN_OUT.match, lines))
+    kept: list[str] = []
+    within: re.Pattern[str] | None = None
+    for line in lines:
+        if _DIFF_BEGINS.match(line):
+            within = _DIFF
+        elif _SCREEN.match(line):
+            within = _INDENTED
+        elif within is not None and not within.match(line):
+            within = None
+        numbered = listing and _NUMBERED.match(line)
+        patch = changed and (_ADDED.match(line) or _TAKEN_OUT.match(line))
+        pasted = within or numbered or patch or _PROGRAM.match(line) or is_pasted(line)
+        kept.append("" if pasted else line)
+    return "\n".join(kept)
+
+
+def _without_objects(text: str) -> str:
+    """Return a text without the lines on which objects of JSON stand."""
+    kept: list[str] = []
+    at = 0
+    while (found := _OBJECT.search(text, at)) is not None:
+        end = _end_of_object(text, found.start())
+        if end - found.start() <= _TYPED_OBJECT and "\n" not in text[found.start() : end]:
+            kept.append(text[at:end])
+            at = end
+            continue
+        kept.append(text[at : text.rfind("\n", at, found.start()) + 1])
+        ends = text.find("\n", end)
+        if ends < 0:
+            return "".join(kept)
+        at = ends
+    return "".join((*kept, text[at:]))
+
+
+def _end_of_object(text: str, start: int) -> int:
+    """Return where the braces that open at `start` are closed, or the paragraph's end where they are not."""
+    depth = 0
+    for brace in _BRACE.finditer(text, start, start + _MOST_OF_AN_OBJECT):
+        depth += 1 if brace.group() == "{" else -1
+        if depth == 0:
+            return brace.end()
+    ends = text.find("\n\n", start)
+    return ends if ends >= 0 else len(text)

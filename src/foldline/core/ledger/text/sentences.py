@@ -10,10 +10,15 @@ _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | r
 _BREAK = re.compile(r"\n(?=[^a-zäöüßà-ÿ])|\n\s*\n|(?<=[.!?;])[\"')\]*_]*\s+(?=\S)|(?<=[。！？；])[」』”）]?")
 _BULLET = re.compile(r"\s*(?:(?:[-*+•–·]|\(?\d{1,2}[.)]|\(?[a-z]\)|#{1,6}|\[[ xX]\])\s+)*")
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|resp|approx|incl|z\.B|d\.h|usw|bzw|p\.ex|Mr|Ms|Dr|St|No|fig|\d{1,2})\.|;)"
+    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|resp|approx|incl|z\.B|d\.h|usw|bzw|p\.ex|Mr|Ms|Dr|St|No|fig)\.|;)"
     r"\Z",
     re.IGNORECASE,
 )
+_NUMBERING = re.compile(
+    r"(?:\A|[\n:;,(])\s*(?:(?:step|section|chapter|item|rule|version|part|phase)\s+)?\d{1,2}\.\Z",
+    re.IGNORECASE,
+)
+"""A number that begins what follows, not one that ends a sentence ("set the retries to 10.")."""
 _LONGEST = 600
 """Characters beyond which a "sentence" is data, not prose."""
 REMEMBERED = 2_000
@@ -47,11 +52,20 @@ def _cut(text: str) -> Iterator[str]:
         for match in _BREAK.finditer(prose):
             at = match.start()
             stops = prose[at - 1 : at] in (".", ";") and "\n" not in match.group()
-            if stops and _ABBREVIATION.search(prose, max(start, at - 8), at):
+            if stops and _runs_on(prose, start, match):
                 continue
             yield from _sentence(prose[start : match.end()])
             start = match.end()
         yield from _sentence(prose[start:])
+
+
+def _runs_on(prose: str, start: int, stop: re.Match[str]) -> bool:
+    """Whether the full stop or semicolon at `stop` ends no sentence."""
+    before = prose[max(start, stop.start() - 8) : stop.start()]
+    if before[-2:-1].isdigit() and before[-1] == ".":
+        follows = prose[stop.end() : stop.end() + 1]
+        return follows.islower() or bool(_NUMBERING.search(prose, start, stop.start()))
+    return bool(_ABBREVIATION.search(before))
 
 
 def _sentence(piece: str) -> Iterator[str]:
