@@ -102,7 +102,8 @@ _ENGLISH = {
     r"^\W*(?:and )?for all future\b",
     "universal": r"^\W*(?:all|every|each) (?!(?:i|you|we|it|that|the|these|those|my|your|our|of|in all|"
     r"\d+|two|three)\b)[\w/-]+(?: [\w/-]+){0,3} (?:is|are|stays?|goes?|go|lives?|uses?) (?!(?:\w+ing|"
-    r"\w+ed|red|green|done|good|fine|gone|the same|ok|back|still|there|here|up|down|null|empty|wrong|"
+    r"\w+ed(?! (?:in|as|to|at|by|with|through)\b)|red|green|done|good|fine|gone|the same|ok|back|still|"
+    r"there|here|up|down|null|empty|wrong|"
     r"in order|broken)\b)[^,.;?!]{1,40}\W*$|"
     rf"^\W*{_KIND}(?:[\w'-]+ ){{1,4}}(?:is|are) always (?!(?:slow|broken|wrong|empty|red|null|late|off|"
     rf"on|there|missing|the)\b)\w+|"
@@ -159,7 +160,8 @@ _ENGLISH = {
     r"[\w.-]+(?:\s+(?!found|applied|available|detected|exist|exists|specified|changed|matched|was|were|is|"
     r"are|has|have)[\w./'-]+){0,9}"
     r"\s*(?:[(,].{0,60})?[.!:)]*$|"
-    r"(?:\bso|^(?!\W*(?:i|i['’]\w+|it|there|we|you|have|read|got|still|he|she|they|this|that|"
+    r"(?:\bso|^(?!\W*(?:i(?! want| prefer)|i['’](?!d like)\w+|it|there|we|you|have|read|got|still|he|she|"
+    r"they|this|that|"
     r"the)\b)[^(]{3,80}(?:[,;]|\band))\s+(?:please\s+)?no\s+(?:more\s+)?(?!(?:problem|idea|need|luck|"
     r"worries|rush|wonder|one|such|matter|errors?|changes?|results?|success|effect|clue|longer|way|"
     r"reason|difference|response|output|stress|hurry|big|more|i|we|you|it|that|this|"
@@ -218,7 +220,7 @@ _ENGLISH = {
     r"\byour (?:answers|replies|responses|messages|summaries) (?:should|must|have to|are)\b|"
     rf"^\W*(?:please )?(?:speak|talk|write) (?:only )?{_LANGUAGE}\b|^\W*(?:please )?(?:call|"
     rf"address) me (?:as )?\w+\W*$|"
-    rf"\bwrite (?!(?:the|an?|this|it|him|her)\b).{{0,40}}\bin {_LANGUAGE}\b",
+    rf"\bwrite (?!(?:an?|this|it|him|her)\b|the \w*[^s\W] in\b).{{0,40}}\bin {_LANGUAGE}\b",
     "nothing": r"\b(?:nothing|nobody|no one|none of)\b(?:[^.]|\.(?=\w)){0,40}\b(?:talks?|imports?|calls?|"
     r"touch(?:es)?|writes?|depends?|reads?|uses?|may|should|must|"
     r"goes|gets|leaves)\b|"
