@@ -87,9 +87,12 @@ def quiet(passages: Sequence[TopicPassage]) -> list[TopicPassage]:
         if passage.kind in ("asked", "told") and not passage.topic and _TAGGED.search(passage.text):
             continue
         if passage.kind in ("line", "hit"):
-            if is_noise(passage.text) or _stated(passage, said) or shape(passage) in shapes:
+            if is_noise(passage.text) or _stated(passage, said):
                 continue
+            known = len(shapes)
             shapes.add(shape(passage))
+            if len(shapes) == known:
+                continue  # a line like one before, but for numbers and ids
         if passage.kind != "told" or not is_for_the_agent(passage.text):
             found.append(_reasoned(mention(_short(passage)), asked[0]))
     return found
