@@ -20,6 +20,7 @@ from foldline.core.ledger.page import commands, excerpts
 from foldline.core.ledger.page.items import BELOW, MARK, NOTED, one_line, told_apart
 from foldline.core.ledger.page.sheet import Count, Sheet
 from foldline.core.ledger.text import names
+from foldline.core.ledger.text.pasted import typed
 from foldline.core.ledger.text.paths import by_folder, of_folder, relative
 from foldline.core.ledger.text.reasons import announces
 from foldline.core.ledger.text.sentences import clip
@@ -30,6 +31,7 @@ STEPS = ("asked", "said")
 """Kinds of excerpts that are steps of the work rather than something to look up."""
 
 ASKED = "Asked: "
+SHOWED = "(pasted output) "  # before the beginning of a message that holds no words of the user's
 BEFORE = "Before the first request here"
 ANSWERING = ' (answering: "'
 ALSO = "Also asked: "
@@ -215,7 +217,8 @@ def head(fact: WorkFact, size: int) -> str:
     """Write what was asked, an answer with the question that it answers."""
     if not fact.asked:
         return MARK + BEFORE
-    asked = clip(gist(fact.asked, size) or fact.asked, size)
+    own = typed(fact.asked).strip()
+    asked = clip(gist(fact.asked, size) or fact.asked, size) if own else SHOWED + clip(fact.asked, 80)
     if fact.question and (is_bare(fact.asked) or len(fact.asked) < SHORT_ANSWER):
         return f'{MARK}{ASKED}{asked}{ANSWERING}{one_line(fact.question)}")'
     return MARK + ASKED + asked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 _PASTED = re.compile(
     r"\s*at (?:async )?\S.{0,300}[:(]\d{1,7}(?::\d{1,7})?\)?\s*$"  # a frame: at run (src/app.ts:12:5)
@@ -62,7 +63,44 @@ def typed(text: str) -> str:
         patch = changed and (_ADDED.match(line) or _TAKEN_OUT.match(line))
         pasted = within or numbered or patch or _PROGRAM.match(line) or is_pasted(line)
         kept.append("" if pasted else line)
-    return "\n".join(kept)
+    return "\n".join(_without_output(kept))
+
+
+def _without_output(lines: list[str]) -> list[str]:
+    """Return a message that holds much of a program's output without that.
+
+    What stands before it is typed, and whole sentences in it or behind it may be.
+    """
+    again = {line for line, times in Counter(map(str.strip, lines)).items() if line and times >= REPEATED}
+    output = [at for at, line in enumerate(lines) if line.strip() in again or (line and is_output(line))]
+    if len(output) < LEAST_OUTPUT or len(output) * MOST_TYPED < sum(bool(line.strip()) for line in lines):
+        return lines
+    first, last = output[0], output[-1]
+    return [
+        line if at < first or (_PROSE.search(line) and (at > last or _CLOSED.search(line))) else ""
+        for at, line in enumerate(lines)
+    ]
+
+
+def is_output(line: str) -> bool:
+    """Whether a line is more likely a program's than a person's: data, a path, a step, a count."""
+    return bool(_OUTPUT.match(line)) or line.rstrip()[-1:] in ("{", "[", "}", "]", ",", ";", "\\")
+
+
+LEAST_OUTPUT = 5  # lines that look like a program's output, from which a message may be mostly that
+_CLOSED = re.compile(r"(?<!\.\.)[.!?。]\s*$")
+MOST_TYPED = 3  # lines for each of those, that may be typed
+REPEATED = 3  # times that a line stands in a message which no person repeats
+_PROSE = re.compile(r"(?:[^\W\d_]+[,;:]? +){4,}[^\W\d_]+|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]{4}")
+_OUTPUT = re.compile(
+    r"\s*(?:[={}\[\]\"'<✓✔✗✘×→⚠●○◐▶│┃├└╭╰]|===|---|\+\+\+|\.\.\.)"  # a frame, data, a tick
+    r"|\s*\"?[\w.-]+\"?\s*[:=]\s*\S+\s*$"  # a name with its value
+    r"|\s*\S*[/\\]\S*\s*$|\s*[\w-]+\.\w{1,5}:?\s*$"  # a path alone
+    r"|\s*\d+(?:\.\d+)?\s*(?:%|ms|s|kb|mb|files? changed|passed|failed)\b"
+    r"|\s*(?:create|delete|rename|copy) (?:mode )?\S+|\s*(?:On branch|Your branch|nothing to commit)\b"
+    r"|.*\b[0-9a-f]{10,}\b|.*\d\d:\d\d:\d\d|.*: (?:/|~/|[A-Z]:\\)\S+\s*$",
+    re.IGNORECASE,
+)
 
 
 def _without_objects(text: str) -> str:

@@ -16,7 +16,7 @@ from foldline.core.ledger.facts.commands import is_notable
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.names import Name
 from foldline.core.ledger.text.origin import spans
-from foldline.core.ledger.text.pasted import is_pasted
+from foldline.core.ledger.text.pasted import is_pasted, typed
 from foldline.core.ledger.text.sentences import clip, last_sentence, sentences, uncoloured
 from foldline.core.ledger.text.words import words
 from foldline.core.ledger.worth.call_topic import describe
@@ -31,6 +31,7 @@ SIGNATURE = 80  # characters of a definition without a comment
 LONGEST = 240  # characters of one passage
 ENOUGH_WORDS = 3  # plain words that let a line of a request stand alone
 REASON_LASTS = 4  # calls that one sentence before them explains
+PASTED = "what the user pasted"
 RESULT_LINES = 4_000  # lines of one result that are read
 
 _HIT = re.compile(r"^([^\s:]{3,200}?)[:-](\d{1,6})[:-](.*)$")
@@ -143,12 +144,16 @@ class Reader:
     def _asked(self, text: str, kind: str) -> Iterator[TopicPassage]:
         """User's words, line by line, under the heading they stand below."""
         heading = lead = ""
+        kept = frozenset(typed(text).split("\n")) if kind == "asked" else None
         listed = False  # whether `lead` is an item of a list, which introduces no other
         for line in text.split("\n")[:RESULT_LINES]:
             stripped = line.strip()
             if len(stripped) < 4 or stripped.startswith(("```", "---", "|--", "|:-")):
                 continue
             if is_pasted(line) or (kind == "told" and _NUMBERED.match(line)):
+                continue
+            if kept is not None and line not in kept:
+                yield from self._pasted(stripped)
                 continue
             title = _HEADING.match(line)
             plain = _MARKS.sub("", stripped).replace("**", "")
@@ -167,6 +172,12 @@ class Reader:
                 yield from self._piece(piece, kind, heading)
             lead = ""
         yield from self._piece(lead, kind, heading)
+
+    def _pasted(self, line: str) -> Iterator[TopicPassage]:
+        """A line of a program's output that the user pasted: as if a call had shown it."""
+        found = self._read.names(line[: names.MAX_LINE])
+        if found and self._fresh("", line):
+            yield self._make(_around(line, found, self._quote), "line", "", found, note=PASTED)
 
     def _piece(self, text: str, kind: str, heading: str) -> Iterator[TopicPassage]:
         short = clip(text, LONGEST)
