@@ -105,6 +105,6 @@ def test_the_history_says_what_ended_a_rule() -> None:
     standing, ended = constraints.history(entries)
     assert [fact.text for fact in standing] == said[2:]
     assert [(end.fact.text, end.by.entry, end.how) for end in ended] == [
-        (said[0], "u2", "lifts"),
-        (said[1], "u3", "replaces"),
+        (said[0], "u2", "lifted"),
+        (said[1], "u3", "replaced"),
     ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Literal
 
@@ -47,7 +47,7 @@ class Ended(msgspec.Struct, frozen=True):
 
     fact: ConstraintFact
     by: ConstraintFact
-    how: Literal["replaces", "lifts"]
+    how: Literal["replaced", "lifted"]
 
 
 def candidates(span: str) -> Iterator[str]:
@@ -150,9 +150,9 @@ class _Held:
     def facts(self) -> list[ConstraintFact]:
         return list(self._facts.values())
 
-    def say(self, sentence: str, entry: str) -> None:
-        """Take one more sentence of the user's."""
-        standing = is_constraint(sentence)
+    def say(self, sentence: str, entry: str, *, proven: bool = False) -> None:
+        """Take one more sentence of the user's; one that is `proven` is a constraint whatever its words."""
+        standing = proven or is_constraint(sentence)
         if standing or change_of(sentence).kind in ("lifts", "turns", "announces"):
             self.add(ConstraintFact(sentence, entry, subject_of(sentence)), standing=standing)
 
@@ -163,7 +163,8 @@ class _Held:
             return
         for place, change in changes:
             if change in ("replaces", "lifts"):
-                self.ended.append(Ended(self._facts.pop(place), fact, change))
+                how = "replaced" if change == "replaces" else "lifted"
+                self.ended.append(Ended(self._facts.pop(place), fact, how))
         later = fact.later or any(change == "later" for _, change in changes)
         self._append(msgspec.structs.replace(fact, later=later))
 
@@ -203,17 +204,17 @@ def applied(current: Sequence[ConstraintFact], sentence: str, entry: str) -> lis
     return held.facts
 
 
-def _follow(held: _Held, said: Iterable[tuple[str, str]]) -> _Held:
-    """Apply the sentences of (entry id, span) pairs, oldest first."""
-    for entry, span in said:
-        for sentence in candidates(span):
-            held.say(sentence, entry)
-    return held
+def history(
+    entries: Sequence[Said], proven: Container[str] = ()
+) -> tuple[tuple[ConstraintFact, ...], tuple[Ended, ...]]:
+    """Return the constraints that the user's own words leave standing, and those that ended; oldest first.
 
-
-def history(entries: Sequence[Said]) -> tuple[tuple[ConstraintFact, ...], tuple[Ended, ...]]:
-    """Return the constraints that the user's own words leave standing, and those that ended; oldest first."""
-    held = _follow(_Held(), ((entry.id, span) for entry, spans in prompts(entries) for span in spans))
+    Sentences that are `proven` (a model named them as rules, and the user said them) count as constraints.
+    """
+    held = _Held()
+    for entry, spans in prompts(entries):
+        for sentence in chain.from_iterable(map(candidates, spans)):
+            held.say(sentence, entry.id, proven=sentence in proven)
     return tuple(held.facts), tuple(held.ended)
 
 
@@ -232,7 +233,10 @@ def merge(
     """
     if not old:
         return tuple(new)
-    held = _follow(_Held(old), ((request.entry, request.text) for request in requests))
+    held = _Held(old)
+    for request in requests:
+        for sentence in candidates(request.text):
+            held.say(sentence, request.entry)
     present = {(fact.text, fact.entry) for fact in held.facts}
     for fact in new:
         if (fact.text, fact.entry) not in present:

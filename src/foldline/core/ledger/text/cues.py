@@ -141,7 +141,7 @@ _ENGLISH = {
     r"^\W*(?:please )?use (?!(?:cases?|the|this|that|an?|it|option|one|both|them|your|my|whatever|either|"
     r"what|which|these|those|only|not)\b|\d)[\w.+#-]+(?: (?!\d)[\w.+#-]+){0,2}[.! ]*$",
     "convention": r"^\W*(?:please )?(?:write|name|format|store|return|wrap|indent|quote|sort|spell|"
-    r"prefix|express) (?!(?:the|this|that|it|an?|me|all the|your|my|these|them|"
+    r"prefix|express) (?!(?:the|this|that|it|an?|me|all the|your|my|some|these|them|"
     r"down)\b)(?:[\w-]+ ){1,3}(?:in|as|with|after|by|according to) \w+|"
     r"^\W*(?:also,? |and )?(?:commit messages?|(?:\w+ )?names?|line length|indentation|quotes|comments?|"
     r"docstrings?|type hints?|answers|replies|docs)(?: in [\w ]+ only\W*$|(?<!docs)(?:: | in \w+|"
@@ -333,13 +333,25 @@ _NOT_LATIN = frozenset(["zh", "ja", "ko", "ru"])
 
 
 _WEAK = frozenset(
-    ["make sure", "keep", "every", "universal", "limit", "must", "should not", "not that but this", "nothing"]
+    [
+        "make sure",
+        "keep",
+        "every",
+        "universal",
+        "limit",
+        "must",
+        "should not",
+        "not that but this",
+        "nothing",
+        "no such thing",
+    ]
 )
 """Rules whose words also stand in single tasks and in descriptions: these need a short, plain sentence."""
 _WEAK_LONGEST = 220
 _SINGLE_TASK = re.compile(
     r"^\W*(?:(?:like|please|also|and|then|ok|okay|now|yes|so|but|next|first)\b,?\s*)*(?:let['’]?s\s+)?"
-    r"(?:run|rerun|start|stop|send|call|update|move|review|fix|add|change|resume|implement|remove|rename|"
+    r"(?:set|raise|lower|increase|decrease|reduce|bump|install|generate|write (?:that|this|it|the|an?)|"
+    r"run|rerun|start|stop|send|call|update|move|review|fix|add|change|resume|implement|remove|rename|"
     r"refactor|merge|revert|find|look|read|go|create|"
     r"check|replace|restore|rerun|try|explain|tell|show|investigate|consider|propose|compare|can|could)\b"
     r"|^\W*(?:if the|since|while|because|although|for example|e\.g\.|as|given|currently|the current|in this "
