@@ -157,15 +157,19 @@ class _Held:
             self.add(ConstraintFact(sentence, entry, subject_of(sentence)), standing=standing)
 
     def add(self, fact: ConstraintFact, *, standing: bool = True) -> None:
-        """Append a fact, and take out what it ends; what is no constraint itself must change one."""
-        changes = [(place, verdict(fact.text, self._facts[place].text)) for place in self._near(fact.text)]
-        if not standing and all(change == "none" for _, change in changes):
+        """Append a fact, and take out what it ends; what is no constraint itself must change one.
+
+        It is a later one only where it ends nothing: "you may now log the tokens of search" is about that.
+        """
+        changes = {place: verdict(fact.text, self._facts[place].text) for place in self._near(fact.text)}
+        found = set(changes.values())
+        if not standing and found <= {"none"}:
             return
-        for place, change in changes:
+        for place, change in changes.items():
             if change in ("replaces", "lifts"):
                 how = "replaced" if change == "replaces" else "lifted"
                 self.ended.append(Ended(self._facts.pop(place), fact, how))
-        later = fact.later or any(change == "later" for _, change in changes)
+        later = fact.later or found in ({"later"}, {"none", "later"})
         self._append(msgspec.structs.replace(fact, later=later))
 
     def _near(self, text: str) -> list[int]:
