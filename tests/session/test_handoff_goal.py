@@ -1,0 +1,53 @@
+"""What a hand-off without a model says first: its goal; and that nothing answered is told as open."""
+
+from __future__ import annotations
+
+import pytest
+from tests.cli.calling import talk
+
+import foldline
+from foldline.core.checkpoint.request import SummaryRequest
+from foldline.core.ledger.facts.kinds import Ledger, RequestFact
+from foldline.core.ledger.page.next_steps import ASKED_LAST
+from foldline.core.measure.tokens import OFFLINE
+from foldline.core.view import Made
+from foldline.summarizers.offline import OfflineSummarizer
+
+WINDOW = foldline.Window(context=8_000, output=500)
+FIRST = ("Please mend the login page.", "Mended: long names are cut now.", "Now write tests for it.")
+THEN = ("I wrote four tests, all pass.", "Which port is it?", "It is 8080.", "Describe that.", "Described.")
+
+
+def checkpoint(session: foldline.Session) -> str:
+    return next(item.message.text for item in session.view() if isinstance(item, Made))
+
+
+async def test_the_goal_stands_first_under_goal() -> None:
+    async with foldline.open("memory://", "s", window=WINDOW, dialect="openai-chat") as session:
+        await session.append(*talk(*FIRST, long=300))
+        text = await session.preview_handoff("Write the release notes\nfor 1.15.0")
+    assert text.startswith("## Goal\nHanded over for: Write the release notes for 1.15.0\n")
+    assert text.index("Handed over for: ") < text.index("First request: Please mend the login page.")
+
+
+@pytest.mark.parametrize("tokens", [60, 199, 200, 400, 2_000])
+def test_the_goal_takes_its_room_from_the_page(tokens: int) -> None:
+    ledger = Ledger(requests=(RequestFact("Mend the login page. " * 30, "e1"),))
+    request = SummaryRequest("handoff", "", "", (), None, ledger, tokens, goal="Write the notes. " * 40)
+    assert OFFLINE.count(OfflineSummarizer().write(request).text) <= tokens
+
+
+def test_a_goal_without_any_request_has_its_own_heading() -> None:
+    request = SummaryRequest("handoff", "", "", (), None, Ledger(), 400, goal="Write the notes")
+    assert OfflineSummarizer().write(request).text.startswith("## Goal\nHanded over for: Write the notes\n")
+
+
+async def test_what_waited_at_a_hand_off_and_was_answered_since_is_not_told_as_open() -> None:
+    async with foldline.open("memory://", "s", window=WINDOW, dialect="openai-chat") as session:
+        await session.append(*talk(*FIRST, long=300))
+        async with await session.handoff("Write the tests") as new:
+            await new.append(*[{"role": "assistant", "content": THEN[0]}, *talk(*THEN[1:], long=400)])
+            assert isinstance(await new.compact(), foldline.Receipt)
+            text = checkpoint(new)
+    assert "Now write tests for it." in text
+    assert ASKED_LAST not in text
