@@ -53,7 +53,7 @@ def test_the_summary_would_be_accepted_from_a_model_but_for_empty_headings():
     assert (reply.summarizer, reply.stop, reply.usage) == ("offline", "end", None)
     checked = check(reply, asked(), counter=OFFLINE)  # it has no heading for what there is nothing of
     assert isinstance(checked, Rejected)
-    assert checked.words == "without the headings Key Decisions"
+    assert checked.words == "without the headings Key Decisions, Critical Context"
     for word in ("Never drop any data.", "db/schema.sql", "make test", "no such table: users"):
         assert word in reply.text
 

@@ -38,6 +38,7 @@ _CHOICE = re.compile(
     r"going with|go with|went with|sticking with|stick with|let's (?:use|keep|stick|switch|drop|avoid)|"
     r"(?:we'll|we will|i'll|i will|we should|we're going to) (?:use|keep|switch to|stay with|drop|avoid|"
     r"store|skip|leave)|"
+    r"the (?:fix|solution) (?:is|was) \w+ing\b|"
     r"will use|instead of|rather than|switch(?:ed|ing)? (?:from .{1,60} )?to|replac(?:e|ed|ing) .{1,60} with|"
     r"the (?:plan|approach|decision|design) is|prefer(?:red)? .{1,60} over|no longer (?:use|need)|"
     r"entschieden|statt|stattdessen|wir (?:nehmen|verwenden|bleiben)|décidé|au lieu de|plutôt que|"
@@ -47,7 +48,8 @@ _WEAK = re.compile(
     r"\b(?:instead of|rather than|replac(?:e|ed|ing)|switch(?:ed|ing)?|will use|go with)\b", re.IGNORECASE
 )
 _ACTOR = re.compile(
-    r"\b(?:we|I|let's|us|our|I'll|we'll|user|now uses?|should|decision|approach|must|please|use)\b",
+    r"\b(?:(?:we|I)(?:['’](?:ll|ve|d))?|let['’]s|now uses?|(?:should|must|please) use|decision|approach|"
+    r"the fix)\b|^\W*(?:use|switch|replace|keep)\b",
     re.IGNORECASE,
 )
 _TICKED = re.compile(r"`[^`]*`")

@@ -1,4 +1,4 @@
-"""What else a reader needs: values, what a program told, what files and listings showed."""
+"""What else a reader needs: values, what a program told; and an index of files, commands and listings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from foldline.core.ledger.facts.kinds import Excerpt, FileFact, ValueFact
 from foldline.core.ledger.page import about_files, excerpts, runs, values
 from foldline.core.ledger.page.items import LABELS, MARK, NOTED
-from foldline.core.ledger.page.sheet import CONTEXT, Count, Sheet
+from foldline.core.ledger.page.sheet import CONTEXT, INDEX, Count, Sheet
 from foldline.core.ledger.text.names import path_key
 from foldline.core.ledger.text.paths import relative
 from foldline.core.ledger.worth import selection
@@ -17,7 +17,7 @@ from foldline.core.ledger.worth.selection import PageLine
 
 
 class Context(msgspec.Struct, frozen=True):
-    """What the section says, in order; of values the newest last."""
+    """What the two sections say, in order; of values the newest last."""
 
     values: tuple[ValueFact, ...]
     files: tuple[FileFact, ...]
@@ -31,14 +31,15 @@ def write(sheet: Sheet, picked: Sequence[Excerpt], files: Sequence[FileFact], ba
     rest = [excerpt for excerpt in picked if excerpt.kind not in ("asked", "told")]
     context.extend(excerpts.plain_line(one, _is_other) for one in rest if _is_plain(one))
     lists = (
-        (RUNS, runs.lines_of(rest, _is_other)),
         (FILES, _file_lines(rest, files, base)),
+        (RUNS, runs.lines_of(rest, _is_other)),
         (LISTINGS, _listing_lines(rest)),
     )
     headed = sum(len(lines) for _, lines in lists) >= HEADED
+    sheet.parts[INDEX] = [ABOUT] if headed else []
     for heading, lines in lists:
         if lines:
-            context.extend((heading, *lines) if headed else lines)
+            sheet.parts[INDEX].extend((heading, *lines) if headed else lines)
 
 
 def place_of(excerpt: Excerpt, count: Count) -> PageLine:
@@ -67,6 +68,7 @@ def _listing_lines(picked: Sequence[Excerpt]) -> list[str]:
     return [line for topic, group in listed.items() for line in excerpts.listing_lines(topic, group)]
 
 
+ABOUT = "What was met on the way, for looking up; the story above does not need it."
 HEADED = 16  # lines from which the lists of the section have headings
 RUNS = "### Commands and what they showed"
 FILES = "### Files"

@@ -74,7 +74,7 @@ def first_and_newest(
 
 def _newest(fact: RequestFact, size: int) -> str:
     text = shown(fact)
-    return clip(text, size) if len(text) <= size else gist(text, size) or clip(text, size)
+    return clip(text if len(text) <= size else gist(text, size) or text, size)
 
 
 def between(requests: Sequence[RequestFact], elsewhere: Iterable[str]) -> list[str]:

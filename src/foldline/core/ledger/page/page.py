@@ -40,6 +40,7 @@ from foldline.core.ledger.page.sheet import (
     DONE,
     GOAL,
     IN_PROGRESS,
+    INDEX,
     NEXT_STEPS,
     NOTHING,
     WORK_LOG,
@@ -242,7 +243,7 @@ def parse(text: str) -> Ledger:
     log = work_log.read(items(parts[WORK_LOG]))
     was_done = done.read(list(items(parts[DONE])))
     calls, failed, wrong = blocked.read(parts[BLOCKED], log.work[-1].key if log.work else "")
-    other = list(items(parts[CONTEXT]))
+    other = list(items((*parts[CONTEXT], *parts[INDEX])))
     known = context.read(other)
     files = [*log.files, *listed, *reversed([*was_done.files, *known.files])]
     commit = commits.read(parts[DONE])

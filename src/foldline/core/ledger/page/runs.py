@@ -11,7 +11,7 @@ from foldline.core.ledger.facts.kinds import Excerpt
 from foldline.core.ledger.page.excerpts import MENTIONS, SHOWS, joined, made, shown_in, shown_lines, use_lines
 from foldline.core.ledger.page.items import BELOW, MARK
 from foldline.core.ledger.page.sheet import Count
-from foldline.core.ledger.worth.selection import OPENING, PageLine
+from foldline.core.ledger.worth.selection import OPENING, OUTPUT, PageLine
 
 USES = ("ran", "looked", "searched")
 QUOTES = ("line", "hit", "mention")
@@ -28,7 +28,9 @@ def is_part(excerpt: Excerpt) -> bool:
 
 def place_of(excerpt: Excerpt, count: Count) -> PageLine:
     """Return the place of a use under its reason; what was shown needs no line of its own."""
-    if excerpt.kind not in USES or not excerpt.topic:
+    if excerpt.kind not in USES:
+        return PageLine(OUTPUT, 0)
+    if not excerpt.topic:
         return PageLine("", 0)
     return PageLine(f"for {excerpt.topic}", count(excerpt.topic) + OPENING)
 

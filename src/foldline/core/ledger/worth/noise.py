@@ -33,7 +33,7 @@ _NOISE = re.compile(
     r"|import (?:[\w{}*, $]+ from )?[\"'][^\"']+[\"'];?$|#include [<\"]"  # what a file needs tells little
     r"|(?:-?\w, )?--help\b.{0,20}show this help|use 'pytest --fixtures"
     r"|(?:ok|\?)\s+\S+/\S+\s|<?(?:command with )?shellid: \d|process group pgid|background pids"
-    r"|agentid: |</?[\w-]+>\s*$"
+    r"|agentid: |</?[\w-]+>\s*$|<([\w-]+)>.{0,200}</\1>\s*$"
     r"|successfully modified file|.{0,80}\byou can use the '"
     r"|pid:? \d+\b|exit code:? \d|\[?\d+ (?:more|remaining) lines?\b|.{0,60}\buse offset[= ]"
     r"|<current_datetime>|writing transcript to"
@@ -89,6 +89,8 @@ def quiet(passages: Sequence[TopicPassage]) -> list[TopicPassage]:
         if passage.kind in ("line", "hit"):
             if is_noise(passage.text) or _stated(passage, said):
                 continue
+            if not passage.topic and is_code(passage.text):
+                continue  # code without its file tells nobody anything
             known = len(shapes)
             shapes.add(shape(passage))
             if len(shapes) == known:
@@ -122,6 +124,8 @@ _CODE = re.compile(
     r"|^\W*[\w.\[\]\"'-]+\??\s*(?::|[-+|&]?=|:=)(?!//)\s*\S"
 )
 """What marks a line as code, or as a row of data, rather than words."""
+_EXPLAINED = re.compile(r"\s(?:#|//|--|/\*)\s*\w+|=\s*[\d.]+\s+[A-Za-z]{3,}")
+"""A comment behind code, or a number with its unit."""
 _SETTING = re.compile(r"[\w.-]+\s*[:=]\s*[\"']?[\w./:-]+[\"']?,?(?:\s+[#/].*)?$")
 """A name that is given a plain value."""
 
@@ -135,8 +139,8 @@ def mention(passage: TopicPassage) -> TopicPassage:
     """Reduce a quoted line of code to the names in it: a reader needs these, not half a statement."""
     if passage.kind not in ("line", "hit") or not is_code(passage.text):
         return passage
-    if passage.topic and len(words(passage.text)) > SAYS:
-        return passage  # below its file, the words in it say something
+    if len(words(passage.text)) > SAYS and _EXPLAINED.search(passage.text):
+        return passage
     own = [name for name in names.find(passage.text) if name.key != passage.topic and name.kind != "flag"]
     text = ", ".join(dict.fromkeys(f"`{name.text}`" for name in own if "`" not in name.text))
     return msgspec.structs.replace(passage, text=text, kind="mention") if text else passage

@@ -40,6 +40,8 @@ _DEFINED = re.compile(
     r"var|val)\s+)(\w+)"
 )
 _GROUPED = re.compile(r"\s*L?\d{1,6}[-:]")
+_DIFF_OF = re.compile(r"diff --git a/\S+ b/(\S+)$|\+\+\+ b/(\S+)$")
+_CHANGED = re.compile(r"[-+ @\\]|index |(?:new|deleted|old) (?:file )?mode |similarity |rename |Binary |$")
 _DIFF_INDEX = re.compile(r"index [0-9a-f]{7,40}\.\.[0-9a-f]{7,40}\b")
 _VARIABLE = re.compile(r"\s*(?:const|let|var|val)\b")  # a local one, where it is indented
 _BRACKETS = re.compile(r"\[[^\[\]]*\]|<[^<>]*>")
@@ -216,7 +218,7 @@ class Reader:
         """Definitions, hits, listings and telling lines of a result."""
         call = self._calls.get(result.call_id) or _Call("", "", "")
         comment: list[str] = []
-        under = ""  # the file that a search groups its numbered hits below
+        under, changed = "", False  # the file whose numbered hits, or changed lines, stand below
         for raw in uncoloured(result.text).split("\n")[:RESULT_LINES]:
             line = names.unnumbered(raw[: names.MAX_LINE])
             if (
@@ -231,8 +233,10 @@ class Reader:
             if said:
                 comment.append(said.group(1))
             found = self._read.names(line)
-            if not _GROUPED.match(raw):
-                under = _file_above(line, found)
+            if (header := _DIFF_OF.match(raw)) is not None:
+                under, changed = names.path_key(header[1] or header[2]), True
+            elif not (_CHANGED if changed else _GROUPED).match(raw):
+                under, changed = _file_above(line, found), False
             if found:
                 passage = self._line(line, found, call, comment, under)
                 yield passage

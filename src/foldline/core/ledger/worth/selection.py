@@ -18,6 +18,9 @@ AGAIN = 0.002  # of a name's worth, what one more quoted line about it brings
 AGAIN_IN_PROSE = 0.02  # and one more sentence, which says something else of it
 MOST_QUOTES = 6  # quoted lines under one topic
 MOST_ITEMS = 14  # items of any kind under one topic
+MOST_OUTPUT = 48  # lines of output that stand below no file
+OUTPUT = "output"
+"""The place of such lines."""
 OPENING = 8  # tokens of a new topic's line beside the topic itself
 LEAST_ROOM = 8  # tokens below which nothing fits any more
 
@@ -137,9 +140,10 @@ class _Selection:
         one = self._excerpts[index]
         quoted = one.kind in QUOTES
         group = self._places[index].under
-        if group and self._items.get(group, 0) >= MOST_ITEMS:
+        most, most_quotes = (MOST_OUTPUT, MOST_OUTPUT) if group == OUTPUT else (MOST_ITEMS, MOST_QUOTES)
+        if group and self._items.get(group, 0) >= most:
             return False
-        if quoted and group and self._quotes.get(group, 0) >= MOST_QUOTES:
+        if quoted and group and self._quotes.get(group, 0) >= most_quotes:
             return False
         self._items[group] = self._items.get(group, 0) + 1
         self._quotes[group] = self._quotes.get(group, 0) + quoted
