@@ -94,6 +94,58 @@ def test_reports_questions_tasks_and_conditions_lift_nothing(later: str) -> None
     ]
 
 
+@pytest.mark.parametrize(
+    ("rule", "later"),
+    [
+        ("Never log passwords.", "Passwords are now logged in plain text, that's a bug."),
+        ("Always run the tests before you commit.", "The tests no longer run before the commit hook."),
+        ("Do not touch the database schema.", "The database schema is now documented in docs/schema.md."),
+        ("Use tabs for indentation.", "The old files use spaces for indentation."),
+        ("Use tabs for indentation.", "Convert the spaces in main.c to tabs."),
+        ("Answer in German.", "Translate the error message into English."),
+        ("Keep functions under 40 lines.", "This function is 60 lines now."),
+        ("Only admins can see salaries.", "Now all users can see salaries, fix that."),
+        ("Use npm, not yarn.", "yarn is installed now on the CI, use npm ci there."),
+        ("Ask me before deleting files.", "Yes, you may delete that file now."),
+        ("Never push to main.", "ok you can push now"),
+        ("Refunds need my approval.", "Actually, the refund of Anna is approved, go ahead."),
+        ("All dates are in UTC.", "The dates in the export are no longer in UTC, please look."),
+        ("Never send emails to customers.", "Instead of an email, send the customers a letter."),
+        ("Never deploy on Fridays.", "We deploy on Friday after all, because of the hotfix."),
+        (
+            "Invalid themes must never explode.",
+            "16 - **Invalid Theme Handling**: Invalid themes no longer crash the",
+        ),
+    ],
+)
+def test_ordinary_later_sentences_end_no_rule(rule: str, later: str) -> None:
+    assert held(rule, later)[0].text == rule
+
+
+@pytest.mark.parametrize(
+    ("rule", "later"),
+    [
+        ("Keep the line length under 100.", "Change of plan: line length 120."),
+        ("Use port 8080, never 80.", "Change of plan: use port 9090."),
+        ("Use tabs for indentation.", "New rule: spaces for indentation."),
+        ("Use tabs for indentation.", "We use spaces now."),
+        ("Answer in German.", "Switch to English."),
+        ("Keep functions under 40 lines.", "Functions can be up to 60 lines from now on."),
+        ("Ask me before deleting files.", "You needn't ask before deleting files any more."),
+        ("Never push to main.", "You're allowed to push to main now."),
+        ("Never push to main.", "I lift the ban on pushing to main."),
+        ("Never push to main.", "The rule about main no longer applies."),
+        ("No emojis.", "Emojis are ok now."),
+        ("Refunds need my approval.", "Refunds don't need my approval anymore."),
+        ("Store dates in local time.", "Update: store dates in UTC."),
+        ("Deploy only to eu-west-1.", "Deploy to us-east-1 instead of eu-west-1."),
+    ],
+)
+def test_what_the_user_changes_is_changed(rule: str, later: str) -> None:
+    assert rule in [fact.text for fact in held(rule)]
+    assert rule not in [fact.text for fact in held(rule, later)]
+
+
 def test_the_history_says_what_ended_a_rule() -> None:
     said = [
         "Never push to main.",

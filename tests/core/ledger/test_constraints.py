@@ -53,7 +53,7 @@ def held(*texts: str) -> list[str]:
          ["Always keep the retry limit of the billing-service below the documented value.", "Always keep the retry limit of the search-service below the documented value."]),
         (["Always use port 8443 for staging.", "Always use port 9443 for staging."], ["Always use port 9443 for staging."]),
         (["Never cancel order 17.", "Never cancel order 18."], ["Never cancel order 17.", "Never cancel order 18."]),
-        (["Never push to main.", "You can now push."], ["You can now push."]),
+        (["Never push to main.", "You can now push."], ["Never push to main.", "You can now push."]),
         (["Never commit generated files.", "Always commit the generated files."], ["Always commit the generated files."]),
         (["Never log passwords.", "Never log passwords."], ["Never log passwords."]),
         (["All temperatures should be in Fahrenheit.", "All temperatures should be in Celsius."], ["All temperatures should be in Celsius."]),

@@ -75,7 +75,7 @@ def verdict(new: str, old: str) -> Verdict:
     if change.kind == "lifts":
         return _lifting(change, old, share)
     if share == 1 and common / len(first | second) >= SAME:
-        return "replaces"
+        return "later" if change.kind == "turns" and change.hedged else "replaces"
     if change.kind == "adds":
         return "none"
     if found := _alternative(old, change):
@@ -97,7 +97,7 @@ def _lifting(change: Change, old: str, share: float) -> Verdict:
     own = second - first - frozenset(after[:1])
     about = first - (frozenset(before[:1]) - second)
     part = bool(_LIST.search(old)) and not first <= second
-    whole = len(first) <= 2 or len(about & second) >= COVERED * len(about)
+    whole = len(about & second) >= COVERED * len(about)
     return "lifts" if whole and not (own or part or change.hedged) else "later"
 
 
@@ -108,12 +108,12 @@ def _turning(change: Change, first: frozenset[str], second: frozenset[str]) -> V
     if displaced and displaced <= first and (common - displaced or first == displaced):
         return "replaces"
     if len(common) < TURNED * min(len(first), len(second)):
-        return "none"
+        return "later" if change.kind == "announces" and len(common) * 2 >= len(first) else "none"
     if change.kind == "announces":
         return "replaces" if len(common) > 1 or len(first) <= 2 else "later"
     if len(common) == 1 and first != common:
         return "none"
-    return "replaces" if first <= second or second <= first else "later"
+    return "replaces" if (first <= second or second <= first) and not change.hedged else "later"
 
 
 def _alternative(old: str, change: Change) -> Verdict | None:

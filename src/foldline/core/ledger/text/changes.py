@@ -29,23 +29,27 @@ _LIFTS: Final = re.compile(
     # You may now push. You can push again.
     rf"{_CLAUSE}you(?:['’]re| are)? (?:(?:may|can|allowed to|free to) now|now (?:may|can|allowed to)) \w+|"
     rf"{_CLAUSE}now you (?:may|can) (?!see|find|tell|imagine|not)\w+|"
-    rf"{_CLAUSE}(?:from (?:now|here) on,? )?you (?:may|can|are allowed to|are free to) "
+    rf"{_CLAUSE}(?:from (?:now|here) on,? )?you(?:['’]re| are)? (?:may|can|allowed to|free to) "
     rf"(?!see|find|tell|imagine|not)[^,.;?]{{1,60}}\b{_AGAIN}\b|"
     rf"{_LEAD}from (?:now|here) on,? you (?:may|can)\b|"
     # Pushing is allowed now. Emojis are fine after all. It's ok to push.
     rf"{_LEAD}[^,;?]{{2,60}} (?:is|are) (?:(?:now|again) (?:allowed|permitted)|(?:allowed|"
     rf"permitted) {_AGAIN})\b|"
     rf"{_LEAD}(?:\w+ing\b[^,;?]{{0,60}}|[^,;?]{{2,60}}) (?:is|are) (?:ok|okay|fine) (?:after all|again)\W*$|"
+    rf"{_LEAD}(?!(?:the|these|those|all|my|your|our)\b)[\w -]{{2,40}}s are (?:now (?:ok|okay|fine)|(?:ok|"
+    rf"okay|fine) now)\W*$|"
     rf"{_LEAD}\w+ing\b[^,;?]{{0,60}} (?:is|are) (?:now (?:ok|okay|fine)|(?:ok|okay|fine) now)\W*$|"
     rf"{_LEAD}(?:it|that)(?:['’]s| is) (?:now )?(?:ok|okay|fine|allowed|permitted)(?: now)? (?:to|if you)\b|"
     # You need not ask any more. Refunds no longer need my approval.
     rf"{_LEAD}(?:you )?(?:no longer (?:need|have)|need no longer|do(?: not|n['’]t) (?:need|"
     rf"have)) to\b.{{1,90}}|"
     r"\bno longer (?:needs?|ha(?:ve|s) to|appl(?:y|ies)|(?:is |are )?(?:required|necessary|forbidden))\b|"
-    rf"{_LEAD}no need to\b.{{1,90}}\bany ?more\b|\bneed(?: not|n['’]t)\b.{{1,90}}\bany ?more\b|"
+    rf"{_LEAD}no need to\b.{{1,90}}|\bneed(?: not|n['’]t)\b.{{1,90}}\bany ?more\b|"
     # Forget the rule about emojis. The limit is lifted.
     rf"{_LEAD}(?:forget|ignore|drop|lift|disregard|scrap)\b.{{0,60}}\b(?:{_SPOKEN}s?|thing)\b|"
-    rf"{_LEAD}(?:forget|ignore|disregard) (?:about|what i said)\b|\bi take back\b|"
+    rf"{_LEAD}(?:forget|ignore|disregard) (?:about|what i said)\b|\bi (?:hereby )?(?:take back|lift|"
+    rf"withdraw)\b|"
+    rf"\b(?:do|does)(?: not|n['’]t) (?:need|have to|require)\b.{{1,90}}\bany ?more\b|"
     rf"\b{_SPOKEN}\b.{{0,50}} (?:is|are) (?:hereby |now )?(?:lifted|gone|dropped|withdrawn|void|off)\b|"
     rf"{_LEAD}(?:du )?(?:darfst|kannst) (?:du )?(?:jetzt|nun|wieder|ab jetzt)\b|"
     r"\b(?:ist|sind) (?:jetzt|nun|wieder) (?:erlaubt|in ordnung)\b|"
@@ -63,7 +67,8 @@ _ANNOUNCED: Final = re.compile(
     r"^\W*(?:(?:ok(?:ay)?|so|well|and|sorry|small|quick)\b[\s,]*)*(?:"
     r"(?:change of (?:plans?|rules?|mind)|(?:new|updated|changed) (?:rule|limit|plan|convention|"
     r"requirement|default)|"
-    r"correction|scratch that|(?:on )?second thoughts?|i(?:['’]ve| have)? changed my mind)\s*[:,;.!–—-]+"
+    r"correction|update|scratch that|(?:on )?second thoughts?|i(?:['’]ve|"
+    r" have)? changed my mind)\s*[:,;.!–—-]+"
     r"|(?:neue regel|planänderung|korrektur|geändert|changement de plan|nouvelle règle|cambio de planes?|"
     r"nueva regla)"
     r"\s*[:,;.–—-]+|(?:计划有变|新规则|更正|変更|訂正|新しいルール)\s*[:：,，、。])\s*",
@@ -73,7 +78,8 @@ _ANNOUNCED: Final = re.compile(
 _TURNS: Final = re.compile(
     r"\b(?:actually|instead|after all|no longer|any ?more|doch|stattdessen|nicht mehr|finalement|plutôt|"
     r"mejor|"
-    r"ahora)\b|\bswitch (?:back )?to\b|\blet['’]?s (?:use|go with)\b|改用|改成|改为|やっぱり",
+    r"ahora)\b|\bswitch (?:back )?to\b|\blet['’]?s (?:use|go with)\b|改用|改成|改为|やっぱり|"
+    r"^\W*we(?= now use\b| use\b.*\bnow\W*$)",
     re.IGNORECASE,
 )
 """Words that turn something around, in a sentence that is an order."""
@@ -125,7 +131,8 @@ _PASSING: Final = re.compile(
 _HEDGED: Final = re.compile(
     r"\b(?:if|when|once|unless|except|but|while|as long as|provided|only|wenn|außer|aber|si|sauf|salvo|"
     r"pero)\b|"
-    r"如果|除非|但|場合|ただし",
+    r"\b(?:because|due to|for the (?:\w+ )?(?:release|hotfix|demo)|no need to(?!.*any ?more))\b|如果|除非|但|"
+    r"場合|ただし",
     re.IGNORECASE,
 )
 _LIFTED: Final = re.compile(
@@ -133,6 +140,7 @@ _LIFTED: Final = re.compile(
     r"(?:about|on|for|of|that|with) ([^;,.!?]+)|"
     rf"\b(?:forget|ignore|drop|lift|disregard|scrap)(?: about)? (?:the|that|this|"
     rf"my) (.{{2,40}}?) {_SPOKEN}s?\b|"
+    rf"\b{_SPOKEN} (?:about|on|for|of|that|with) (.{{2,60}}?) (?:no longer|is|are|does)\b|"
     rf"^(.{{2,40}}? {_SPOKEN}\b.{{0,50}}?) (?:is|are) \w+",
     re.IGNORECASE,
 )

@@ -118,7 +118,7 @@ _ENGLISH = {
     rf"are)\b[^,.;?]{{0,30}}\b{_BOUND} {_NUMBER}\b|"
     rf"^\W*(?:{_BOUND}|not more than) {_NUMBER} \w+ (?:per|in|for|an?)\b|"
     rf"^\W*max(?:imum)? [\w ]{{2,30}} (?:is|of|:) ?\d|"
-    r"\bis the (?:minimum|maximum)\b|"
+    r"^\W*max(?:imum)?\.? \d+ \w+\W*$|\bis the (?:minimum|maximum)\b|"
     r"^\W*(?:stay|keep) (?:under|below|within) ",
     "only": rf"{_CLAUSE}only\s+(?:ever\s+)?{_DO}\b|{_CLAUSE}{_DO}\s+only\b|\buse\b.{{0,40}}\bexclusively\b|"
     r"^\W*only (?!this\b|that\b|then\b|the (?:first|second|last)\b|one\b|two\b|three\b|some\b|a few\b|\d)"
@@ -127,7 +127,7 @@ _ENGLISH = {
     r"\d)[^,.]{1,40}\bcan (?!(?:have|be|not|reproduce|tell|explain|help|fix)\b)\w+|"
     rf"^\W*only (?:the )?(?:[\w-]+ ){{1,3}}{_DOES}\b(?! it)|"
     rf"{_CLAUSE}(?:log|write|use|answer|reply|respond|return|print|store|commit|import|support|"
-    rf"speak) [^,.;]{2,40} only\W*$|\bi only want (?!to (?:know|see|check|ask))",
+    rf"speak) [^,.;]{{2,40}} only\W*$|\bi only want (?!to (?:know|see|check|ask))",
     "not that but this": rf"{_CLAUSE}(?:use|write|prefer)\b.{{1,60}}, (?:not|never)\b|^\W*(?!ok\b|hmm|yes|"
     rf"no\b|stop\b|wait\b|hey\b|oh\b|sorry\b)[\w ]{{2,30}}, (?:not|never) (?!bad|sure|yet|really|now|that|"
     rf"this|it|working|good)\w+\W*$|"
@@ -138,6 +138,7 @@ _ENGLISH = {
     "use for": r"^\W*(?:please )?use (?!the\b|this\b|that\b|an?\b|it\b)[^,.]{2,50}\bfor (?!the\b|this\b|"
     r"that\b|now\b|an?\b|it\b|me\b)\w+|"
     r"^\W*(?:please )?use (?!cases?\b)(?!.*\b(?:is|are|was)\b)[^,.]{1,60} everywhere\W*$|"
+    r"^\W*(?:please )?use (?:port|version|python|node|java|ruby) v?\d[\d.]*\d?\W*$|"
     r"^\W*(?:please )?use (?!(?:cases?|the|this|that|an?|it|option|one|both|them|your|my|whatever|either|"
     r"what|which|these|those|only|not)\b|\d)[\w.+#-]+(?: (?!\d)[\w.+#-]+){0,2}[.! ]*$",
     "convention": r"^\W*(?:please )?(?:write|name|format|store|return|wrap|indent|quote|sort|spell|"
