@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from foldline.core.ledger.facts.kinds import CommandFact, ErrorFact, FileFact, Ledger, ValueFact
+from foldline.core.ledger.facts.kinds import CommandFact, ErrorFact, FileFact, Ledger, ValueFact, WorkFact
 from foldline.core.ledger.merge import merge
 from foldline.core.ledger.worth import excerpts
 
@@ -27,7 +27,7 @@ def current(folded: Ledger, tail: Ledger, *, kept: AbstractSet[str]) -> Ledger:
         requests=tuple(fact for fact in full.requests if fact.entry not in kept),
         decisions=tuple(fact for fact in full.decisions if fact.entry not in kept),
         reports=tuple(fact for fact in full.reports if fact.entry not in kept),
-        work=folded.work,
+        work=_unless_it_goes_on(folded.work, tail.work),
         files=_elsewhere(full.files, kept),
         commands=_elsewhere(full.commands, kept),
         errors=_elsewhere(full.errors, kept),
@@ -36,6 +36,13 @@ def current(folded: Ledger, tail: Ledger, *, kept: AbstractSet[str]) -> Ledger:
         turns=folded.turns,
         messages=folded.messages,
     )
+
+
+def _unless_it_goes_on(work: Sequence[WorkFact], later: Sequence[WorkFact]) -> tuple[WorkFact, ...]:
+    """Return the work that is folded; its last request is open where the kept messages go on with it."""
+    if work and later and not later[0].key:
+        return (*work[:-1], msgspec.structs.replace(work[-1], answered=False))
+    return tuple(work)
 
 
 def _elsewhere(facts: Sequence[Cited], kept: AbstractSet[str]) -> tuple[Cited, ...]:

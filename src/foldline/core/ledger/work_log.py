@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
 import msgspec
@@ -39,6 +40,8 @@ SAME = 0.75  # share of a sentence's words that a later one has too, from which 
 NEAR = 24  # later sentences that it is compared with
 
 _WORD = re.compile(r"[^\W_]{3,}|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+LEAD = 90  # characters of a line that introduces a list
+LONG_LIST = 12  # items behind which it is looked for
 PROSE = 0.75  # how much more a sentence tells than an item of a list
 _LISTED = re.compile(r"^[ \t]*(?:[-*+•|]|\d{1,2}[.)])[ \t]+(\S.{0,40})", re.MULTILINE)
 _EMPTY = re.compile(
@@ -50,7 +53,9 @@ _EMPTY = re.compile(
 """How a sentence begins that closes a message without telling anything."""
 
 
-_TITLE = re.compile(r"^[ \t]*(?:#{1,6}[ \t][^\n]*|\*\*[^*\n]{1,80}\*\*:?[ \t]*)$", re.MULTILINE)
+_TITLE = re.compile(
+    r"^[ \t]*(?:#{1,6}[ \t]+|\*\*(?=[^*\n]{1,80}\*\*:?[ \t]*$))([^\n]*?):?(?:\*\*)?:?[ \t]*$", re.MULTILINE
+)
 
 
 class RequestSpan(msgspec.Struct, frozen=True):
@@ -119,7 +124,7 @@ def _work(
         files=changed,
         ran=ran,
         closing=said,
-        answered=last is not None and finishes(last.message),
+        answered=last is not None and finishes(last.message) and last is _newest(span),
         entries=tuple(dict.fromkeys((*of_files, *cited))),
     )
 
@@ -127,6 +132,11 @@ def _work(
 def _plain(fact: FileFact) -> FileFact:
     """Return a file with what became of it alone."""
     return FileFact(fact.path, fact.status)
+
+
+def _newest(span: RequestSpan) -> Said | None:
+    """Return the assistant's last message."""
+    return next((entry for entry in reversed(span.entries) if entry.message.role == "assistant"), None)
 
 
 def _speaks(entry: Said) -> bool:
@@ -139,7 +149,7 @@ def closing_words(text: str, gone: Sequence[str] = ()) -> tuple[str, ...]:
     What reports, decides or names something comes first in line; offers and announcements are left out. The
     last question stays: it is what the next request answers.
     """
-    shown = _TITLE.sub("", text[:SCANNED])
+    shown = _TITLE.sub(r"\1:", text[:SCANNED])
     listed = {match[1].replace("**", "")[:24] for match in _LISTED.finditer(shown)}
     told = [sentence.replace("**", "") for sentence in sentences(shown)]
     worths = [
@@ -153,7 +163,27 @@ def closing_words(text: str, gone: Sequence[str] = ()) -> tuple[str, ...]:
         if worths[at] > PROSE and size <= left:
             chosen.append(at)
             left -= size
-    return tuple(dict.fromkeys(clip(told[at], SENTENCE) for at in sorted(chosen)))
+    return tuple(dict.fromkeys(_with_leads(told, sorted(chosen), listed)))
+
+
+def _with_leads(told: Sequence[str], chosen: Iterable[int], listed: AbstractSet[str]) -> Iterator[str]:
+    """Yield the chosen sentences, the first item of each list behind the line that introduces the list."""
+    known = ""
+    for at in chosen:
+        lead = _lead_of(told, at, listed) if told[at][:24] in listed else ""
+        new = lead != known and bool(names.find(lead))
+        yield clip(f"{lead} {told[at]}" if new else told[at], SENTENCE)
+        known = lead or known
+
+
+def _lead_of(told: Sequence[str], at: int, listed: AbstractSet[str]) -> str:
+    """Return the line that introduces the list in which an item stands, "" where there is none."""
+    for sentence in reversed(told[max(0, at - LONG_LIST) : at]):
+        if sentence[-1] in ":：":
+            return sentence if len(sentence) <= LEAD else ""
+        if sentence[:24] not in listed:
+            return ""
+    return ""
 
 
 def _worth(sentence: str, first: bool, last: bool, gone: Sequence[str]) -> float:
