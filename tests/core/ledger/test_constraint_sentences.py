@@ -26,6 +26,12 @@ LABELS = [
     for line in (ROOT / "tests/data/constraint_sentences.jsonl").read_text("utf-8").splitlines()
 ]
 
+LATER = [
+    json.loads(line)
+    for line in (ROOT / "tests/data/constraint_sentences_later.jsonl").read_text("utf-8").splitlines()
+]
+"""Three rounds of sentences that were written after the rules, which were mended by each."""
+
 
 def digest(sentence: str) -> str:
     return hashlib.sha256(sentence.encode("utf-8", "surrogatepass")).hexdigest()
@@ -68,6 +74,12 @@ def test_written_sentences(held_out: bool) -> None:
     precision, recall = score(rows, ROOT)
     assert precision >= 0.95
     assert recall >= 0.93
+
+
+def test_sentences_that_were_written_after_the_rules() -> None:
+    precision, recall = score(LATER, ROOT)
+    assert precision >= 0.95
+    assert recall >= 0.95
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_file_names_and_rarer_verbs_do_not_hide_a_rule(rule: str, sentence: str)
         ("universal", "Tests go in tests/, not in src/."),
         ("use for", "Use snake_case everywhere."),
         ("only", "Only Alice may approve refunds."),
-        ("permission", "Refunds above 100 EUR need my approval."),
+        ("universal", "Refunds above 100 EUR need my approval."),
         ("stick to", "Stay away from the legacy/ folder."),
         ("fr never", "Ne jamais supprimer la table clients."),
     ],

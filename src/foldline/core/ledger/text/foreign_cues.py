@@ -14,7 +14,9 @@ GERMAN = {
     r"sieze)\b|"
     r"^\W*(?:alle|jede[rsmn]?|vor jede[mrn]|nach jede[mrn]) .{2,60}\b(?:muss|müssen|braucht|brauchen|"
     r"sollen?|bleib(?:t|en))\b|"
-    r"^\W*alle (?!.*\b(?:rot|grün|weg|fertig|kaputt|da)\b)[\w ]{2,40} sind in \w+",
+    r"^\W*alle (?!.*\b(?:rot|grün|weg|fertig|kaputt|da)\b)[\w ]{2,40} sind in \w+|"
+    r"^\W*(?!(?:der|die|das|es|er|sie|ich|wir)\b)\w+ [\w ]{2,30} immer (?:zuerst|vorher|auf|in|mit|"
+    r"als)\b|\bkurze? antworten\b|\bantworte\w* kurz\b",
     "de must not": r"\b(?:darf|dürfen|darfst|soll(?:en|te|ten)?)\b.{0,50}\b(?:nicht|kein\w*|nur|nie)\b|"
     r"^\W*(?:bitte )?(?:nicht|keine?n?)\s+\w+",
     "de only": r"\bausschließlich\b|\b(?:verwende|benutze|nutze|nimm)\b.{0,30}\bnur\b|\bbitte nur\b|"
@@ -42,7 +44,9 @@ FRENCH = {
     r"^\W*seule?s? .{2,60}\b(?:peu(?:t|vent)|doi(?:t|vent))\b|\bdemande[zr]?(?:-(?:moi|"
     r"nous))?\b.{0,15}\bavant (?:de|d['’]|tout)|"
     r"^\W*(?:chaque|tous les|toutes les|tout) .{2,60}\b(?:doi(?:t|vent))\b|^\W*les [\w ]{2,30} (?:est|"
-    r"sont) toujours (?:en|au|stocké|écrit)",
+    r"sont) toujours (?:en|au|stocké|écrit)|"
+    r"\bréponses? (?:courtes?|brèves?)\b|"
+    r"^\W*(?:tous|toutes) les [\w ]{2,30} (?:au format|en)\b",
 }  # fmt: skip
 SPANISH = {
     "es never": r"^\W*(?:por favor,? )?(?:nunca|jamás)\s+\w+(?:as|es|e|a)\b|^\W*(?:por favor,? )"
@@ -57,15 +61,18 @@ SPANISH = {
     r"^\W*(?:solo|sólo|solamente|únicamente) .{2,60}\b(?:pueden?|deben?)\b|\b(?:pregúntame|consúltame|"
     r"avísame)\b.{0,15}\bantes\b|"
     r"^\W*(?:tod[ao]s l[ao]s|cada|tod[ao]) .{2,60}\bdeben?\b|^\W*máximo \d+|"
-    r"^\W*l[ao]s [\w ]{2,30} siempre\b",
+    r"^\W*l[ao]s [\w ]{2,30} siempre\b|"
+    r"^\W*(?:los|las|el|la|tod[ao]s?) [\w ]{2,40} en (?:español|inglés|francés|alemán)\W*$|"
+    r"\brespuestas? (?:cortas?|breves?)\b",
 }  # fmt: skip
 OTHERS = {
     "zh": r"不要|禁止|严禁|不得|绝对不|不允许|不许|不准|必须|务必|一定要|始终|永远|"
     r"以后|今后|从现在(?:开始|起)|统一(?:使用|用)|只(?:能|用|允许|使用|可以)|尽量|尽可能|避免|总是(?:用|使用)|"
     r"请(?:勿|别|保持|始终)|(?:^|[，。；])\s*别(?!的|人)|请用.{1,6}(?:回答|回复)|都(?:要|用|应该?)|"
     r"先问我|先征求|只有.{1,12}(?:可以|能|才)|所有.{1,12}(?:都|必须|应|以)|用(?:中文|英文|日文|英语|日语|法语|德语|汉语)(?:回答|回复|写|注释|交流)?|"
-    r"每次.{1,15}(?:必须|都要|要|先)",
-    "ja": r"ないで(?:ください|下さい|ほしい|欲しい)|ては(?:いけ|なら|だめ|駄目)|禁止|必ず|"
+    r"每次.{1,15}(?:必须|都要|要|先)|"
+    r"(?:回答|回复).{0,3}(?:简洁|简短|简明)",
+    "ja": r"ないで(?:ください|下さい|ほしい|欲しい)|ては(?:いけ|なら|だめ|駄目)|禁止|必ず(?!失敗|エラー)|"
     r"常に|絶対に|今後は?|これから(?:は|ずっと)|(?:のみ|だけ)を?使|(?:しない|する|使う|守る)こと|ようにして|べき(?:です|では|でない)|避けて|いつも|"
     r"でお願いします|語で(?:答え|回答|書い|返信|お願い)|だけが|前に.{0,8}(?:確認|聞い|相談)|ないこと|(?:全て|すべて)の?.{1,15}は",
     "ko": r"하지\s*(?:마|말)|반드시|항상|절대|앞으로|만\s*사용|금지|지\s*마세요",
