@@ -30,7 +30,7 @@ LATER = [
     json.loads(line)
     for line in (ROOT / "tests/data/constraint_sentences_later.jsonl").read_text("utf-8").splitlines()
 ]
-"""Three rounds of sentences that were written after the rules, which were mended by each."""
+"""Four rounds of sentences that were written after the rules, which were mended by each."""
 
 
 def digest(sentence: str) -> str:

@@ -117,7 +117,9 @@ _ENGLISH = {
     r"(?:should|must|has to|have to|needs?|requires?)\s+\w+|\bfor (?:each|every)\b[^,.]{1,40}\bshould\b|"
     r"\b(?:before|after|in|on|with) (?:each|every)\b.{1,40}, \w+|"
     rf"^\W*(?:before|after) (?:each|every)\b.{{1,40}}\b{_DO}\b|"
-    r"^\W*(?:and )?for all future\b",
+    r"^\W*(?:and )?for all future\b|"
+    r"^\W*(?:please )?(?!(?:i|it|we|you|they|he|she|the|this|that|there)\b)[\w-]+ [\w ]{2,30} (?:before|"
+    r"after) (?:every|each) \w+\W*$",
     "universal": r"^\W*(?:all|every|each) (?!(?:i|you|we|it|that|the|these|those|my|your|our|of|in all|"
     r"\d+|two|three)\b)[\w/-]+(?: [\w/-]+){0,3} (?:is|are|stays?|goes?|go|lives?|uses?) (?!(?:\w+ing|"
     r"\w+ed(?! (?:in|as|to|at|by|with|through)\b)|red|green|done|good|fine|gone|the same|ok|back|still|"
@@ -258,7 +260,8 @@ _ENGLISH = {
     r"\b(?:short|brief|concise) (?:answers|replies|messages)\b|"
     r"^\W*(?:please )?(?:address|greet) (?:customers|users|people|everyone|readers|them|us)\b|"
     rf"^\W*(?!.*\b(?:is|are|was|were|wrote|written|translate\w*)\b)(?:[a-z]+s|everything|"
-    rf"all [a-z]+)(?: [a-z]+){{0,3}} in {_LANGUAGE}\W*$",
+    rf"all [a-z]+)(?: [a-z]+){{0,3}} in {_LANGUAGE}\W*$|"
+    r"\bin all (?:our|my) \w+\W*$",
     "nothing": r"\b(?:nothing|nobody|no one|none of)\b(?:[^.]|\.(?=\w)){0,40}\b(?:talks?|imports?|calls?|"
     r"touch(?:es)?|writes?|depends?|reads?|uses?|may|should|must|"
     r"goes|gets|leaves)\b|"

@@ -16,7 +16,8 @@ GERMAN = {
     r"sollen?|bleib(?:t|en))\b|"
     r"^\W*alle (?!.*\b(?:rot|grün|weg|fertig|kaputt|da)\b)[\w ]{2,40} sind in \w+|"
     r"^\W*(?!(?:der|die|das|es|er|sie|ich|wir)\b)\w+ [\w ]{2,30} immer (?:zuerst|vorher|auf|in|mit|"
-    r"als)\b|\bkurze? antworten\b|\bantworte\w* kurz\b",
+    r"als)\b|\bkurze? antworten\b|\bantworte\w* kurz\b|"
+    r"^\W*(?:sprich|nenn)e? mich\b",
     "de must not": r"\b(?:darf|dürfen|darfst|soll(?:en|te|ten)?)\b.{0,50}\b(?:nicht|kein\w*|nur|nie)\b|"
     r"^\W*(?:bitte )?(?:nicht|keine?n?)\s+\w+",
     "de only": r"\bausschließlich\b|\b(?:verwende|benutze|nutze|nimm)\b.{0,30}\bnur\b|\bbitte nur\b|"
