@@ -20,7 +20,7 @@ from foldline.errors import FoldlineError, did_you_mean
 COMMANDS = {
     "compact": "Fit a session file into a budget of tokens.",
     "inspect": "Show where a session's tokens are, and what is wrong with it.",
-    "constraints": "Show the rules that the user stated, and what lifted or replaced them.",
+    "constraints": "Show the rules that the user stated, and what ended them.",
     "replay": "Replay sessions under several policies, turn by turn.",
     "batch": "Fold or replay an archive of sessions, resumable.",
     "import": "Put a session file into the store.",
