@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from foldline.core.ledger.facts.kinds import (
     CommandFact,
+    ConstraintFact,
     DecisionFact,
     ErrorFact,
     FileFact,
@@ -11,6 +12,7 @@ from foldline.core.ledger.facts.kinds import (
     OpenFact,
     ReportFact,
     RequestFact,
+    WorkFact,
 )
 from foldline.core.ledger.page import commands, decisions, goal
 from foldline.core.ledger.page.page import compose, parse, says_already
@@ -52,8 +54,9 @@ def test_the_users_choices_come_first_and_stand_in_the_order_they_were_made():
         DecisionFact("Never push.", "e3", user=True),
     )
     small, large = Sheet(500, len), Sheet(1_000, len)
-    decisions.write(small, facts, ["Never push."], most=24)
-    decisions.write(large, facts, ["Never push."], most=500)
+    ledger = Ledger(decisions=facts, constraints=(ConstraintFact("Never push.", "e3"),))
+    decisions.write(small, ledger, most=24)
+    decisions.write(large, ledger, most=500)
     assert small.parts[DECISIONS] == ["- Put it into SQLite."]
     assert large.parts[DECISIONS] == ["- We'll use a queue.", "- Put it into SQLite."]
 
@@ -97,3 +100,31 @@ def test_no_request_is_told_twice():
         "- Asked before: Mend the nightly job and its tests, then tell me what it was.",
     )
     assert not says_already("Mend the daily job.", "Mend the nightly job")
+
+
+def test_what_the_assistant_meant_to_do_is_no_choice_once_the_request_is_answered():
+    work = (WorkFact("Mend it.", "r1", answered=True), WorkFact("Ship it.", "r2"))
+    facts = (
+        DecisionFact("I'll keep the old icon.", "e1", work="r1"),
+        DecisionFact("We went with Postgres.", "e2", work="r1"),
+        DecisionFact("I'll use a queue instead.", "e3", work="r2"),
+    )
+    text = compose(Ledger(work=work, decisions=facts), 600, OFFLINE.count).text
+    assert "old icon" not in text
+    assert "- We went with Postgres.\n- I'll use a queue instead." in text
+
+
+def test_what_failed_for_an_answered_request_blocks_nothing():
+    failed = CommandFact("make lint", False, "3 errors", work="r1")
+    ledger = Ledger(
+        work=(
+            WorkFact("Mend it.", "r1", answered=True, ran=(failed, CommandFact("make check", True, "ok"))),
+            WorkFact("Ship it.", "r2", ran=(CommandFact("make ship", False, "no key"),)),
+        ),
+        commands=(failed, CommandFact("make ship", False, "no key", work="r2")),
+        errors=(ErrorFact("no key", "make ship", work="r2"), ErrorFact("bad type", "make types", work="r1")),
+    )
+    blocked = compose(ledger, 600, OFFLINE.count).text.partition("### Blocked")[2].partition("##")[0]
+    assert "`make ship` failed: no key" in blocked
+    assert "make lint" not in blocked
+    assert "bad type" not in blocked

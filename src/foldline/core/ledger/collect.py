@@ -53,14 +53,14 @@ def collect(entries: Sequence[Said]) -> Ledger:
         commands=work_log.last_in_work(commands.collect(calls, outcomes), part_of),
         commits=commits.collect(calls, outcomes),
         errors=work_log.last_in_work(wrong, part_of),
-        decisions=decisions.settled(choices, replaced),
+        decisions=work_log.in_work(decisions.settled(choices, replaced), part_of),
         values=values.collect(
             [use for use in calls if use.result is not None or use.entry not in stopped], base, replaced
         ),
         open=waiting,
         tools=tools.collect(calls),
         reports=work_log.in_work(reports.collect(entries, calls, replaced), part_of),
-        work=work_log.collect(entries, asked, calls, outcomes, gone),
+        work=work_log.collect(entries, asked, calls, outcomes, gone=gone, edits=changes),
         excerpts=(
             *earlier_summary.collect(entries, gone),
             *work_log.told_once(

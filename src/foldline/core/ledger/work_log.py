@@ -9,11 +9,13 @@ from typing import TypeVar
 
 import msgspec
 
-from foldline.core.ledger.facts import commands, files
+from foldline.core.ledger.facts import changes, commands, files
 from foldline.core.ledger.facts.calls import Use
 from foldline.core.ledger.facts.commands import Judged
+from foldline.core.ledger.facts.edits import FileEdit
 from foldline.core.ledger.facts.kinds import (
     CommandFact,
+    DecisionFact,
     ErrorFact,
     Excerpt,
     FileFact,
@@ -81,7 +83,9 @@ def collect(
     requests: Sequence[RequestFact],
     calls: Sequence[Use],
     outcomes: Sequence[Judged],
+    *,
     gone: Iterable[str] = (),
+    edits: Iterable[FileEdit] = (),
 ) -> tuple[WorkFact, ...]:
     """Take the work on each request, oldest first.
 
@@ -90,11 +94,16 @@ def collect(
     made_in: dict[str, list[int]] = {}
     for index, use in enumerate(calls):
         made_in.setdefault(use.entry, []).append(index)
+    edited_in: dict[str, list[FileEdit]] = {}
+    for edit in edits:
+        edited_in.setdefault(edit.entry, []).append(edit)
     told = tuple(gone)
     found: list[WorkFact] = []
     for span in spans(entries, requests):
         indices = [index for entry in span.entries for index in made_in.get(entry.id, ())]
-        fact = _work(span, [calls[index] for index in indices], [outcomes[index] for index in indices], told)
+        how = changes.notes(edit for entry in span.entries for edit in edited_in.get(entry.id, ()))
+        of_span = [calls[index] for index in indices], [outcomes[index] for index in indices]
+        fact = _work(span, *of_span, told, how)
         if found and not came(found[-1]) and found[-1].asked[:ASKED] == fact.asked[:ASKED]:
             found.pop()  # asked again, since nothing came of it
         if fact.asked or came(fact):
@@ -108,9 +117,13 @@ def came(fact: WorkFact) -> bool:
 
 
 def _work(
-    span: RequestSpan, calls: Sequence[Use], outcomes: Sequence[Judged], gone: Sequence[str]
+    span: RequestSpan,
+    calls: Sequence[Use],
+    outcomes: Sequence[Judged],
+    gone: Sequence[str],
+    how: Mapping[str, str],
 ) -> WorkFact:
-    changed = tuple(_plain(fact) for fact in files.collect(calls) if fact.status != "read")[-FILES:]
+    changed = tuple(_plain(fact, how) for fact in files.collect(calls) if fact.status != "read")[-FILES:]
     ran = tuple(fact for fact in commands.collect(calls, outcomes) if commands.tells(fact))[-RUNS:]
     last = next((entry for entry in reversed(span.entries) if _speaks(entry)), None)
     said = closing_words(last.message.text, gone) if last else ()
@@ -129,9 +142,10 @@ def _work(
     )
 
 
-def _plain(fact: FileFact) -> FileFact:
-    """Return a file with what became of it alone."""
-    return FileFact(fact.path, fact.status)
+def _plain(fact: FileFact, how: Mapping[str, str]) -> FileFact:
+    """Return a file with what became of it, and how it was changed, alone."""
+    note = how.get(names.path_key(fact.path), "") if fact.status != "deleted" else ""
+    return FileFact(fact.path, fact.status, notes=(note,) if note else ())
 
 
 def _newest(span: RequestSpan) -> Said | None:
@@ -198,7 +212,7 @@ def _worth(sentence: str, first: bool, last: bool, gone: Sequence[str]) -> float
     return 1.0 + first + 2.0 * is_report(sentence) + named
 
 
-Told = TypeVar("Told", ReportFact, Excerpt)
+Told = TypeVar("Told", ReportFact, DecisionFact, Excerpt)
 Cited = TypeVar("Cited", CommandFact, ErrorFact)
 
 

@@ -93,6 +93,7 @@ _SETS = re.compile(
 _SCRAPS = re.compile(
     r"\W*(?:(?:so|then|ok|okay|please|and)\b,? )*(?:scratch|scrap|forget about) \w.{0,80}\Z", re.IGNORECASE
 )
+PLAN = 1_500  # characters of a request from which it is a plan
 ANSWERS = 6  # sentences of one answer that can be choices
 _WORD = re.compile(r"[A-Za-zÀ-ÿ_][\w.-]{2,}|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]{2,4}")
 _COMMON = word_set(
@@ -147,6 +148,7 @@ def made(entries: Sequence[Said]) -> tuple[DecisionFact, ...]:
 def by_user(request: RequestFact) -> Iterator[DecisionFact]:
     """Yield the choices of the user's: listed as such, made in answer to a question, or in so many words."""
     text = request.text[:_SCANNED]
+    plan = len(text) > PLAN  # its sentences say what is to be done: the work log says what was
     listed = {said for match in _LISTED.finditer(text) for said in sentences(match.group(1))}
     for number, said in enumerate(sentences(text)):
         answer = bool(request.question) and number < ANSWERS and len(said) <= LONGEST
@@ -161,7 +163,7 @@ def by_user(request: RequestFact) -> Iterator[DecisionFact]:
             and not said.endswith("?")
             and bool(_SETS.search(said) or _SCRAPS.match(said))
         )
-        if said in listed or answer or sets or is_choice(said):
+        if said in listed or answer or sets or (is_choice(said) and not plan):
             yield DecisionFact(said, request.entry, user=True)
 
 

@@ -84,11 +84,15 @@ class ConstraintFact(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DecisionFact(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A choice that was made, in the words it was made in; `user` where they are the user's."""
+    """A choice that was made, in the words it was made in; `user` where they are the user's.
+
+    `work` is the key of the work that it was made in.
+    """
 
     text: str
     entry: str
     user: bool = False
+    work: str = ""
 
 
 class ValueFact(msgspec.Struct, frozen=True, omit_defaults=True):

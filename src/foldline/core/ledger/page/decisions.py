@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from foldline.core.ledger.facts.kinds import DecisionFact
+from foldline.core.ledger.facts.kinds import DecisionFact, Ledger, WorkFact
 from foldline.core.ledger.page.items import MARK, items, text_of
 from foldline.core.ledger.page.sheet import DECISIONS, Sheet
 from foldline.core.ledger.text.sentences import clip
 
 SHARE = 0.06  # of the budget
+_MEANT = re.compile(r"\b(?:I|we)(?:['’]ll| will| should|['’](?:re|m) going to)\b|\blet['’]s\b", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z]{2,}")
 LONGEST = 300  # characters of one choice
 
@@ -20,14 +21,15 @@ def line_of(fact: DecisionFact) -> str:
     return MARK + clip(fact.text, LONGEST)
 
 
-def write(
-    sheet: Sheet, facts: Sequence[DecisionFact], rules: Iterable[str], most: int, deleted: Iterable[str] = ()
-) -> None:
+def write(sheet: Sheet, ledger: Ledger, most: int) -> None:
     """Write the choices that no rule says, as many as fit: the user's are first in line, then the newest.
 
-    One about a file that was deleted since holds no more.
+    One about a file that was deleted since holds no more, nor does what the assistant meant to do for a
+    request before the newest: the work log says what it did.
     """
-    known = frozenset(rules)
+    known = frozenset(fact.text for fact in ledger.constraints)
+    deleted = [fact.path for fact in ledger.files if fact.status == "deleted"]
+    facts = [fact for fact in ledger.decisions if not _is_past(fact, ledger.work)]
     gone = [frozenset(map(str.lower, _WORD.findall(path.rpartition("/")[2]))) for path in deleted]
     newest = [
         fact
@@ -38,6 +40,12 @@ def write(
     sheet.add(DECISIONS, map(line_of, line_up), most)
     place = {line_of(fact): number for number, fact in enumerate(facts)}
     sheet.parts[DECISIONS].sort(key=lambda line: place.get(line, -1))
+
+
+def _is_past(fact: DecisionFact, work: Sequence[WorkFact]) -> bool:
+    """Whether the assistant meant to do this for a request that was answered before the newest."""
+    over = {one.key for one in work[:-1] if one.answered}
+    return not fact.user and fact.work in over and bool(_MEANT.search(fact.text))
 
 
 def _is_about(fact: DecisionFact, files: Iterable[frozenset[str]]) -> bool:

@@ -136,14 +136,12 @@ def _fill(
     sheet = Sheet(room, count)
     sheet.add(CONSTRAINTS, constraints.lines_of(ledger.constraints), sheet.left)
     left = max(0, sheet.left)
-    rules = [fact.text for fact in ledger.constraints]
     goal.write(sheet, ledger, int(left * goal.SHARE))
     in_progress.write(sheet, ledger.open, int(left * in_progress.SHARE))
     blocked.write(sheet, ledger, int(left * blocked.SHARE))
     newest = ledger.requests[-1].entry if ledger.requests else ""
     next_steps.write(sheet, ledger.open, int(left * next_steps.SHARE), newest)
-    deleted = [fact.path for fact in ledger.files if fact.status == "deleted"]
-    decisions.write(sheet, ledger.decisions, rules, int(left * decisions.SHARE), deleted)
+    decisions.write(sheet, ledger, int(left * decisions.SHARE))
     values.write(sheet, ledger.values, int(left * values.SHARE))
     base = values.base_of(ledger.values)
     log = work_log.WorkLog(ledger.work, ledger.reports, base)

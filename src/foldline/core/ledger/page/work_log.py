@@ -40,27 +40,29 @@ REPORTED = "Done: "
 CHANGED = {"modified": "Changed: ", "created": "Created: ", "deleted": "Deleted: "}
 CLOSED = "Result: "
 SO_FAR = "So far: "
+_EDITED = re.compile(r"In `([^`]+)`: (.+)$")
 _END = re.compile(r"(?<=[.!?;…。！？；])\s+")
 _GAP = re.compile(r"- \(\d+ more requests?\)$")
 _LABELS = (ALSO, ALSO_UNDER, REPORTED, CLOSED, SO_FAR, *CHANGED.values())
 
 
 class Detail(msgspec.Struct, frozen=True):
-    """How fully a request is told: characters, but numbers of files and runs."""
+    """How fully a request is told: characters, but numbers of files, edits and runs."""
 
     asked: int
     files: int
+    edits: int
     runs: int
     reports: int
     closing: int
 
 
 LABEL = 4  # tokens that stand beside the reason or the heading of a step
-HEAD = Detail(110, 0, 0, 0, 0)
-LINE = Detail(110, 0, 0, 0, 160)
-SHORT = Detail(240, 6, 1, 0, 400)
-FULL = Detail(500, 14, 4, 400, 1_000)
-WHOLE = Detail(1_500, 20, 5, 400, 1_600)
+HEAD = Detail(110, 0, 0, 0, 0, 0)
+LINE = Detail(110, 0, 0, 0, 0, 160)
+SHORT = Detail(240, 6, 0, 1, 0, 400)
+FULL = Detail(500, 14, 4, 4, 400, 1_000)
+WHOLE = Detail(1_500, 20, 8, 5, 400, 1_600)
 DETAILS = (HEAD, LINE, SHORT, FULL, WHOLE)
 AT_ONCE = 2  # newest requests that are told fully before any other is told at all
 OPENING = 48  # characters by which a sentence is known again
@@ -141,6 +143,7 @@ class WorkLog:
                 lines.append(BELOW + REPORTED + one_line(text))
                 room -= len(text)
         lines.extend(BELOW + line for line in changed_lines(fact.files, self._base, detail.files))
+        lines.extend(edited_lines(fact.files, self._base, detail.edits))
         ran = fact.ran[-detail.runs :] if detail.runs else ()
         lines.extend("  " + commands.line_of(run) for run in ran)
         wanted = self._wanted.get(at, set())
@@ -233,6 +236,13 @@ def changed_lines(files: Sequence[FileFact], base: str, most: int) -> Iterator[s
             yield label + "; ".join(f"`{line}`" for line in by_folder(plain))
 
 
+def edited_lines(files: Sequence[FileFact], base: str, most: int) -> Iterator[str]:
+    """Write how the newest files were changed."""
+    noted = [fact for fact in files if fact.notes and "`" not in fact.path and "\n" not in fact.path]
+    for fact in noted[-most:] if most else ():
+        yield f"{BELOW}In `{relative(fact.path, base)}`: {one_line(fact.notes[-1])}"
+
+
 def closing_line(fact: WorkFact, most: int, wanted: AbstractSet[str] = frozenset()) -> str:
     """Write the words that closed the work on a request: whole sentences, those that report first in line.
 
@@ -293,7 +303,8 @@ def step_lines(steps: Iterable[Excerpt], told: str) -> Iterator[str]:
 
 
 def _is_other(line: str) -> bool:
-    return line.removeprefix(MARK).startswith((*_LABELS, NOTED)) or commands.read(line) is not None
+    text = line.removeprefix(MARK)
+    return bool(text.startswith((*_LABELS, NOTED)) or _EDITED.match(text) or commands.read(line) is not None)
 
 
 def read(items: Iterable[Sequence[str]]) -> WorkSection:
@@ -325,6 +336,13 @@ def _read_below(
     """Read one line below a request: into the fact, or into one of the lists."""
     status = next((status for status, label in CHANGED.items() if line.startswith(label)), "")
     ran = commands.read(MARK + line)
+    edited = _EDITED.match(line)
+    if edited:
+        files = (
+            msgspec.structs.replace(one, notes=(edited[2],)) if one.path == edited[1] else one
+            for one in fact.files
+        )
+        return msgspec.structs.replace(fact, files=tuple(files))
     if status:
         return msgspec.structs.replace(fact, files=(*fact.files, *_read_files(line, status)))
     if line.startswith((CLOSED, SO_FAR)):

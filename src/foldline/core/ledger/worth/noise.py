@@ -141,7 +141,8 @@ def mention(passage: TopicPassage) -> TopicPassage:
         return passage
     if len(words(passage.text)) > SAYS and _EXPLAINED.search(passage.text):
         return passage
-    own = [name for name in names.find(passage.text) if name.key != passage.topic and name.kind != "flag"]
+    found = names.find(passage.text)
+    own = [name for name in found if name.key != passage.topic and name.kind not in ("flag", "number")]
     text = ", ".join(dict.fromkeys(f"`{name.text}`" for name in own if "`" not in name.text))
     return msgspec.structs.replace(passage, text=text, kind="mention") if text else passage
 

@@ -249,7 +249,12 @@ class Reader:
         if passage.kind == "listing":
             return
         for name in found[:MENTIONS]:
-            other = name.kind == "path" and is_file(name.key) and name.key != passage.topic
+            other = (
+                name.kind == "path"
+                and is_file(name.key)
+                and name.key != passage.topic
+                and "..." not in name.text
+            )
             if other and self._fresh("path", name.key):
                 yield self._make(name.text, "listing", call.search, [name])
 
