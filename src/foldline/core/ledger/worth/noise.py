@@ -107,7 +107,7 @@ def shape(passage: TopicPassage) -> tuple[str, str]:
 
 def is_for_the_agent(text: str) -> bool:
     """Whether a line beside a request is an instruction of the harness, or code, rather than a note."""
-    return bool(_HARNESS.search(text) or _TAG.search(text)) or (is_code(text) and len(words(text)) <= SAYS)
+    return bool(_HARNESS.search(text) or _TAG.search(text)) or is_code(text)
 
 
 def _reasoned(passage: TopicPassage, request: str) -> TopicPassage:
