@@ -95,13 +95,14 @@ async def test_of_two_that_compact_at_once_one_makes_the_boundary(tmp_path):
     """pi #7738: two compactions at once, each with a summary of its own."""
     url = f"sqlite:///{tmp_path / 'sessions.db'}"
     async with foldline.open(url, "s", window=WINDOW, summarizer=Signs("one")) as one:
-        await one.append(*talk(8))  # at once: what a policy does behind an append is not begun yet
+        await one.append(*talk(8))
         async with foldline.open(url, "s", window=WINDOW, summarizer=Signs("other")) as other:
             outcomes = await asyncio.gather(one.compact(), other.compact(), one.compact())
             assert (await one.stats()).summaries == 1
             assert await one.context() == await other.context()
             assert one.leaf == other.leaf
-    assert sum(isinstance(outcome, Nothing) for outcome in outcomes) == 2
+    made = sum(not isinstance(outcome, Nothing) for outcome in outcomes)
+    assert made <= 1, "none of the three where the look behind the append came before them"
 
 
 async def test_a_tool_loop_stays_inside_though_the_user_says_nothing():

@@ -12,10 +12,10 @@ import msgspec
 
 from foldline.core.log.codec import encode
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Said
-from foldline.core.log.log import entry_id, next_said_key
 from foldline.errors import FormatError
 from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
 from foldline.transcripts.shared.lines import Line, Unreadable, lines, parse
+from foldline.transcripts.shared.rechained import Chain, Left
 from foldline.transcripts.shared.tree import Node, Tree, lines_of
 from foldline.transcripts.shared.values import mapping, text_or
 
@@ -50,8 +50,8 @@ def load(
 ) -> Iterator[Entry]:
     """Yield the entries that `dump` wrote, each checked against its id, its parent and its said-key.
 
-    The header goes to `about`. A bad entry goes to `warn` and is left out, with all that follows it; without
-    `warn` it raises FormatError with its line. A newer version always raises FormatError.
+    The header goes to `about`. A bad entry goes to `warn` and is left out; what follows it goes on from the
+    entry before, under new ids. Without `warn` it raises FormatError with its line, as a newer version does.
     """
     for item in _checked_entries(stream, name):
         if isinstance(item, _Numbered):
@@ -81,12 +81,15 @@ def read_own(stream: BinaryIO, name: str) -> Iterator[Record]:
         lifted.on_path({n.key for n, o in zip(tree.nodes, on, strict=True) if o}),
     )
     stream.seek(start)
+    begun = False
     for item in _checked_entries(stream, name):
         if isinstance(item, WarningRecord):
             yield item
         elif isinstance(item, dict):
-            yield FactRecord("format", {"format": "foldline", "version": VERSION, "dialect": ""})
-            yield FactRecord("session", item, 1)
+            if not begun:
+                yield FactRecord("format", {"format": "foldline", "version": VERSION, "dialect": ""})
+                yield FactRecord("session", item, 1)
+            begun = True
         elif item.line in wanted and item.entry.id not in undone:
             yield from _records(item)
     beside = tree.branches(on)
@@ -124,17 +127,25 @@ def _records(item: _Numbered) -> Iterator[Record]:
 
 
 def _checked_entries(stream: BinaryIO, name: str) -> Iterator[dict[str, Any] | _Numbered | WarningRecord]:
-    """Yield the header, then each entry that matches its id, or a warning in its place."""
-    keys: dict[str | None, str] = {None: ""}  # entry id -> the said-key of the newest message up to it
-    header = False
+    """Yield the header, then each entry that matches its id, or a warning in its place.
+
+    What stands behind a damaged line is chained anew. Where that gave the leaf another id, the header comes
+    again at the end with that.
+    """
+    chain = Chain()
+    header: dict[str, Any] | None = None
     for line in lines(stream):
         if isinstance(line, WarningRecord):
+            chain.lost()
             yield line
-        elif not header:
-            yield _header(line, name)
-            header = True
+        elif header is None:
+            header = _header(line, name)
+            yield header
         else:
-            yield _check(line, keys)
+            yield from _check(line, chain)
+    leaf = text_or(header.get("leaf")) if header else ""
+    if header and leaf in chain.renamed:
+        yield {**header, "leaf": chain.renamed[leaf]}
 
 
 def _header(line: Line, name: str) -> dict[str, Any]:
@@ -155,31 +166,23 @@ def _header(line: Line, name: str) -> dict[str, Any]:
     return header
 
 
-def _check(line: Line, keys: dict[str | None, str]) -> _Numbered | WarningRecord:
+def _check(line: Line, chain: Chain) -> Iterator[_Numbered | WarningRecord]:
     """Decode an entry and check it against its id, its parent and its said-key."""
     try:
         entry = _decode(line.raw)
     except Unreadable as error:
-        return WarningRecord(
-            line.number, f"{error} ({'left out' if line.ended else 'the file ends inside this line'})"
-        )
-    if entry.id in keys:
-        return WarningRecord(line.number, f"entry {entry.id} is in the file twice; the first one counts")
-    if entry.parent not in keys:
-        return WarningRecord(
-            line.number, f"entry {entry.id} follows {entry.parent}, which does not come before it (left out)"
-        )
-    if entry_id(entry) != entry.id:
-        return WarningRecord(line.number, f"the content of entry {entry.id} does not match its id (left out)")
-    key = keys[entry.parent]
-    if isinstance(entry, Said):
-        key = next_said_key(key, entry.message)
-        if key != entry.said_key:
-            return WarningRecord(
-                line.number, f"the said-key of entry {entry.id} does not follow the one before (left out)"
-            )
-    keys[entry.id] = key
-    return _Numbered(line.number, entry)
+        chain.lost()
+        left = "left out" if line.ended else "the file ends inside this line"
+        yield WarningRecord(line.number, f"{error} ({left})")
+        return
+    try:
+        placed, note = chain.take(entry)
+    except Left as error:
+        yield WarningRecord(line.number, str(error))
+        return
+    if note:
+        yield WarningRecord(line.number, note)
+    yield _Numbered(line.number, placed)
 
 
 def _decode(raw: bytes) -> Entry:
