@@ -14,8 +14,8 @@ from foldline.core.log.codec import encode
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Said
 from foldline.errors import FormatError
 from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
+from foldline.transcripts.shared.chain import Chain, Unplaced
 from foldline.transcripts.shared.lines import Line, Unreadable, lines, parse
-from foldline.transcripts.shared.rechained import Chain, Left
 from foldline.transcripts.shared.tree import Node, Tree, lines_of
 from foldline.transcripts.shared.values import mapping, text_or
 
@@ -177,7 +177,7 @@ def _check(line: Line, chain: Chain) -> Iterator[_Numbered | WarningRecord]:
         return
     try:
         placed, note = chain.take(entry)
-    except Left as error:
+    except Unplaced as error:
         yield WarningRecord(line.number, str(error))
         return
     if note:

@@ -14,7 +14,7 @@ Now = Callable[[str], str]
 """Returns the id that an entry of the file has now; raises KeyError where it was left out."""
 
 
-class Left(Exception):
+class Unplaced(Exception):
     """An entry that cannot stand in the log, and why."""
 
 
@@ -30,14 +30,14 @@ class Chain:
         self._newest: str | None = None
 
     def take(self, entry: Entry) -> tuple[Entry, str]:
-        """Return an entry as it stands in the log, and what was done to it ("": nothing); raises Left."""
+        """Return an entry as it stands in the log, and what was done to it ("": nothing); raises Unplaced."""
         if entry.id in self._keys or entry.id in self.renamed:
-            raise Left(f"entry {entry.id} is in the file twice; the first one counts")
+            raise Unplaced(f"entry {entry.id} is in the file twice; the first one counts")
         parent = self._parent_of(entry)
         if entry_id(entry) != entry.id:
             self._leave(entry, parent)
             self._untold = True
-            raise Left(f"the content of entry {entry.id} does not match its id (left out)")
+            raise Unplaced(f"the content of entry {entry.id} does not match its id (left out)")
         if parent == entry.parent and not self.renamed:
             return self._proved(entry), ""
         placed = self._anew(entry, parent)
@@ -57,25 +57,27 @@ class Chain:
         if parent in self._instead:
             return self._instead[parent]
         if not self._damaged:
-            raise Left(f"entry {entry.id} follows {entry.parent}, which does not come before it (left out)")
+            raise Unplaced(
+                f"entry {entry.id} follows {entry.parent}, which does not come before it (left out)"
+            )
         return self._newest
 
     def _proved(self, entry: Entry) -> Entry:
-        """Return an entry whose said-key follows the one before it; raises Left."""
+        """Return an entry whose said-key follows the one before it; raises Unplaced."""
         if isinstance(entry, Said) and entry.said_key != next_said_key(
             self._keys[entry.parent], entry.message
         ):
             self._leave(entry, entry.parent)
-            raise Left(f"the said-key of entry {entry.id} does not follow the one before (left out)")
+            raise Unplaced(f"the said-key of entry {entry.id} does not follow the one before (left out)")
         return self._known(entry)
 
     def _anew(self, entry: Entry, parent: str | None) -> Entry:
-        """Return an entry under another parent, what it points to under its new id; raises Left."""
+        """Return an entry under another parent, what it points to under its new id; raises Unplaced."""
         try:
             placed = chained(_pointing(entry, self._now), parent)
         except KeyError as error:
             self._leave(entry, parent)
-            raise Left(_gone(entry, str(error.args[0]))) from None
+            raise Unplaced(_gone(entry, str(error.args[0]))) from None
         if isinstance(placed, Said):
             placed = msgspec.structs.replace(
                 placed, said_key=next_said_key(self._keys[parent], placed.message)
