@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -190,3 +191,16 @@ def test_a_report_is_told_with_its_work_and_read_back() -> None:
     assert [fact.text for fact in parse(compose(ledger, 2_000, rough_count).text).reports] == [
         "The cache is gone."
     ]
+
+
+def test_what_was_said_to_pass_and_was_never_run_is_told_so() -> None:
+    changed = (FileFact("src/a.py", "modified"),)
+    run = CommandFact("make check", True, "ok")
+    told = "  - No run shows this: All tests pass now."
+    said = WorkFact("Mend it.", "e0", files=changed, closing=("All tests pass now.",), answered=True)
+    other = WorkFact("Ship it.", "e1", ran=(run,), answered=True)
+    assert told in section(Ledger(work=(said, other)))
+    assert told not in section(Ledger(work=(msgspec.structs.replace(said, ran=(run,)), other)))
+    assert told not in section(Ledger(work=(said,))), "nothing ran here at all: runs may not be shown"
+    asked = msgspec.structs.replace(said, closing=("I added tests for the empty case.",))
+    assert "No run shows" not in "\n".join(section(Ledger(work=(asked, other))))

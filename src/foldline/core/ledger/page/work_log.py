@@ -40,10 +40,16 @@ REPORTED = "Done: "
 CHANGED = {"modified": "Changed: ", "created": "Created: ", "deleted": "Deleted: "}
 CLOSED = "Result: "
 SO_FAR = "So far: "
+UNSEEN = "No run shows this: "
 _EDITED = re.compile(r"In `([^`]+)`: (.+)$")
 _END = re.compile(r"(?<=[.!?;…。！？；])\s+")
+_CLAIM = re.compile(
+    r"\b(?:tests?|checks?|specs?|suite|build|lint(?:ing)?|type ?check\w*)\b[^.;:]{0,40}"
+    r"\b(?:pass(?:es|ed|ing)?|succeeds?|succeeded|green|clean)\b",
+    re.IGNORECASE,
+)
 _GAP = re.compile(r"- \(\d+ more requests?\)$")
-_LABELS = (ALSO, ALSO_UNDER, REPORTED, CLOSED, SO_FAR, *CHANGED.values())
+_LABELS = (UNSEEN, ALSO, ALSO_UNDER, REPORTED, CLOSED, SO_FAR, *CHANGED.values())
 
 
 class Detail(msgspec.Struct, frozen=True):
@@ -101,6 +107,7 @@ class WorkLog:
         self._detail: dict[int, Detail] = {}
         self._steps: dict[int, list[Excerpt]] = {}
         self._place = {fact.key: at for at, fact in enumerate(work)}
+        self._runs = any(fact.ran for fact in work)
         self._closing = [frozenset(map(opening_of, fact.closing)) for fact in work]
         self._wanted: dict[int, set[str]] = {}
         self._made: dict[tuple[int, Detail], list[str]] = {}
@@ -150,6 +157,8 @@ class WorkLog:
         closing = closing_line(fact, detail.closing, wanted) if detail.closing or wanted else ""
         if closing:
             lines.append(BELOW + closing)
+        if self._runs and fact.files and (claimed := unseen(fact)):
+            lines.append(BELOW + UNSEEN + claimed)
         return lines
 
     def place_of(self, excerpt: Excerpt, count: Count) -> PageLine | None:
@@ -234,6 +243,13 @@ def changed_lines(files: Sequence[FileFact], base: str, most: int) -> Iterator[s
         plain = [path for path in paths if not any(mark in path for mark in ("`", ", ", "/: ", "\n"))]
         if plain:
             yield label + "; ".join(f"`{line}`" for line in by_folder(plain))
+
+
+def unseen(fact: WorkFact) -> str:
+    """Return what was said to have passed for a request for which nothing that ran did, or ""."""
+    if any(run.passed for run in fact.ran):
+        return ""
+    return next((one_line(text) for text in fact.closing if _CLAIM.search(text)), "")
 
 
 def edited_lines(files: Sequence[FileFact], base: str, most: int) -> Iterator[str]:
@@ -350,6 +366,8 @@ def _read_below(
         return msgspec.structs.replace(fact, closing=words, answered=line.startswith(CLOSED))
     if ran is not None:
         return msgspec.structs.replace(fact, ran=(*fact.ran, ran))
+    if line.startswith(UNSEEN):
+        return fact  # it is worked out from the others
     if line.startswith(REPORTED):
         reports.append(ReportFact(line.removeprefix(REPORTED), "", fact.key))
     elif line.startswith(ALSO_UNDER):
