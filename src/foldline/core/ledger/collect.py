@@ -44,7 +44,9 @@ def collect(entries: Sequence[Said]) -> Ledger:
     waiting = open_work.collect(entries, calls)
     stopped = open_work.stopped(waiting)
     base = values.base_of(commands.home(calls), touched) or values.base_of(root(met), touched)
-    gone = _no_longer_so(entries, calls, choices, wrong)
+    gone = _no_longer_so(entries, calls, choices, wrong) | frozenset(
+        map(excerpts.opening_of, commits.outdated(entries, calls, outcomes))
+    )
     part_of = work_log.keys(entries, asked)
     return Ledger(
         requests=asked,

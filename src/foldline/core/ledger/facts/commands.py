@@ -49,7 +49,7 @@ BEFORE, BEHIND = 200, 300  # characters of a telling line before and behind what
 _FAILED_LINE = re.compile(
     r"\b[1-9]\d* (?:failed|failing|failures?|errors?\b(?! ?\())|\bfailures?: ?[1-9]|\berrors?: ?[1-9]|"
     r"^\W{0,4}(?:fail|failed|error|build failed)\b|--- fail|test result: failed|\bfailed \(|npm err!|"
-    r"elifecycle|"
+    r"elifecycle|^\W*err_[a-z]{2,}_[a-z_]+\b|^\W*(?:\w+\W+)?command \S{2,40} not found|"
     r"error(?:\[e\d+\]|:| ts\d+)|^fatal: |traceback \(most recent|command not found|make: \*\*\* |panic: |"
     r"^[\w.]*(?:error|exception): |segmentation fault|no such file or directory|[✖✗✘×] \d* ?(?:problem|fail|"
     r"error)"
@@ -72,7 +72,7 @@ _STRONG = re.compile(
     r"\b[1-9]\d* (?:failed|failing|failures?)\b|--- FAIL|^FAIL\b|^FAILED\b|test result: FAILED|\bFAILED \(|"
     r"BUILD FAILED|"
     r"npm ERR!|ELIFECYCLE|error(?: TS\d+|\[E\d+\]):|^fatal: |Traceback \(most recent|command not found|"
-    r"make: \*\*\* |^\W*Command \S{2,40} not found|"
+    r"make: \*\*\* |^\W*(?:\w+\W+)?Command \S{2,40} not found|^\W*ERR_[A-Z]{2,}_[A-Z_]+\b|"
     r"\bFound [1-9]\d* errors?\b|[✖✗✘×] [1-9]\d* (?:problem|error)",
     re.MULTILINE,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -12,7 +12,8 @@ from foldline.core.ledger.facts.commands import Judged, command_in
 from foldline.core.ledger.facts.files import touches
 from foldline.core.ledger.facts.kinds import CommitFact
 from foldline.core.ledger.text import shell
-from foldline.core.ledger.text.sentences import clip, uncoloured
+from foldline.core.ledger.text.sentences import clip, sentences, uncoloured
+from foldline.core.log.entries import Said
 
 SUBJECT = 120  # characters of a commit's first line
 CITED = 40  # entries that a commit cites: the newest
@@ -20,6 +21,11 @@ LATER = 40  # files changed since: the newest
 
 _MADE = re.compile(r"^\[([^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] ([^\n]*)$", re.MULTILINE)
 """What `git commit` prints: [branch hash] subject."""
+_UNCOMMITTED = re.compile(
+    r"\b(?:nothing (?:has been |is |was )?|not (?:yet |been )*|\w+n['’]t (?:yet |been )*|un)committed\b",
+    re.IGNORECASE,
+)
+SCANNED = 12_000  # characters of a message that are read for sentences that say so
 _OUTSIDE = re.compile(r"^(?:~|/tmp/|/var/|/private/)")
 
 
@@ -36,6 +42,16 @@ def collect(calls: Sequence[Use], outcomes: Sequence[Judged]) -> tuple[CommitFac
         elif found is not None:
             found = _after(found, use, command or "", passed)
     return (found,) if found else ()
+
+
+def outdated(entries: Sequence[Said], calls: Sequence[Use], outcomes: Sequence[Judged]) -> Iterator[str]:
+    """Yield what the assistant said to be uncommitted before the newest commit was made."""
+    made = collect(calls, outcomes)
+    newest = made[0].entries[0] if made else ""
+    places = [at for at, entry in enumerate(entries) if newest and entry.id == newest]
+    for entry in entries[: places[0]] if places else ():
+        if entry.message.role == "assistant" and "committed" in entry.message.text:
+            yield from filter(_UNCOMMITTED.search, sentences(entry.message.text[:SCANNED].replace("**", "")))
 
 
 def _made(use: Use, command: str) -> CommitFact | None:

@@ -28,6 +28,7 @@ _SEARCHES = ("pattern", "regex", "regexp", "glob", "query", "search")  # argumen
 
 _DUMMY = re.compile(r"1234\d*\Z|(\d)\1{3,}\Z")
 """A number that somebody made up."""
+_COUNTING = 5  # digits in a row, up or down, from which a number is made up too
 _PLACES = word_set(
     "n offset limit start end line lines head tail count skip page start_line end_line line_start line_end "
     "head_limit "
@@ -85,9 +86,14 @@ def collect(
 
 def _says(fact: ValueFact) -> bool:
     """Whether a value says what it is: a bare number does not, unless the words beside it name it."""
-    if fact.kind == "number" and _DUMMY.match(fact.value):
+    if fact.kind == "number" and _is_dummy(fact.value):
         return False
     return bool(fact.name) or fact.kind != "number" or fact.value in fact.words
+
+
+def _is_dummy(number: str) -> bool:
+    row = "0123456789"
+    return bool(_DUMMY.match(number)) or (len(number) >= _COUNTING and (number in row or number in row[::-1]))
 
 
 def _base(old: Sequence[ValueFact], new: Sequence[ValueFact]) -> ValueFact | None:

@@ -193,6 +193,15 @@ class WorkLog:
             self._steps.setdefault(at, []).append(excerpt)
         return True
 
+    def _asked(self, at: int, detail: Detail) -> int:
+        """Return how many characters of a request to tell: so many that a step need not tell it again."""
+        asked = self._work[at].asked
+        told = head(self._work[at], detail.asked)
+        steps = (one for one in self._steps.get(at, ()) if one.kind == "asked" and not one.topic)
+        own = [one.text for one in steps if opening_of(one.text) == opening_of(asked)]
+        again = [len(text) + 1 for text in own if not _is_told(text, told)]
+        return max((detail.asked, *again))
+
     def lines(self) -> list[str]:
         """Return the section."""
         found: list[str] = []
@@ -204,7 +213,7 @@ class WorkLog:
                 continue
             found.extend(gap(left_out))
             left_out = 0
-            told, *rest = self._told(at, detail)
+            told, *rest = self._told(at, msgspec.structs.replace(detail, asked=self._asked(at, detail)))
             shown = "\n".join((told, *rest))
             found.extend((told, *step_lines(self._steps.get(at, ()), shown), *rest))
         return [*found, *gap(left_out)]
@@ -310,12 +319,20 @@ def _telling_first(closing: tuple[str, ...]) -> tuple[int, ...]:
 def step_lines(steps: Iterable[Excerpt], told: str) -> Iterator[str]:
     """Write excerpts as steps, what stands together as one paragraph; not what is `told` already."""
     for (kind, topic), group in groupby(steps, key=lambda one: (one.kind, one.topic * (one.kind == "asked"))):
-        texts = [text for text in dict.fromkeys(one_line(one.text) for one in group) if text not in told]
+        texts = dict.fromkeys(one_line(one.text) for one in group)
+        texts = [
+            text for text in texts if text not in told and not (kind == "asked" and _is_told(text, told))
+        ]
         if kind == "asked" and texts:
             under = one_line(topic).replace('": ', "' ")
             yield BELOW + (f'{ALSO_UNDER}{under}": ' if topic else ALSO) + paragraph(texts)
         elif texts:
             yield "  " + told_apart(paragraph(texts), NOTED, _is_other)
+
+
+def _is_told(request: str, told: str) -> bool:
+    """Whether a request stands in a text, its courtesies aside."""
+    return (gist(request, len(request) + 1) or request) in told
 
 
 def _is_other(line: str) -> bool:

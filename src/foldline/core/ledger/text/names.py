@@ -37,6 +37,8 @@ _TICKET = re.compile(r"[A-Z][A-Z0-9]{1,9}-\d{1,6}|#[A-Za-z]?\d{1,8}")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PLACE = re.compile(r"(?::\d+)+(?::.*)?$")  # file.py:12:3
 _CONTEXT = re.compile(r"(\.\w{1,8})-(\d{1,6})-")  # a line around a search hit: file.py-12-text
+_DIFF = re.compile(r"(?:\bdiff --git|---|\+\+\+) [ab]/")  # in a line of a diff that names its files
+_SIDE = re.compile(r"(?<= )[ab]/")
 _NOWHERE = frozenset(("dev/null", "usr/bin", "bin/bash", "bin/env", "bin/sh"))
 _LETTERS = re.compile(r"[A-Za-z]{2}")
 _CAPITAL_CODE = re.compile(r"(?=.*\d)(?=.*[A-Z])[A-Z0-9]{6,12}")
@@ -78,6 +80,8 @@ def in_line(line: str) -> list[Name]:
             url = match.group().rstrip(".:;")
             found.append(Name("url", url, url))
         line = _URL.sub(" ", line)
+    if (" a/" in line or " b/" in line) and _DIFF.search(line):
+        line = _SIDE.sub("", line)
     if "-" in line:
         line = _CONTEXT.sub(r"\1:\2: ", line, count=1)
     for run in _RUN.findall(line):
