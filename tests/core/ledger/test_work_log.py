@@ -119,11 +119,23 @@ def test_the_newest_requests_are_told_first_and_the_others_are_counted() -> None
     assert lines[0] == f"- ({200 - told} more requests)"
 
 
-def test_a_step_opens_the_request_that_it_belongs_to() -> None:
+def test_a_step_of_what_goes_on_opens_the_request_that_it_belongs_to() -> None:
     step = Excerpt("`keep_row` skips blanks", "", 1.0, "s", "said", {"keep_row": 0.5}, work="e3")
-    ledger = Ledger(work=many(60).work, excerpts=(step,))
+    work = [msgspec.structs.replace(one, answered=one.entry != "e3") for one in many(60).work]
+    ledger = Ledger(work=tuple(work), excerpts=(step,))
     lines = section(ledger, 260)
     assert lines[lines.index("  - `keep_row` skips blanks") - 1] == "- Asked: Do part 3."
+
+
+def test_what_was_said_on_the_way_to_an_answer_is_for_looking_up() -> None:
+    step = Excerpt("`keep_row` skips blanks", "", 1.0, "s", "said", {"keep_row": 0.5}, work="e3")
+    asked = Excerpt("and the sums", "", 1.0, "e3", "asked", {"sums": 0.5}, work="e3")
+    text = compose(Ledger(work=many(60).work, excerpts=(step, asked)), 400, rough_count).text
+    story, _, index = text.partition("## Index")
+    assert "keep_row" not in story
+    assert "- `keep_row` skips blanks" in index
+    assert "- Asked:\n  - and the sums" in index
+    assert {one.kind for one in parse(text).excerpts} == {"said", "asked"}
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from foldline.core.ledger.facts.kinds import (
 )
 from foldline.core.ledger.facts.reports import is_report
 from foldline.core.ledger.text import names
+from foldline.core.ledger.text.reasons import announces
 from foldline.core.ledger.text.sentences import clip, sentences
 from foldline.core.ledger.text.words import words
 from foldline.core.log.entries import Said
@@ -42,6 +43,14 @@ SAME = 0.75  # share of a sentence's words that a later one has too, from which 
 NEAR = 24  # later sentences that it is compared with
 
 _WORD = re.compile(r"[^\W_]{3,}|[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+FINDINGS = 2  # sentences of one item that say what was wrong
+_FINDING = re.compile(
+    r"\bthe (?:real |actual |root |underlying )?(?:issue|problem|cause|bug|reason|culprit)\b[^.]{0,40}"
+    r"\b(?:is|was)\b"
+    r"|\broot cause\b|\bturns out\b|\bthe fix (?:is|was|adds|removes|makes)\b"
+    r"|\b(?:fails?|failed|breaks?|broke|happens?|crashes) because\b|(?:问题|原因)(?:是|在于|出在)|原因は",
+    re.IGNORECASE,
+)
 LEAD = 90  # characters of a line that introduces a list
 LONG_LIST = 12  # items behind which it is looked for
 PROSE = 0.75  # how much more a sentence tells than an item of a list
@@ -127,6 +136,7 @@ def _work(
     ran = tuple(fact for fact in commands.collect(calls, outcomes) if commands.tells(fact))[-RUNS:]
     last = next((entry for entry in reversed(span.entries) if _speaks(entry)), None)
     said = closing_words(last.message.text, gone) if last else ()
+    said = tuple(dict.fromkeys((*findings(span, last, gone), *said)))
     request = span.request
     cited = (*(id_ for fact in ran for id_ in fact.entries), *((last.id,) if last else ()))
     of_files = (use.entry for use in calls if any(touch.status != "read" for touch in files.touches(use)))
@@ -178,6 +188,22 @@ def closing_words(text: str, gone: Sequence[str] = ()) -> tuple[str, ...]:
             chosen.append(at)
             left -= size
     return tuple(dict.fromkeys(_with_leads(told, sorted(chosen), listed)))
+
+
+def findings(span: RequestSpan, last: Said | None, gone: Sequence[str] = ()) -> list[str]:
+    """Return the newest sentences before the closing message that say what was wrong, or why."""
+    found: list[str] = []
+    for entry in reversed(span.entries):
+        if entry is last or not _speaks(entry):
+            continue
+        told = [text.replace("**", "") for text in sentences(entry.message.text[:SCANNED])]
+        hits = [text for text in told if _FINDING.search(text) and _worth(text, False, False, gone) > 0]
+        found[:0] = [
+            clip(text, SENTENCE) for text in hits if text[-1] not in "?？:：" and not announces(text)
+        ]
+        if len(found) >= FINDINGS:
+            break
+    return found[-FINDINGS:]
 
 
 def _with_leads(told: Sequence[str], chosen: Iterable[int], listed: AbstractSet[str]) -> Iterator[str]:

@@ -9,7 +9,7 @@ import msgspec
 from foldline.core.ledger.facts.kinds import Excerpt, FileFact, ValueFact
 from foldline.core.ledger.page import about_files, excerpts, runs, values
 from foldline.core.ledger.page.items import LABELS, MARK, NOTED
-from foldline.core.ledger.page.sheet import CONTEXT, INDEX, Count, Sheet
+from foldline.core.ledger.page.sheet import GOAL, INDEX, Count, Sheet
 from foldline.core.ledger.text.names import path_key
 from foldline.core.ledger.text.paths import relative
 from foldline.core.ledger.worth import selection
@@ -26,11 +26,11 @@ class Context(msgspec.Struct, frozen=True):
 
 def write(sheet: Sheet, picked: Sequence[Excerpt], files: Sequence[FileFact], base: str) -> None:
     """Write the excerpts that were picked: what was told, what was run, files, and what listings showed."""
-    context = sheet.parts[CONTEXT]
-    context.extend(excerpts.spoken_lines("told", picked))
+    asked = () if any(map(excerpts.is_spoken, sheet.parts[GOAL])) else picked
     rest = [excerpt for excerpt in picked if excerpt.kind not in ("asked", "told")]
-    context.extend(excerpts.plain_line(one, _is_other) for one in rest if _is_plain(one))
     lists = (
+        (SPOKEN, [*excerpts.spoken_lines("asked", asked), *excerpts.spoken_lines("told", picked)]),
+        (SAID, [excerpts.plain_line(one, _is_other) for one in rest if _is_plain(one)]),
         (FILES, _file_lines(rest, files, base)),
         (RUNS, runs.lines_of(rest, _is_other)),
         (LISTINGS, _listing_lines(rest)),
@@ -71,6 +71,8 @@ def _listing_lines(picked: Sequence[Excerpt]) -> list[str]:
 ABOUT = "What was met on the way, for looking up; the story above does not need it."
 HEADED = 16  # lines from which the lists of the section have headings
 RUNS = "### Commands and what they showed"
+SPOKEN = "### Words of requests and notes"
+SAID = "### Said on the way"
 FILES = "### Files"
 LISTINGS = "### Seen in listings"
 ABOUT_NO_FILE = frozenset(("asked", "told", "listing", *runs.USES))

@@ -156,7 +156,8 @@ def _fill(
     picked = _pick(sheet, ledger, focus, tail, log)
     rest = [excerpt for excerpt in picked if not log.add_step(excerpt)]
     sheet.parts[WORK_LOG] = log.lines()
-    goal.write_excerpts(sheet, rest)
+    if not ledger.work:
+        goal.write_excerpts(sheet, rest)
     context.write(sheet, rest, ledger.files, base)
     sheet.tail = file_lists.write(_unnamed(ledger.files, picked), base, count, for_files)
     return sheet, log, picked

@@ -164,7 +164,7 @@ class WorkLog:
     def place_of(self, excerpt: Excerpt, count: Count) -> PageLine | None:
         """Return where an excerpt would stand as a step; None where it is none of a request told here."""
         at = self._place.get(excerpt.work)
-        if at is None or not is_step(excerpt):
+        if at is None or not self._is_step(excerpt, at):
             return None
         opening = 0 if at in self._detail else count(head(self._work[at], HEAD.asked)) + 1
         if excerpt.kind == "said" or not excerpt.topic:
@@ -181,10 +181,20 @@ class WorkLog:
             and announces(excerpt.text)
         )
 
+    def _is_step(self, excerpt: Excerpt, at: int) -> bool:
+        """Whether an excerpt stands in the story: words that closed the work, or what goes on.
+
+        What was said on the way to an answer, or asked line by line, is for looking up.
+        """
+        if excerpt.kind == "said" and opening_of(excerpt.text) in self._closing[at]:
+            return True
+        goes_on = at == len(self._work) - 1 or not self._work[at].answered
+        return excerpt.kind in STEPS and goes_on
+
     def add_step(self, excerpt: Excerpt) -> bool:
         """Take an excerpt as a step of its request's; False where there is no such request."""
         at = self._place.get(excerpt.work)
-        if at is None or not is_step(excerpt):
+        if at is None or not self._is_step(excerpt, at):
             return False
         self._detail.setdefault(at, HEAD)
         if excerpt.kind == "said" and opening_of(excerpt.text) in self._closing[at]:
@@ -227,11 +237,6 @@ def says(fact: WorkFact) -> bool:
 def gap(requests: int) -> tuple[str, ...]:
     """Write how many requests are not told."""
     return (f"{MARK}({requests} more request{'s' if requests > 1 else ''})",) if requests else ()
-
-
-def is_step(excerpt: Excerpt) -> bool:
-    """Whether an excerpt is a step of the work rather than something to look up."""
-    return excerpt.kind in STEPS
 
 
 def head(fact: WorkFact, size: int) -> str:

@@ -69,15 +69,18 @@ def typed(text: str) -> str:
 def _without_output(lines: list[str]) -> list[str]:
     """Return a message that holds much of a program's output without that.
 
-    What stands before it is typed, and whole sentences in it or behind it may be.
+    What stands before it is typed, and sentences behind it, or in it where it is not most of all, may be.
     """
     again = {line for line, times in Counter(map(str.strip, lines)).items() if line and times >= REPEATED}
     output = [at for at, line in enumerate(lines) if line.strip() in again or (line and is_output(line))]
-    if len(output) < LEAST_OUTPUT or len(output) * MOST_TYPED < sum(bool(line.strip()) for line in lines):
+    told = sum(bool(line.strip()) for line in lines)
+    if len(output) < LEAST_OUTPUT or len(output) * MOST_TYPED < told:
         return lines
-    first, last = output[0], output[-1]
+    first, last, mixed = output[0], output[-1], len(output) * 2 < told
     return [
-        line if at < first or (_PROSE.search(line) and (at > last or _CLOSED.search(line))) else ""
+        line
+        if at < first or (_PROSE.search(line) and (at > last or (mixed and _CLOSED.search(line))))
+        else ""
         for at, line in enumerate(lines)
     ]
 
@@ -97,7 +100,8 @@ _OUTPUT = re.compile(
     r"|\s*\"?[\w.-]+\"?\s*[:=]\s*\S+\s*$"  # a name with its value
     r"|\s*\S*[/\\]\S*\s*$|\s*[\w-]+\.\w{1,5}:?\s*$"  # a path alone
     r"|\s*\d+(?:\.\d+)?\s*(?:%|ms|s|kb|mb|files? changed|passed|failed)\b"
-    r"|\s*(?:create|delete|rename|copy) (?:mode )?\S+|\s*(?:On branch|Your branch|nothing to commit)\b"
+    r"|\s*(?:create|delete) mode \d|\s*(?:rename|copy) .{1,80} => "
+    r"|\s*(?:On branch|Your branch|nothing to commit)\b"
     r"|.*\b[0-9a-f]{10,}\b|.*\d\d:\d\d:\d\d|.*: (?:/|~/|[A-Z]:\\)\S+\s*$",
     re.IGNORECASE,
 )
