@@ -48,3 +48,11 @@ def test_a_list_of_orders_is_typed(text):
 def test_words_between_a_few_lines_of_data_stay():
     text = 'Here is what I get:\n{\n  "a": 1,\n}\nand the other one says\n[\n  2,\n]\nNever round the second one.\nPlease compare both runs.\nThen tell me which one is right.\nI think it is the first of them.\nThe bank says so, too, in its mail.\nBut nobody is sure about it.'
     assert "Never round the second one." in typed(text)
+
+
+def test_a_sentence_among_frames_of_a_stack_is_the_programs():
+    frames = "\n".join(f"    at drawKiosk{number} (kiosk-7f3a.js:{number}0:13)" for number in range(9))
+    text = f"The page is broken.\nWarning: each kiosk needs a name.\n{frames}\nNames should be unique so that kiosks keep their place."
+    assert "The page is broken." in typed(text)
+    text = f"{frames}\nNames must be unique so that kiosks keep their place.\n{frames}"
+    assert "Names" not in typed(text)

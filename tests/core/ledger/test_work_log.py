@@ -216,3 +216,12 @@ def test_what_was_said_to_pass_and_was_never_run_is_told_so() -> None:
     assert told not in section(Ledger(work=(said,))), "nothing ran here at all: runs may not be shown"
     asked = msgspec.structs.replace(said, closing=("I added tests for the empty case.",))
     assert "No run shows" not in "\n".join(section(Ledger(work=(asked, other))))
+
+
+def test_the_rows_of_a_table_are_told_without_its_head_and_bars() -> None:
+    text = "Both runs agree.\n\n| run | rows | verdict |\n|-----|:----:|---|\n| `load_rates` | 12 | ok |\n| `load_fees` | 7 | late |"
+    assert work_log.closing_words(text) == (
+        "Both runs agree.",
+        "`load_rates`: 12, ok",
+        "`load_fees`: 7, late",
+    )

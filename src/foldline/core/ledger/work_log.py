@@ -64,6 +64,9 @@ _EMPTY = re.compile(
 """How a sentence begins that closes a message without telling anything."""
 
 
+_HEAD = re.compile(r"^[ \t]*\|[^\n]*\|[ \t]*\n[ \t]*\|[ \t:|-]+\|[ \t]*$\n?", re.MULTILINE)
+_ROW = re.compile(r"^[ \t]*\|(?![ \t:|-]+\|[ \t]*$)([^\n]*)\|[ \t]*$", re.MULTILINE)
+"""The head of a table with the line below it, and a row."""
 _TITLE = re.compile(
     r"^[ \t]*(?:#{1,6}[ \t]+|\*\*(?=[^*\n]{1,80}\*\*:?[ \t]*$))([^\n]*?):?(?:\*\*)?:?[ \t]*$", re.MULTILINE
 )
@@ -173,7 +176,7 @@ def closing_words(text: str, gone: Sequence[str] = ()) -> tuple[str, ...]:
     What reports, decides or names something comes first in line; offers and announcements are left out. The
     last question stays: it is what the next request answers.
     """
-    shown = _TITLE.sub(r"\1:", text[:SCANNED])
+    shown = _ROW.sub(_in_words, _HEAD.sub("", _TITLE.sub(r"\1:", text[:SCANNED])))
     listed = {match[1].replace("**", "")[:24] for match in _LISTED.finditer(shown)}
     told = [sentence.replace("**", "") for sentence in sentences(shown)]
     worths = [
@@ -204,6 +207,13 @@ def findings(span: RequestSpan, last: Said | None, gone: Sequence[str] = ()) -> 
         if len(found) >= FINDINGS:
             break
     return found[-FINDINGS:]
+
+
+def _in_words(row: re.Match[str]) -> str:
+    """Write a row of a table as an item of a list: its first cell, then the others."""
+    first, *rest = (cell.strip() for cell in row[1].split("|"))
+    others = ", ".join(filter(None, rest))
+    return f"- {first}: {others}" if others else f"- {first}"
 
 
 def _with_leads(told: Sequence[str], chosen: Iterable[int], listed: AbstractSet[str]) -> Iterator[str]:

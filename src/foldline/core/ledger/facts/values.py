@@ -37,10 +37,16 @@ _PLACES = word_set(
 """Arguments whose numbers say where a call looked and how far, not what was found."""
 
 
+_GIT = re.compile(r"(?:^|[\s;&|])git ")
+
+
 def _named(text: str) -> dict[str, str]:
     """Map the values that a text sets to their names: `port=8080`, `--port 8080`, `PORT: 8080`."""
     found: dict[str, str] = {}
+    git = bool(_GIT.search(text))  # its flags stand before what they are not about: `--stat 18879723`
     for flag, word, value in _SETTING.findall(text[:2_000]):
+        if flag and git:
+            continue
         if any(letter.isdigit() for letter in value):
             found.setdefault(value, (flag or word).lower())
     return found

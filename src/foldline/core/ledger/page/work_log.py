@@ -284,9 +284,10 @@ def closing_line(fact: WorkFact, most: int, wanted: AbstractSet[str] = frozenset
         text = fact.closing[at]
         if opening_of(text) in wanted:
             chosen.append(at)
-        elif len(text) + 1 <= left or not chosen:
+        elif len(text) + 1 <= left:
             chosen.append(at)
             left -= len(text) + 1
+    chosen = chosen or list(_telling_first(fact.closing)[:1])  # none is short enough: the beginning of one
     if not chosen:
         return ""
     text = paragraph(fact.closing[at] for at in sorted(chosen))

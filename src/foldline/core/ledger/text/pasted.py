@@ -63,26 +63,33 @@ def typed(text: str) -> str:
         patch = changed and (_ADDED.match(line) or _TAKEN_OUT.match(line))
         pasted = within or numbered or patch or _PROGRAM.match(line) or is_pasted(line)
         kept.append("" if pasted else line)
-    return "\n".join(_without_output(kept))
+    return "\n".join(_without_output(kept, {at for at, line in enumerate(lines) if line and not kept[at]}))
 
 
-def _without_output(lines: list[str]) -> list[str]:
+def _without_output(lines: list[str], known: set[int]) -> list[str]:
     """Return a message that holds much of a program's output without that.
 
-    What stands before it is typed, and sentences behind it, or in it where it is not most of all, may be.
+    `known` are the places of lines that were left out already. What stands before it is typed; sentences
+    behind it may be, and in it where it is not most of all.
     """
     again = {line for line, times in Counter(map(str.strip, lines)).items() if line and times >= REPEATED}
-    output = [at for at, line in enumerate(lines) if line.strip() in again or (line and is_output(line))]
-    told = sum(bool(line.strip()) for line in lines)
+    output = [
+        at
+        for at, line in enumerate(lines)
+        if at in known or line.strip() in again or (line and is_output(line))
+    ]
+    told = sum(bool(line.strip()) for line in lines) + len(known)
     if len(output) < LEAST_OUTPUT or len(output) * MOST_TYPED < told:
         return lines
     first, last, mixed = output[0], output[-1], len(output) * 2 < told
-    return [
-        line
-        if at < first or (_PROSE.search(line) and (at > last or (mixed and _CLOSED.search(line))))
-        else ""
-        for at, line in enumerate(lines)
-    ]
+
+    def is_typed(at: int, line: str) -> bool:
+        if at < first:
+            return True
+        closed, prose = bool(_CLOSED.search(line)), bool(_PROSE.search(line))
+        return (closed or prose) if at > last else mixed and closed and prose
+
+    return [line if is_typed(at, line) else "" for at, line in enumerate(lines)]
 
 
 def is_output(line: str) -> bool:
