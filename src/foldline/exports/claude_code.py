@@ -145,6 +145,8 @@ class ClaudeCodeWriter(ExportWriter):
         failed = message.stop == "error" and not message.calls
         if message.stop in ("aborted", "error") and not failed:
             self.losses.add("marks of aborted or failed replies left out")
+        if any(block.get("type") in ("thinking", "redacted_thinking") for block in content):
+            self.losses.add("replies with thinking, which Claude Code keeps but may not send")
         reply = {
             "model": _SYNTHETIC if failed and message.model is None else self.model(message, _SYNTHETIC),
             "id": f"msg_{digest(step.key.encode())[:24]}",

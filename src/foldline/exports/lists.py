@@ -13,6 +13,8 @@ from foldline.dialects import UI_MESSAGE, get
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, line
 from foldline.exports.ui_list import for_ai_sdk
 
+_REASONING = {"reasoning_content", "reasoning", "reasoning_details"}  # fields that Chat Completions has not
+
 
 class ListWriter(ExportWriter):
     """Write messages as JSON lines; a system prompt that the dialect takes separately is the first line.
@@ -52,6 +54,8 @@ class ListWriter(ExportWriter):
         self.count = len(rendered.messages)
         for warning in rendered.warnings:
             self.losses.add(warning.rpartition(" (")[0], int(warning.rpartition("(")[2].rstrip(")")))
+        if beside := sum(1 for message in rendered.messages if _REASONING & message.keys()):
+            self.losses.add("replies with reasoning beside them, which LangChain leaves out", beside)
         if rendered.system:
             yield line({"system": rendered.system})
         yield from map(line, rendered.messages)

@@ -174,12 +174,15 @@ class PiWriter(ExportWriter):
             self.losses.add("aborted or failed replies, which pi keeps but does not send")
         for call in message.calls:
             self._names[call.id] = call.name
+        content = [block for part in message.parts if (block := self._said(part)) is not None]
+        if any(block["type"] == "thinking" for block in content):
+            self.losses.add("replies with thinking, which pi sends as such to the model that wrote it alone")
         usage = self.usage(step)
         if usage is not None:
             self.losses.add("costs of replies are zero (a log holds none)")
         body = {
             "role": "assistant",
-            "content": [block for part in message.parts if (block := self._said(part)) is not None],
+            "content": content,
             "api": api,
             "provider": provider,
             "model": model,
