@@ -92,10 +92,11 @@ def test_a_first_kept_message_that_is_not_here_is_named(tmp_path: Path):
     assert "gone" in warned(found)[0].text
 
 
-@pytest.mark.parametrize("state", ['{"summary": ', "[]", '{"first_kept_message_id": "m2"}'])
+@pytest.mark.parametrize("state", ['{"summary": ', "[]", "\0\0\0", "", '{"first_kept_message_id": "m2"}'])
 def test_a_state_that_cannot_be_read_is_a_warning(tmp_path: Path, state):
     found = list(read(beside(tmp_path, state)))
-    assert places(found) == ["m1", "m2", "m3", "m4"]
+    assert places(found) == ["m1", "m2", "m3", "m4"]  # the full context
+    assert len(warned(found)) == 1
     assert "_compaction.json" in warned(found)[0].text or "s.jsonl" in warned(found)[0].text
 
 

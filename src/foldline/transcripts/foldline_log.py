@@ -12,9 +12,10 @@ import msgspec
 
 from foldline.core.log.codec import encode
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Said
+from foldline.core.log.log import entry_id
 from foldline.errors import FormatError
 from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
-from foldline.transcripts.shared.chain import Chain, Unplaced
+from foldline.transcripts.shared.chain import Chain, LostHead, Unplaceable, head_of, head_of_entry
 from foldline.transcripts.shared.lines import Line, Unreadable, lines, parse
 from foldline.transcripts.shared.tree import Node, Tree, lines_of
 from foldline.transcripts.shared.values import mapping, text_or
@@ -26,6 +27,10 @@ _decoder: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Entry)
 class _Numbered(NamedTuple):
     line: int
     entry: Entry
+
+
+class _Leaf(NamedTuple):
+    id: str
 
 
 def dump(entries: Iterable[Entry], stream: BinaryIO, **header: Any) -> int:
@@ -50,8 +55,9 @@ def load(
 ) -> Iterator[Entry]:
     """Yield the entries that `dump` wrote, each checked against its id, its parent and its said-key.
 
-    The header goes to `about`. A bad entry goes to `warn` and is left out; what follows it goes on from the
-    entry before, under new ids. Without `warn` it raises FormatError with its line, as a newer version does.
+    The header goes to `about`. A bad entry goes to `warn` and is left out; what follows it is chained to what
+    is left, with new ids, and `about` gets the new `leaf`. Without `warn` a bad entry raises FormatError with
+    its line. A newer version always raises FormatError.
     """
     for item in _checked_entries(stream, name):
         if isinstance(item, _Numbered):
@@ -61,7 +67,7 @@ def load(
                 raise FormatError(item.text, where=name, line=item.line)
             warn(item)
         elif about is not None:
-            about(item)
+            about({"leaf": item.id} if isinstance(item, _Leaf) else item)
 
 
 def read_own(stream: BinaryIO, name: str) -> Iterator[Record]:
@@ -71,6 +77,8 @@ def read_own(stream: BinaryIO, name: str) -> Iterator[Record]:
     for item in _checked_entries(stream, name):
         if isinstance(item, dict):
             leaf = text_or(item.get("leaf"))
+        elif isinstance(item, _Leaf):
+            leaf = item.id
         elif isinstance(item, _Numbered):
             tree.add(Node(item.entry.id, item.entry.parent, item.line, said=isinstance(item.entry, Said)))
             lifted.note(item.entry)
@@ -81,16 +89,13 @@ def read_own(stream: BinaryIO, name: str) -> Iterator[Record]:
         lifted.on_path({n.key for n, o in zip(tree.nodes, on, strict=True) if o}),
     )
     stream.seek(start)
-    begun = False
     for item in _checked_entries(stream, name):
         if isinstance(item, WarningRecord):
             yield item
         elif isinstance(item, dict):
-            if not begun:
-                yield FactRecord("format", {"format": "foldline", "version": VERSION, "dialect": ""})
-                yield FactRecord("session", item, 1)
-            begun = True
-        elif item.line in wanted and item.entry.id not in undone:
+            yield FactRecord("format", {"format": "foldline", "version": VERSION, "dialect": ""})
+            yield FactRecord("session", item, 1)
+        elif isinstance(item, _Numbered) and item.line in wanted and item.entry.id not in undone:
             yield from _records(item)
     beside = tree.branches(on)
     if beside["branches"]:
@@ -126,26 +131,27 @@ def _records(item: _Numbered) -> Iterator[Record]:
         yield FactRecord("pinned", {"entry": entry.target, "on": entry.on, "text": entry.text}, line)
 
 
-def _checked_entries(stream: BinaryIO, name: str) -> Iterator[dict[str, Any] | _Numbered | WarningRecord]:
+def _checked_entries(
+    stream: BinaryIO, name: str
+) -> Iterator[dict[str, Any] | _Numbered | _Leaf | WarningRecord]:
     """Yield the header, then each entry that matches its id, or a warning in its place.
 
-    What stands behind a damaged line is chained anew. Where that gave the leaf another id, the header comes
-    again at the end with that.
+    Behind damage entries have other ids than in the file; the leaf comes last where it is one of them.
     """
     chain = Chain()
     header: dict[str, Any] | None = None
     for line in lines(stream):
         if isinstance(line, WarningRecord):
-            chain.lost()
+            chain.lose(None, None)
             yield line
         elif header is None:
             header = _header(line, name)
             yield header
         else:
-            yield from _check(line, chain)
-    leaf = text_or(header.get("leaf")) if header else ""
-    if header and leaf in chain.renamed:
-        yield {**header, "leaf": chain.renamed[leaf]}
+            yield from _check(line, chain, name)
+    leaf = text_or((header or {}).get("leaf"))
+    if (now := chain.now(leaf)) not in (None, leaf):
+        yield _Leaf(str(now))
 
 
 def _header(line: Line, name: str) -> dict[str, Any]:
@@ -166,23 +172,61 @@ def _header(line: Line, name: str) -> dict[str, Any]:
     return header
 
 
-def _check(line: Line, chain: Chain) -> Iterator[_Numbered | WarningRecord]:
-    """Decode an entry and check it against its id, its parent and its said-key."""
+def _check(line: Line, chain: Chain, name: str) -> Iterator[_Numbered | WarningRecord]:
+    """Yield an entry that matches its id, chained to what was read before it, and what is wrong with it."""
     try:
         entry = _decode(line.raw)
     except Unreadable as error:
-        chain.lost()
-        left = "left out" if line.ended else "the file ends inside this line"
-        yield WarningRecord(line.number, f"{error} ({left})")
+        yield _lost(line, head_of(line.raw), str(error), chain, name)
         return
+    if entry.id in chain:
+        yield WarningRecord(line.number, f"entry {entry.id} is in the file twice; the first one counts")
+        return
+    if entry_id(entry) != entry.id:
+        why = f"the content of entry {entry.id} does not match its id"
+        yield _lost(line, head_of_entry(entry), why, chain, name)
+        return
+    if entry.parent is not None and not chain.knows(entry.parent) and not chain.miss(entry.parent):
+        yield WarningRecord(
+            line.number,
+            f"entry {entry.id} follows {entry.parent}, which does not come before it; read as following the "
+            "last entry before it",
+        )
+    yield from _placed(line, entry, chain, name)
+
+
+def _placed(line: Line, entry: Entry, chain: Chain, name: str) -> Iterator[_Numbered | WarningRecord]:
+    """Yield an intact entry in its place, and a warning where its said-key is wrong or its place is lost."""
     try:
-        placed, note = chain.take(entry)
-    except Unplaced as error:
-        yield WarningRecord(line.number, str(error))
+        placed = chain.place(entry)
+    except Unplaceable as error:
+        if isinstance(entry, Lifted):  # what it undoes is left out, and was named
+            chain.lose(entry.id, entry.parent or "")
+            return
+        yield _lost(line, head_of_entry(entry), str(error), chain, name)
         return
-    if note:
-        yield WarningRecord(line.number, note)
+    kept = placed.id == entry.id
+    if kept and isinstance(entry, Said) and isinstance(placed, Said) and placed.said_key != entry.said_key:
+        yield WarningRecord(
+            line.number, f"the said-key of entry {entry.id} does not follow the one before (made anew)"
+        )
     yield _Numbered(line.number, placed)
+
+
+def _lost(line: Line, head: LostHead, why: str, chain: Chain, name: str) -> WarningRecord:
+    """Leave an entry out; say what the session goes on with, and what can be done."""
+    leaf = chain.lose(head.entry, head.parent)
+    if not line.ended:
+        return WarningRecord(line.number, f"{why} (the file ends inside this line)")
+    if head.kind != "compacted":
+        return WarningRecord(line.number, f"{why} (left out; what follows it is read)")
+    before = chain.newest_compaction(leaf)
+    goes_on = f"goes on from the one before it, {before}" if before else "is read whole"
+    return WarningRecord(
+        line.number,
+        f"{why}: compaction {head.entry or 'here'} of {name or 'this session'} is left out, and the session "
+        f"{goes_on}. Take an undamaged copy of the file, or compact the session anew",
+    )
 
 
 def _decode(raw: bytes) -> Entry:

@@ -1,169 +1,181 @@
-"""A log with damaged lines, chained anew: what stands behind them goes on from the last entry before."""
+"""What stands behind a damaged line of our own form, chained anew to what is left.
+
+Ids chain to their parents, so an entry whose parent is lost gets another parent and with it another id. What
+names an entry (a boundary, a pin, an undo, a ledger, a handle to recall) then names it by its new id.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import re
+from typing import Any, TypeVar, cast
 
 import msgspec
 
-from foldline.core.log.entries import Compacted, Edit, Entry, Lifted, Pinned, Pruned, Said
-from foldline.core.log.log import chained, entry_id, next_said_key
+from foldline.core.log.entries import Compacted, Entry, Lifted, Pruned, Said
+from foldline.core.log.log import chained, next_said_key
 
-Now = Callable[[str], str]
-"""Returns the id that an entry of the file has now; raises KeyError where it was left out."""
+E = TypeVar("E", bound=Entry)
+
+_ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 
 
-class Unplaced(Exception):
-    """An entry that cannot stand in the log, and why."""
+class Unplaceable(Exception):
+    """Why an intact entry says nothing where what it names is lost."""
 
 
 class Chain:
-    """The entries read so far, by id; `renamed` maps the ids in the file to those of entries chained anew."""
+    """The ids of a file -> the ids of what was read of it, and the entries so far.
+
+    An id that is lost stands for the entry before it: what follows the one now follows the other.
+    """
 
     def __init__(self) -> None:
-        self.renamed: dict[str, str] = {}
-        self._damaged = False  # whether a line was left out, so that entries may lack their parent
-        self._untold = False  # whether the next entry is the first behind such a line
-        self._keys: dict[str | None, str] = {None: ""}  # id -> the said-key of the newest message up to it
-        self._instead: dict[str, str | None] = {}  # an entry that was left out -> what stands before it
+        self._links: dict[str, tuple[str | None, str]] = {}  # new id -> its parent and its kind
+        self._ids: dict[str, str] = {}  # the id in the file -> the new one
+        self._keys: dict[str | None, str] = {
+            None: ""
+        }  # new id -> the said-key of the newest message up to it
+        self._lost: dict[str, str | None] = {}  # an id that is lost -> the entry before it
+        self._above: dict[str, str | None] = {}  # an id that is lost -> its parent in the file
+        self._behind: dict[str, str] = {}  # an id that is lost -> the first entry that follows it
+        self._unnamed: list[str | None] = []  # lost entries without an id: the entries before them
         self._newest: str | None = None
 
-    def take(self, entry: Entry) -> tuple[Entry, str]:
-        """Return an entry as it stands in the log, and what was done to it ("": nothing); raises Unplaced."""
-        if entry.id in self._keys or entry.id in self.renamed:
-            raise Unplaced(f"entry {entry.id} is in the file twice; the first one counts")
-        parent = self._parent_of(entry)
-        if entry_id(entry) != entry.id:
-            self._leave(entry, parent)
-            self._untold = True
-            raise Unplaced(f"the content of entry {entry.id} does not match its id (left out)")
-        if parent == entry.parent and not self.renamed:
-            return self._proved(entry), ""
-        placed = self._anew(entry, parent)
-        if placed.id != entry.id:
-            self.renamed[entry.id] = placed.id
-        told, self._untold = self._untold, False
-        return self._known(placed), _follows(entry, parent) if told else ""
+    def __contains__(self, entry: str) -> bool:
+        return entry in self._ids
 
-    def lost(self) -> None:
-        """Note that a line cannot be read: what follows goes on from the newest entry."""
-        self._damaged = self._untold = True
+    def knows(self, parent: str | None) -> bool:
+        """Return whether an entry with that parent can be placed: it is here, or it is known to be lost."""
+        return parent is None or parent in self._ids or parent in self._lost
 
-    def _parent_of(self, entry: Entry) -> str | None:
-        parent = self.renamed.get(entry.parent, entry.parent) if entry.parent else None
-        if parent in self._keys:
-            return parent
-        if parent in self._instead:
-            return self._instead[parent]
-        if not self._damaged:
-            raise Unplaced(
-                f"entry {entry.id} follows {entry.parent}, which does not come before it (left out)"
-            )
-        return self._newest
+    def lose(self, entry: str | None, parent: str | None) -> str | None:
+        """Note an entry that cannot be read, by what is known of it; return the entry before it.
 
-    def _proved(self, entry: Entry) -> Entry:
-        """Return an entry whose said-key follows the one before it; raises Unplaced."""
-        if isinstance(entry, Said) and entry.said_key != next_said_key(
-            self._keys[entry.parent], entry.message
-        ):
-            self._leave(entry, entry.parent)
-            raise Unplaced(f"the said-key of entry {entry.id} does not follow the one before (left out)")
-        return self._known(entry)
+        `parent` "" is the start.
+        """
+        before = self.now(parent) if parent == "" or (parent and self.knows(parent)) else self._newest
+        if entry is None:
+            self._unnamed.append(before)
+        elif entry not in self._ids:
+            self._lost[entry], self._above[entry] = before, parent
+        return before
 
-    def _anew(self, entry: Entry, parent: str | None) -> Entry:
-        """Return an entry under another parent, what it points to under its new id; raises Unplaced."""
-        try:
-            placed = chained(_pointing(entry, self._now), parent)
-        except KeyError as error:
-            self._leave(entry, parent)
-            raise Unplaced(_gone(entry, str(error.args[0]))) from None
-        if isinstance(placed, Said):
-            placed = msgspec.structs.replace(
-                placed, said_key=next_said_key(self._keys[parent], placed.message)
-            )
-        return placed
-
-    def _now(self, id_: str) -> str:
-        """Return the id that an entry of the file has now; raises KeyError where it was left out."""
-        known = self.renamed.get(id_, id_)
-        if known not in self._keys:
-            raise KeyError(id_)
+    def miss(self, parent: str) -> bool:
+        """Note a parent that is not here; return whether a damaged line before accounts for it."""
+        known = bool(self._unnamed)
+        self._lost[parent] = self._unnamed.pop() if known else self._newest
         return known
 
-    def _known(self, entry: Entry) -> Entry:
-        self._keys[entry.id] = entry.said_key if isinstance(entry, Said) else self._keys[entry.parent]
-        self._newest = entry.id
-        return entry
+    def now(self, entry: str | None) -> str | None:
+        """Return the new id of an entry; of a lost one, that of the entry before it (None: the start)."""
+        if entry is None or entry in self._ids:
+            return self._ids.get(entry or "")
+        return self._lost.get(entry)
 
-    def _leave(self, entry: Entry, parent: str | None) -> None:
-        self._damaged = True
-        self._instead[entry.id] = parent
+    def place(self, entry: Entry) -> Entry:
+        """Return an entry as it stands behind what is left; raises Unplaceable."""
+        parent = self.now(entry.parent)
+        placed = self._placed(entry, parent)
+        if isinstance(placed, Said):
+            key = next_said_key(self._keys[parent], placed.message)
+            placed = msgspec.structs.replace(placed, said_key=key)
+        lost = entry.parent
+        while lost in self._lost and lost not in self._behind:
+            self._behind[lost] = placed.id
+            lost = self._above.get(lost)
+        self._ids[entry.id] = self._newest = placed.id
+        self._links[placed.id] = (parent, kind_of(placed))
+        self._keys[placed.id] = placed.said_key if isinstance(placed, Said) else self._keys[parent]
+        return placed
 
+    def newest_compaction(self, leaf: str | None) -> str | None:
+        """Return the newest compaction on the path to an entry, by its new id."""
+        path = self._path(leaf)
+        return next((id_ for id_ in reversed(path) if self._links[id_][1] == "compacted"), None)
 
-def _follows(entry: Entry, parent: str | None) -> str:
-    before = f"goes on from entry {parent}" if parent else "stands first"
-    return (
-        f"entry {entry.id} follows one that is damaged or missing; it {before}, and ids from here on change"
-    )
+    def _path(self, leaf: str | None) -> list[str]:
+        path: list[str] = []
+        while leaf is not None:
+            path.append(leaf)
+            leaf = self._links[leaf][0]
+        return path[::-1]
 
+    def _placed(self, entry: Entry, parent: str | None) -> Entry:
+        if isinstance(entry, Said):
+            return entry if entry.parent == parent else chained(entry, parent)
+        if not self._lost:
+            return entry
+        if isinstance(entry, Lifted) and entry.target in self._lost:
+            raise Unplaceable("what it undoes or redoes is lost")
+        return chained(self._renamed(self._without_lost(entry, parent)), parent)
 
-def _gone(entry: Entry, id_: str) -> str:
-    if isinstance(entry, Compacted | Pruned):
-        return (
-            f"boundary {entry.id} is left out, since entry {id_} that it keeps is damaged or missing; the "
-            "session goes on from the boundary before it, or whole. Compact it anew, or restore the file"
+    def _without_lost(self, entry: Entry, parent: str | None) -> Entry:
+        """Leave out what a boundary says of lost messages."""
+        if not isinstance(entry, Compacted | Pruned):
+            return entry
+        edits = tuple(edit for edit in entry.edits if edit.entry in self._ids)
+        seen = entry.seen if entry.seen in self._ids else self.now(entry.seen)
+        entry = msgspec.structs.replace(entry, edits=edits, seen=seen)
+        if isinstance(entry, Pruned):
+            return entry
+        first = entry.first_kept
+        return msgspec.structs.replace(
+            entry,
+            first_kept=first if first is None or first in self._ids else self._first_behind(first, parent),
+            leading=tuple(id_ for id_ in entry.leading if id_ in self._ids),
+            quoted=tuple(id_ for id_ in entry.quoted if id_ in self._ids),
         )
-    return f"entry {entry.id} is left out, since entry {id_} that it names is damaged or missing"
+
+    def _first_behind(self, lost: str, parent: str | None) -> str:
+        """Return the first message behind a lost one on the path to `parent`; raises Unplaceable."""
+        path, behind = self._path(parent), self._behind.get(lost)
+        for id_ in path[path.index(behind) if behind in path else len(path) :]:
+            if self._links[id_][1] == "said":
+                return id_
+        raise Unplaceable("the messages that it kept are lost")
+
+    def _renamed(self, entry: E) -> E:
+        """Name entries by their new ids, wherever an entry says an id."""
+        renamed = self._walk(msgspec.to_builtins(entry))
+        return msgspec.convert(renamed, type(entry))
+
+    def _walk(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return _ID.sub(lambda found: self._ids.get(found[0], found[0]), value)
+        if isinstance(value, dict):
+            return {key: self._walk(item) for key, item in cast("dict[str, Any]", value).items()}
+        if isinstance(value, list | tuple):
+            return [self._walk(item) for item in cast("list[Any]", value)]
+        return value
 
 
-def _pointing(entry: Entry, now: Now) -> Entry:
-    """Return an entry whose references are the ids of today; raises KeyError where one is gone."""
-    replace = msgspec.structs.replace
-    if isinstance(entry, Lifted | Pinned):
-        return replace(entry, target=now(entry.target))
-    if isinstance(entry, Pruned):
-        return replace(entry, edits=_edits(entry.edits, now), seen=_maybe(entry.seen, now))
-    if not isinstance(entry, Compacted):
-        return entry
-    first = _maybe(entry.first_kept, now)
-    pins = tuple(replace(pin, entry=now(pin.entry)) for pin in entry.checkpoint.pins)
-    named = entry.receipt.first_kept == entry.first_kept
-    return replace(
-        entry,
-        checkpoint=replace(entry.checkpoint, pins=pins),
-        receipt=replace(entry.receipt, first_kept=first) if named else entry.receipt,
-        first_kept=first,
-        leading=tuple(now(id_) for id_ in entry.leading),
-        quoted=tuple(now(id_) for id_ in entry.quoted),
-        edits=_edits(entry.edits, now),
-        ledger=_cited(entry.ledger, now),
-        seen=_maybe(entry.seen, now),
-    )
+class LostHead(msgspec.Struct, frozen=True):
+    """What can still be read of a damaged line: its kind, its id and its parent ("": it is the first)."""
+
+    kind: str = ""
+    entry: str | None = None
+    parent: str | None = None
 
 
-def _maybe(id_: str | None, now: Now) -> str | None:
-    return None if id_ is None else now(id_)
+_HEAD = re.compile(
+    rb'\{"type":"([a-z]+)"(?:,"id":"([0-9a-f]{32})"(?:,"parent":(?:(null)|"([0-9a-f]{32})"))?)?'
+)
 
 
-def _edits(edits: tuple[Edit, ...], now: Now) -> tuple[Edit, ...]:
-    return tuple(msgspec.structs.replace(edit, entry=now(edit.entry)) for edit in edits)
+def head_of(raw: bytes) -> LostHead:
+    """Read the head of a damaged line, as far as it goes."""
+    found = _HEAD.match(raw)
+    if found is None:
+        return LostHead()
+    kind, entry, start, parent = (piece.decode() if piece else None for piece in found.groups())
+    return LostHead(kind or "", entry, "" if start else parent)
 
 
-def _cited(value: Any, now: Now, field: str = "") -> Any:
-    """Return a ledger in builtins whose facts cite entries by today's ids, without those that are gone."""
-    if isinstance(value, dict):
-        rows: dict[str, Any] = value  # pyright: ignore[reportUnknownVariableType]
-        return {key: _cited(item, now, key) for key, item in rows.items()}
-    if isinstance(value, list | tuple):
-        items: list[Any] = [_cited(item, now, field) for item in value]  # pyright: ignore[reportUnknownVariableType]
-        return [item for item in items if item] if field in _CITING else items
-    if field in _CITING and isinstance(value, str) and value:
-        try:
-            return now(value)
-        except KeyError:
-            return ""
-    return value
+def head_of_entry(entry: Entry) -> LostHead:
+    """Return what is known of an entry that can be read, but not used."""
+    return LostHead(kind_of(entry), entry.id, entry.parent or "")
 
 
-_CITING = ("entry", "entries", "work")
+def kind_of(entry: Entry) -> str:
+    """Return the kind of an entry as the file writes it."""
+    return str(entry.__struct_config__.tag)
