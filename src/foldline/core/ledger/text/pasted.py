@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 
 _PASTED = re.compile(
     r"\s*at (?:async )?\S.{0,300}[:(]\d{1,7}(?::\d{1,7})?\)?\s*$"  # a frame: at run (src/app.ts:12:5)
@@ -46,6 +47,10 @@ def typed(text: str) -> str:
 
     A list that the user numbered or marked with dashes stays.
     """
+    return _typed_of_short(text) if len(text) <= SHORT else _typed(text)
+
+
+def _typed(text: str) -> str:
     lines = _without_objects(text).split("\n") if "\n" in text or "{" in text else [text]
     counted = [int(found[1]) for line in lines if (found := _NUMBERED.match(line))]
     listing = bool(counted) and counted[0] != 1
@@ -92,11 +97,17 @@ def _without_output(lines: list[str], known: set[int]) -> list[str]:
     return [line if is_typed(at, line) else "" for at, line in enumerate(lines)]
 
 
+@lru_cache(maxsize=1_024)
+def _typed_of_short(text: str) -> str:
+    return _typed(text)
+
+
 def is_output(line: str) -> bool:
     """Whether a line is more likely a program's than a person's: data, a path, a step, a count."""
     return bool(_OUTPUT.match(line)) or line.rstrip()[-1:] in ("{", "[", "}", "]", ",", ";", "\\")
 
 
+SHORT = 4_000  # characters of a message up to which what was typed of it is remembered
 LEAST_OUTPUT = 5  # lines that look like a program's output, from which a message may be mostly that
 _CLOSED = re.compile(r"(?<!\.\.)[.!?。]\s*$")
 MOST_TYPED = 3  # lines for each of those, that may be typed
