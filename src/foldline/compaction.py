@@ -128,9 +128,9 @@ def _order(
     info = known.model_info(model, window)
     loaded = from_messages(messages, counter, dialect=dialect)
     loaded.system, loaded.tools = system, tools
-    if summarizer is None:
-        summarizer = asked_summarizer(model, info, rules, known.catalogue(), counter)
     wish = Wish(rules, info, target=target, instructions=instructions, counter=counter)
+    if summarizer is None:
+        summarizer = asked_summarizer(model, info, wish.resolved_policy, known.catalogue(), counter)
     return _Order(loaded, wish, summarizer)
 
 
@@ -139,8 +139,9 @@ def asked_summarizer(
 ) -> Summarizer:
     """Return who writes a summary for which a call names `model`; `info` is what is known of it.
 
-    None asks nobody: a model of the settings, or of a file, gives its window alone. Raises InputError for a
-    name that neither a provider nor the catalogue knows.
+    `policy` is the policy as it is for the model in use; its `summary_model` is asked all the same. None asks
+    no other model: one of the settings, or of a file, gives its window alone. Raises InputError for a name
+    that neither a provider nor the catalogue knows.
     """
     if model is None:
         info = catalogue.look_up(None)

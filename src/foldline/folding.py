@@ -14,6 +14,7 @@ from foldline.core.compact.job import Job
 from foldline.core.compact.plan import plan
 from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.policy import Policy, usable_of
+from foldline.core.decide.presets import resolve
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Pruned, Receipt, Said
 from foldline.core.log.log import chained
@@ -53,9 +54,14 @@ class Wish(msgspec.Struct, frozen=True):
     now: str | None = None
 
     @property
+    def resolved_policy(self) -> Policy:
+        """The policy as it is for the model: its `per_model` and `limits` are applied."""
+        return resolve(self.policy, self.model.name, self.model.window)
+
+    @property
     def budget(self) -> int:
         """The tokens that the view may take."""
-        return usable_of(self.policy, self.model.window) if self.target is None else self.target
+        return usable_of(self.resolved_policy, self.model.window) if self.target is None else self.target
 
 
 class Done(msgspec.Struct):
@@ -129,7 +135,7 @@ async def fold_and_close(loaded: Loaded, wish: Wish, summarizer: Summarizer) -> 
 def _ask(loaded: Loaded, wish: Wish) -> Ask:
     apart = tokens_apart(loaded.system, loaded.tools, wish.counter) if wish.apart is None else wish.apart
     return Ask(
-        policy=wish.policy,
+        policy=wish.resolved_policy,
         window=wish.model.window,
         reason="target",
         target=wish.budget,

@@ -42,6 +42,35 @@ def test_offline_takes_its_window_alone(foldline, session):
     assert done.json["receipt"]["summarizer"] == "offline"
 
 
+def write_rules(tmp_path, lines):
+    rules = tmp_path / "rules.toml"
+    rules.write_text(f'[policies.mine]\nbase = "coop"\n{lines}\n')
+    return rules
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("for_model", [True, False])
+def test_offline_asks_no_summary_model_either(foldline, session, tmp_path, named, for_model):
+    served = Scripted([SUMMARY])
+    with serve_in_thread(served) as url:
+        name = f"openai-compatible:scripted@{url}/v1"
+        table = '[policies.mine.per_model."openai-compatible:"]\n' if for_model else ""
+        rules = write_rules(tmp_path, f'{table}summary_model = "{name}"')
+        model = ["--model", name] if named else []
+        done = foldline(
+            "compact", session, "--policy", rules, "--target", 3000, "--offline", "--json", *model
+        )
+    assert (done.code, len(served.requests)) == (0, 0)
+    assert done.json["receipt"]["summarizer"] == "offline"
+    assert "summary_model" not in done.err
+
+
+def test_offline_says_nothing_of_a_summary_model_that_cannot_be_asked(foldline, session, tmp_path):
+    rules = write_rules(tmp_path, 'summary_model = "nobody:small-1"')
+    done = foldline("compact", session, "--policy", rules, "--target", 3000, "--offline", "--json")
+    assert (done.code, done.json["receipt"]["notes"], done.err) == (0, [], "")
+
+
 def test_a_model_of_the_settings_is_not_asked(foldline, session, monkeypatch):
     served = Scripted([SUMMARY])
     with serve_in_thread(served) as url:
@@ -71,8 +100,7 @@ def test_without_a_key_code_writes_and_the_receipt_says_why(foldline, session, m
 
 @pytest.mark.parametrize("model", [True, False])
 def test_a_summary_model_that_cannot_be_asked_is_named(foldline, session, tmp_path, model):
-    rules = tmp_path / "rules.toml"
-    rules.write_text('[policies.mine]\nbase = "coop"\nsummary_model = "nobody:small-1"\n')
+    rules = write_rules(tmp_path, 'summary_model = "nobody:small-1"')
     with serve_in_thread(Scripted([SUMMARY])) as url:
         name = f"openai-compatible:scripted@{url}/v1"
         asked = ["--model", name, "--window", 100_000] if model else []

@@ -77,6 +77,14 @@ def test_a_session_goes_in_and_is_found_again(foldline, file):
     assert foldline("verify", "--session", name, "--json").json == {"ok": True, "problems": []}
 
 
+@pytest.mark.parametrize("query", ["", " ", "\t\n"])
+def test_a_search_for_no_word_is_refused(foldline, query):
+    found = foldline("search", query, "--json")
+    assert found.code == 2
+    assert "give a word" in found.err
+    assert found.json["error"]["exit_code"] == 2
+
+
 def test_importing_again_changes_nothing_and_a_grown_file_is_caught_up(foldline, file):
     first = foldline("import", file, "--json").json
     assert (first["messages"], first["new_entries"]) == (18, 18)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 from tests.support.live import Heard, session_on, turns
-from tests.support.talk import user
+from tests.support.talk import entries, user
+from tests.support.talk import tool as result
 
 import foldline
+from foldline.core.cut.recalled import without_recall
 from foldline.core.log.entries import Compacted
 from foldline.errors import InputError, PolicyError
 
@@ -89,6 +91,20 @@ async def test_the_model_is_told_how_full_its_window_is(store):
     assert f"{stats.window.context:,}" in answer
     assert stats.window == session.setup.window
     assert "takes" in await session.call_tool("context_stats", {"verbose": 1})
+
+
+async def test_answers_about_the_window_are_no_recall_and_no_fact(store):
+    session = session_on(store)
+    await turns(session, 3)
+    session.tools(stats=True, compact=True)
+    asked = {"context_stats": {}, "compact_context": {}}
+    answers = [await session.call_tool(name, given) for name, given in asked.items()]
+    answers += [await session.call_tool(name, {"verbose": 1}) for name in asked]
+    assert all(answer.startswith("[Context window] ") for answer in answers)
+    assert not any("[Recall]" in answer for answer in answers)
+    said = entries(*(result(f"c{i}", answer) for i, answer in enumerate(answers)))
+    assert without_recall(said) == []
+    assert (await session.call_tool("recall_search", {})).startswith("[Recall] Error: ")
 
 
 async def test_two_sentences_tell_people_what_a_session_is_about(store):

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from foldline.core.cut.recalled import MARK, TOOLS
+from foldline.core.cut.recalled import MARK, TOOLS, WINDOW_MARK
 from foldline.core.cut.shorten import Count
 from foldline.core.measure.tokens import tools_tokens
 from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE
@@ -142,12 +142,12 @@ class Tools:
         try:
             return await self._called(name, arguments_of(tool, arguments))
         except InputError as error:
-            return refused(error)
+            return refused(tool, error)
 
     async def _called(self, name: str, given: Mapping[str, Any]) -> str:
         if name == COMPACT:
             self._triggers.wish(given.get("focus", ""))
-            return f"{MARK}The conversation is folded before your next step."
+            return f"{WINDOW_MARK}The conversation is folded before your next step."
         if name == STATS_TOOL.name:
             return stats_text(await self._shared.view.stats())
         if name == "recall_read":
@@ -258,7 +258,7 @@ def stats_text(stats: Stats) -> str:
     sizes = sorted(stats.by_category.items(), key=lambda pair: -pair[1])
     spent = ", ".join(f"{name} {tokens:,}" for name, tokens in sizes if tokens)
     return (
-        f"{MARK}{stats.context_tokens:,} of {stats.usable:,} usable tokens are in use ({share:.0%}); "
+        f"{WINDOW_MARK}{stats.context_tokens:,} of {stats.usable:,} usable tokens are in use ({share:.0%}); "
         f"the window is {stats.window.context:,}. Spent on: {spent or 'nothing yet'}. "
         f"{stats.active_messages:,} of {stats.total_messages:,} messages are in view; "
         f"compactions so far: {stats.summaries}."
@@ -304,6 +304,6 @@ def trimmed(entries: Sequence[T], tell: Callable[[Sequence[T]], str], count: Cou
     return text
 
 
-def refused(error: InputError) -> str:
+def refused(tool: Tool, error: InputError) -> str:
     """Tell the model why its call was refused."""
-    return f"{MARK}Error: {error}"
+    return f"{MARK if tool in RECALL_TOOLS else WINDOW_MARK}Error: {error}"

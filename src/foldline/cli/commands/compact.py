@@ -16,7 +16,7 @@ from foldline.core.log.codec import pretty
 from foldline.dialects import names
 from foldline.folding import Done, Wish, as_dict, fold_now
 from foldline.loading import Loaded
-from foldline.summarizers import unasked_warning
+from foldline.summarizers import Summarizer, unasked_warning
 
 EPILOG = """
 \b
@@ -42,7 +42,9 @@ _tokens = click.IntRange(min=1)
     help="Take the window of this model (anthropic:claude-sonnet-4-6), and have it write the summary "
     "if its key is set.",
 )
-@click.option("--offline", is_flag=True, help="Ask no model: take its window alone.")
+@click.option(
+    "--offline", is_flag=True, help="Ask no model, the policy's summary_model neither: take its window alone."
+)
 @policy_options
 @click.option("--instructions", metavar="TEXT", help="What the checkpoint should look at first.")
 @click.option("--dialect", type=OneOf(names()), help="Write the messages in this dialect.")
@@ -88,12 +90,9 @@ def command(
     wish = Wish(
         find_policy(policy_name, policy_file), info, target=target, instructions=instructions, dialect=dialect
     )
-    written = asked_summarizer(None if offline else model, info, wish.policy, known.catalogue())
-    asked = known.catalogue().look_up(None) if offline or model is None else info
-    told = unasked_warning(asked, wish.policy, catalogue=known.catalogue())
-    warn([told] if told else [])
+    summarizer = None if offline else _summarizer(model, wish)
     with progress("folding"):
-        done = fold_now(loaded, wish, written)
+        done = fold_now(loaded, wish, summarizer)
     warn(done.warnings[len(loaded.warnings) :])
     if output is not None and preview:
         _say_unwritten(output)
@@ -102,6 +101,16 @@ def command(
     _tell(done, loaded, output, preview=preview, full=full, as_json=as_json)
     if target is None and done.boundary is None and not as_json:
         _say_budget(wish)
+
+
+def _summarizer(model: str | None, wish: Wish) -> Summarizer:
+    """Return who writes the summary where a model may be asked; warn of a `summary_model` that cannot be."""
+    catalogue, policy = settings().catalogue(), wish.resolved_policy
+    summarizer = asked_summarizer(model, wish.model, policy, catalogue)
+    info = catalogue.look_up(None) if model is None else wish.model
+    told = unasked_warning(info, policy, catalogue=catalogue)
+    warn([told] if told else [])
+    return summarizer
 
 
 def _tell(

@@ -8,7 +8,9 @@ import msgspec
 from foldline.cli.common import json_option, store_option
 from foldline.cli.output import escape, out, print_json
 from foldline.cli.store import known, with_store
+from foldline.errors import InputError
 from foldline.stores import Hit, Store
+from foldline.stores.search import words
 
 EPILOG = """
 \b
@@ -26,6 +28,8 @@ Examples:
 @json_option
 def command(query: str, session: str | None, limit: int, store_url: str | None, as_json: bool) -> None:
     """Search everything that was said in the stored sessions, the best matches first."""
+    if not words(query):
+        raise InputError("nothing to search for: give a word, such as foldline search migrations")
     hits = with_store(store_url, lambda store: _search(store, query, session, limit))
     if as_json:
         print_json(msgspec.to_builtins(hits))

@@ -13,7 +13,8 @@ import msgspec
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Part, ToolCall, ToolResult
 
-MARK: Final = "[Recall] "  # what every answer of a recall tool begins with
+MARK: Final = "[Recall] "  # what every answer that quotes the past begins with
+WINDOW_MARK: Final = "[Context window] "  # what every answer about the window begins with
 TOOLS: Final = ("recall_search", "recall_read", "recall_list", "context_stats", "compact_context")
 
 
@@ -40,4 +41,4 @@ def without_recall(entries: Sequence[Said]) -> Sequence[Said]:
 def _is_own(part: Part) -> bool:
     if isinstance(part, ToolCall):
         return part.name in TOOLS
-    return isinstance(part, ToolResult) and part.text.startswith(MARK)
+    return isinstance(part, ToolResult) and part.text.startswith((MARK, WINDOW_MARK))

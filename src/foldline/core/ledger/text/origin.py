@@ -34,7 +34,7 @@ _MACHINE = word_set(
 _OWN = word_set("command-args user_query user-query userrequest user_message user-memory-input task feedback")
 """Tags that programs put around what a person typed: the tags are cut out, the words stay."""
 _TAG = re.compile(
-    rf"<(/?)({'|'.join(sorted(_MACHINE | _OWN, key=len, reverse=True))})(?:\s[^<>\n]{{0,300}})?>",
+    rf"<(/?)(?=[a-z])({'|'.join(sorted(_MACHINE | _OWN, key=len, reverse=True))})(?:\s[^<>\n]{{0,300}})?>",
     re.IGNORECASE,
 )
 _PICTURES = re.compile(rf"^(?:[ \t]*(?:{PLACEHOLDER}))+", re.MULTILINE)
