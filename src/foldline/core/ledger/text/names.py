@@ -108,14 +108,13 @@ class Lines:
         return found
 
 
-def _is_numbered(line: str) -> bool:
-    start = line.lstrip()[:2]
-    return start[:1].isdigit() or (start[:1] == "L" and start[1:].isdigit())
-
-
 def unnumbered(line: str) -> str:
     """Return a line without the number that a tool put before it."""
-    return NUMBERED.sub("", line, count=1) if _is_numbered(line) else line
+    bare = line.lstrip()
+    first = bare[:1]
+    if first.isdigit() or (first == "L" and bare[1:2].isdigit()):
+        return NUMBERED.sub("", line, count=1)
+    return line
 
 
 def keys(texts: Iterable[str]) -> set[str]:

@@ -82,21 +82,22 @@ def quiet(passages: Sequence[TopicPassage]) -> list[TopicPassage]:
     shapes: set[tuple[str, str]] = set()
     asked = ("", 0)
     for passage in passages:
-        if passage.kind == "asked" and passage.order != asked[1] and len(words(passage.text)) > 1:
-            asked = (clip(passage.text.replace("`", "'"), REQUEST), passage.order)
-        if passage.kind in ("asked", "told") and not passage.topic and _TAGGED.search(passage.text):
+        kind, text = passage.kind, passage.text
+        if kind == "asked" and passage.order != asked[1] and len(words(text)) > 1:
+            asked = (clip(text.replace("`", "'"), REQUEST), passage.order)
+        if kind in ("asked", "told") and not passage.topic and _TAGGED.search(text):
             continue
-        if passage.kind in ("line", "hit"):
-            if is_noise(passage.text) or _stated(passage, said):
-                continue
-            if not passage.topic and is_code(passage.text):
+        if kind in ("line", "hit"):
+            code = is_code(text)
+            if (code and not passage.topic) or is_noise(text) or _stated(passage, said):
                 continue  # code without its file tells nobody anything
             known = len(shapes)
             shapes.add(shape(passage))
             if len(shapes) == known:
                 continue  # a line like one before, but for numbers and ids
-        if passage.kind != "told" or not is_for_the_agent(passage.text):
-            found.append(_reasoned(mention(_short(passage)), asked[0]))
+            found.append(_reasoned(mention(passage) if code else passage, asked[0]))
+        elif kind != "told" or not is_for_the_agent(text):
+            found.append(_reasoned(_short(passage), asked[0]))
     return found
 
 
@@ -137,8 +138,6 @@ def is_code(line: str) -> bool:
 
 def mention(passage: TopicPassage) -> TopicPassage:
     """Reduce a quoted line of code to the names in it: a reader needs these, not half a statement."""
-    if passage.kind not in ("line", "hit") or not is_code(passage.text):
-        return passage
     if len(words(passage.text)) > SAYS and _EXPLAINED.search(passage.text):
         return passage
     found = names.find(passage.text)

@@ -233,9 +233,9 @@ class Reader:
             if said:
                 comment.append(said.group(1))
             found = self._read.names(line)
-            if (header := _DIFF_OF.match(raw)) is not None:
+            if raw[:1] in ("d", "+") and (header := _DIFF_OF.match(raw)) is not None:
                 under, changed = names.path_key(header[1] or header[2]), True
-            elif not (_CHANGED if changed else _GROUPED).match(raw):
+            elif (under or len(found) == 1) and not (_CHANGED if changed else _GROUPED).match(raw):
                 under, changed = _file_above(line, found), False
             if found:
                 passage = self._line(line, found, call, comment, under)
