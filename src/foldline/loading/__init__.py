@@ -3,7 +3,7 @@
 from foldline.loading.lists import from_messages
 from foldline.loading.loaded import Loaded
 from foldline.loading.own import from_entries, from_own, with_notes
-from foldline.loading.records import as_recorded, from_records
+from foldline.loading.records import as_recorded, from_records, index_of
 
 __all__ = [
     "Loaded",
@@ -12,5 +12,6 @@ __all__ = [
     "from_messages",
     "from_own",
     "from_records",
+    "index_of",
     "with_notes",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -66,7 +66,7 @@ class _Transcript:
         source = Source(self._messages, self._dialect(), boundaries=self._boundaries, times=self._times)
         ours = with_checkpoint(source, self._counter) if not self._boundaries else None
         loaded = chain(ours or source, self._counter, ledgers=ledgers)
-        loaded.number_by(list(accumulate((elements(one) for one in self._messages), initial=0)))
+        loaded.number_by(_places(self._messages))
         loaded.warnings = self._warnings
         loaded.about = self._about
         loaded.format = self._fact("format").get("format", "")
@@ -114,3 +114,14 @@ def as_recorded(records: Iterable[Record], counter: Counter) -> list[Said]:
             entries.append(entry)
             parent, key = entry.id, entry.said_key
     return entries
+
+
+def index_of(entries: Sequence[Said]) -> dict[str, int]:
+    """Return the place in the input of each entry, in file order, as `Loaded.index` counts them."""
+    places = _places([entry.message for entry in entries])
+    return {entry.id: place for entry, place in zip(entries, places, strict=False)}
+
+
+def _places(messages: Sequence[Message]) -> list[int]:
+    """Return where each message begins in the input, and where the input ends; one may be several items."""
+    return list(accumulate(map(elements, messages), initial=0))

@@ -31,7 +31,7 @@ from foldline.errors import InputError
 from foldline.folding import now, tokens_apart
 from foldline.lab.panels import composition_panels
 from foldline.lab.plots import check_targets, draw_panels
-from foldline.loading import as_recorded, from_records
+from foldline.loading import as_recorded, from_records, index_of
 from foldline.transcripts import Record, open_transcript, read
 
 EPILOG = """
@@ -93,7 +93,8 @@ def command(
         raise InputError(f"{name}: no message in this file")
     with progress("measuring"):
         boundaries = [entry for entry in loaded.entries if isinstance(entry, Compacted)]
-        found = composition(said, counter=OFFLINE, boundaries=boundaries, largest=top)
+        index = {**loaded.index, **index_of(said)}
+        found = composition(said, counter=OFFLINE, boundaries=boundaries, index=index, largest=top)
         rules, limits = find_policy(policy_name, policy_file), find_window(None, window, loaded.model)
         state = ViewState(loaded.entries, counter=OFFLINE)
         freed = prune(state.kept, rules, limits, usable_of(rules, limits), OFFLINE, date=now()[:10])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import nlargest
 from itertools import pairwise
 from typing import Any, Literal, cast
@@ -36,7 +36,7 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class Large(msgspec.Struct, frozen=True):
-    """One message: its entry, its place in the list, what it is, its tokens."""
+    """One message: its entry, its place in the input, what it is, its tokens."""
 
     entry: str
     index: int
@@ -97,17 +97,26 @@ class Composition(msgspec.Struct, frozen=True):
 
 
 def composition(
-    said: Sequence[Said], *, counter: Counter, boundaries: Sequence[Boundary] = (), largest: int = 10
+    said: Sequence[Said],
+    *,
+    counter: Counter,
+    boundaries: Sequence[Boundary] = (),
+    index: Mapping[str, int] | None = None,
+    largest: int = 10,
 ) -> Composition:
     """Measure a history in one pass: tokens in `counter`'s count, the `largest` messages, problems found.
 
-    `said` are the messages in order, `boundaries` what the log holds of them; message framing counts as the
-    kind "framing". Results count to role tool, whichever role carries them.
+    `said` are the messages in order, `boundaries` what the log holds of them; `index` maps the ids of both to
+    places in the input (default: places in `said`). Message framing counts as the kind "framing". Results
+    count to role tool, whichever role carries them.
     """
     calls, problems = msgspec.structs.astuple(pairs(said))
     tally = _Tally(counter, calls)
-    for index, entry in enumerate(said):
-        tally.take(index, entry)
+    for number, entry in enumerate(said):
+        tally.take(number, entry)
+    if index is None:
+        index = {entry.id: number for number, entry in enumerate(said)}
+    places = [index[entry.id] for entry in said]
     return Composition(
         tokens=sum(tally.sizes),
         messages=len(said),
@@ -115,11 +124,11 @@ def composition(
         by_kind=_shares(tally.kinds),
         by_tool=_shares(tally.tools),
         by_file=_shares(tally.files),
-        by_turn=tuple(_turns(said, tally.sizes)),
-        largest=tuple(_largest(said, tally.sizes, calls, largest)),
+        by_turn=tuple(_turns(said, tally.sizes, places)),
+        largest=tuple(_largest(said, tally.sizes, calls, places, largest)),
         repeated=tuple(_repeated(tally.made)),
-        boundaries=tuple(_shown(said, boundaries)),
-        problems=problems,
+        boundaries=tuple(_shown(boundaries, index)),
+        problems=tuple(msgspec.structs.replace(one, index=places[one.index]) for one in problems),
     )
 
 
@@ -252,7 +261,7 @@ def _shares(sums: dict[str, _Sum]) -> tuple[Share, ...]:
     return tuple(sorted(shares, key=lambda share: (-share.tokens, share.name)))
 
 
-def _turns(said: Sequence[Said], sizes: Sequence[int]) -> Iterator[TurnSize]:
+def _turns(said: Sequence[Said], sizes: Sequence[int], places: Sequence[int]) -> Iterator[TurnSize]:
     """Yield the turns; the first of several prompts in a row starts one."""
     starts = [
         index
@@ -262,15 +271,19 @@ def _turns(said: Sequence[Said], sizes: Sequence[int]) -> Iterator[TurnSize]:
     for start, end in pairwise([*starts, len(said)]):
         calls = sum(len(entry.message.calls) for entry in said[start:end])
         request = _opening(said[start].message.text) if said[start].message.is_prompt else ""
-        yield TurnSize(said[start].id, start, request, sum(sizes[start:end]), end - start, calls)
+        yield TurnSize(said[start].id, places[start], request, sum(sizes[start:end]), end - start, calls)
 
 
 def _largest(
-    said: Sequence[Said], sizes: Sequence[int], calls: dict[tuple[int, int], ToolCall], most: int
+    said: Sequence[Said],
+    sizes: Sequence[int],
+    calls: dict[tuple[int, int], ToolCall],
+    places: Sequence[int],
+    most: int,
 ) -> Iterator[Large]:
     for tokens, negated in nlargest(most, ((size, -index) for index, size in enumerate(sizes))):
         index = -negated
-        yield Large(said[index].id, index, _what(said[index].message, index, calls), tokens)
+        yield Large(said[index].id, places[index], _what(said[index].message, index, calls), tokens)
 
 
 def _what(message: Message, index: int, calls: dict[tuple[int, int], ToolCall]) -> str:
@@ -307,8 +320,7 @@ def _repeated(made: dict[tuple[str, bytes], _Made]) -> Iterator[Repeat]:
         yield Repeat(found.tool, found.what, found.times, sum(found.results[:-1]))
 
 
-def _shown(said: Sequence[Said], boundaries: Sequence[Boundary]) -> Iterator[BoundaryShown]:
-    places = {entry.id: index for index, entry in enumerate(said)}
+def _shown(boundaries: Sequence[Boundary], places: Mapping[str, int]) -> Iterator[BoundaryShown]:
     for boundary in boundaries:
         if isinstance(boundary, Lifted):
             kind = "undone" if boundary.lifted else "redone"
