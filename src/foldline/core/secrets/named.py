@@ -10,7 +10,16 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from foldline.core.secrets.plain import is_mixed, is_name, is_odd, is_plain, is_prose, is_random
+from foldline.core.secrets.plain import (
+    is_count,
+    is_mixed,
+    is_name,
+    is_odd,
+    is_plain,
+    is_prose,
+    is_random,
+    written_out,
+)
 from foldline.core.secrets.span import BREAK, GUTTER, SecretSpan
 
 # (letters that a name begins with, what follows); a text without the letters is not searched for the name
@@ -59,7 +68,7 @@ _TO_VALUE = re.compile(
     r"|(?P<word>(?<=[a-z])[ \t](?:is|was|to|set to|=|est|es|ist|lautet|\u00e8|:)?(?::[ ])?))"
     r"(?P<space>[ \t]{0,24}(?:[|>][+\-]?[ \t]*)?"
     rf"(?:{BREAK}{GUTTER}[ \t]{{1,24}})?"
-    r"(?:b|r|f|u|base64:|!!binary[ ])?(?=\S))",
+    r"(?:b|r|f|u|base64:|!!binary[ ]|\[\]byte\()?(?=\S))",
     re.IGNORECASE,
 )
 # a name and its value as two fields: `name: DB_PASSWORD` then `value: ...`; `key="Password" value="..."`
@@ -93,6 +102,7 @@ _BARE = re.compile(
     rf"(?:[^\s\"'`<>|;&,\\]|;(?!\s|$|{_NEXT_PAIR})|&(?!&|\s|$|{_NEXT_PAIR}|amp;)|,(?!\s|$|{_NEXT_PAIR}|[\"'\[{{])"
     r"|\\(?![nrt\"'\\]|$)|[\"'](?=[^\s\"'`,;:\])}])){1,200}+"
 )
+_OBJECT = re.compile(r"\{\\{0,3}[\"'][\w$.\-]{1,60}\\{0,3}[\"']\s{0,3}:")  # an object that begins, no value
 _QUOTED_REST = re.compile(r"(?:[^\n\"'\\`]|\\[^\"'nr])*+")
 _SOLID = re.compile(r"[^\s\"'`<>|;&,\\]*+")
 _TAGGED = re.compile(r"(?:<!\[CDATA\[)?(?P<inner>[^<>\n]{1,400})(?=\]\]>|</)")
@@ -213,7 +223,7 @@ def _value(text: str, at: int) -> tuple[int, int, bool] | None:
         at = mark.end()
         break
     match = _BARE.match(text, at)
-    if match is None:
+    if match is None or _OBJECT.match(text, at):
         return None
     value = match[0]
     if len(value) <= _CLIPPED and _IS_HEAD.search(value):
@@ -226,7 +236,10 @@ def _value(text: str, at: int) -> tuple[int, int, bool] | None:
 def is_likely(name: str, value: str, place: str, *, quoted: bool) -> bool:
     """Whether the value after a secret's name is one."""
     value = value.strip()
-    if len(value) < 6 or is_plain(value) or is_prose(value):
+    if is_plain(value):
+        return False
+    value = written_out(value)
+    if len(value) < 6 or is_prose(value) or (name.startswith("token") and is_count(value)):
         return False
     strong = _STRONG.match(name) is not None
     mixed, odd = is_mixed(value), is_odd(value)

@@ -10,7 +10,7 @@ _CODE = re.compile(
     r"^[\w.$>\-]*\(|\)$|^[{}\[\]()]+$|^[#$]?\{[\w$.? ]+\}?|"
     r"^\$\{|^\$\(|^\$[A-Za-z_]\w*(?:[:/]|$)|^\{\{|\}\}$|^%[({]|^%\w+%$|"
     r"^[A-Za-z_]\w*(?:(?:\??\.|::|->)[A-Za-z_]\w*)+[)\]};,]*$|^[A-Za-z_][\w.]*[\[(]|^[<~]|^(?:\.{1,2})?/[\w.\-]+/(?!.*=$)|"
-    r"^--[a-z]|process\.env|environ\b|getenv|\.\.\.|\u2026|^(?!.*@)[a-z]+://|^(?:vault|ssm|sops|op|file|env|arn|secret|"
+    r"^--[a-z]|process\.env|environ\b|[gG]etenv|\.\.\.|\u2026|^(?!.*@)[a-z]+://|^(?:vault|ssm|sops|op|file|env|arn|secret|"
     r"secretsmanager|ref|projects|keyvault|kms)[:/]|^&?[!*&][A-Za-z_]\w*$|=>|^(?:new|await|return|func|lambda|"
     r"function|not|if|null|None|nil|self|this|os|env|config|settings)\b(?=[\s.(\[]|$)|^@[\w./\-]+$|^\\"
 )
@@ -26,6 +26,11 @@ _PLACEHOLDER = re.compile(
     r"(?:u?int|float|varchar|char|utf|u|i|f|string|str|sha|bytes|bytea|base|text|number|bool|boolean|any|"
     r"object|binary|uuid|password|secret)(?:[0-9]{0,3}|\([0-9]{1,5}\))(?:\[\])?)[;,.)\]}?!|]*$",
     re.IGNORECASE,
+)
+_ESCAPED = re.compile(r"\\{1,3}u([0-9a-fA-F]{4})")
+_INTERPOLATED = re.compile(r"\$\{[A-Za-z_][\w.?!\[\]]{0,60}(?:\([^(){}]{0,60}\))?\}")
+_COUNT = re.compile(
+    r"(?:[a-z_]{1,20}[:=])?[0-9][0-9.,_]*[km%]?(?:[/\u2192][0-9][0-9.,_]*[km%]?)?$", re.IGNORECASE
 )
 _WORDS_OF_PROSE = re.compile(
     r"\b(?:a|an|and|are|at|be|been|by|can|cannot|characters?|chars?|confirm|create|current|do|does|enter|expired?|"
@@ -49,6 +54,18 @@ def is_plain(value: str) -> bool:
         or _CODE.search(value) is not None
         or _PLACEHOLDER.match(value) is not None
     )
+
+
+def is_count(value: str) -> bool:
+    """Whether a value is a number of tokens: `in:1200`, `12.3k/200k`."""
+    return _COUNT.match(value) is not None
+
+
+def written_out(value: str) -> str:
+    """Return a value with JSON's escapes read, and without the variables put into it: `${user.id}`."""
+    if "\\u" in value:
+        value = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), value)
+    return _INTERPOLATED.sub("", value) if "${" in value else value
 
 
 def is_prose(value: str) -> bool:
