@@ -91,7 +91,7 @@ def _without_output(lines: list[str], known: set[int]) -> list[str]:
     def is_typed(at: int, line: str) -> bool:
         if at < first:
             return True
-        closed, prose = bool(_CLOSED.search(line)), bool(_PROSE.search(line))
+        closed, prose = bool(_CLOSED.search(line[-LOOKED_AT:])), bool(_PROSE.search(line[:LOOKED_AT]))
         return (closed or prose) if at > last else mixed and closed and prose
 
     return [line if is_typed(at, line) else "" for at, line in enumerate(lines)]
@@ -104,10 +104,11 @@ def _typed_of_short(text: str) -> str:
 
 def is_output(line: str) -> bool:
     """Whether a line is more likely a program's than a person's: data, a path, a step, a count."""
-    return bool(_OUTPUT.match(line)) or line.rstrip()[-1:] in ("{", "[", "}", "]", ",", ";", "\\")
+    return bool(_OUTPUT.match(line[:LOOKED_AT])) or line.rstrip()[-1:] in ("{", "[", "}", "]", ",", ";", "\\")
 
 
 SHORT = 4_000  # characters of a message up to which what was typed of it is remembered
+LOOKED_AT = 400  # characters at either end of a line that say what it is
 LEAST_OUTPUT = 5  # lines that look like a program's output, from which a message may be mostly that
 _CLOSED = re.compile(r"(?<!\.\.)[.!?。]\s*$")
 MOST_TYPED = 3  # lines for each of those, that may be typed
