@@ -189,7 +189,7 @@ def _fold(messages: Messages) -> None:
 
 async def _live(messages: Messages) -> None:
     try:
-        async with foldline.open("memory://", "bench", window=20_000) as session:
+        async with foldline.open("memory://", "bench", window=6_000) as session:
             for message in messages:
                 await session.append(message)
             await session.context()
