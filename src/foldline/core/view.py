@@ -63,9 +63,13 @@ Item = Kept | Made
 class ViewState:
     """The view of a path, or of the part of a path that its view needs, and what the view was made from."""
 
-    def __init__(self, entries: Iterable[Entry] = (), *, counter: Counter) -> None:
+    def __init__(
+        self, entries: Iterable[Entry] = (), *, counter: Counter, clean: CleanEntries | None = None
+    ) -> None:
         self._counter = counter
-        self.clean = CleanEntries()  # what anything new is made from: the entries of the path without secrets
+        # What anything new is made from: the entries of the path without secrets. Another state of the same
+        # path may have looked at them already.
+        self.clean = CleanEntries() if clean is None else clean
         self._entries: list[Entry] = list(entries)
         self._rebuild()
 
@@ -171,7 +175,7 @@ class ViewState:
             first = boundary.first_kept or boundary.id
             start = next(index for index, entry in enumerate(path) if entry.id == first)
             path = [*(entry for entry in path[:start] if entry.id in named), *path[start:]]
-        return ViewState(path, counter=self._counter)
+        return ViewState(path, counter=self._counter, clean=self.clean.of(path))
 
     # ---- growing
 

@@ -22,6 +22,7 @@ from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.breaker import Failure
 from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Reason, Receipt
 from foldline.core.measure.tokens import Counter
+from foldline.core.secrets.entries import CleanEntries
 from foldline.core.view import ViewState
 from foldline.errors import FloorExceeded, FoldlineError
 from foldline.executor import execute
@@ -96,7 +97,7 @@ class BoundaryMaker:
 
     async def execute(self, work: BoundaryWork, summarizer: Summarizer) -> Outcome:
         """Plan the boundary, with summaries by `summarizer`."""
-        steps = _planned(work.entries, work.ask, self._model.setup.counter)
+        steps = _planned(work.entries, work.ask, self._model.setup.counter, self._cursor.state.clean)
         return await execute(steps, summarizer, aside=True, prefix=work.prefix, failed=self._summary_failed)
 
     def _summary_failed(self, why: str) -> None:
@@ -169,9 +170,12 @@ class BoundaryMaker:
                 self._events.emit(CoolingDown(**note.data))
 
 
-def _planned(entries: list[Entry], ask: Ask, counter: Counter) -> Steps:
-    """Plan a compaction of a view state of its own, so that nothing it reads changes meanwhile."""
-    return (yield from plan(Job(ViewState(entries, counter=counter), ask, counter)))
+def _planned(entries: list[Entry], ask: Ask, counter: Counter, clean: CleanEntries) -> Steps:
+    """Plan a compaction of a view state of its own, so that nothing it reads changes meanwhile.
+
+    What it finds out about secrets stays known, so that the commit has only what came since to look at.
+    """
+    return (yield from plan(Job(ViewState(entries, counter=counter, clean=clean), ask, counter)))
 
 
 def failure_of(error: Exception) -> Failure:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from foldline.core.log.entries import Said
+from foldline.core.log.entries import Entry, Said
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.core.secrets.named import is_secret_field
 from foldline.core.secrets.plain import MARK
@@ -31,6 +31,13 @@ class CleanEntries:
     def __call__(self, entries: Iterable[Said]) -> list[Said]:
         """Return the entries without secrets; one that holds none is the same object."""
         return [self._entry(entry) for entry in entries]
+
+    def of(self, entries: Iterable[Entry]) -> CleanEntries:
+        """Return what is known of these entries alone, and all secrets that were found."""
+        kept = CleanEntries()
+        kept._clean = {entry.id: self._clean[entry.id] for entry in entries if entry.id in self._clean}
+        kept._found = dict(self._found)
+        return kept
 
     @property
     def secrets(self) -> dict[str, str]:

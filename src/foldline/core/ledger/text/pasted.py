@@ -92,7 +92,7 @@ def _without_output(lines: list[str], known: set[int]) -> list[str]:
         if at < first:
             return True
         closed, prose = bool(_CLOSED.search(line[-LOOKED_AT:])), bool(_PROSE.search(line[:LOOKED_AT]))
-        return (closed or prose) if at > last else mixed and closed and prose
+        return (closed or prose) if at > last else closed and prose and (mixed or bool(_ORDER.match(line)))
 
     return [line if is_typed(at, line) else "" for at, line in enumerate(lines)]
 
@@ -110,6 +110,7 @@ def is_output(line: str) -> bool:
 SHORT = 4_000  # characters of a message up to which what was typed of it is remembered
 LOOKED_AT = 400  # characters at either end of a line that say what it is
 LEAST_OUTPUT = 5  # lines that look like a program's output, from which a message may be mostly that
+_ORDER = re.compile(r"\W*(?:always|never|don['’]?t|do not|please|only|make sure|use|keep)\b", re.IGNORECASE)
 _CLOSED = re.compile(r"(?<!\.\.)[.!?。]\s*$")
 MOST_TYPED = 3  # lines for each of those, that may be typed
 REPEATED = 3  # times that a line stands in a message which no person repeats
