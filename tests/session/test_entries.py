@@ -14,7 +14,7 @@ async def test_every_message_is_listed_with_where_it_stands(store):
     ids = [await session.append(message) for message in (user("Read a."), assistant("", call("c1")))]
     ids.append(await session.append(tool("c1", "forty two")))
     await turns(session, 6)
-    await session.compact(target=3_000)
+    await session.compact(target=4_000)
 
     listed = await session.entries()
     assert [info.entry for info in listed[:3]] == [id_ for some in ids for id_ in some]
