@@ -1,3 +1,5 @@
+import random
+import string
 import time
 
 import msgspec
@@ -230,3 +232,14 @@ def test_a_ledger_is_redacted_as_each_of_its_strings_is(pieces):
     ledger = Ledger(constraints=tuple(ConstraintFact(piece, "") for piece in pieces))
 
     assert [fact.text for fact in redact_facts(ledger).constraints] == [redact(piece) for piece in pieces]
+
+
+@pytest.mark.parametrize("head", ["fm2_", "glc_", "eyJrIjoi", "sntrys_", "whsec_", "ops_eyJ"])
+def test_a_token_is_found_wherever_a_slash_or_a_plus_stands_in_it(head):
+    draw = random.Random(11)
+    letters = string.ascii_letters + string.digits
+    for place in range(0, 60, 4):
+        body = "".join(draw.choices(letters, k=120))
+        token = f"{head}{body[:place]}/{body[place:]}"
+        assert token not in redact(f"see {token} there")
+        assert body[-30:] not in redact(f"see {token} there")

@@ -205,7 +205,15 @@ def _by_head() -> dict[str, tuple[_Shape, ...]]:
 
 _BY_HEAD = _by_head()
 _BY_WHOLE = tuple(_Shape(kind, re.compile(pattern + _END)) for kind, pattern in _WHOLE)
-_BY_NEEDLE = tuple((needle, _Shape(kind, re.compile(pattern))) for kind, needle, pattern in _HELD)
+_BY_NEEDLE = (
+    *((needle, _Shape(kind, re.compile(pattern))) for kind, needle, pattern in _HELD),
+    # A run ends at the slash or plus that these may hold early.
+    *(
+        (head, _Shape(kind, re.compile(f"{re.escape(head)}{body}{_END}")))
+        for kind, head, body in _HEADED
+        if len(head) > 2 and ("+/" in body or "/+" in body)
+    ),
+)
 
 
 def shaped(text: str) -> Iterator[SecretSpan]:
