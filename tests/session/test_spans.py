@@ -92,7 +92,7 @@ async def test_coops_verification_list(store, spans):
 
 
 async def test_the_cut_counts_all_messages_of_the_session_from_the_second_compaction_on_too(store, spans):
-    session = session_on(store)
+    session = session_on(store, window=Window(context=20_000, output=1_000))  # folded by hand alone
     for _ in range(3):
         await turns(session, 6)
         await session.compact()

@@ -380,6 +380,86 @@ def test_a_list_of_files_names_some(calls: Calls, tokens: int) -> None:
 
 
 @pytest.mark.parametrize(
+    "line",
+    [
+        "bakery@1.4.2 compile /home/eva/bakery",
+        "Started the oven host with pid 53578.",
+        "Extension host (LocalProcess pid: 53578) is responsive.",
+        "[main 2026-04-08T19:22:01.517Z] the oven host exited",
+        "Successfully replaced text in src/oven.py. Changed 12 characters to 15 characters.",
+        "File created successfully at: src/oven.py",
+        "✔ the oven of src/oven.py opens (552ms)",
+    ],
+)
+def test_banners_and_acknowledgements_are_not_quoted(calls: Calls, line: str) -> None:
+    text = page(
+        user("Mend src/oven.py."), *calls.bash("make oven", f"{line}\nsrc/oven.py is now at 180 degrees")
+    )
+    assert line[:30] not in section(text, "Index")
+
+
+def test_names_without_words_are_not_listed(calls: Calls) -> None:
+    source = "def heat_oven(flour):\n    warmth = oven_table[oven.place].warmthOf(flourKind)\n    return warmth\n"
+    text = page(
+        user("Mend src/oven.py."),
+        *calls("read", source, path="src/oven.py"),
+        *calls.bash("ls -R", "warmthOf flourKind"),
+    )
+    assert "heat_oven" in text
+    assert "warmthOf" not in text
+
+
+def test_one_reason_stands_once_before_all_that_was_run_for_it(calls: Calls) -> None:
+    why = "I'm tracing the refresh flow of the oven table first, then I'll patch the menu."
+    commands = [
+        f"rg -n 'oven_{word}' src/oven_{word}.py" for word in ("left", "right", "top", "bottom", "door")
+    ]
+    shown = [
+        calls.bash(command, f"src/oven_{at}.py is named here", why) for at, command in enumerate(commands)
+    ]
+    text = page(user("Mend the oven table."), *(message for pair in shown for message in pair))
+    assert text.count("tracing the refresh flow of the oven table first: ") == 1
+    assert "then I'll patch" not in section(text, "Index")
+    assert all(command in text for command in commands)
+
+
+def test_the_goal_is_in_the_words_of_the_user(calls: Calls) -> None:
+    log = "\n".join(f"oven.ts:{at} [Oven] resetState called Object" for at in range(8))
+    text = page(
+        user("Stop the oven from resetting its clock."),
+        assistant("Please paste what the console shows."),
+        user(log),
+        assistant("It is reset twice. I shall look at the second call."),
+    )
+    assert "resetState" not in section(text, "Goal")
+
+
+def test_a_request_that_is_sent_again_at_once_is_told_once(calls: Calls) -> None:
+    asked = "The oven fails silently if any step of the chain returns an error: log it."
+    text = page(
+        user(asked),
+        user(asked),
+        *calls.bash("make test", "4 passed"),
+        assistant("The oven logs its errors now."),
+    )
+    assert section(text, "Work Log").count(asked[:30]) == 1
+
+
+def test_a_changed_file_is_told_by_its_newest_changes(calls: Calls) -> None:
+    edits = [
+        calls(
+            "edit", "ok", f"Now add the {part} of the oven.", path="oven.py", old_string="a", new_string=part
+        )
+        for part in ("door", "lamp", "clock", "timer")
+    ]
+    text = page(user("Build the oven."), *(message for pair in edits for message in pair))
+    line = next(line for line in text.splitlines() if line.startswith("- `oven.py` (modified"))
+    assert "clock" in line
+    assert "timer" in line
+    assert "door" not in line
+
+
+@pytest.mark.parametrize(
     ("line", "paths"),
     [
         ("diff --git a/README.md b/README.md", ["README.md", "README.md"]),

@@ -73,8 +73,9 @@ def is_bare(text: str) -> bool:
 
 
 def substantial(requests: Sequence[RequestFact]) -> Sequence[RequestFact]:
-    """Return the requests that ask for something, or all of them where none does."""
-    return [fact for fact in requests if not is_bare(fact.text)] or requests
+    """Return the requests that ask for something in the user's own words, or all of them where none does."""
+    asking = [fact for fact in requests if not is_bare(fact.text)]
+    return [fact for fact in asking if typed(fact.text).strip()] or asking or requests
 
 
 def shown(fact: RequestFact) -> str:

@@ -7,16 +7,17 @@ from collections.abc import Iterator, Sequence
 
 from foldline.core.ledger.facts.kinds import Excerpt, FileFact
 from foldline.core.ledger.page import items
-from foldline.core.ledger.page.excerpts import MENTIONS, SHOWS, joined, made, shown_in, shown_lines
+from foldline.core.ledger.page.excerpts import SHOWS, joined, made, shown_in, shown_lines
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import clip
 from foldline.core.ledger.text.words import words
 
 LONGEST_NOTE = 90  # characters of the reason that a quote was met for
+MOST_REASONS = 2
 BETWEEN = " / "  # between two reasons
 DEFINES = "defines "  # before the definitions of a file
 
-_QUOTED = ("opened", "changed", "outline", "mention", "listing", "hit", "line")
+_QUOTED = ("opened", "changed", "outline", "listing", "hit", "line")
 
 _LINE = re.compile(r"- `([^`]+)`(?: \((read|modified|created|deleted)(?:, used (\d+) times)?\))?(?:: (.*))?$")
 
@@ -30,13 +31,6 @@ def lines_of(path: str, group: Sequence[Excerpt], fact: FileFact | None) -> list
     outline = [items.one_line(excerpt.text) for excerpt in group if excerpt.kind == "outline"]
     outline = (text.replace("; `", ", `") for text in outline)
     lines.extend(items.BELOW + DEFINES + line for line in joined(outline))
-    mentioned = dict.fromkeys(
-        name
-        for excerpt in group
-        if excerpt.kind == "mention"
-        for name in items.one_line(excerpt.text).split(", ")
-    )
-    lines.extend(items.BELOW + MENTIONS + line for line in joined(mentioned, ", "))
     told = (excerpt for excerpt in group if excerpt.kind not in _QUOTED)
     lines.extend("  " + items.told_apart(items.one_line(one.text), items.NOTED, _is_labelled) for one in told)
     quotes = (excerpt for excerpt in group if excerpt.kind in ("hit", "line"))
@@ -45,7 +39,7 @@ def lines_of(path: str, group: Sequence[Excerpt], fact: FileFact | None) -> list
 
 
 def _is_labelled(line: str) -> bool:
-    return line.startswith((items.MARK + DEFINES, items.MARK + MENTIONS, items.MARK + SHOWS))
+    return line.startswith((items.MARK + DEFINES, items.MARK + SHOWS))
 
 
 def _status(fact: FileFact) -> str:
@@ -53,17 +47,25 @@ def _status(fact: FileFact) -> str:
 
 
 def _reasons(group: Sequence[Excerpt], fact: FileFact | None) -> list[str]:
-    """Return why the file was used: what calls said, else the newest note, else why a quote of it was met."""
-    given = dict.fromkeys(
-        items.one_line(excerpt.text) for excerpt in group if excerpt.kind in ("opened", "changed")
-    )
-    reasons = [text for text in given if len(words(text)) > 1 and not text.endswith("?") and text[:1] != "("]
+    """Return why the file was changed, or read: the newest of what calls said.
+
+    Without, it is the newest note of the file, or why a quote of it was met.
+    """
+    given = {
+        kind: [text for one in group if one.kind == kind and _tells(text := items.one_line(one.text))]
+        for kind in ("changed", "opened")
+    }
+    reasons = list(dict.fromkeys(given["changed"] or given["opened"]))[-MOST_REASONS:]
     if not reasons:
         reasons = [items.one_line(note) for note in (fact.notes[-1:] if fact else ()) if note]
     if not reasons:
         noted = (clip(excerpt.note, LONGEST_NOTE) for excerpt in group if excerpt.note)
         reasons = list(dict.fromkeys(noted))[:1]
     return reasons
+
+
+def _tells(reason: str) -> bool:
+    return len(words(reason)) > 1 and not reason.endswith("?") and reason[:1] != "("
 
 
 def is_about(item: Sequence[str]) -> bool:
@@ -99,9 +101,6 @@ def read(item: Sequence[str], rank: int) -> Iterator[Excerpt]:
         if line.startswith(DEFINES):
             for text in re.split(r"; (?=`)", line.removeprefix(DEFINES)):
                 yield made(text, "outline", path, rank)
-        elif line.startswith(MENTIONS):
-            for text in line.removeprefix(MENTIONS).split(", "):
-                yield made(text, "mention", path, rank)
         elif line.startswith(SHOWS):
             for text in shown_in(line):
                 yield made(text, "line", path, rank)

@@ -12,9 +12,11 @@ from foldline.core.ledger.text.paths import by_folder, of_folder
 from foldline.core.ledger.text.sentences import clip
 
 LONGEST_LINE = 240  # characters at which a joined line is broken: each line starts with what it is about
-LONGEST_SEARCH = 90  # characters of what a search looked for
+LONGEST_LISTING = 800  # and one of paths, which a search or a listing showed
+LONGEST_SEARCH = 60  # characters of what a search looked for
+LONGEST_REASON = 110  # characters of why something was run
+ALSO = "also "  # before more that was run for the same reason
 SHOWS = "shows: "  # before quoted lines of code or output
-MENTIONS = "mentions "  # before names alone
 PARTED = " · "  # between two of them
 
 FIRST_WORTH = 0.4  # worth of a name in the first line of a part; what stands first was worth most
@@ -77,7 +79,10 @@ def listing_lines(topic: str, group: Sequence[Excerpt]) -> list[str]:
     listed = dict.fromkeys(_listed(excerpt.text) for excerpt in group)
     search = clip(topic, LONGEST_SEARCH).replace("): `", "): '")
     head = f"seen ({search}): " if search else "seen in a listing: "
-    return [MARK + head + line for line in joined(f"`{line}`" for line in by_folder(listed))]
+    return [
+        MARK + head + line
+        for line in joined((f"`{line}`" for line in by_folder(listed)), most=LONGEST_LISTING)
+    ]
 
 
 def _listed(path: str) -> str:
@@ -86,10 +91,13 @@ def _listed(path: str) -> str:
 
 
 def use_lines(reason: str, group: Iterable[str], is_other: Callable[[str], bool]) -> list[str]:
-    """Write what was run or searched for one reason, the reason first."""
-    before = one_line(reason).rstrip(" .:")
-    lines = joined(dict.fromkeys(map(one_line, group)))
-    return [told_apart(f"{before}: {line}" if before else line, NOTED, is_other) for line in lines]
+    """Write what was run or searched for one reason: an item with the reason first, the rest below it."""
+    before = clip(one_line(reason), LONGEST_REASON).rstrip(" .:")
+    first, *rest = joined(dict.fromkeys(map(one_line, group)))
+    return [
+        told_apart(f"{before}: {first}" if before else first, NOTED, is_other),
+        *(BELOW + ALSO + line for line in rest),
+    ]
 
 
 def plain_line(excerpt: Excerpt, is_other: Callable[[str], bool]) -> str:
@@ -108,11 +116,11 @@ def shown_in(line: str) -> list[str]:
     return line.removeprefix(SHOWS).split(PARTED)
 
 
-def joined(pieces: Iterable[str], mark: str = "; ") -> list[str]:
-    """Join pieces to as few lines as their length allows."""
+def joined(pieces: Iterable[str], mark: str = "; ", most: int = LONGEST_LINE) -> list[str]:
+    """Join pieces to as few lines of at most so many characters as their length allows."""
     lines: list[str] = []
     for piece in pieces:
-        if lines and len(lines[-1]) + len(piece) + len(mark) <= LONGEST_LINE:
+        if lines and len(lines[-1]) + len(piece) + len(mark) <= most:
             lines[-1] += mark + piece
         else:
             lines.append(piece)

@@ -28,6 +28,7 @@ from foldline.core.ledger.page import (
     goal,
     in_progress,
     next_steps,
+    runs,
     values,
     work_log,
 )
@@ -145,7 +146,7 @@ def _fill(
     values.write(sheet, ledger.values, int(left * values.SHARE))
     base = values.base_of(ledger.values)
     log = work_log.WorkLog(ledger.work, ledger.reports, base)
-    log.fill(sheet, int(left * work_log.SHARE))
+    log.fill(sheet, work_log.share_of(left))
     sheet.parts[WORK_LOG] = log.lines()
     commits.write(sheet, ledger.commits, base, int(left * commits.SHARE))
     done.write(sheet, ledger, left)
@@ -175,7 +176,7 @@ def _pick(
     pool = [
         excerpt
         for excerpt in ledger.excerpts
-        if not (log.leaves_out(excerpt) or _shows_gone(excerpt, gone))
+        if not (runs.says_little(excerpt) or log.leaves_out(excerpt) or _shows_gone(excerpt, gone))
         and not (excerpt.kind in ("asked", "said") and says_already(excerpt.text, written))
     ]
     indices = pick(
@@ -191,7 +192,7 @@ def _pick(
 
 def _shows_gone(excerpt: Excerpt, gone: AbstractSet[str]) -> bool:
     """Whether an excerpt quotes a file that was deleted."""
-    return excerpt.kind in ("line", "hit", "outline", "mention") and names.path_key(excerpt.topic) in gone
+    return excerpt.kind in ("line", "hit", "outline") and names.path_key(excerpt.topic) in gone
 
 
 def _focus(instructions: str | None) -> Callable[[str], float] | None:

@@ -26,7 +26,9 @@ from foldline.core.ledger.text.reasons import announces
 from foldline.core.ledger.text.sentences import clip
 from foldline.core.ledger.worth.selection import PageLine
 
-SHARE = 0.2  # of the budget
+LITTLE = 4_000  # tokens of a budget up to which the log takes `SHARE` of it, of what is beyond `SHARE_BEYOND`
+SHARE = 0.25
+SHARE_BEYOND = 0.4
 STEPS = ("asked", "said")
 """Kinds of excerpts that are steps of the work rather than something to look up."""
 
@@ -97,7 +99,7 @@ class WorkLog:
     """The lines of the section by request, while they are filled in."""
 
     def __init__(self, work: Sequence[WorkFact], reports: Iterable[ReportFact], base: str) -> None:
-        work = [fact for at, fact in enumerate(work) if at == len(work) - 1 or says(fact)]
+        work = [fact for at, fact in enumerate(work) if at == len(work) - 1 or says(fact, work[at + 1])]
         self._work = work
         self._base = base
         self._reports: dict[str, list[str]] = {}
@@ -229,9 +231,16 @@ class WorkLog:
         return [*found, *gap(left_out)]
 
 
-def says(fact: WorkFact) -> bool:
-    """Whether a request asks for something, or anything came of it."""
-    return not is_bare(fact.asked) or bool(fact.question or fact.files or fact.ran or fact.closing)
+def share_of(budget: int) -> int:
+    """Return the tokens of a budget that the log takes at first."""
+    return int(min(budget, LITTLE) * SHARE + max(0, budget - LITTLE) * SHARE_BEYOND)
+
+
+def says(fact: WorkFact, following: WorkFact) -> bool:
+    """Whether a request asks for something that is not asked again at once, or anything came of it."""
+    if fact.files or fact.ran or fact.closing:
+        return True
+    return fact.asked != following.asked and bool(fact.question or not is_bare(fact.asked))
 
 
 def gap(requests: int) -> tuple[str, ...]:

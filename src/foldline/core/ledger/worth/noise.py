@@ -23,7 +23,7 @@ _NOISE = re.compile(
     r"\S+(?: \(\d+ \w+\))?(?:; now)?[.:]?$"
     r"|e\s{1,8}\S|>\s{2,}\S"  # a failed test's lines: errors have a place of their own
     r"|[\w.]*(?:error|exception)\W*$"
-    r"|\[?\d{4}-\d\d-\d\d[t ]\d\d:\d\d:\d\d"  # one line of a log
+    r"|\[?(?:\w+ )?\d{4}-\d\d-\d\d[t ]\d\d:\d\d:\d\d"  # one line of a log
     r"|\d\d:\d\d:\d\d[.,\s]"
     r"|[-dl]?[rwx-]{9}[.+@]?\s"
     r"|(?:failed|error|passed) \S+"
@@ -34,8 +34,10 @@ _NOISE = re.compile(
     r"|(?:-?\w, )?--help\b.{0,20}show this help|use 'pytest --fixtures"
     r"|(?:ok|\?)\s+\S+/\S+\s|<?(?:command with )?shellid: \d|process group pgid|background pids"
     r"|agentid: |</?[\w-]+>\s*$|<([\w-]+)>.{0,200}</\1>\s*$"
-    r"|successfully modified file|.{0,80}\byou can use the '"
-    r"|pid:? \d+\b|exit code:? \d|\[?\d+ (?:more|remaining) lines?\b|.{0,60}\buse offset[= ]"
+    r"|(?:.{0,60}\b)?successfully (?:modified file|replaced text|wrote \d+|updated|edited)"
+    r"|(?:\w+ ){1,3}successfully at: |.{0,80}\byou can use the '"
+    r"|(?:.{0,80}\b)?pid:? \d+\b|@?[\w./-]+@\d+\.\d\S* [\w:.-]+ /|[✔✓√] "
+    r"|exit code:? \d|\[?\d+ (?:more|remaining) lines?\b|.{0,60}\buse offset[= ]"
     r"|<current_datetime>|writing transcript to"
     r"|[\W\d_]*$",
 )

@@ -209,10 +209,9 @@ class Reader:
             text = f"{topic.tool} pattern `{clip(topic.pattern, 120)}`"
             text += f" in `{topic.place}`" if topic.place else ""
             yield self._make(text, "searched", topic.reason, names.find(text + " " + topic.reason))
-        elif topic.topic and (topic.reason or topic.part):
-            text = " ".join(filter(None, (topic.reason, topic.part and f"({topic.part})")))
+        elif topic.topic and topic.reason:
             known = names.find(topic.place + " " + topic.reason)
-            yield self._make(text, "changed" if topic.changes else "opened", topic.topic, known)
+            yield self._make(topic.reason, "changed" if topic.changes else "opened", topic.topic, known)
 
     def _result(self, result: ToolResult) -> Iterator[TopicPassage]:
         """Definitions, hits, listings and telling lines of a result."""

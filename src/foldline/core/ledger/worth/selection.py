@@ -140,7 +140,9 @@ class _Selection:
         one = self._excerpts[index]
         quoted = one.kind in QUOTES
         group = self._places[index].under
-        most, most_quotes = (MOST_OUTPUT, MOST_OUTPUT) if group == OUTPUT else (MOST_ITEMS, MOST_QUOTES)
+        most, most_quotes = (
+            (MOST_OUTPUT, MOST_OUTPUT) if group.startswith(OUTPUT) else (MOST_ITEMS, MOST_QUOTES)
+        )
         if group and self._items.get(group, 0) >= most:
             return False
         if quoted and group and self._quotes.get(group, 0) >= most_quotes:
