@@ -399,7 +399,9 @@ def test_banners_and_acknowledgements_are_not_quoted(calls: Calls, line: str) ->
 
 
 def test_names_without_words_are_not_listed(calls: Calls) -> None:
-    source = "def heat_oven(flour):\n    warmth = oven_table[oven.place].warmthOf(flourKind)\n    return warmth\n"
+    source = (
+        "def heat_oven(flour):\n    warmth = oven_table[oven.place].warmthOf(flourKind)\n    return warmth\n"
+    )
     text = page(
         user("Mend src/oven.py."),
         *calls("read", source, path="src/oven.py"),
