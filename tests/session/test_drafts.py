@@ -18,6 +18,7 @@ from tests.support.live import (
 )
 
 from foldline.core.log.entries import Compacted, Pruned
+from foldline.core.secrets import entries
 from foldline.dialects import get
 
 SOFT, HARD, USABLE = 5_950, 7_650, 8_500
@@ -71,6 +72,25 @@ async def test_at_the_hard_trigger_the_draft_is_committed_without_another_call(s
     stored = [entry async for entry in store.path("s") if isinstance(entry, Compacted)]
     assert [entry.id for entry in stored] == [done.entry]
     assert await session.verify() == []
+    await session.close()
+
+
+async def test_the_commit_of_a_draft_looks_at_no_message_again(store, monkeypatch):
+    looked = []
+    clean = entries.clean_message
+    monkeypatch.setattr(entries, "clean_message", lambda *given: looked.append(given[0]) or clean(*given))
+    gate = Gate()
+    session, number = await drafted(store, gate)
+    gate.go.set()
+    await settled(lambda: session._compactor.drafts.ready is not None)
+    number = await until(session, HARD, number + 1)
+    await session.append(prompt(number))
+    assert looked, "each message is looked at for secrets once"
+    looked.clear()
+    heard = Heard(session)
+    await session.context()
+    assert "compacted" in heard.names
+    assert not looked
     await session.close()
 
 

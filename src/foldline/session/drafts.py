@@ -23,6 +23,8 @@ from foldline.session.shared import Shared
 
 log = logging.getLogger("foldline")
 
+AT_ONCE = 64  # newest messages that are looked at behind an append; those seen before cost nothing
+
 
 class Drafts:
     """At most one task that makes a draft, or one draft that is ready; the watch is told which."""
@@ -46,6 +48,11 @@ class Drafts:
             self._held = state
             if not holds(self.ready, state):
                 self.drop()
+
+    def look_at(self, state: ViewState) -> None:
+        """Look for secrets in what came since a draft was begun, so that its commit has none to look at."""
+        if self.running or self.ready is not None:
+            state.clean(state.kept[-AT_ONCE:])
 
     def begin(self, due: StartDraft) -> None:
         """Begin a draft of the path as it is, in a task of its own; the lock is held."""

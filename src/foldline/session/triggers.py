@@ -117,6 +117,7 @@ class Triggers:
 
     def appended(self) -> None:
         """Begin a look in the background, if the policy wants one now; the lock is held."""
+        self._drafts.look_at(self._cursor.state)
         if self._shared.watch.looks_at_once(self._cursor.state.open_calls):
             self.checks.begin()
 
