@@ -5,7 +5,7 @@ from tests.support.secrets import load
 
 from foldline.core.secrets.redact import redact
 
-FILES = {"secrets.toml": 150, "secrets_held_out.toml": 40}
+FILES = {"secrets.toml": 150, "secrets_held_out.toml": 40, "secrets_templates.toml": 40}
 AROUND = {
     "alone": lambda text: text,
     "prose": lambda text: f"Here it is, use it for the next step:\n\n{text}\n\nThanks.",

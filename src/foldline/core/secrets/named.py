@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 from foldline.core.secrets.plain import (
     is_count,
@@ -21,6 +22,7 @@ from foldline.core.secrets.plain import (
     written_out,
 )
 from foldline.core.secrets.span import BREAK, GUTTER, SecretSpan
+from foldline.core.secrets.templates import FILLER, masked
 
 # (letters that a name begins with, what follows); a text without the letters is not searched for the name
 _NAME_ROWS = (
@@ -61,14 +63,17 @@ _SUFFIX = re.compile(
     r"base64|v[0-9]|key|string|raw|eu|us|ci|rw|ro|admin|root|user|db|secret|password|backup|dsn))*",
     re.IGNORECASE,
 )
+_EXPRESSION = r"[a-z_$][\w.$]{0,60}(?:\([^()\n]{0,40}\)|\[[^\[\]\n]{0,40}\])?"
 _TO_VALUE = re.compile(
     r"(?P<open>[\"'\\\])]{0,4})(?P<gap>[ \t]{0,24})"
-    r"(?:(?P<sep>:[ ]?&?[a-z'][\w.\[\]|?' ]{1,30}[ ]=(?=[ ])|:=|=>|=|:|,(?=[ \t]*\\{0,3}[\"']))"
+    r"(?:(?P<sep>:[ ]?&?[a-z'][\w.\[\]|?' ]{1,30}[ ]=(?=[ ])|:=|:-(?=[^\s{}]{1,99}\})|=>|=|:"
+    r"|,(?=[ \t]*\\{0,3}[\"']))"
     r"|(?P<tag>(?:[ ][\w:.\-]{1,30}=\"[^\"\n]{0,60}\"){0,3}>)"
     r"|(?P<word>(?<=[a-z])[ \t](?:is|was|to|set to|=|est|es|ist|lautet|\u00e8|:)?(?::[ ])?))"
     r"(?P<space>[ \t]{0,24}(?:[|>][+\-]?[ \t]*)?"
     rf"(?:{BREAK}{GUTTER}[ \t]{{1,24}})?"
-    r"(?:b|r|f|u|base64:|!!binary[ ]|\[\]byte\()?(?=\S))",
+    rf"(?:{_EXPRESSION}[ ](?:\+|\.|\|\||\?\?|or)[ ](?=\\{{0,3}}[\"'`]))?"  # name + "...", name or "..."
+    r"(?:[brfus$@]{1,2}(?=\\{0,3}[\"'])|base64:|!!binary[ ]|\[\]byte\()?(?=\S))",
     re.IGNORECASE,
 )
 # a name and its value as two fields: `name: DB_PASSWORD` then `value: ...`; `key="Password" value="..."`
@@ -97,6 +102,13 @@ _QUOTED = tuple(
         (r"`", r"[^\n`]{0,200}+", r"`"),
     )
 )
+_OPENING = re.compile("|".join(opening.pattern for opening, _, _ in _QUOTED))
+_PARTS = 5  # parts of a shell's word that are read
+_WORD = re.compile(r"[\w!#%^*+=@.\-]{1,200}+(?=[\s;&|]|$)")
+_UNBROKEN = re.compile(r"(?:[^\s,;)\]}]\S*)?")
+_VARIABLE = re.compile(r"\$[A-Za-z_]\w*")
+_BESIDE = 80  # characters beside a variable by which they are judged
+_BETWEEN = " _-./:"  # what stands between a variable and the words beside it
 _NEXT_PAIR = r"[ ]?[A-Za-z][\w .\-]{0,30}[:=]"
 _BARE = re.compile(
     rf"(?:[^\s\"'`<>|;&,\\]|;(?!\s|$|{_NEXT_PAIR})|&(?!&|\s|$|{_NEXT_PAIR}|amp;)|,(?!\s|$|{_NEXT_PAIR}|[\"'\[{{])"
@@ -111,15 +123,29 @@ _ENV = re.compile(r"(?:^|[^\w.$\-])(?:export[ ])?[A-Z][A-Z0-9_]*$")
 _STRONG = re.compile(r"pass|pwd|contrase|psk|mot_")
 
 
+class _Part(NamedTuple):
+    """A part of a value at text[start:end]; its closing quotes end at `behind`."""
+
+    start: int
+    end: int
+    behind: int
+
+    @property
+    def closed(self) -> bool:
+        return self.behind > self.end
+
+
 def named(text: str) -> Iterator[SecretSpan]:
     """Yield the values in a text that a name says are secret."""
     lower = _lower(text)
+    shown = None
     for letters, name in _NAMES:
         done = 0
         for match in name.finditer(lower) if letters in lower else ():
             start, end = match.span()
             if start >= done and _names_a_secret(match[0], lower[max(0, start - 40) : start]):
-                found = _after(text, lower, start, end)
+                shown = masked(text) if shown is None else shown
+                found = _after(text, shown, start, end)
                 if found is not None:
                     done = found.end
                     yield found
@@ -161,11 +187,12 @@ def _names_a_secret(name: str, before: str) -> bool:
     return True
 
 
-def _after(text: str, lower: str, start: int, end: int) -> SecretSpan | None:
-    """Return the value behind the name at text[start:end], if it is a secret."""
+def _after(text: str, shown: str, start: int, end: int) -> SecretSpan | None:
+    """Return the value behind the name at text[start:end], if it is a secret; `shown` is the text masked."""
+    name = text[start:end].lower()
     if text[start:end] in ("PASS", "Pass") and text[end : end + 1] == ":" and text[start - 1 : start] != "_":
         return None  # the verdict of a test
-    kind = _kind(lower[start:end])
+    kind = _kind(name)
     suffix = _SUFFIX.match(text, end)
     end = suffix.end() if suffix else end
     to_field = _TO_FIELD.match(text, end)
@@ -174,13 +201,15 @@ def _after(text: str, lower: str, start: int, end: int) -> SecretSpan | None:
     if match is None:
         return None
     tagged = not field and match["tag"] is not None
-    found = _tagged(text, match.end()) if tagged else _value(text, match.end())
+    read = (
+        text if shown[start] == FILLER == shown[match.end()] else shown
+    )  # both in one template: it is no template
+    found = _tagged(read, match.end()) if tagged else _value(read, match.end())
     if found is None:
         return None
-    at, stop, quoted = found
-    value = text[at:stop]
+    at, stop, quoted, value = found
     place = "field" if field else _place(text, start, match)
-    if not is_likely(lower[start:end], value, place, quoted=quoted or field or tagged):
+    if not is_likely(name, value, place, quoted=quoted or field or tagged):
         return None
     rest = (_QUOTED_REST if quoted else _SOLID).match(text, stop) if stop - at >= _JUDGED else None
     return SecretSpan(at, rest.end() if rest else stop, kind)
@@ -204,24 +233,58 @@ def _place(text: str, start: int, match: re.Match[str]) -> str:
     return "assigned"
 
 
-def _tagged(text: str, at: int) -> tuple[int, int, bool] | None:
+def _tagged(text: str, at: int) -> tuple[int, int, bool, str] | None:
     match = _TAGGED.match(text, at)
-    return (*match.span("inner"), True) if match else None
+    return (*match.span("inner"), True, match["inner"]) if match else None
 
 
-def _value(text: str, at: int) -> tuple[int, int, bool] | None:
-    """Return start and end of the value at a place, and whether it is quoted: then it may hold spaces."""
+def _value(text: str, at: int) -> tuple[int, int, bool, str] | None:
+    """Return start and end of the value at a place, whether it is quoted, and its text.
+
+    What is quoted may hold spaces. Parts of a shell's word that stand side by side are one value: "$A"'...'.
+    """
+    first = _quoted(text, at)
+    if first is None:
+        return _bare(text, at)
+    parts = [first]
+    while (
+        len(parts) < _PARTS
+        and text[parts[-1].behind - 1] in "\"'"
+        and parts[-1].closed
+        and (part := _next_part(text, parts[-1].behind))
+    ):
+        parts.append(part)
+    said = (text[part.start : part.end] for part in parts)
+    value = "".join(FILLER if _VARIABLE.fullmatch(part) else part for part in said)
+    return first.start, parts[-1].end, True, value
+
+
+def _quoted(text: str, at: int) -> _Part | None:
+    """Return what is in quotes at a place, as far as it is judged by."""
     for opening, inner, closing in _QUOTED:
-        if not (mark := opening.match(text, at)):
-            continue
-        match = inner.match(text, mark.end())
-        end = match.end() if match else mark.end()
-        if closing.match(text, end):
-            return mark.end(), end, True
-        if end - mark.end() >= _JUDGED:
-            return mark.end(), end, True
-        at = mark.end()
-        break
+        if mark := opening.match(text, at):
+            match = inner.match(text, mark.end())
+            end = match.end() if match else mark.end()
+            if closed := closing.match(text, end):
+                return _Part(mark.end(), end, closed.end())
+            return _Part(mark.end(), end, end) if end - mark.end() >= _JUDGED else None
+    return None
+
+
+def _next_part(text: str, at: int) -> _Part | None:
+    """Return what stands in quotes right behind other quotes, or the word that goes on there."""
+    if match := _WORD.match(text, at):
+        return _Part(match.start(), match.end(), match.end())
+    if text.startswith("`", at) or (text.startswith('"', at) and text[at - 2] == "\\"):
+        return None  # a fence; the end of the JSON that all of it stands in
+    part = _quoted(text, at)
+    return part if part is not None and _UNBROKEN.fullmatch(text, part.start, part.end) else None
+
+
+def _bare(text: str, at: int) -> tuple[int, int, bool, str] | None:
+    """Return the value at a place that is not in quotes, or in ones that do not end."""
+    mark = _OPENING.match(text, at)
+    at = mark.end() if mark else at
     match = _BARE.match(text, at)
     if match is None or _OBJECT.match(text, at):
         return None
@@ -230,12 +293,19 @@ def _value(text: str, at: int) -> tuple[int, int, bool] | None:
         return None
     if not value.startswith(("$", "%", "{", "(")):
         value = value.rstrip(",;:)]}\"'.\u2026")
-    return at, at + len(value), False
+    return at, at + len(value), False, value
 
 
 def is_likely(name: str, value: str, place: str, *, quoted: bool) -> bool:
     """Whether the value after a secret's name is one."""
     value = value.strip()
+    if FILLER in value:
+        value = value.replace(FILLER, "")[:_BESIDE].lstrip(
+            "!*&"
+        )  # beside a variable they open no tag or anchor
+        if is_plain(value):
+            return False
+        value = value.strip(_BETWEEN)
     if is_plain(value):
         return False
     value = written_out(value)

@@ -10,13 +10,13 @@ _CODE = re.compile(
     r"^[\w.$>\-]*\(|\)$|^[{}\[\]()]+$|^[#$]?\{[\w$.? ]+\}?|"
     r"^\$\{|^\$\(|^\$[A-Za-z_]\w*(?:[:/]|$)|^\{\{|\}\}$|^%[({]|^%\w+%$|"
     r"^[A-Za-z_]\w*(?:(?:\??\.|::|->)[A-Za-z_]\w*)+[)\]};,]*$|^[A-Za-z_][\w.]*[\[(]|^[<~]|^(?:\.{1,2})?/[\w.\-]+/(?!.*=$)|"
-    r"^--[a-z]|process\.env|environ\b|[gG]etenv|\.\.\.|\u2026|^(?!.*@)[a-z]+://|^(?:vault|ssm|sops|op|file|env|arn|secret|"
+    r"^--[a-z]|process\.env|environ\b|[gG]etenv|\.\.\.|\u2026|^(?!.*@)[a-z]+://|^[a-z+]+://[^:@/]*:?@|^(?:vault|ssm|sops|op|file|env|arn|secret|"
     r"secretsmanager|ref|projects|keyvault|kms)[:/]|^&?[!*&][A-Za-z_]\w*$|=>|^(?:new|await|return|func|lambda|"
     r"function|not|if|null|None|nil|self|this|os|env|config|settings)\b(?=[\s.(\[]|$)|^@[\w./\-]+$|^\\"
 )
 _PLACEHOLDER = re.compile(
-    r"^(?:[xX*.#_\-0]{3,}|<[^>]*>?|\[[\w \-.:]*\]?|changeme\w*|none|null|nil|true|false|yes|no|on|off|"
-    r"undefined|(?:your|my|the|some|insert|enter|put|add|replace|paste|change|set)"
+    r"^(?:[xX*.#_\-0]{3,}|<[^>]*>?|\[[\w \-.:]*\]?|change[_\-]?me[\w\-]*|none|null|nil|true|false|yes|no|"
+    r"on|off|undefined|(?:your|my|the|some|insert|enter|put|add|replace|paste|change|set)"
     r"(?:[_\- ]?[a-z]{1,20}+){1,8}"
     r"[_\-]?[0-9]?|"
     r"(?:example|dummy|placeholder|fake|sample|todo|redacted|masked|hidden|secret|password|passwd|token|test|"
@@ -28,7 +28,6 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 _ESCAPED = re.compile(r"\\{1,3}u([0-9a-fA-F]{4})")
-_INTERPOLATED = re.compile(r"\$\{[A-Za-z_][\w.?!\[\]]{0,60}(?:\([^(){}]{0,60}\))?\}")
 _COUNT = re.compile(
     r"(?:[a-z_]{1,20}[:=])?[0-9][0-9.,_]*[km%]?(?:[/\u2192][0-9][0-9.,_]*[km%]?)?$", re.IGNORECASE
 )
@@ -62,10 +61,8 @@ def is_count(value: str) -> bool:
 
 
 def written_out(value: str) -> str:
-    """Return a value with JSON's escapes read, and without the variables put into it: `${user.id}`."""
-    if "\\u" in value:
-        value = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), value)
-    return _INTERPOLATED.sub("", value) if "${" in value else value
+    """Return a value with JSON's escapes read."""
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), value) if "\\u" in value else value
 
 
 def is_prose(value: str) -> bool:
