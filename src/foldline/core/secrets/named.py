@@ -107,7 +107,7 @@ _PARTS = 5  # parts of a shell's word that are read
 _WORD = re.compile(r"[\w!#%^*+=@.\-]{1,200}+(?=[\s;&|]|$)")
 _UNBROKEN = re.compile(r"(?:[^\s,;)\]}]\S*)?")
 _VARIABLE = re.compile(r"\$[A-Za-z_]\w*")
-_BESIDE = 80  # characters beside a variable by which they are judged
+_BESIDE = 64  # characters beside a variable by which they are judged
 _BETWEEN = " _-./:"  # what stands between a variable and the words beside it
 _NEXT_PAIR = r"[ ]?[A-Za-z][\w .\-]{0,30}[:=]"
 _BARE = re.compile(
