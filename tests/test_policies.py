@@ -155,6 +155,13 @@ def test_mistakes_are_named_with_what_is_allowed(table, message):
         made(table)
 
 
+def test_a_policy_has_no_ledger_to_switch_off():
+    """The field did nothing; what code does with every summary is in tests/summarizers/test_grounded.py."""
+    with pytest.raises(PolicyError, match=r"\[policies.mine\] ledger: no such field"):
+        made({"ledger": False})
+    assert "ledger" not in Policy.__struct_fields__
+
+
 def test_tables_that_stand_on_each_other_are_refused():
     with pytest.raises(PolicyError, match="these policies stand on each other"):
         load({"policies": {"a": {"base": "b"}, "b": {"base": "a"}}})

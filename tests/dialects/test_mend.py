@@ -139,6 +139,40 @@ def test_anthropic_results_of_one_turn_stand_in_one_message():
     assert view[2]["content"][0]["content"]
 
 
+def called(**result):
+    """A call for Anthropic whose result holds what is given, and nothing after it."""
+    return [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", **result}]},
+    ]
+
+
+EMPTY = [{}, {"content": ""}, {"content": []}, {"content": None}, {"content": [{"type": "text", "text": ""}]}]
+
+
+@pytest.mark.parametrize("more", [{}, {"is_error": True}], ids=["result", "error"])
+@pytest.mark.parametrize("empty", EMPTY, ids=["none", "text", "list", "null", "block"])
+def test_an_empty_result_has_a_content_for_anthropic(empty, more):
+    """Their SDKs write all five where a tool says nothing."""
+    view = asyncio.run(session_view("anthropic", called(**empty, **more)))
+    assert view[2]["content"][0]["content"] == "[no output]"
+    assert problems("anthropic", view) == []
+
+
+@pytest.mark.parametrize("empty", ["", [], [{"type": "text", "text": ""}]], ids=["text", "list", "block"])
+def test_an_empty_result_of_another_dialect_has_a_content_for_anthropic(empty):
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    chat = [
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "a", "content": empty},
+    ]
+    out = get("anthropic").render([(message, ()) for message in decode_all(chat, "openai-chat")], whole=True)
+    assert out.messages[2]["content"][0]["content"] == "[no output]"
+    assert get("anthropic").validate(out.messages, out.system) == []
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=3),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["type", "text", "a"]), inner, max_size=3),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 from math import isnan
 from xml.etree import ElementTree as ET
@@ -158,3 +159,19 @@ def test_a_line_has_its_colour_in_every_panel(report):
     known = colours(replay_panels(report))
     assert known["none"] == GREY
     assert len({known[name] for name in ("none", "coop", "foldline")}) == 3
+
+
+def test_one_order_of_colours_stands_in_every_panel(report, tmp_path):
+    panels = replay_panels(report)
+    known = colours(panels)
+    page = tmp_path / "out.html"
+    draw(report, page, linked=True)
+    drawn = re.findall(
+        r'"legendgroup":"([^"]+)","line":\{"color":"(#\w{6})"', page.read_text(encoding="utf-8")
+    )
+    assert drawn == [(line.name, known[line.name]) for panel in panels for line in panel.lines]
+    order = list(dict(drawn))
+    assert all(
+        names == sorted(names, key=order.index)
+        for names in ([line.name for line in panel.lines] for panel in panels)
+    )

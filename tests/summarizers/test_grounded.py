@@ -5,11 +5,13 @@ Every test runs a whole compaction with a scripted model.
 
 import re
 
+import msgspec
 import pytest
 from tests.summarizers.talking import GOOD, OTHER_RULE, POLICY, RULE, model, tool, turns, work
 
 import foldline
 from foldline.core.checkpoint.origin_check import FORGED, INJECTED
+from foldline.core.decide.presets import PRESETS
 from foldline.testing import Answer
 
 TARGET = 3_000
@@ -52,6 +54,18 @@ async def test_a_good_summary_is_kept_word_for_word():
 
 
 # ---- repaired
+
+
+@pytest.mark.parametrize("name", PRESETS)
+async def test_a_rule_that_it_omits_is_put_back_under_every_preset(name):
+    """There is no `Policy.ledger` that switches this off."""
+    policy = msgspec.structs.replace(foldline.preset(name), enable_pruning=False)
+    bad = GOOD.replace(f"- {RULE}\n- {OTHER_RULE}", "- (none)")
+    served, summarizer = model(lambda _: bad)
+    done = await foldline.acompact(work(12), TARGET, policy, summarizer=summarizer)
+    assert served.requests
+    assert RULE in str(done.messages)
+    assert OTHER_RULE in str(done.messages)
 
 
 async def test_what_it_omits_is_put_back():
