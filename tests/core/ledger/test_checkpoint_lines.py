@@ -14,8 +14,10 @@ from tests.core.ledger.session_samples import answer, assistant, said, user
 from tests.support.corpus import fold
 
 from foldline.core.ledger.collect import collect
+from foldline.core.ledger.current import current
 from foldline.core.ledger.facts.requests import gist
-from foldline.core.ledger.page.page import compose
+from foldline.core.ledger.merge import merge
+from foldline.core.ledger.page.page import compose, parse
 from foldline.core.ledger.text import names
 from foldline.core.log.messages import Message, ToolCall
 from foldline.core.measure.tokens import OFFLINE
@@ -461,6 +463,87 @@ def test_a_changed_file_is_told_by_its_newest_changes(calls: Calls) -> None:
     assert "door" not in line
 
 
+def test_a_check_that_ran_before_the_last_change_says_so(calls: Calls) -> None:
+    change = calls("edit", "ok", path="oven.py", old_string="heat = 1", new_string="heat = 2")
+    check = calls.bash("make test", "4 passed")
+    before = page(user("Mend the oven."), *check, *change)
+    after = page(user("Mend the oven."), *change, *check)
+    assert "`make test` passed, before the last change: 4 passed" in before
+    assert "No check ran after the last change of a file." in before
+    assert "`make test` passed: 4 passed" in after
+    assert "No check ran" not in after
+
+
+def test_a_check_of_an_earlier_fold_that_ran_before_a_later_change_says_so(calls: Calls) -> None:
+    change = calls("edit", "ok", path="oven.py", old_string="heat = 1", new_string="heat = 2")
+    whole = said(user("Mend the oven."), *calls.bash("make test", "4 passed"), user("Go further."), *change)
+    text = compose(merge(collect(whole[:3]), collect(whole[3:])), 3_000, OFFLINE.count).text
+    assert "before the last change" in text
+    assert "before the last change" in compose(parse(text), 3_000, OFFLINE.count).text
+
+
+def test_a_changed_file_says_what_it_holds_now(calls: Calls) -> None:
+    text = page(
+        user("Set the colours of the oven."),
+        *calls(
+            "edit",
+            "ok",
+            path="dark.json",
+            old_string="{}",
+            new_string='{\n  "ovenOff": "dimGray",\n  "ovenLow": "red"\n}',
+        ),
+        *calls("edit", "ok", path="dark.json", old_string='"ovenLow": "red"', new_string='"ovenLow": "blue"'),
+    )
+    assert '"ovenOff": "dimGray"' in text
+    assert '"ovenLow": "blue"' in text
+    assert '"ovenLow": "red"' not in section(text, "Work Log")
+
+
+def test_a_call_that_is_kept_itself_blocks_nothing(calls: Calls) -> None:
+    asked, open_call = (
+        user("Mend the oven."),
+        assistant("I look.", ToolCall("open", "bash", {"command": "make oven"})),
+    )
+    whole = said(asked, open_call)
+    ledger = current(collect(whole[:1]), collect(whole[1:]), kept=frozenset((whole[1].id,)))
+    assert "never answered" not in compose(ledger, 3_000, OFFLINE.count).text
+
+
+def test_an_error_of_a_compiler_is_gone_when_the_same_program_passed_later(calls: Calls) -> None:
+    text = page(
+        user("Mend the oven."),
+        *calls.bash(
+            "pnpm test -- --grep 'oven door'", "src/oven.ts(3,1): error TS2304: Cannot find name 'Door'."
+        ),
+        *calls.bash("pnpm test -- --grep 'oven lamp'", "38 passing (7s)"),
+        assistant("I go on.", ToolCall("open", "bash", {"command": "pnpm lint"})),
+    )
+    assert "TS2304" not in section(text, "Progress").partition("### Blocked")[2]
+
+
+def test_words_between_two_calls_answer_no_request(calls: Calls) -> None:
+    text = page(
+        user("Mend the oven."),
+        assistant("The oven heats again."),
+        user("Show a lamp while it heats."),
+        assistant("I look at the panel first."),
+        *calls.bash("cat panel.ts", "no lamp here"),
+    )
+    assert "Show a lamp while it heats." in section(text, "Goal") + section(text, "Next Steps")
+    assert "answered request: Show a lamp" not in text
+
+
+def test_a_sentence_that_a_message_holds_many_times_is_a_programs() -> None:
+    warning = "Keys should always be unique so that components keep their identity."
+    trace = "\n    at div\n    at http://localhost:3000/chunk.js:30815:13\n"
+    text = (
+        f"It works, but the console is full. {warning}{trace}"
+        + f"chunk.js:23 Warning: two children. {warning}{trace}" * 4
+    )
+    told = page(user("Draw the tree."), assistant("Done."), user(text), assistant("I look."))
+    assert warning not in section(told, "Constraints & Preferences")
+
+
 @pytest.mark.parametrize(
     ("line", "paths"),
     [
@@ -502,7 +585,7 @@ RECORDED = [
     ("copilot-1", "shellId:"),
     ("pi-1", "Fixed since: Checked 238 files"),
     ("claude-code-3", "Fixed since: [fmt]"),
-    ("claude-code-1", "Migration detects HEAD change, but old shadow branch is gone"),
+    ("claude-code-1", "- Migration detects HEAD change, but old shadow branch is gone"),
     ("claude-code-3", "nothing has been committed"),
     ("claude-code-3", "Said to come next: The only remaining untracked files"),
     ("claude-code-1", "Let me trace through the scenario:"),

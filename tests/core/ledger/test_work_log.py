@@ -119,12 +119,16 @@ def test_the_newest_requests_are_told_first_and_the_others_are_counted() -> None
     assert lines[0] == f"- ({200 - told} more requests)"
 
 
-def test_a_step_of_what_goes_on_opens_the_request_that_it_belongs_to() -> None:
-    step = Excerpt("`keep_row` skips blanks", "", 1.0, "s", "said", {"keep_row": 0.5}, work="e3")
-    work = [msgspec.structs.replace(one, answered=one.entry != "e3") for one in many(60).work]
-    ledger = Ledger(work=tuple(work), excerpts=(step,))
-    lines = section(ledger, 260)
-    assert lines[lines.index("  - `keep_row` skips blanks") - 1] == "- Asked: Do part 3."
+def test_only_what_goes_on_is_told_step_by_step() -> None:
+    first, *_, last = many(60).work
+    steps = [
+        Excerpt("`keep_row` skips blanks", "", 1.0, "s", "said", {"keep_row": 0.5}, work=first.key),
+        Excerpt("`drop_row` takes the others", "", 1.0, "t", "said", {"drop_row": 0.5}, work=last.key),
+    ]
+    work = [msgspec.structs.replace(one, answered=False) for one in many(60).work]
+    lines = section(Ledger(work=tuple(work), excerpts=tuple(steps)), 600)
+    assert lines[lines.index("  - `drop_row` takes the others") - 1] == f"- Asked: {last.asked}"
+    assert not any("keep_row" in line for line in lines)
 
 
 def test_what_was_said_on_the_way_to_an_answer_is_for_looking_up() -> None:
@@ -222,6 +226,39 @@ def test_the_rows_of_a_table_are_told_without_its_head_and_bars() -> None:
     text = "Both runs agree.\n\n| run | rows | verdict |\n|-----|:----:|---|\n| `load_rates` | 12 | ok |\n| `load_fees` | 7 | late |"
     assert work_log.closing_words(text) == (
         "Both runs agree.",
-        "`load_rates`: 12, ok",
-        "`load_fees`: 7, late",
+        "`load_rates`: 12, ok; `load_fees`: 7, late",
     )
+
+
+def test_the_items_of_a_list_are_told_together_behind_what_introduces_them() -> None:
+    text = (
+        "All tests pass now.\n\n### Dark theme\n- `thinkingOff` is dim gray\n- `thinkingLow` is plain blue\n\n"
+        "### Light theme\n- `thinkingOff` is light gray\n- `thinkingLow` is dark blue\n"
+    )
+    assert work_log.closing_words(text) == (
+        "All tests pass now.",
+        "Dark theme: `thinkingOff` is dim gray; `thinkingLow` is plain blue",
+        "Light theme: `thinkingOff` is light gray; `thinkingLow` is dark blue",
+    )
+
+
+def test_a_message_that_tells_nothing_does_not_close_the_work() -> None:
+    told = entries(
+        user("Stop the oven from resetting."),
+        assistant("The second call of `resetState` clears the clock."),
+        assistant("The problem is clear."),
+    )
+    [fact] = collect(told).work
+    assert fact.closing == ("The second call of `resetState` clears the clock.",)
+
+
+def test_a_word_to_go_on_belongs_to_the_request_before_it() -> None:
+    told = entries(
+        user("Stop the oven from resetting."),
+        assistant("I found the call that does it."),
+        user("continue"),
+        assistant("The oven keeps its clock now."),
+    )
+    [fact] = collect(told).work
+    assert fact.asked == "Stop the oven from resetting."
+    assert fact.closing == ("The oven keeps its clock now.",)

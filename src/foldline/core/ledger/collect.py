@@ -52,7 +52,9 @@ def collect(entries: Sequence[Said]) -> Ledger:
         requests=asked,
         constraints=constraints.collect(entries),
         files=touched,
-        commands=work_log.last_in_work(commands.collect(calls, outcomes), part_of),
+        commands=work_log.last_in_work(
+            commands.collect(calls, outcomes, work_log.changed_in(calls, changes)), part_of
+        ),
         commits=commits.collect(calls, outcomes),
         errors=work_log.last_in_work(wrong, part_of),
         decisions=work_log.in_work(decisions.settled(choices, replaced), part_of),

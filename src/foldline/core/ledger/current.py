@@ -32,6 +32,7 @@ def current(folded: Ledger, tail: Ledger, *, kept: AbstractSet[str]) -> Ledger:
         commands=_elsewhere(full.commands, kept),
         errors=_elsewhere(full.errors, kept),
         values=_elsewhere(full.values, kept),
+        open=tuple(fact for fact in full.open if not (fact.kind == "call" and fact.entry in kept)),
         excerpts=excerpts.beside(folded.excerpts, tail.excerpts),
         turns=folded.turns,
         messages=folded.messages,

@@ -49,7 +49,7 @@ def merge(old: Ledger, new: Ledger) -> Ledger:
         requests=requests.merge(old.requests, new.requests),
         constraints=constraints.merge(old.constraints, new.constraints, new.requests),
         files=files.merge(old.files, new.files),
-        commands=commands.merge(old.commands, new.commands),
+        commands=commands.merge(old.commands, new.commands, changed=bool(changed)),
         commits=commits.merge(old.commits, new.commits, changed),
         errors=errors.merge(old.errors, new.errors, (*passed, *changed)),
         decisions=decisions.merge(old.decisions, new.decisions),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
@@ -24,6 +24,7 @@ from foldline.core.ledger.facts.kinds import (
     WorkFact,
 )
 from foldline.core.ledger.facts.reports import is_report
+from foldline.core.ledger.facts.requests import goes_on
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.reasons import announces
 from foldline.core.ledger.text.sentences import clip, sentences
@@ -36,7 +37,9 @@ ASKED = 500  # characters of a request
 CLOSING = 1_200  # characters of the closing words
 SENTENCE = 400  # characters of one of their sentences
 SCANNED = 12_000  # characters of the closing message that are read
+LAST_WORDS = 3  # newest messages of which one tells how the work ended
 FILES = 30  # files of one item
+GONE = ("modified", "deleted")  # what becomes of a file that is no longer what a check saw
 RUNS = 5  # commands of one item: the newest
 
 SAME = 0.75  # share of a sentence's words that a later one has too, from which it says nothing more
@@ -51,6 +54,7 @@ _FINDING = re.compile(
     r"|\b(?:fails?|failed|breaks?|broke|happens?|crashes) because\b|(?:问题|原因)(?:是|在于|出在)|原因は",
     re.IGNORECASE,
 )
+STOPS = frozenset(".!?:;,…。！？：；")
 LEAD = 90  # characters of a line that introduces a list
 LONG_LIST = 12  # items behind which it is looked for
 PROSE = 0.75  # how much more a sentence tells than an item of a list
@@ -58,7 +62,8 @@ _LISTED = re.compile(r"^[ \t]*(?:[-*+•|]|\d{1,2}[.)])[ \t]+(\S.{0,40})", re.MU
 _EMPTY = re.compile(
     r"^\W*(?:let me|would you like|feel free|if you(?:'d| would)? (?:like|want|need)|happy to|great|"
     r"perfect|excellent|you're (?:absolutely )?right|sure|here(?:'s| is| are)|(?:in )?summary|"
-    r"to summarize|no response requested|i'll|i will|now i)\b",
+    r"to summarize|no response requested|i'll|i will|now i|(?:now )?i (?:see|understand)|"
+    r"(?:now )?the (?:problem|issue|fix|picture|cause) is (?:now )?(?:clear|simple|obvious))\b",
     re.IGNORECASE,
 )
 """How a sentence begins that closes a message without telling anything."""
@@ -80,11 +85,11 @@ class RequestSpan(msgspec.Struct, frozen=True):
 
 
 def spans(entries: Sequence[Said], requests: Sequence[RequestFact]) -> list[RequestSpan]:
-    """Cut entries where a request stands."""
+    """Cut entries where a request stands; a word to go on belongs to the request before it."""
     asked = {fact.entry: fact for fact in requests}
     found: list[tuple[RequestFact | None, list[Said]]] = [(None, [])]
     for entry in entries:
-        if entry.id in asked:
+        if entry.id in asked and not goes_on(asked[entry.id]):
             found.append((asked[entry.id], []))
         found[-1][1].append(entry)
     return [RequestSpan(request, tuple(inside)) for request, inside in found if inside]
@@ -113,9 +118,9 @@ def collect(
     found: list[WorkFact] = []
     for span in spans(entries, requests):
         indices = [index for entry in span.entries for index in made_in.get(entry.id, ())]
-        how = changes.notes(edit for entry in span.entries for edit in edited_in.get(entry.id, ()))
+        made = [edit for entry in span.entries for edit in edited_in.get(entry.id, ())]
         of_span = [calls[index] for index in indices], [outcomes[index] for index in indices]
-        fact = _work(span, *of_span, told, how)
+        fact = _work(span, *of_span, told, made)
         if found and not came(found[-1]) and found[-1].asked[:ASKED] == fact.asked[:ASKED]:
             found.pop()  # asked again, since nothing came of it
         if fact.asked or came(fact):
@@ -133,12 +138,13 @@ def _work(
     calls: Sequence[Use],
     outcomes: Sequence[Judged],
     gone: Sequence[str],
-    how: Mapping[str, str],
+    edits: Sequence[FileEdit],
 ) -> WorkFact:
+    how = changes.notes(edits)
     changed = tuple(_plain(fact, how) for fact in files.collect(calls) if fact.status != "read")[-FILES:]
-    ran = tuple(fact for fact in commands.collect(calls, outcomes) if commands.tells(fact))[-RUNS:]
-    last = next((entry for entry in reversed(span.entries) if _speaks(entry)), None)
-    said = closing_words(last.message.text, gone) if last else ()
+    known = commands.collect(calls, outcomes, changed_in(calls, edits))
+    ran = tuple(fact for fact in known if commands.tells(fact))[-RUNS:]
+    last, said = _last_words(span, gone)
     said = tuple(dict.fromkeys((*findings(span, last, gone), *said)))
     request = span.request
     cited = (*(id_ for fact in ran for id_ in fact.entries), *((last.id,) if last else ()))
@@ -153,6 +159,24 @@ def _work(
         answered=last is not None and finishes(last.message) and last is _newest(span),
         entries=tuple(dict.fromkeys((*of_files, *cited))),
     )
+
+
+def changed_in(calls: Sequence[Use], edits: Iterable[FileEdit]) -> set[str]:
+    """Return the entries in which calls changed files."""
+    by_shell = (use.entry for use in calls if any(touch.status in GONE for touch in files.touches(use)))
+    return {*(edit.entry for edit in edits if not edit.shown), *by_shell}
+
+
+def _last_words(span: RequestSpan, gone: Sequence[str]) -> tuple[Said | None, tuple[str, ...]]:
+    """Return the newest message of the assistant's that tells something, and what it tells.
+
+    Where none of the newest does, it is the last one.
+    """
+    spoken = [entry for entry in reversed(span.entries) if _speaks(entry)][:LAST_WORDS]
+    for entry in spoken:
+        if said := closing_words(entry.message.text, gone):
+            return entry, said
+    return (spoken[0] if spoken else None), ()
 
 
 def _plain(fact: FileFact, how: Mapping[str, str]) -> FileFact:
@@ -216,14 +240,20 @@ def _in_words(row: re.Match[str]) -> str:
     return f"- {first}: {others}" if others else f"- {first}"
 
 
-def _with_leads(told: Sequence[str], chosen: Iterable[int], listed: AbstractSet[str]) -> Iterator[str]:
-    """Yield the chosen sentences, the first item of each list behind the line that introduces the list."""
-    known = ""
+def _with_leads(told: Sequence[str], chosen: Iterable[int], listed: AbstractSet[str]) -> list[str]:
+    """Return the chosen sentences, those of one list together, behind the line that introduces the list."""
+    found: list[str] = []
+    known: str | None = None  # the lead of the list that was told last
     for at in chosen:
-        lead = _lead_of(told, at, listed) if told[at][:24] in listed else ""
-        new = lead != known and bool(names.find(lead))
-        yield clip(f"{lead} {told[at]}" if new else told[at], SENTENCE)
-        known = lead or known
+        text = told[at]
+        lead = _lead_of(told, at, listed) if text[:24] in listed else None
+        if lead is not None and lead == known and len(found[-1]) + len(text) + 2 <= SENTENCE:
+            found[-1] += f"{'' if found[-1][-1:] in STOPS else ';'} {text}"
+        else:
+            new = bool(lead) and not _EMPTY.match(lead or "")
+            found.append(clip(f"{lead} {text}" if new else text, SENTENCE))
+        known = lead
+    return found
 
 
 def _lead_of(told: Sequence[str], at: int, listed: AbstractSet[str]) -> str:
@@ -313,7 +343,7 @@ def _joined(begun: WorkFact, later: WorkFact) -> WorkFact:
     return msgspec.structs.replace(
         begun,
         files=files.merge(begun.files, later.files)[-FILES:],
-        ran=commands.merge(begun.ran, later.ran)[-RUNS:],
+        ran=commands.merge(begun.ran, later.ran, changed=bool(later.files))[-RUNS:],
         closing=later.closing or begun.closing,
         answered=later.answered,
         entries=tuple(dict.fromkeys((*begun.entries, *later.entries))),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any
 
@@ -265,13 +266,19 @@ def judged(calls: Sequence[Use]) -> list[Judged]:
     ]
 
 
-def collect(calls: Sequence[Use], outcomes: Sequence[Judged] | None = None) -> tuple[CommandFact, ...]:
+def collect(
+    calls: Sequence[Use], outcomes: Sequence[Judged] | None = None, changed_in: AbstractSet[str] = frozenset()
+) -> tuple[CommandFact, ...]:
     """Take the commands that do more than look around, in the order of their last run.
 
-    `outcomes` is what `judged` says of the calls, where that is known already.
+    `outcomes` is what `judged` says of the calls, where that is known already; `changed_in` are the entries
+    in which calls changed files.
     """
     found: dict[str, CommandFact] = {}
+    since: set[str] = set()  # the commands that ran after the last change of a file
     for use, (passed, outcome) in zip(calls, outcomes or judged(calls), strict=True):
+        if use.entry in changed_in:
+            since.clear()
         command = command_in(use)
         if command is None or use.result is None or rejected(use.result) or not is_notable(command):
             continue
@@ -285,7 +292,13 @@ def collect(calls: Sequence[Use], outcomes: Sequence[Judged] | None = None) -> t
             entries=cited(old.entries if old else (), (use.entry, use.answered_in)),
             why=_why(use),
         )
-    return tuple(found.values())
+        since.add(key)
+    return tuple(fact if key in since or not changed_in else _outdated(fact) for key, fact in found.items())
+
+
+def _outdated(fact: CommandFact) -> CommandFact:
+    """Return a command as it stands after a file was changed."""
+    return fact if fact.outdated else msgspec.structs.replace(fact, outdated=True)
 
 
 def _why(use: Use) -> str:
@@ -351,9 +364,14 @@ def cited(old: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(id_ for id_ in (*old, *new) if id_))[-CITED:]
 
 
-def merge(old: Sequence[CommandFact], new: Sequence[CommandFact]) -> tuple[CommandFact, ...]:
-    """Merge the commands of two ranges: repeats counted, the newest outcome wins."""
-    found = {normal(fact.command): fact for fact in old}
+def merge(
+    old: Sequence[CommandFact], new: Sequence[CommandFact], *, changed: bool = False
+) -> tuple[CommandFact, ...]:
+    """Merge the commands of two ranges: repeats counted, the newest outcome wins.
+
+    `changed` says that files were changed in the newer range.
+    """
+    found = {normal(fact.command): _outdated(fact) if changed else fact for fact in old}
     for fact in new:
         known = found.get(normal(fact.command))
         if known and set(fact.entries) <= set(known.entries):

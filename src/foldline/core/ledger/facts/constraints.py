@@ -20,7 +20,7 @@ from foldline.core.ledger.facts.kinds import ConstraintFact, RequestFact
 from foldline.core.ledger.text.changes import Change, change_of
 from foldline.core.ledger.text.cues import is_constraint
 from foldline.core.ledger.text.origin import is_plan, prompts
-from foldline.core.ledger.text.pasted import typed
+from foldline.core.ledger.text.pasted import REPEATED, typed
 from foldline.core.ledger.text.sentences import sentences
 from foldline.core.ledger.text.subjects import alternative_sets, alternatives, content, roots, subject_of
 from foldline.core.log.entries import Said
@@ -56,7 +56,9 @@ def candidates(span: str) -> Iterator[str]:
         return
     ends = [span] if len(span) <= _HEAD + _TAIL else [span[:_HEAD], span[-_TAIL:]]
     for end in ends:
-        yield from sentences(typed(end))
+        for sentence in sentences(typed(end)):
+            if end.count(sentence) < REPEATED:  # a person says it once
+                yield sentence
 
 
 def verdict(new: str, old: str) -> Verdict:

@@ -25,7 +25,8 @@ class FileFact(msgspec.Struct, frozen=True, omit_defaults=True):
 class CommandFact(msgspec.Struct, frozen=True, omit_defaults=True):
     """A shell command; `passed` is None where the result does not say; `outcome` is its telling line.
 
-    `why` is the reason given for its newest run, `work` the key of the work that this was part of.
+    `why` is the reason given for its newest run, `work` the key of the work that this was part of; `outdated`
+    says that a file was changed after it.
     """
 
     command: str
@@ -35,6 +36,7 @@ class CommandFact(msgspec.Struct, frozen=True, omit_defaults=True):
     entries: tuple[str, ...] = ()
     why: str = ""
     work: str = ""
+    outdated: bool = False
 
 
 class CommitFact(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -217,12 +217,14 @@ def _next(entries: Sequence[Said]) -> Iterator[OpenFact]:
 
 
 def _answered(entries: Sequence[Said], request: Said) -> bool:
-    """Whether a message of the assistant's without calls followed the request."""
+    """Whether the last message behind a request is the assistant's, and ends its work on it."""
     for entry in reversed(entries):
         if entry.id == request.id:
             return False
-        if entry.message.role == "assistant" and entry.message.text.strip() and finishes(entry.message):
-            return True
+        if entry.message.role == "assistant":
+            return bool(entry.message.text.strip()) and finishes(entry.message)
+        if entry.message.results:
+            return False
     return False
 
 

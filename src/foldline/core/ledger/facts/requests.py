@@ -26,6 +26,12 @@ _BARE = re.compile(
     r"继续|好的?|是的?|可以|对|続けて|はい|네|계속|да|нет|продолжай|[\d.])(?!\w)[\s,.!?。！？]*){1,6}\Z",
     re.IGNORECASE,
 )
+LONGEST_WORD = 40  # characters of a word to go on
+_GO_ON = re.compile(
+    r"\W*(?:please )?(?:continue|go on|go ahead|proceed|resume|keep going|carry on|next|weiter|continuez?|"
+    r"continúa|sigue|继续|続けて|계속|продолжай)\W*(?:please)?\W*\Z",
+    re.IGNORECASE,
+)
 _COMMAND = re.compile(
     r"\s*(?:/[a-z][\w:-]*(?:\s+[\w.:-]{1,24})?|<([\w-]+)>[^<]*</\1>"
     r"|(?:<(image|file|attachment)\b[^<>]*(?:/>|>\s*</\2>)\s*){1,20})\s*\Z",
@@ -70,6 +76,11 @@ def _questions(entries: Sequence[Said]) -> dict[str, str]:
 def is_bare(text: str) -> bool:
     """Whether a request asks for nothing by itself: "yes", "continue", a slash command, a program's tag."""
     return len(text) <= 120 and bool(_BARE.match(text) or _COMMAND.match(text))
+
+
+def goes_on(fact: RequestFact) -> bool:
+    """Whether a request is a word to go on with the one before it, and answers no question."""
+    return not fact.question and len(fact.text) <= LONGEST_WORD and bool(_GO_ON.match(fact.text))
 
 
 def substantial(requests: Sequence[RequestFact]) -> Sequence[RequestFact]:

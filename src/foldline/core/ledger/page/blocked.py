@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
@@ -18,6 +19,9 @@ SHARE = 0.06  # of the budget
 CALLS, COMMANDS, ERRORS = 3, 4, 8  # the newest of each
 AT_HAND = 2  # newest requests whose failures may still stand in the way
 LONGEST_CALL = 160  # characters of one call
+_COMPILER = re.compile(
+    r"\berror (?:TS\d+|CS\d+|C\d+)\b|\berror\[E\d+\]|\b(?:Syntax|Indentation|Module|Import)\w*Error\b"
+)
 THEN = "; the user then said: "
 
 
@@ -33,17 +37,25 @@ def write(sheet: Sheet, ledger: Ledger, most: int) -> None:
         if fact.answered and _is_over(fact, len(ledger.work) - at)
     }
     calls = [fact for fact in ledger.open if fact.kind == "call"]
+    compiled = _compiled(ledger.commands)
     failed = [
         fact
         for fact in commands.failing(ledger.commands)
-        if fact.command not in fixed and fact.work not in over
+        if not (
+            fact.command in fixed or fact.work in over or _compiles_now(fact.outcome, fact.command, compiled)
+        )
     ]
     passed = commands.passed_steps(ledger.commands)
     told = {clip(fact.outcome, commands.LONGEST_OUTCOME) for fact in failed[:COMMANDS]}
     wrong = [
         fact
         for fact in reversed(ledger.errors)
-        if not (fact.fixed or fact.work in over or _works_now(fact.source, passed))
+        if not (
+            fact.fixed
+            or fact.work in over
+            or _works_now(fact.source, passed)
+            or _compiles_now(fact.text, fact.source, compiled)
+        )
         and clip(fact.text, commands.LONGEST_OUTCOME) not in told
     ]
     lines = (
@@ -58,6 +70,19 @@ def _works_now(source: str, passed: AbstractSet[str]) -> bool:
     """Whether what a command does passed later, in this command or as a part of another."""
     told: set[str] = commands.steps_of(source)[1] if source else set()
     return bool(told) and told <= passed
+
+
+def _compiled(facts: Sequence[CommandFact]) -> set[str]:
+    """Return the commands behind which the same program passed, whatever else it was told."""
+    last = {commands.program_of(fact.command): at for at, fact in enumerate(facts) if fact.passed}
+    return {
+        fact.command for at, fact in enumerate(facts) if last.get(commands.program_of(fact.command), -1) > at
+    }
+
+
+def _compiles_now(error: str, command: str, compiled: AbstractSet[str]) -> bool:
+    """Whether an error of a compiler's is gone."""
+    return bool(_COMPILER.search(error)) and command in compiled
 
 
 def _is_over(fact: WorkFact, age: int) -> bool:

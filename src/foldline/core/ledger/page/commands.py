@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 
 from foldline.core.ledger.facts.commands import is_notable, is_verdict
 from foldline.core.ledger.facts.kinds import CommandFact
@@ -15,7 +16,10 @@ LONG = 110  # characters of a command from which its reason says it better
 LONGEST_OUTCOME = 120
 LONGEST_REASON = 120
 
-_LINE = re.compile(r"- (?:([^`]{1,160}): )?`(.+?)` (passed|failed|ran)(?:: (.*))?$")
+_LINE = re.compile(
+    r"- (?:([^`]{1,160}): )?`(.+?)` (passed|failed|ran)(, before the last change)?(?:: (.*))?$"
+)
+OUTDATED = ", before the last change"
 _VERDICTS = {True: "passed", False: "failed", None: "ran"}
 _PASSED = {word: passed for passed, word in _VERDICTS.items()}
 _ENDS_EARLY = re.compile(r"`(?:: | (?:passed|failed|ran|\((?:read|modified|created|deleted))\b)")
@@ -23,7 +27,7 @@ _ENDS_EARLY = re.compile(r"`(?:: | (?:passed|failed|ran|\((?:read|modified|creat
 
 def line_of(fact: CommandFact) -> str:
     """Write a command with its verdict: a long one by its telling part, with the reason that was given."""
-    verdict = _VERDICTS[fact.passed]
+    verdict = _VERDICTS[fact.passed] + (OUTDATED if fact.outdated and fact.passed is not False else "")
     says = fact.outcome.strip("= ") if fact.passed is False or is_verdict(fact.outcome) else ""
     outcome = f": {clip(says, LONGEST_OUTCOME)}" if says else ""
     if len(fact.command) <= LONG and "<<" not in fact.command:
@@ -57,6 +61,17 @@ def steps_of(command: str) -> tuple[set[str], set[str]]:
     return mine, {step for step in mine if is_notable(step)} or mine
 
 
+def program_of(command: str) -> str:
+    """Return what the last notable step of a command line runs, without its options: "pnpm test"."""
+    notable = [step for step in shell.steps(command) if is_notable(" ".join(step.words))]
+    found = (
+        list(takewhile(lambda word: not word.startswith("-"), shell.bare(notable[-1].words)))
+        if notable
+        else []
+    )
+    return " ".join(found)
+
+
 def passed_steps(facts: Sequence[CommandFact]) -> set[str]:
     """Return the steps of all command lines whose newest run passed."""
     return {step for fact in facts if fact.passed for step in steps_of(fact.command)[0]}
@@ -82,5 +97,5 @@ def read(line: str) -> CommandFact | None:
     match = None if line.removeprefix(MARK).startswith(LABELS) else _LINE.match(line)
     if match is None:
         return None
-    why, command, verdict, outcome = match.groups()
-    return CommandFact(command, _PASSED[verdict], outcome or "", why=why or "")
+    why, command, verdict, outdated, outcome = match.groups()
+    return CommandFact(command, _PASSED[verdict], outcome or "", why=why or "", outdated=bool(outdated))

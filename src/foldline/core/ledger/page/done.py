@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from foldline.core.ledger.facts.commands import tells
+from foldline.core.ledger.facts.commands import is_check, tells
 from foldline.core.ledger.facts.kinds import CommandFact, ErrorFact, Excerpt, FileFact, Ledger, ReportFact
 from foldline.core.ledger.page import about_files, commands, commits, errors, excerpts
 from foldline.core.ledger.page.items import MARK, REPORTED, text_of, told_apart
@@ -24,6 +24,8 @@ SMALL = 2_000  # tokens below which files and commands alone say what was done; 
 COMMANDS = 6  # the newest
 ERRORS = 12  # the newest among which those that were fixed are told
 LONGEST = 300  # characters of a report
+UNCHECKED = f"{MARK}No check ran after the last change of a file."
+"""It is worked out from the commands, and not read back."""
 
 
 class DoneSection(msgspec.Struct, frozen=True):
@@ -45,6 +47,9 @@ def write(sheet: Sheet, ledger: Ledger, left: int) -> None:
     place = {line: number for number, line in enumerate(reversed(newest))}
     sheet.parts[DONE].sort(key=lambda line: place.get(line, -1))
     log = "\n".join(sheet.parts[WORK_LOG])
+    checks = [fact for fact in ledger.commands if is_check(fact)]
+    if checks and all(fact.outdated for fact in checks):
+        sheet.add(DONE, [UNCHECKED], left)
     ran = [
         commands.line_of(fact)
         for fact in reversed(ledger.commands)
@@ -85,7 +90,7 @@ def _is_no_report(line: str) -> bool:
 
 def read(items: Sequence[Sequence[str]]) -> DoneSection:
     """Read the section back."""
-    items = [item for item in items if not commits.is_commit(item[0])]
+    items = [item for item in items if item[0] != UNCHECKED and not commits.is_commit(item[0])]
     others = [item for item in items if not _is_report(item)]
     lines = [item[0] for item in others]
     ran = (commands.read(item[0]) for item in others if not about_files.is_about(item))

@@ -10,12 +10,16 @@ from foldline.core.ledger.facts.kinds import Excerpt, Ledger, RequestFact, WorkF
 from foldline.core.ledger.facts.requests import gist, is_bare, shown, substantial
 from foldline.core.ledger.page import excerpts
 from foldline.core.ledger.page.sheet import GOAL, Sheet
+from foldline.core.ledger.text.pasted import typed
 from foldline.core.ledger.text.sentences import clip
 
 SHARE = 0.06  # of the budget
 LONGEST = 500  # characters of a request that stand at the top; its lines compete as excerpts
 TOLD = 200  # and of the newest, which the work log tells in full
 SHORTEST = 60  # characters to which the first and the newest may shrink, so that neither is left out
+PASTED = "(pasted output) "  # before the beginning of a message that holds no words of the user's
+LEAST_SHOWN = 80  # characters of that
+NOW = 240  # characters of the request that waits
 BETWEEN = 200  # characters of a request between the first and the newest
 
 OPENING = 50  # characters by which a request is known again
@@ -24,6 +28,9 @@ FIRST = "First request: "
 BEFORE = "- Asked before: "
 ANSWERED = "Last answered request: "  # in place of the newest, where a newer one waits
 NEWEST = "Newest request: "
+WAITING = (
+    "Asked now (the messages below may answer it): "  # stands under Next Steps too, from where it is read
+)
 _IN_ORDER = (FIRST, BEFORE, ANSWERED, NEWEST)
 _REQUEST = re.compile(f"({'|'.join(_IN_ORDER)})(.+)")
 
@@ -40,10 +47,21 @@ def write(sheet: Sheet, ledger: Ledger, most: int) -> None:
     while size > SHORTEST and sum(sheet.count(line) + 1 for line in lines) > most:
         size = size * 3 // 4
         lines = first_and_newest(requests, size, min(size, told), waiting=waiting)
+    asked = next((fact.text for fact in ledger.open if fact.state == "asked"), "") if waiting else ""
+    now = [f"{WAITING}{in_short(asked, NOW)}"] if asked else []
+    sheet.add(GOAL, now, most)  # first in line for the room, and last on the page
     taken = sheet.add_newest_first(GOAL, lines, max(most, min(sheet.left, 2 * SHORTEST)))
+    sheet.parts[GOAL].sort(key=lambda line: line.startswith(WAITING))
     if not ledger.work:
         elsewhere = (fact.text for fact in (*ledger.constraints, *ledger.decisions))
         sheet.add_newest_first(GOAL, between(requests, elsewhere), most - taken)
+
+
+def in_short(request: str, size: int) -> str:
+    """Return a request in so many characters; of one that was only pasted its beginning, marked so."""
+    if not typed(request).strip():
+        return PASTED + clip(" ".join(request.split()), LEAST_SHOWN)
+    return clip(gist(request, size) or request, size)
 
 
 def _waits_elsewhere(ledger: Ledger) -> bool:

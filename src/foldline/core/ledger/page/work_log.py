@@ -17,13 +17,14 @@ from foldline.core.ledger.facts.kinds import CommandFact, Excerpt, FileFact, Rep
 from foldline.core.ledger.facts.reports import is_report
 from foldline.core.ledger.facts.requests import SHORT_ANSWER, gist, is_bare
 from foldline.core.ledger.page import commands, excerpts
+from foldline.core.ledger.page.goal import in_short
 from foldline.core.ledger.page.items import BELOW, MARK, NOTED, one_line, told_apart
 from foldline.core.ledger.page.sheet import Count, Sheet
 from foldline.core.ledger.text import names
-from foldline.core.ledger.text.pasted import typed
 from foldline.core.ledger.text.paths import by_folder, of_folder, relative
 from foldline.core.ledger.text.reasons import announces
 from foldline.core.ledger.text.sentences import clip
+from foldline.core.ledger.work_log import STOPS
 from foldline.core.ledger.worth.selection import PageLine
 
 LITTLE = 4_000  # tokens of a budget up to which the log takes `SHARE` of it, of what is beyond `SHARE_BEYOND`
@@ -33,7 +34,6 @@ STEPS = ("asked", "said")
 """Kinds of excerpts that are steps of the work rather than something to look up."""
 
 ASKED = "Asked: "
-SHOWED = "(pasted output) "  # before the beginning of a message that holds no words of the user's
 BEFORE = "Before the first request here"
 ANSWERING = ' (answering: "'
 ALSO = "Also asked: "
@@ -74,7 +74,6 @@ WHOLE = Detail(1_500, 20, 8, 5, 400, 1_600)
 DETAILS = (HEAD, LINE, SHORT, FULL, WHOLE)
 AT_ONCE = 2  # newest requests that are told fully before any other is told at all
 OPENING = 48  # characters by which a sentence is known again
-STOPS = frozenset(".!?:;,…。！？：；")
 
 
 class WorkSection(msgspec.Struct, frozen=True):
@@ -190,8 +189,7 @@ class WorkLog:
         """
         if excerpt.kind == "said" and opening_of(excerpt.text) in self._closing[at]:
             return True
-        goes_on = at == len(self._work) - 1 or not self._work[at].answered
-        return excerpt.kind in STEPS and goes_on
+        return excerpt.kind in STEPS and at == len(self._work) - 1
 
     def add_step(self, excerpt: Excerpt) -> bool:
         """Take an excerpt as a step of its request's; False where there is no such request."""
@@ -252,8 +250,7 @@ def head(fact: WorkFact, size: int) -> str:
     """Write what was asked, an answer with the question that it answers."""
     if not fact.asked:
         return MARK + BEFORE
-    own = typed(fact.asked).strip()
-    asked = clip(gist(fact.asked, size) or fact.asked, size) if own else SHOWED + clip(fact.asked, 80)
+    asked = in_short(fact.asked, size)
     if fact.question and (is_bare(fact.asked) or len(fact.asked) < SHORT_ANSWER):
         return f'{MARK}{ASKED}{asked}{ANSWERING}{one_line(fact.question)}")'
     return MARK + ASKED + asked
