@@ -48,8 +48,8 @@ async def test_inside_a_running_loop_too():
     assert done.receipt.summarizer.startswith("openai-compatible:scripted@")
 
 
-async def test_a_session_asks_its_own_model_in_its_own_dialect(dialect):
-    """A whole agent loop: replies with usage go in, the summary comes back, and the view is valid for the API."""
+async def asked_for_a_summary(dialect, request):
+    """Run an agent loop that begins with a request; return what was asked for the summary, and the receipt."""
     said = [Answer(f"Part {number} is read. " + "It looks fine. " * 300) for number in range(6)]
     served = Scripted([*said, GOOD, "Next."], window=WINDOW)
     async with serve(served) as url:
@@ -58,7 +58,7 @@ async def test_a_session_asks_its_own_model_in_its_own_dialect(dialect):
         async with foldline.open(
             "memory://", "s", model=name, window=WINDOW, policy=POLICY, dialect=dialect
         ) as session:
-            await session.append({"role": "user", "content": f"{work()[0]['content']} Begin."})
+            await session.append({"role": "user", "content": request})
             for number in range(6):
                 if number:
                     await session.append({"role": "user", "content": f"Look at part {number}."})
@@ -70,14 +70,29 @@ async def test_a_session_asks_its_own_model_in_its_own_dialect(dialect):
             reply = await provider.complete(Call(messages=await session.context(), max_tokens=2_000))
             assert reply.text == "Next."
         await provider.close()
-    asked = served.requests[6]
+    assert all(asked.refused is None for asked in served.requests)
+    return served.requests[6], receipt
+
+
+async def test_a_session_asks_its_own_model_in_its_own_dialect(dialect):
+    """A whole agent loop: replies with usage go in, the summary comes back, and the view is valid for the API."""
+    asked, receipt = await asked_for_a_summary(dialect, f"{work()[0]['content']} Begin.")
     assert asked.dialect == dialect
-    assert all(request.refused is None for request in served.requests)
     in_session = len(asked.messages) > 3
     assert in_session == (dialect != "anthropic"), "OpenAI caches by itself; Anthropic only what was marked"
     if in_session:
         assert receipt.usage.cache_read > 3_000
         assert "in-session" in receipt.notes[-1]
+
+
+async def test_a_session_that_holds_a_secret_is_not_asked_within(dialect):
+    """Its messages still say the secret; the model is sent the text without it."""
+    secret = "ghp_" + "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA1bC2"
+    asked, receipt = await asked_for_a_summary(dialect, f"{work()[0]['content']} Begin with {secret}.")
+    assert len(asked.messages) <= 3
+    assert secret[4:16] not in str(asked.body)
+    assert "[redacted: " in str(asked.body)
+    assert not any("in-session" in note for note in receipt.notes)
 
 
 async def test_anthropics_cache_pays_for_the_summary_where_the_session_marks_it():
