@@ -185,6 +185,7 @@ def attacks() -> Iterator[tuple[str, Callable[[int], Messages]]]:
             yield f"{name}, {place}", _in(place, payload)
     yield "many tiny messages", _many_messages
     yield "many calls in one batch", _many_calls
+    yield "many calls in one batch, four times as many", lambda n: _many_calls(4 * n)
     yield "many calls in one batch, unanswered", _many_calls_unanswered
 
 

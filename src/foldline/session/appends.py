@@ -97,7 +97,8 @@ class AppendReader:
         self._dialect = dialect
         self._usual = usual
         self._seed = seed
-        self._open: list[str] = list(open_calls)
+        self._open = tuple(open_calls)
+        self._looked_at = 0  # messages whose calls and results `_open` knows
         self._decoded: list[Message] = []
 
     def read(self, messages: Sequence[Any]) -> list[Message]:
@@ -110,7 +111,7 @@ class AppendReader:
             reply = None if isinstance(message, Message) else reply_dialect(message)
             name = "" if isinstance(message, Message) or reply else own or common
             if run and name != run_dialect:
-                self._take(decode_all(run, run_dialect, salt=self._salt(), open_calls=self._open))
+                self._take(decode_all(run, run_dialect, salt=self._salt(), open_calls=self._still_open()))
                 run = []
             run_dialect = name
             if isinstance(message, Message):
@@ -120,7 +121,7 @@ class AppendReader:
             else:
                 run.append(in_dialect(message, name, f"{self._seed} {len(self._decoded) + len(run)}"))
         if run:
-            self._take(decode_all(run, run_dialect, salt=self._salt(), open_calls=self._open))
+            self._take(decode_all(run, run_dialect, salt=self._salt(), open_calls=self._still_open()))
         return self._decoded
 
     def _salt(self) -> str:
@@ -128,7 +129,14 @@ class AppendReader:
 
     def _take(self, messages: Sequence[Message]) -> None:
         self._decoded += messages
-        for message in messages:
-            self._open += [call.id for call in message.calls]
-            answered = {result.call_id for result in message.results}
-            self._open = [call for call in self._open if call not in answered]
+
+    def _still_open(self) -> Sequence[str]:
+        """Return the calls that wait for results behind the messages decoded so far."""
+        if new := self._decoded[self._looked_at :]:
+            still_open = dict.fromkeys(self._open)
+            for message in new:
+                still_open.update(dict.fromkeys(call.id for call in message.calls))
+                for result in message.results:
+                    still_open.pop(result.call_id, None)
+            self._open, self._looked_at = tuple(still_open), len(self._decoded)
+        return self._open

@@ -110,18 +110,23 @@ class Cursor:
         """Chain messages behind the leaf; calls that the user cuts short are answered first."""
         entries: list[Said] = []
         parent, key = self.leaf, self._key
-        still_open = self.state.open_calls
+        # of one result alone nobody asks what is open besides, and there may be thousands
+        asked = len(messages) > 1 or any(message.is_prompt for message in messages)
+        still_open = dict.fromkeys(self.state.open_calls if asked else ())
         for message in messages:
             answered = {result.call_id for result in message.results}
-            left = tuple(call for call in still_open if call not in answered)
-            cut_short = bool(left) and message.is_prompt
-            for one in (*([interrupted(left)] if cut_short else []), message):
+            for call in answered:
+                still_open.pop(call, None)
+            cut_short = bool(still_open) and message.is_prompt
+            for one in (*([interrupted(tuple(still_open))] if cut_short else []), message):
                 tokens = message_tokens(one, self.counter)
                 entry = said(one, parent=parent, said_key=key, tokens=tokens, at=time.time())
                 entries.append(entry)
                 parent, key = entry.id, entry.said_key
-            calls = tuple(call.id for call in message.calls if call.id not in answered)
-            still_open = calls if message.role == "assistant" else () if cut_short else left
+            if message.role == "assistant":
+                still_open = dict.fromkeys(call.id for call in message.calls if call.id not in answered)
+            elif cut_short:
+                still_open = {}
         return entries
 
     def _take(self, entry: Said) -> None:
