@@ -25,7 +25,7 @@ COMMANDS = 6  # the newest
 ERRORS = 12  # the newest among which those that were fixed are told
 LONGEST = 300  # characters of a report
 UNCHECKED = f"{MARK}No check ran after the last change of a file."
-"""It is worked out from the commands, and not read back."""
+"""It stands for all commands of the section."""
 
 
 class DoneSection(msgspec.Struct, frozen=True):
@@ -36,6 +36,7 @@ class DoneSection(msgspec.Struct, frozen=True):
     errors: tuple[ErrorFact, ...]
     files: tuple[FileFact, ...]
     excerpts: tuple[Excerpt, ...]
+    unchecked: bool = False  # no command ran after the last change
 
 
 def write(sheet: Sheet, ledger: Ledger, left: int) -> None:
@@ -48,14 +49,19 @@ def write(sheet: Sheet, ledger: Ledger, left: int) -> None:
     sheet.parts[DONE].sort(key=lambda line: place.get(line, -1))
     log = "\n".join(sheet.parts[WORK_LOG])
     checks = [fact for fact in ledger.commands if is_check(fact)]
-    if checks and all(fact.outdated for fact in checks):
+    unchecked = bool(checks) and all(fact.outdated for fact in ledger.commands)
+    if unchecked:
         sheet.add(DONE, [UNCHECKED], left)
     ran = [
-        commands.line_of(fact)
+        commands.line_of(msgspec.structs.replace(fact, outdated=fact.outdated and not unchecked))
         for fact in reversed(ledger.commands)
         if fact.passed is not False and tells(fact)
     ]
-    ran = [line for line in ran if line not in log]
+    ran = [
+        line
+        for line in ran
+        if line not in log and line.replace(" passed", f" passed{commands.OUTDATED}") not in log
+    ]
     by_hand = {fact.command for fact in ledger.commands}
     fixed = [
         errors.fixed_line_of(fact)
@@ -90,6 +96,7 @@ def _is_no_report(line: str) -> bool:
 
 def read(items: Sequence[Sequence[str]]) -> DoneSection:
     """Read the section back."""
+    unchecked = any(item[0] == UNCHECKED for item in items)
     items = [item for item in items if item[0] != UNCHECKED and not commits.is_commit(item[0])]
     others = [item for item in items if not _is_report(item)]
     lines = [item[0] for item in others]
@@ -100,6 +107,7 @@ def read(items: Sequence[Sequence[str]]) -> DoneSection:
         errors=tuple(errors.read(line) for line in lines if errors.is_fixed(line)),
         files=tuple(fact for line in lines if (fact := about_files.read_file(line)) is not None),
         excerpts=tuple(_excerpts(others)),
+        unchecked=unchecked,
     )
 
 

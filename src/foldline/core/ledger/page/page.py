@@ -248,6 +248,8 @@ def parse(text: str) -> Ledger:
     files = [*log.files, *listed, *reversed([*was_done.files, *known.files])]
     commit = commits.read(parts[DONE])
     ran = [*log.commands, *reversed([*failed, *was_done.commands])]
+    if was_done.unchecked:
+        ran = [msgspec.structs.replace(fact, outdated=True) for fact in ran]
     return Ledger(
         requests=goal.read(asked, log.work),
         constraints=constraints.read(text),

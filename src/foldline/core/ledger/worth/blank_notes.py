@@ -43,7 +43,7 @@ def notes_for(
     shown = _shown(entries, blanked)
     pool = [
         _discounted(excerpt, shown)
-        for excerpt in excerpts.collect(entries, edits=edits(uses(entries)))
+        for excerpt in excerpts.collect(entries, edits=edits(uses(entries)), names_of_code=True)
         if excerpt.entry in by_entry and excerpt.kind in OF_RESULTS
     ]
     found: dict[Place, str] = {}

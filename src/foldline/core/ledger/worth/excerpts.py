@@ -41,18 +41,20 @@ def collect(
     base: str | None = None,
     gone: AbstractSet[str] = frozenset(),
     stopped: AbstractSet[str] = frozenset(),
+    names_of_code: bool = False,
 ) -> tuple[Excerpt, ...]:
     """Take the excerpts of the entries that are worth carrying, in order: for each name its few best.
 
     `met` is the survey of the same entries, where it has been made already; `edits` are those in them, after
     which quoted lines are reworded or gone; `base` is the directory that paths are spelled from; `gone` the
-    openings of what was said and holds no more; `stopped` the entries of calls that the user stopped.
+    openings of what was said and holds no more; `stopped` the entries of calls that the user stopped. Lines
+    of code are left out, or stand as the names in them (`names_of_code`).
     """
     met = met or survey(entries)
     value = {key: worth(name, met) for key, name in met.names.items()}
     passages = [
         passage
-        for passage in _current_passages(entries, met, edits)
+        for passage in _current_passages(entries, met, edits, names_of_code=names_of_code)
         if not _is_gone(passage, gone)
         and not (passage.kind in ("ran", "looked") and passage.entry in stopped)
     ]
@@ -70,12 +72,13 @@ def opening_of(text: str) -> str:
 
 
 def _current_passages(
-    entries: Sequence[Said], met: NameSurvey, edits: Sequence[FileEdit]
+    entries: Sequence[Said], met: NameSurvey, edits: Sequence[FileEdit], *, names_of_code: bool
 ) -> list[TopicPassage]:
     """Read the passages of the entries as they stand after the edits, without noise."""
     place = {entry.id: number for number, entry in enumerate(entries, 1)}
     quote = QUOTE if met.size > LITTLE else LONG_QUOTE
-    return quiet(Edits(edits, place).current(Reader(met.lines, quote).read(entries)))
+    passages = Edits(edits, place).current(Reader(met.lines, quote).read(entries))
+    return quiet(passages, names_of_code=names_of_code)
 
 
 def _is_gone(passage: TopicPassage, gone: AbstractSet[str]) -> bool:

@@ -71,10 +71,11 @@ def is_record(line: str) -> bool:
     return bool(_PAIR.search(line)) and (line.lstrip("… ")[:1] in '{["' or line.rstrip("… ")[-1:] in "}],")
 
 
-def quiet(passages: Sequence[TopicPassage]) -> list[TopicPassage]:
-    """Return the passages without noise, records that prose nearby repeats, and here-documents.
+def quiet(passages: Sequence[TopicPassage], *, names_of_code: bool = False) -> list[TopicPassage]:
+    """Return the passages without noise, code, records that prose nearby repeats, and here-documents.
 
-    What was met without a reason given for it gets the request that was being worked on as its reason.
+    Of code that a file explains the names stay, where those are wanted (`names_of_code`). What was met
+    without a reason given for it gets the request that was being worked on as its reason.
     """
     said: dict[str, list[int]] = {}
     for passage in passages:
@@ -90,9 +91,9 @@ def quiet(passages: Sequence[TopicPassage]) -> list[TopicPassage]:
         if kind in ("asked", "told") and not passage.topic and _TAGGED.search(text):
             continue
         if kind in ("line", "hit"):
-            code = is_code(text)
-            if (code and not passage.topic) or is_noise(text) or _stated(passage, said):
-                continue  # code without its file tells nobody anything
+            code = is_code(text) and not (passage.topic and is_explained(text))
+            if (code and not (passage.topic and names_of_code)) or is_noise(text) or _stated(passage, said):
+                continue
             known = len(shapes)
             shapes.add(shape(passage))
             if len(shapes) == known:
@@ -138,10 +139,13 @@ def is_code(line: str) -> bool:
     return bool(_CODE.search(line)) and not (_SETTING.match(line) or is_record(line))
 
 
+def is_explained(line: str) -> bool:
+    """Whether a line of code says in words what it is for."""
+    return len(words(line)) > SAYS and bool(_EXPLAINED.search(line))
+
+
 def mention(passage: TopicPassage) -> TopicPassage:
-    """Reduce a quoted line of code to the names in it: a reader needs these, not half a statement."""
-    if len(words(passage.text)) > SAYS and _EXPLAINED.search(passage.text):
-        return passage
+    """Reduce a quoted line of code to the names in it; without any it stays."""
     found = names.find(passage.text)
     own = [name for name in found if name.key != passage.topic and name.kind not in ("flag", "number")]
     text = ", ".join(dict.fromkeys(f"`{name.text}`" for name in own if "`" not in name.text))
