@@ -58,10 +58,13 @@ def write(sheet: Sheet, ledger: Ledger, most: int) -> None:
 
 
 def in_short(request: str, size: int) -> str:
-    """Return a request in so many characters; of one that was only pasted its beginning, marked so."""
-    if not typed(request).strip():
-        return PASTED + clip(" ".join(request.split()), LEAST_SHOWN)
-    return clip(gist(request, size) or request, size)
+    """Return the first sentences of a request in so many characters; of a pasted one its beginning."""
+    return pasted(request) or clip(gist(request, size) or request, size)
+
+
+def pasted(request: str) -> str:
+    """Return the beginning of a request without a word of the user's own, marked so; "" of any other."""
+    return "" if typed(request).strip() else PASTED + clip(" ".join(request.split()), LEAST_SHOWN)
 
 
 def _waits_elsewhere(ledger: Ledger) -> bool:

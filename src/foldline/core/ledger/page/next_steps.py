@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from foldline.core.ledger.facts.kinds import OpenFact
 from foldline.core.ledger.facts.open_work import is_done
-from foldline.core.ledger.page.goal import in_short
+from foldline.core.ledger.page.goal import pasted
 from foldline.core.ledger.page.in_progress import is_begun
 from foldline.core.ledger.page.items import MARK, TO_DO, items, text_of, told_apart
 from foldline.core.ledger.page.sheet import NEXT_STEPS, Sheet
@@ -21,7 +21,8 @@ ASKED_LAST = "Asked last (what follows this summary may answer it): "
 
 def line_of(fact: OpenFact) -> str:
     """Write one step; of what is on no list, with who said it."""
-    text = in_short(fact.text, LONGEST_REQUEST) if fact.state == "asked" else clip(fact.text, LONGEST)
+    asked = fact.state == "asked"
+    text = (asked and pasted(fact.text)) or clip(fact.text, LONGEST_REQUEST if asked else LONGEST)
     if fact.kind != "next":
         return told_apart(text, TO_DO, lambda line: line.startswith((MARK + SAID_NEXT, MARK + ASKED_LAST)))
     return MARK + (ASKED_LAST if fact.state == "asked" else SAID_NEXT) + text
