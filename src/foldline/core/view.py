@@ -7,7 +7,7 @@ at older entries again.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -100,10 +100,10 @@ class ViewState:
     # ---- reading
 
     @property
-    def open_calls(self) -> tuple[str, ...]:
-        """The ids of calls that still wait for their results."""
+    def open_calls(self) -> Collection[str]:
+        """The ids of calls that still wait for their results, as of now: it changes with the view."""
         batch = self.pairing.current
-        return tuple(batch.open) if batch else ()
+        return batch.open.keys() if batch else ()
 
     @property
     def tokens(self) -> int:

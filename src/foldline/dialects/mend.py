@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any, cast
 
 import msgspec
@@ -44,7 +45,9 @@ class Mender:
     def __init__(self, dialect: str, *, salt: str = "", open_calls: Iterable[str] = ()) -> None:
         self._dialect = dialect
         self._salt = salt
-        self._open = list(open_calls)
+        self._before = open_calls  # looked at only where a result names no call: there may be thousands
+        self._asked: list[str] = []
+        self._answered: set[str] = set()
 
     def mend(self, payload: Any, index: int) -> Mended | None:
         """Return one message mended; None where it cannot be read as an object at all."""
@@ -71,7 +74,9 @@ class Mender:
         self._answer(results, salt, notes)
         self._name(calls, salt, notes)
         if not calls and not results and new.get("role") == "user":
-            self._open.clear()
+            self._before = ()
+            self._asked.clear()
+            self._answered.clear()
         return new
 
     def _name(self, calls: list[Slot], salt: str, notes: Notes) -> None:
@@ -79,15 +84,19 @@ class Mender:
             if not holder[key]:
                 holder[key] = _made_id(f"{salt} {place}")
                 notes.add("a tool call without an id was given one")
-            self._open.append(holder[key])
+            self._asked.append(holder[key])
+            self._answered.discard(holder[key])
 
     def _answer(self, results: list[Slot], salt: str, notes: Notes) -> None:
         for place, (holder, key) in enumerate(results):
             if not holder[key]:
-                holder[key] = self._open[0] if self._open else _made_id(f"{salt} result {place}")
+                holder[key] = self._oldest() or _made_id(f"{salt} result {place}")
                 notes.add("a result without its call's id was given that of the oldest open call")
-            if holder[key] in self._open:
-                self._open.remove(holder[key])
+            self._answered.add(holder[key])
+
+    def _oldest(self) -> str:
+        """Return the oldest call that is still open, "" where there is none."""
+        return next((call for call in chain(self._before, self._asked) if call not in self._answered), "")
 
 
 def with_notes(message: Message, mended: Sequence[Mended]) -> Message:

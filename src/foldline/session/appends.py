@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from foldline.core.ledger.facts.tracked import FILES, Status, files_note
@@ -92,12 +92,12 @@ class AppendReader:
     """
 
     def __init__(
-        self, dialect: str | None, usual: Callable[[], str], seed: str, open_calls: Sequence[str] = ()
+        self, dialect: str | None, usual: Callable[[], str], seed: str, open_calls: Collection[str] = ()
     ) -> None:
         self._dialect = dialect
         self._usual = usual
         self._seed = seed
-        self._open = tuple(open_calls)
+        self._open = open_calls
         self._looked_at = 0  # messages whose calls and results `_open` knows
         self._decoded: list[Message] = []
 
@@ -130,7 +130,7 @@ class AppendReader:
     def _take(self, messages: Sequence[Message]) -> None:
         self._decoded += messages
 
-    def _still_open(self) -> Sequence[str]:
+    def _still_open(self) -> Collection[str]:
         """Return the calls that wait for results behind the messages decoded so far."""
         if new := self._decoded[self._looked_at :]:
             still_open = dict.fromkeys(self._open)

@@ -88,7 +88,7 @@ class OverflowMender:
         async with self._shared.locked() as cursor:
             state = cursor.state
             if state.open_calls:
-                raise CallsOpen(state.open_calls)
+                raise CallsOpen(tuple(state.open_calls))
             size, path = model.view_tokens, state.boundaries
             found, cut = overflow_in(seen, model.setup), False
             if found is None:

@@ -235,7 +235,7 @@ class Session:
         while True:
             async with self._shared.locked() as cursor:
                 if cursor.state.open_calls:
-                    raise CallsOpen(cursor.state.open_calls)
+                    raise CallsOpen(tuple(cursor.state.open_calls))
                 wait = await self._triggers.look()
                 if wait is None:
                     await self._triggers.carry_on()
@@ -262,7 +262,7 @@ class Session:
         await self._mender.mend(seen, max_tokens, self._shared.view.asked_with(view))
         async with self._shared.locked() as cursor:
             if cursor.state.open_calls:
-                raise CallsOpen(cursor.state.open_calls)
+                raise CallsOpen(tuple(cursor.state.open_calls))
             return self._shared.view.hand_out()
 
     async def use_model(self, model: str | None, *, window: int | Window | None = None) -> None:

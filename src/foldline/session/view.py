@@ -153,7 +153,7 @@ class SessionView:
             usable=self._model.ask("manual").usable,
             window=self._model.setup.window,
             by_category=categories,
-            open_calls=state.open_calls,
+            open_calls=tuple(state.open_calls),
         )
 
     async def export(self, form: str, *, view: bool) -> bytes:

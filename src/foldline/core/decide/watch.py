@@ -16,7 +16,7 @@ is, and what has to survive a restart stands in the log.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal, Protocol
 
 import msgspec
@@ -137,7 +137,7 @@ class Watch:
         if self.limits.known and any(silent(reply.usage, reply.stop, window) for reply in replies):
             self.happened("overflow")
 
-    def looks_at_once(self, open_calls: Sequence[str]) -> bool:
+    def looks_at_once(self, open_calls: Collection[str]) -> bool:
         """Whether the triggers are to be looked at right away, before anything else is said.
 
         Not while calls wait for their results: `open_calls` are those of the view.
