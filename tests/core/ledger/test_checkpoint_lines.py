@@ -300,7 +300,7 @@ def test_code_is_no_reason_for_reading_a_file(calls: Calls) -> None:
         *calls.bash("npm run check", "src/flags.ts(3,1): error TS2304: OVEN_NAME is not defined"),
     )
     index = text.partition("## Index")[2]
-    assert "src/flags.ts" in index
+    assert "src/flags.ts" in text
     assert "import {" not in index
     assert '| "crust' not in index
 
@@ -533,6 +533,15 @@ def test_words_between_two_calls_answer_no_request(calls: Calls) -> None:
     )
     assert "Show a lamp while it heats." in section(text, "Goal") + section(text, "Next Steps")
     assert "answered request: Show a lamp" not in text
+
+
+def test_names_that_stand_nowhere_else_are_one_list_at_the_end(calls: Calls) -> None:
+    shown = "\n".join(f"recipes/oven_{number}.toml" for number in range(6))
+    text = page(user("Mend the oven."), *calls.bash("ls recipes", shown))
+    [line] = [line for line in text.splitlines() if line.startswith("- Other names that were met: ")]
+    assert "`recipes/oven_3.toml`" in line
+    again = compose(parse(text), 3_000, OFFLINE.count).text
+    assert "`recipes/oven_3.toml`" in again
 
 
 def test_a_sentence_that_a_message_holds_many_times_is_a_programs() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from foldline.core.ledger.facts.kinds import Excerpt, FileFact, ValueFact
-from foldline.core.ledger.page import about_files, excerpts, runs, values
+from foldline.core.ledger.page import about_files, excerpts, other_names, runs, values
 from foldline.core.ledger.page.items import LABELS, MARK, NOTED
 from foldline.core.ledger.page.sheet import GOAL, INDEX, Count, Sheet
 from foldline.core.ledger.text.names import path_key
@@ -25,7 +25,7 @@ class Context(msgspec.Struct, frozen=True):
 
 
 def write(sheet: Sheet, picked: Sequence[Excerpt], files: Sequence[FileFact], base: str) -> None:
-    """Write the excerpts that were picked: what was told, what was run, files, and what listings showed."""
+    """Write the excerpts that were picked: what was told, what was run, and files."""
     asked = () if any(map(excerpts.is_spoken, sheet.parts[GOAL])) else picked
     rest = [excerpt for excerpt in picked if excerpt.kind not in ("asked", "told")]
     lists = (
@@ -33,7 +33,6 @@ def write(sheet: Sheet, picked: Sequence[Excerpt], files: Sequence[FileFact], ba
         (SAID, [excerpts.plain_line(one, _is_other) for one in rest if _is_plain(one)]),
         (FILES, _file_lines(rest, files, base)),
         (RUNS, runs.lines_of(rest, _is_other)),
-        (LISTINGS, _listing_lines(rest)),
     )
     headed = sum(len(lines) for _, lines in lists) >= HEADED
     sheet.parts[INDEX] = [ABOUT] if headed else []
@@ -62,19 +61,12 @@ def _file_lines(picked: Sequence[Excerpt], files: Sequence[FileFact], base: str)
     return lines
 
 
-def _listing_lines(picked: Sequence[Excerpt]) -> list[str]:
-    """Write the paths that searches and listings showed, by what was looked for."""
-    listed = excerpts.by_topic(one for one in picked if one.kind == "listing")
-    return [line for topic, group in listed.items() for line in excerpts.listing_lines(topic, group)]
-
-
 ABOUT = "What was met on the way, for looking up; the story above does not need it."
 HEADED = 16  # lines from which the lists of the section have headings
 RUNS = "### Commands and what they showed"
 SPOKEN = "### Words of requests and notes"
 SAID = "### Said on the way"
 FILES = "### Files"
-LISTINGS = "### Seen in listings"
 ABOUT_NO_FILE = frozenset(("asked", "told", "listing", *runs.USES))
 """Kinds of excerpts whose topic is a heading or a reason, not a file."""
 
@@ -94,6 +86,9 @@ def _excerpts(items: Sequence[Sequence[str]]) -> Iterator[Excerpt]:
         line = item[0]
         if values.read(line) is not None or excerpts.is_spoken(line):
             continue
+        if other_names.is_line(line):
+            yield from other_names.read(line, rank)
+            continue
         if about_files.is_about(item):
             yield from about_files.read(item, rank)
         elif runs.is_item(item) and not line.startswith(MARK + NOTED) and not excerpts.is_listing(line):
@@ -109,5 +104,6 @@ def _is_other(line: str) -> bool:
         or values.read(line) is not None
         or excerpts.is_spoken(line)
         or excerpts.is_listing(line)
+        or other_names.is_line(line)
         or about_files.is_about([line])
     )

@@ -6,14 +6,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from foldline.core.ledger.facts.kinds import Excerpt
-from foldline.core.ledger.page.items import BELOW, MARK, NOTED, one_line, told_apart, unticked
+from foldline.core.ledger.page.items import BELOW, MARK, NOTED, one_line, told_apart
 from foldline.core.ledger.text import names
-from foldline.core.ledger.text.paths import by_folder, of_folder
+from foldline.core.ledger.text.paths import of_folder
 from foldline.core.ledger.text.sentences import clip
 
 LONGEST_LINE = 240  # characters at which a joined line is broken: each line starts with what it is about
-LONGEST_LISTING = 800  # and one of paths, which a search or a listing showed
-LONGEST_SEARCH = 60  # characters of what a search looked for
 LONGEST_REASON = 110  # characters of why something was run
 ALSO = "also "  # before more that was run for the same reason
 SHOWS = "shows: "  # before quoted lines of code or output
@@ -74,22 +72,6 @@ def read_spoken(items: Iterable[Sequence[str]]) -> Iterator[Excerpt]:
             yield made(alone.group(2), _SPOKEN_KINDS[alone.group(1)], "", rank)
 
 
-def listing_lines(topic: str, group: Sequence[Excerpt]) -> list[str]:
-    """Write paths that a search or a listing showed, with what it looked for."""
-    listed = dict.fromkeys(_listed(excerpt.text) for excerpt in group)
-    search = clip(topic, LONGEST_SEARCH).replace("): `", "): '")
-    head = f"seen ({search}): " if search else "seen in a listing: "
-    return [
-        MARK + head + line
-        for line in joined((f"`{line}`" for line in by_folder(listed)), most=LONGEST_LISTING)
-    ]
-
-
-def _listed(path: str) -> str:
-    """Return a path as it can stand on a line with others."""
-    return unticked(path).replace("/: ", "/:").replace(", ", ",")
-
-
 def use_lines(reason: str, group: Iterable[str], is_other: Callable[[str], bool]) -> list[str]:
     """Write what was run or searched for one reason: an item with the reason first, the rest below it."""
     before = clip(one_line(reason), LONGEST_REASON).rstrip(" .:")
@@ -116,11 +98,11 @@ def shown_in(line: str) -> list[str]:
     return line.removeprefix(SHOWS).split(PARTED)
 
 
-def joined(pieces: Iterable[str], mark: str = "; ", most: int = LONGEST_LINE) -> list[str]:
-    """Join pieces to as few lines of at most so many characters as their length allows."""
+def joined(pieces: Iterable[str], mark: str = "; ") -> list[str]:
+    """Join pieces to as few lines as their length allows."""
     lines: list[str] = []
     for piece in pieces:
-        if lines and len(lines[-1]) + len(piece) + len(mark) <= most:
+        if lines and len(lines[-1]) + len(piece) + len(mark) <= LONGEST_LINE:
             lines[-1] += mark + piece
         else:
             lines.append(piece)
@@ -128,7 +110,7 @@ def joined(pieces: Iterable[str], mark: str = "; ", most: int = LONGEST_LINE) ->
 
 
 def is_listing(line: str) -> bool:
-    """Whether a line is one of `listing_lines`."""
+    """Whether a line names what a search or a listing showed, as pages of older versions do."""
     return _LISTING.match(line) is not None
 
 

@@ -28,6 +28,7 @@ from foldline.core.ledger.page import (
     goal,
     in_progress,
     next_steps,
+    other_names,
     runs,
     values,
     work_log,
@@ -154,13 +155,17 @@ def _fill(
     for_files = int(left * file_lists.SHARE)
     tail = file_lists.write(ledger.files, base, count, min(for_files, max(0, sheet.left)))
     sheet.used += count("\n".join(tail)) + 2 if tail else 0
+    for_names = int(left * other_names.SHARE)
+    sheet.used += for_names
     picked = _pick(sheet, ledger, focus, tail, log)
+    sheet.used -= for_names
     rest = [excerpt for excerpt in picked if not log.add_step(excerpt)]
     sheet.parts[WORK_LOG] = log.lines()
     if not ledger.work:
         goal.write_excerpts(sheet, rest)
     context.write(sheet, rest, ledger.files, base)
     sheet.tail = file_lists.write(_unnamed(ledger.files, picked), base, count, for_files)
+    other_names.write(sheet, ledger.excerpts, for_names)
     return sheet, log, picked
 
 

@@ -35,10 +35,13 @@ def is_part(excerpt: Excerpt) -> bool:
 
 
 def says_little(excerpt: Excerpt) -> bool:
-    """Whether an excerpt is names alone, or a line of output that no file explains and no sentence is."""
+    """Whether an excerpt is names alone, or a line of output that no file explains and no sentence is.
+
+    What is worth it of such names stands among the other names of a page.
+    """
     if excerpt.kind in QUOTES and not excerpt.topic:
         return len(words(excerpt.text)) < SENTENCE
-    return excerpt.kind == "mention"
+    return excerpt.kind in ("mention", "listing")
 
 
 def place_of(excerpt: Excerpt, count: Count) -> PageLine:
