@@ -8,6 +8,7 @@ import time
 import msgspec
 import pytest
 from tests.support.talkers import DIALECTS, question, results
+from tests.support.work import Calls
 
 import foldline
 from foldline.core.log.entries import Said
@@ -21,14 +22,10 @@ RULE = "Never touch licence.txt."
 BLOCK = 250  # turns whose work is added up: a dozen boundaries and more
 
 
-class Work:
+class Work(Calls):
     """What was done: entries read from the store, characters counted, messages rendered, functions called."""
 
-    def __init__(self):
-        self.entries = self.characters = self.messages = self.calls = 0
-
-    def profile(self, frame, event, argument):
-        self.calls += event in ("call", "c_call")
+    entries = characters = messages = 0
 
     def figures(self):
         return self.entries, self.characters, self.messages, self.calls

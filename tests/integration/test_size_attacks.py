@@ -1,9 +1,8 @@
 """Long runs of one thing come to an end: each of these took minutes where a pattern grew with the square."""
 
-import time
-
 import pytest
 from tests.support.talk import calls, log_of, tool, user
+from tests.support.work import counted
 
 import foldline
 from foldline.core.measure.tokens import OFFLINE
@@ -33,22 +32,27 @@ def test_a_long_run_in_the_users_text_is_folded(unit):
     assert "Never push to main." in done.summary
 
 
-async def test_a_batch_of_many_calls_is_counted_as_it_grows_and_shrinks():
-    count = 3_000
+async def session_with_a_batch(count):
+    """Open that many calls in one message and answer them one by one; return the functions that were called."""
     calls = [
         {"id": f"c{number}", "type": "function", "function": {"name": "f", "arguments": "{}"}}
         for number in range(count)
     ]
-    started = time.process_time()
-    async with foldline.open("memory://", "s", window=1_000_000) as session:
-        await session.append({"role": "user", "content": "Go."})
-        await session.append({"role": "assistant", "content": None, "tool_calls": calls})
-        for number in range(count):
-            await session.append({"role": "tool", "tool_call_id": f"c{number}", "content": "x"})
-        state = ViewState(await session.store.active(session.id), counter=OFFLINE)
+    with counted() as work:
+        async with foldline.open("memory://", "s", window=1_000_000) as session:
+            await session.append({"role": "user", "content": "Go."})
+            await session.append({"role": "assistant", "content": None, "tool_calls": calls})
+            for number in range(count):
+                await session.append({"role": "tool", "tool_call_id": f"c{number}", "content": "x"})
+            state = ViewState(await session.store.active(session.id), counter=OFFLINE)
     assert state.owed == 0
     assert state.tokens == sum(item_tokens(item) for item in state.view())
-    assert time.process_time() - started < 15  # 30 and more where each append counted all open calls
+    return work.calls
+
+
+async def test_a_batch_of_many_calls_takes_work_in_step_with_their_number():
+    few = await session_with_a_batch(250)
+    assert await session_with_a_batch(1_000) < 6 * few  # 16 times where each append looked at all open calls
 
 
 def test_what_is_owed_is_what_the_view_adds():

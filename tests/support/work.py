@@ -1,0 +1,27 @@
+"""How much work a piece of code does, as a figure that a busy machine does not change."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+
+
+class Calls:
+    """The functions that were called."""
+
+    calls = 0
+
+    def profile(self, frame, event, argument):
+        self.calls += event in ("call", "c_call")
+
+
+@contextlib.contextmanager
+def counted() -> Iterator[Calls]:
+    """Count the functions that are called in a block, in this thread."""
+    work, before = Calls(), sys.getprofile()
+    sys.setprofile(work.profile)
+    try:
+        yield work
+    finally:
+        sys.setprofile(before)
