@@ -10,15 +10,24 @@ keep = 30_000
 
 [models."openai:my-finetune"]
 context = 64_000
+
+[compaction]
+enabled = true
+keep = 20_000
+
+What runs a program or allows one (`agent.allow`, `agent.folders`, `hooks`, `mcp`) counts in the user's own
+file alone: a folder that was fetched from somewhere must not decide it.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -26,11 +35,75 @@ from foldline.catalogue import Catalogue, ModelInfo
 from foldline.core.decide.policy import Policy
 from foldline.core.measure.window import Window
 from foldline.errors import InputError
-from foldline.policies import load
+from foldline.policies import changed, load
 from foldline.policies import policy as find_policy
+
+log = logging.getLogger("foldline")
 
 FILE = Path(".foldline") / "settings.toml"
 FROM_ENVIRONMENT = ("store", "policy", "window", "model")
+SWITCH_OFF: Final = "FOLDLINE_DISABLE_AUTOCOMPACT"
+OWN: Final = {"hooks": None, "mcp": None, "agent": ("allow", "folders")}
+"""Tables, or keys of them, that count in the user's own file alone."""
+IN_POLICIES: Final = {
+    "enabled": "enabled",
+    "reserve": "reserve",
+    "keep": "keep",
+    "pruning": "enable_pruning",
+    "prune_minimum": "prune_minimum",
+    "prune_protect": "prune_protect",
+    "reserved_output": "hard",
+    "model": "summary_model",
+}
+"""The keys of `[compaction]`, and the fields of a policy that they set."""
+
+
+class CompactionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What holds over any policy; amounts as in `docs/presets.md`, `reserved_output` in tokens."""
+
+    enabled: bool | None = None
+    reserve: Any = None
+    keep: Any = None
+    pruning: bool | None = None
+    prune_minimum: Any = None
+    prune_protect: Any = None
+    reserved_output: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    model: str | None = None
+
+    def over(self, policy: Policy) -> Policy:
+        """Return a policy with what is set here."""
+        set_here = {name: getattr(self, name) for name in IN_POLICIES if getattr(self, name) is not None}
+        if "reserved_output" in set_here:
+            set_here["reserved_output"] = f"-{set_here['reserved_output']}"
+        fields = {IN_POLICIES[name]: value for name, value in set_here.items()}
+        return changed(policy, fields, where="[compaction]") if fields else policy
+
+
+class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The terminal agent: rules that allow and deny, more folders, and the most replies to one prompt."""
+
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    steps: Annotated[int, msgspec.Meta(ge=1)] = 500
+    theme: str = ""
+
+
+class HookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Commands run before and after a compaction; `timeout` in seconds."""
+
+    before_compaction: tuple[str, ...] = ()
+    after_compaction: tuple[str, ...] = ()
+    timeout: Annotated[float, msgspec.Meta(gt=0)] = 30.0
+
+
+class McpServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An MCP server: a `command` with `args` and `env`, or a `url`."""
+
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    url: str = ""
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,16 +118,25 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model: str | None = None
     policies: dict[str, dict[str, Any]] = {}
     models: dict[str, dict[str, Any]] = {}
+    compaction: CompactionSettings = CompactionSettings()
+    agent: AgentSettings = AgentSettings()
+    hooks: HookSettings = HookSettings()
+    mcp: dict[str, McpServer] = {}
 
     def user_policies(self) -> dict[str, Policy]:
         """Return the policies of the settings files."""
         return load({"policies": self.policies}) if self.policies else {}
 
     def find_policy(self, given: str | Policy | None = None) -> Policy:
-        """Return a policy, or the one of that name (None: the one set); those of the settings go first."""
+        """Return a policy, or the one of that name (None: the one set) with what `[compaction]` sets over it.
+
+        Policies of the settings go first; a `Policy` is taken as it is.
+        """
         if isinstance(given, Policy):
             return given
-        return find_policy(self.policy if given is None else given, self.user_policies())
+        return self.compaction.over(
+            find_policy(self.policy if given is None else given, self.user_policies())
+        )
 
     def catalogue(self) -> Catalogue:
         """Return the catalogue with the user's own models."""
@@ -78,8 +160,9 @@ def settings(
     Raises InputError naming the file or the variable and what is allowed.
     """
     merged: dict[str, Any] = {}
-    for folder in (home or Path.home(), here or Path.cwd()):
-        for key, value in _read(folder / FILE).items():
+    for folder, own in ((home or Path.home(), True), (here or Path.cwd(), False)):
+        file = folder / FILE
+        for key, value in (_read(file) if own else _fetched(file, home or Path.home())).items():
             merged[key] = {**merged.get(key, {}), **value} if isinstance(value, dict) else value
     variables = os.environ if environment is None else environment
     for key in FROM_ENVIRONMENT:
@@ -87,7 +170,31 @@ def settings(
         if value := variables.get(variable):
             _checked({key: value}, variable)
             merged[key] = value
+    if variables.get(SWITCH_OFF, "").strip().lower() not in ("", "0", "false", "no"):
+        merged["compaction"] = {**merged.get("compaction", {}), "enabled": False}
     return _checked(merged, "settings")
+
+
+def _fetched(file: Path, home: Path) -> dict[str, Any]:
+    """Read the settings of a folder, without what counts in the user's own file alone; that is warned of."""
+    if file == home / FILE:
+        return {}
+    found = _read(file)
+    for table, keys in OWN.items():
+        for key in (None,) if keys is None else keys:
+            if table in found and (key is None or key in found[table]):
+                _warn_of(file, table if key is None else f"{table}.{key}", home)
+    for table, keys in OWN.items():
+        if keys is None:
+            found.pop(table, None)
+        elif table in found:
+            found[table] = {key: value for key, value in found[table].items() if key not in keys}
+    return found
+
+
+@cache
+def _warn_of(file: Path, name: str, home: Path) -> None:
+    log.warning("%s: %s counts in %s alone, and is left out", file, name, home / FILE)
 
 
 def _read(file: Path) -> dict[str, Any]:

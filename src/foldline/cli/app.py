@@ -18,6 +18,8 @@ from foldline.cli.text import clean
 from foldline.errors import FoldlineError, did_you_mean
 
 COMMANDS = {
+    "run": "Send one prompt to the agent; its answer as text or JSON lines.",
+    "rpc": "Serve the agent to another program, JSON lines both ways.",
     "compact": "Fit a session file into a budget of tokens.",
     "inspect": "Show where a session's tokens are, and what is wrong with it.",
     "constraints": "Show the rules that the user stated, and what ended them.",

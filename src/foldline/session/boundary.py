@@ -20,7 +20,7 @@ from foldline.core.compact.rebase import VOID, Draft, drafted, rebased
 from foldline.core.compact.sight import number_of
 from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.breaker import Failure
-from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Reason, Receipt
+from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Reason, Receipt, Said
 from foldline.core.measure.tokens import Counter
 from foldline.core.secrets.entries import CleanEntries
 from foldline.core.view import ViewState
@@ -36,6 +36,7 @@ from foldline.session.events import (
     Struck,
     WarningGiven,
 )
+from foldline.session.hooks import PlannedCompaction
 from foldline.session.shared import Shared
 from foldline.summarizers.base import Summarizer
 from foldline.tracing import Span
@@ -96,9 +97,22 @@ class BoundaryMaker:
         return msgspec.structs.replace(outcome, receipt=receipt)
 
     async def execute(self, work: BoundaryWork, summarizer: Summarizer) -> Outcome:
-        """Plan the boundary, with summaries by `summarizer`."""
-        steps = _planned(work.entries, work.ask, self._model.setup.counter, self._cursor.state.clean)
+        """Plan the boundary as hooks let it, with summaries by `summarizer`."""
+        ask = await self._shared.hooks.onto(work.ask, self._planned_of(work))
+        if isinstance(ask, Nothing):
+            return ask
+        steps = _planned(work.entries, ask, self._model.setup.counter, self._cursor.state.clean)
         return await execute(steps, summarizer, aside=True, prefix=work.prefix, failed=self._summary_failed)
+
+    def _planned_of(self, work: BoundaryWork) -> PlannedCompaction:
+        return PlannedCompaction(
+            session=self._shared.id,
+            reason=work.ask.reason,
+            size=work.size,
+            usable=work.ask.usable,
+            messages=sum(isinstance(entry, Said) for entry in work.entries),
+            instructions=work.ask.instructions,
+        )
 
     def _summary_failed(self, why: str) -> None:
         """Say that code had to write a summary in the place of the summariser."""

@@ -29,7 +29,7 @@ from foldline.core.measure.tokens import OFFLINE, Counter, message_tokens
 from foldline.core.measure.window import Floor, Window
 from foldline.core.view import Kept, ViewState, item_tokens
 from foldline.dialects import ANTHROPIC
-from foldline.folding import now
+from foldline.folding import now, tokens_apart
 from foldline.providers.learned import learn, learned
 from foldline.session.cursor import Cursor
 from foldline.session.events import Events, ModelChanged, WarningGiven, WindowLearnt
@@ -203,6 +203,16 @@ class SessionModel:
         self.setup = with_learnt(with_info(self.setup, info), self._cursor.state.entries())
         self._watch.use(self.setup.limits, switched=True)
         self.calibrator = Calibrator(model)
+
+    def speak(self, dialect: str | None, tools: Any) -> None:
+        """Have the view in another dialect, and other tool definitions beside it; None: as before."""
+        setup = self.setup
+        if dialect is not None:
+            setup = msgspec.structs.replace(setup, dialect=dialect)
+        if tools is not None:
+            apart = tokens_apart(setup.system, tools, setup.counter)
+            setup = msgspec.structs.replace(setup, tools=tools, apart=apart)
+        self.setup = setup
 
     def follow(self, policy: Policy) -> None:
         """Work by another policy, fitted to the model."""

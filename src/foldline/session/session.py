@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
+from foldline.arguments import check_model, check_text, check_tools, check_window
 from foldline.catalogue import ModelInfo
 from foldline.config import settings
 from foldline.core.compact.sight import standing
@@ -29,11 +30,13 @@ from foldline.session.appends import Appends
 from foldline.session.boundary import BoundaryMaker
 from foldline.session.compactor import Compactor
 from foldline.session.events import Callback
+from foldline.session.hooks import Hook
 from foldline.session.links import Link, Links
 from foldline.session.model import Setup
 from foldline.session.overflow import OverflowMender
 from foldline.session.preview import Preview, Previews
 from foldline.session.recall import PASSAGE, EntryInfo, Passage, Recall
+from foldline.session.rules import Rules, stored_rules
 from foldline.session.shared import Shared, SummarizerChoice
 from foldline.session.state import Render
 from foldline.session.tools import Tools
@@ -114,6 +117,14 @@ class Session:
         name.
         """
         return self._shared.events.on(name, callback)
+
+    def before_compaction(self, hook: Hook) -> Callable[[], None]:
+        """Call a hook before every compaction is made, a draft or a preview too; returns what ends that.
+
+        It gets a `PlannedCompaction` and returns None, a text for the summary to look at first, or `Blocked`:
+        then none is made. It may be a coroutine function. What it raises fails the compaction.
+        """
+        return self._shared.hooks.before(hook)
 
     # ---- reading
 
@@ -265,9 +276,24 @@ class Session:
                 raise CallsOpen(tuple(cursor.state.open_calls))
             return self._shared.view.hand_out()
 
-    async def use_model(self, model: str | None, *, window: int | Window | None = None) -> None:
-        """Go on with another model; before its first request the view is made to fit a smaller window."""
+    async def use_model(
+        self,
+        model: str | None,
+        *,
+        window: int | Window | None = None,
+        dialect: str | None = None,
+        tools: Any = None,
+    ) -> None:
+        """Go on with another model; before its first request the view is made to fit a smaller window.
+
+        `dialect` is what `context` returns from now on, `tools` the definitions in it (default: as before).
+        """
+        check_model(model)
+        check_window(window)
+        check_text("dialect", dialect)
+        check_tools(tools)
         async with self._shared.locked():
+            self._shared.model.speak(dialect, tools)
             await self._compactor.use_model(model, window)
             self._shared.reply.forget()
             if self._choice is not None:
@@ -463,6 +489,11 @@ class Session:
         Raises InputError for an unknown message or session.
         """
         return await self._recall.read(entry, offset, limit, session)
+
+    async def constraints(self) -> Rules:
+        """Return the user's standing rules, and those that a later sentence ended; reads the path."""
+        await self._shared.follow()
+        return await stored_rules(self.store, self.id)
 
     async def entries(self, limit: int | None = None, before: str | None = None) -> list[EntryInfo]:
         """Return the path's messages, oldest first: ids, sizes, and whether kept, folded or pinned.

@@ -15,6 +15,7 @@ from foldline.core.log.entries import Lifted, Said
 from foldline.errors import DialectError
 from foldline.session.cursor import Cursor
 from foldline.session.events import Events, WarningGiven
+from foldline.session.hooks import Hooks
 from foldline.session.model import SessionModel, Setup
 from foldline.session.state import LiveState
 from foldline.session.view import SessionView
@@ -48,6 +49,7 @@ class Shared:
         self.view = SessionView(self.cursor, self.model)
         self.reply = ReplyLimit()
         self.live = LiveState()
+        self.hooks = Hooks()
         self.summarizer = summarizer or OfflineSummarizer(setup.counter)
         self.at_close: list[Callable[[], Awaitable[None]]] = []  # awaited when the session is closed
         self.untold = ""  # a warning on who writes the summaries, until somebody listens

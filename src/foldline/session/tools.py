@@ -30,6 +30,13 @@ COMPACT: Final = "compact_context"
 HITS: Final = 10  # messages that one search tells of, unless fewer are asked for
 LISTED: Final = 40  # entries that one list tells of, unless fewer are asked for
 RESULT_TOKENS: Final = 2_500  # the most that an answer takes
+KINDS_OF_VALUES: Final[dict[str, tuple[type, str]]] = {
+    "string": (str, "a string"),
+    "integer": (int, "a whole number"),
+    "boolean": (bool, "true or false"),
+    "array": (list, "a list"),
+}
+"""What the types of JSON Schema are here, and the words for them."""
 FORMS: Final = (ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE)
 
 
@@ -204,18 +211,22 @@ def _defined(tool: Tool, dialect: str) -> dict[str, Any]:
 def arguments_of(tool: Tool, given: Mapping[str, Any] | str | None) -> dict[str, Any]:
     """Return a call's arguments, checked; raises InputError with words for the model where they are wrong."""
     values = _parsed(given)
-    if missing := [name for name in tool.required if values.get(name) in (None, "")]:
+    if missing := [name for name in tool.required if _is_missing(values.get(name), tool.parameters[name])]:
         raise InputError(f"{tool.name} needs {', '.join(missing)}")
     if unknown := [name for name in values if name not in tool.parameters]:
         raise InputError(f"{tool.name} takes {', '.join(tool.parameters)}, not {', '.join(unknown)}")
     for name, value in values.items():
-        wanted = tool.parameters[name]["type"]
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if value is not None and not (whole if wanted == "integer" else isinstance(value, str)):
-            raise InputError(
-                f"{tool.name}: {name} must be {'a whole number' if wanted == 'integer' else 'a string'}"
-            )
+        kind, words = KINDS_OF_VALUES[tool.parameters[name]["type"]]
+        if value is not None and (
+            not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool)
+        ):
+            raise InputError(f"{tool.name}: {name} must be {words}")
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _is_missing(value: Any, schema: Mapping[str, Any]) -> bool:
+    """Whether a value is not given; an empty text counts as none unless its schema allows it by name."""
+    return value is None or (value == "" and schema.get("minLength") != 0)
 
 
 def _parsed(given: Mapping[str, Any] | str | None) -> dict[str, Any]:

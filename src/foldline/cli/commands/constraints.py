@@ -13,10 +13,11 @@ import msgspec
 from foldline.cli.common import json_option, read_session, store_option
 from foldline.cli.output import escape, out, print_json
 from foldline.cli.store import known, with_store
-from foldline.core.ledger.facts.constraints import Ended, history
-from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
-from foldline.core.log.entries import Compacted, Entry, Said
+from foldline.core.ledger.facts.constraints import Ended
+from foldline.core.ledger.facts.kinds import ConstraintFact
+from foldline.core.log.entries import Entry, Said
 from foldline.core.secrets.redact import redact
+from foldline.session.rules import rules_of
 from foldline.stores import Store
 
 EPILOG = """
@@ -39,8 +40,8 @@ def command(source: str, store_url: str | None, as_json: bool) -> None:
     replaced, with the sentence that did it. Where a file has that name, it is taken before a session.
     """
     session = _read(source, store_url)
-    said = [entry for entry in session.entries if isinstance(entry, Said)]
-    standing, ended = history(said, _proven(session.entries))
+    rules = rules_of(session.entries)
+    standing, ended = rules.standing, rules.ended
     if as_json:
         print_json(
             {
@@ -76,16 +77,6 @@ def _read(source: str, store_url: str | None) -> _Session:
 async def _path(store: Store, session: str) -> list[Entry]:
     name = await known(store, session)
     return [entry async for entry in store.path(name)]
-
-
-def _proven(entries: Sequence[Entry]) -> frozenset[str]:
-    """The rules in the boundaries' ledgers: a model may have named some that code alone does not find."""
-    ledgers = (
-        msgspec.convert(entry.ledger, Ledger)
-        for entry in entries
-        if isinstance(entry, Compacted) and entry.ledger
-    )
-    return frozenset(fact.text for ledger in ledgers for fact in ledger.constraints if fact.entry)
 
 
 def _record(fact: ConstraintFact, session: _Session) -> dict[str, Any]:

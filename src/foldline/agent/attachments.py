@@ -1,0 +1,90 @@
+"""What a prompt brings along: `@path` a file or a picture, `@session` what is relevant of another session."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from foldline.agent.tools.read import CHARACTERS, picture_of
+from foldline.agent.workspace import Workspace
+from foldline.core.log.messages import Media, Message, Text
+from foldline.errors import FoldlineError, InputError
+from foldline.session.session import Session
+
+REFERENCE = re.compile(r"(?<![\w@])@(\"[^\"\n]+\"|[^\s@,;:!?()\[\]{}<>\"']+)")
+HITS = 12  # messages of another session that are taken along
+WORDS = re.compile(r"\w{3,}")
+
+
+async def attached(text: str, workspace: Workspace, session: Session | None = None) -> tuple[Message, ...]:
+    """Return a prompt as messages: the user's words, and what they refer to, which is data.
+
+    A name that is neither a file nor a session stays a word. Raises InputError for what cannot be sent.
+    """
+    parts: list[Text | Media] = []
+    for name in dict.fromkeys(found.group(1).strip('"') for found in REFERENCE.finditer(text)):
+        taken = await asyncio.to_thread(_file, name, workspace)
+        if taken is None and session is not None:
+            taken = await _session(name, text, session)
+        parts += [taken] if taken is not None else []
+    said = Message("user", (Text(text),))
+    return (said, Message("user", tuple(parts), injected=True)) if parts else (said,)
+
+
+def _file(name: str, workspace: Workspace) -> Text | Media | None:
+    """Return a file as a part of a message; None where there is none of that name that may be read."""
+    try:
+        path = workspace.resolve(name.rstrip("."))
+        data = path.read_bytes() if path.is_file() else None
+    except (InputError, OSError):
+        return None
+    if data is None:
+        return _folder(path)
+    if picture := picture_of(data, path.name):
+        return picture
+    if b"\0" in data[:8_192]:
+        raise InputError(f"@{name} is binary and no picture: it cannot be attached")
+    text = data.decode("utf-8", "replace")
+    cut = (
+        text
+        if len(text) <= CHARACTERS
+        else f"{text[:CHARACTERS]}\n[… {len(text) - CHARACTERS:,} more characters: use read]"
+    )
+    return Text(f'<file path="{workspace.shown(path)}">\n{cut}\n</file>')
+
+
+def _folder(path: Path) -> Text | None:
+    if not path.is_dir():
+        return None
+    names = sorted(f"{one.name}/" if one.is_dir() else one.name for one in path.iterdir())
+    return Text(f'<folder path="{path}">\n' + "\n".join(names[:500]) + "\n</folder>")
+
+
+async def _session(name: str, text: str, session: Session) -> Text | None:
+    """Return what another session of the store says to the words of the prompt; None where there is none."""
+    ids = [info.id for info in await session.store.sessions()]
+    found = [one for one in ids if one == name] or [one for one in ids if one.startswith(name)]
+    if len(found) != 1 or len(name) < 4:
+        return None
+    told = await _relevant(found[0], text.replace(name, ""), session)
+    body = "\n".join(told) or "(nothing in it matches the words of the prompt)"
+    return Text(f'<session id="{found[0]}">\n{body}\n</session>')
+
+
+async def _relevant(other: str, text: str, session: Session) -> Sequence[str]:
+    words = sorted(set(WORDS.findall(text.lower())), key=len, reverse=True)
+    entries: dict[str, str] = {}
+    for word in words[:8]:
+        try:
+            hits = await session.recall(word, 6, sessions=[other])
+        except FoldlineError:
+            continue
+        for hit in hits:
+            entries.setdefault(hit.entry, hit.role)
+    taken: list[str] = []
+    for entry in list(entries)[:HITS]:
+        passage = await session.read(entry, limit=1_500, session=other)
+        taken.append(f"[{passage.entry}, {entries[entry]}] {passage.text}")
+    return taken

@@ -1,0 +1,145 @@
+"""/compact, /preview, /undo, /redo, /autocompact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from foldline.agent.commands.command import Command, Outcome
+from foldline.agent.host import Host
+from foldline.agent.settings_file import save
+from foldline.core.decide.ask import Nothing
+from foldline.core.log.entries import Receipt
+from foldline.errors import InputError
+
+WHY_NOT = {
+    "fits": "it fits as it is",
+    "nothing_new": "nothing was said since the last boundary; a new focus would make another one",
+    "nothing_to_fold": "there is nothing that could be folded",
+    "no_gain": "it would gain too little",
+    "disabled": "it is switched off",
+    "signed_thinking": "signed thinking of an open tool loop binds what stands before it",
+    "void": "the session has changed meanwhile",
+    "too_large": "what would be left is too large",
+}
+
+
+async def _compact(host: Host, argument: str) -> str:
+    return done(await host.session.compact(argument or None))
+
+
+async def _preview(host: Host, argument: str) -> str:
+    preview = await host.session.preview(argument or None)
+    if isinstance(preview, Nothing):
+        return done(preview)
+    receipt = preview.receipt
+    lines = [f"Would fold {sizes(receipt)}; `/compact` does it.", ""]
+    if preview.summary is None:
+        lines.append("Only old tool results would be blanked.")
+    else:
+        lines += [f"{receipt.messages_after} messages stay.", "", preview.summary]
+    return "\n".join(lines)
+
+
+async def _undo(host: Host, _argument: str) -> Outcome:
+    undone = await host.session.undo()
+    if undone is None:
+        return Outcome("There is no compaction to undo.")
+    return Outcome(
+        "The newest compaction is undone: what it folded is in view again. `/redo` takes this back.",
+        moved=True,
+    )
+
+
+async def _redo(host: Host, _argument: str) -> Outcome:
+    redone = await host.session.redo()
+    return Outcome(
+        "The compaction counts again." if redone else "There is no undo to take back.", moved=bool(redone)
+    )
+
+
+async def _autocompact(host: Host, argument: str) -> str:
+    """Show or set what holds over any policy; what is set is saved."""
+    words = argument.split()
+    if words:
+        await set_autocompact(host, setting(words))
+    return autocompact_text(host)
+
+
+def setting(words: list[str]) -> dict[str, Any]:
+    """Return the keys of `[compaction]` that a user's words set; raises InputError for others."""
+    match words:
+        case ["on"]:
+            return {"enabled": True}
+        case ["off"]:
+            return {"enabled": False}
+        case ["reserve" | "keep" as key, "default"]:
+            return {key: None}
+        case ["reserve" | "keep" as key, amount]:
+            number = amount.replace(",", "").replace("_", "")
+            return {key: int(number) if number.isdecimal() else amount}
+        case _:
+            pass
+    raise InputError("/autocompact on, off, reserve TOKENS, keep TOKENS; a share such as 15% is taken too")
+
+
+async def set_autocompact(host: Host, values: dict[str, Any]) -> None:
+    """Set keys of `[compaction]`, here and in the user's settings; a wrong value changes nothing."""
+    known = {
+        name: getattr(host.settings.compaction, name) for name in host.settings.compaction.__struct_fields__
+    }
+    over = type(host.settings.compaction)(**{**known, **values})
+    bare = msgspec.structs.replace(host.settings, compaction=type(over)())
+    policy = over.over(bare.find_policy(host.options.policy))
+    save(host.home, "compaction", values)
+    host.settings = msgspec.structs.replace(host.settings, compaction=over)
+    await host.session.use_policy(policy)
+
+
+def autocompact_text(host: Host) -> str:
+    """Return how the session compacts by itself, in words."""
+    policy, window = host.session.policy, host.session.setup.window
+    reserve = policy.reserve.resolve(window)
+    kept = policy.keep.amount.resolve(window, window.input_limit - reserve) if policy.keep.amount else 0
+    messages = f", {policy.keep.messages} messages" if policy.keep.messages else ""
+    return (
+        f"Auto-compaction is **{'on' if policy.enabled else 'off'}** (policy {policy.name}). "
+        f"Reserve {reserve:,} tokens, keep {kept:,} tokens{messages}. "
+        "Set with `/autocompact on|off`, `/autocompact reserve N`, `/autocompact keep N`."
+    )
+
+
+def done(outcome: Receipt | Nothing) -> str:
+    """Return what a compaction did, in words."""
+    if isinstance(outcome, Nothing):
+        return f"Nothing was folded: {outcome.detail or WHY_NOT.get(outcome.why, outcome.why)}."
+    price = f", ${outcome.price:.4f}" if outcome.price else ""
+    return f"Folded {sizes(outcome)}, by {outcome.summarizer or 'code alone'}{price}. `/undo` takes it back."
+
+
+def sizes(receipt: Receipt) -> str:
+    """Return tokens and messages before and after, in words."""
+    return (
+        f"{receipt.tokens_before:,} → {receipt.tokens_after:,} tokens, "
+        f"{receipt.messages_before} → {receipt.messages_after} messages"
+    )
+
+
+COMMANDS = (
+    Command(
+        "compact",
+        "Fold the older part into a checkpoint; FOCUS is what it looks at first.",
+        _compact,
+        "[FOCUS]",
+    ),
+    Command("preview", "Show what would be folded and what stays, before it is done.", _preview, "[FOCUS]"),
+    Command("undo", "Take the newest compaction back; what was said since stays.", _undo, idle=True),
+    Command("redo", "Take the newest undo back.", _redo, idle=True),
+    Command(
+        "autocompact",
+        "Show or set when the session compacts by itself; saved for good.",
+        _autocompact,
+        "[on|off|reserve N|keep N]",
+    ),
+)

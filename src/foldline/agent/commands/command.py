@@ -1,0 +1,31 @@
+"""A command that a user types after a slash: its name, its argument, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from foldline.agent.host import Host
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a command answers: Markdown, and a text for the editor. `leave`: the program is to end."""
+
+    text: str = ""
+    editor: str | None = None
+    moved: bool = False  # another session, or another place in this one
+    leave: bool = False
+
+
+Run = Callable[[Host, str], Awaitable[Outcome | str]]
+
+
+class Command(msgspec.Struct, frozen=True):
+    """A command; `hint` names its argument, `idle` says that it has to wait for the turn under way."""
+
+    name: str
+    about: str
+    run: Run
+    hint: str = ""
+    idle: bool = False

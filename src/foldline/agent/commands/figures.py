@@ -1,0 +1,66 @@
+"""/context, /stats, /cost."""
+
+from __future__ import annotations
+
+from foldline.agent.commands.command import Command
+from foldline.agent.host import Host
+from foldline.agent.spending import spent
+from foldline.session.view import Stats
+
+BAR = 24  # characters
+
+
+async def _context(host: Host, _argument: str) -> str:
+    stats = await host.session.stats()
+    sizes = sorted(stats.by_category.items(), key=lambda pair: -pair[1])
+    most = max((tokens for _, tokens in sizes), default=0) or 1
+    rows = [
+        f"| {name} | {tokens:,} | {'█' * max(1, tokens * BAR // most)} |" for name, tokens in sizes if tokens
+    ]
+    apart = host.session.setup.apart
+    rows += [
+        f"| {name} | {tokens:,} | |"
+        for name, tokens in (("system prompt", apart.system), ("tools", apart.tools))
+        if tokens
+    ]
+    table = ["| what | tokens | |", "| --- | ---: | --- |", *rows]
+    return "\n".join([meter(stats), "", *table, "", f"Largest messages: {await _largest(host)}"])
+
+
+async def _largest(host: Host) -> str:
+    infos = [info for info in await host.session.entries() if info.how == "kept"]
+    top = sorted(infos, key=lambda info: -info.tokens)[:3]
+    return "; ".join(f"`{one.entry[:8]}` {one.role} {one.tokens:,}" for one in top) or "none"
+
+
+def meter(stats: Stats) -> str:
+    """Return how full the window is, in words."""
+    share = stats.context_tokens / stats.usable if stats.usable else 1.0
+    return (
+        f"{stats.context_tokens:,} of {stats.usable:,} usable tokens ({share:.0%}); "
+        f"the model's window is {stats.window.context:,}."
+    )
+
+
+async def _stats(host: Host, _argument: str) -> str:
+    stats = await host.session.stats()
+    rows = {
+        "totalMessages": stats.total_messages,
+        "activeMessages": stats.active_messages,
+        "summaryCount": stats.summaries,
+        "compressionRatio": stats.compression_ratio,
+    }
+    return "\n".join(
+        ["| figure | |", "| --- | ---: |", *(f"| {name} | {value} |" for name, value in rows.items())]
+    )
+
+
+async def _cost(host: Host, _argument: str) -> str:
+    return (await spent(host.session)).words
+
+
+COMMANDS = (
+    Command("context", "Show what fills the window.", _context),
+    Command("stats", "Show messages in all and in view, compactions, and their ratio.", _stats),
+    Command("cost", "Show tokens and price of this session, summaries included.", _cost),
+)

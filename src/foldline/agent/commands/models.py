@@ -1,0 +1,35 @@
+"""/model and /policy."""
+
+from __future__ import annotations
+
+from foldline.agent.commands.command import Command
+from foldline.agent.host import Host
+from foldline.core.decide.presets import PRESETS
+
+
+async def _model(host: Host, argument: str) -> str:
+    if not argument:
+        setup = host.session.setup
+        named = host.model or setup.model or "in this process"
+        return f"The model is `{named}`, window {setup.window.context:,}."
+    name, _, window = argument.partition(" ")
+    await host.use_model(name, window=int(window.replace(",", "").replace("_", "")) if window else None)
+    return f"On with `{name}`, window {host.session.setup.window.context:,}; the view is made to fit it."
+
+
+async def _policy(host: Host, argument: str) -> str:
+    if argument:
+        policy = host.settings.find_policy(argument)
+        host.options = host.with_policy(argument)
+        await host.session.use_policy(policy)
+    own = host.session.policy
+    names = ", ".join((*PRESETS, *host.settings.policies))
+    return f"The policy is `{own.name}`: {own.summary}\n\nThere are {names}."
+
+
+COMMANDS = (
+    Command(
+        "model", "Show the model, or go on with another one.", _model, "[PROVIDER:NAME] [WINDOW]", idle=True
+    ),
+    Command("policy", "Show the policy, or go on by another one.", _policy, "[NAME]", idle=True),
+)

@@ -1,0 +1,134 @@
+"""/branch, /fork, /rewind, /tree: other places of the session, and copies of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from foldline.agent.commands.command import Command, Outcome
+from foldline.agent.host import Host
+from foldline.core.log.entries import Compacted, Said
+from foldline.errors import InputError
+
+LINE = 90  # characters of a message that a list shows
+
+
+class Prompted(msgspec.Struct, frozen=True):
+    """A message of the user's on the path: its entry, its words, and whether a compaction came after it."""
+
+    entry: str
+    text: str
+    folded: bool
+
+
+async def prompts(host: Host) -> list[Prompted]:
+    """Return all messages of the user's on the path, those before a boundary too, oldest first."""
+    found: list[Prompted] = []
+    session = host.session
+    async for entry in session.store.path(session.id):
+        if isinstance(entry, Said) and entry.message.is_prompt:
+            found.append(Prompted(entry.id, entry.message.text, folded=False))
+        elif isinstance(entry, Compacted):
+            found = [msgspec.structs.replace(one, folded=True) for one in found]
+    return found
+
+
+async def _branch(host: Host, argument: str) -> Outcome:
+    asked = await prompts(host)
+    if not argument:
+        return Outcome(prompt_list(asked, "branch"))
+    return await back_to(host, chosen(asked, argument))
+
+
+async def _rewind(host: Host, argument: str) -> Outcome:
+    asked = await prompts(host)
+    if not asked:
+        raise InputError("there is no message of yours to go back to")
+    return await back_to(host, chosen(asked, argument) if argument else asked[-1])
+
+
+async def back_to(host: Host, place: Prompted) -> Outcome:
+    """Go back to before a message of the user's, whose words go into the editor."""
+    host.check_idle()
+    before = (await host.session.stats()).summaries
+    rewound = await host.session.rewind(place.entry)
+    undone = before - (await host.session.stats()).summaries
+    told = f" That leaves {undone} compaction{'s' if undone > 1 else ''} behind." if undone > 0 else ""
+    text = f"Back before “{line(place.text)}”.{told} What you left stays: `/tree` shows it."
+    return Outcome(text, editor=rewound.text, moved=True)
+
+
+async def _fork(host: Host, argument: str) -> Outcome:
+    at = chosen(await prompts(host), argument).entry if argument else None
+    made = await host.session.fork(host.new_id(), at=at)
+    await host.resume(made.id)
+    return Outcome(f"This is a copy, session `{made.id}`; the other one stays as it is.", moved=True)
+
+
+async def _tree(host: Host, argument: str) -> Outcome:
+    branches = await host.session.branches()
+    if not argument:
+        rows = [
+            f"{number}. {'**here** ' if one.current else ''}{one.messages} messages, {_when(one.at)}: "
+            f"{line(one.text)}"
+            for number, one in enumerate(branches, 1)
+        ]
+        more = "\n\n`/tree N` goes there." if len(rows) > 1 else ""
+        return Outcome("\n".join(rows) + more if rows else "Nothing was said yet.")
+    if not argument.isdecimal() or not 1 <= int(argument) <= len(branches):
+        raise InputError(f"/tree takes a number from 1 to {len(branches)}")
+    there = branches[int(argument) - 1]
+    await host.session.branch(there.leaf)
+    return Outcome(f"On the branch with “{line(there.text)}”.", moved=True)
+
+
+def prompt_list(asked: list[Prompted], command: str) -> str:
+    """Return the user's messages as a numbered list."""
+    if not asked:
+        return "You said nothing yet."
+    rows = [
+        f"{number}. {'(folded) ' if one.folded else ''}{line(one.text)}"
+        for number, one in enumerate(asked, 1)
+    ]
+    return "\n".join(
+        [*rows, "", f"`/{command} N` goes on from before message N, with its words in the editor."]
+    )
+
+
+def chosen(asked: list[Prompted], argument: str) -> Prompted:
+    """Return the message that a number or the beginning of an entry id names; raises InputError."""
+    if argument.isdecimal() and 1 <= int(argument) <= len(asked):
+        return asked[int(argument) - 1]
+    found = [one for one in asked if one.entry.startswith(argument)]
+    if len(found) != 1:
+        raise InputError(
+            f"no message of yours {argument!r}: take a number from 1 to {len(asked)}, as /branch lists them"
+        )
+    return found[0]
+
+
+def line(text: str) -> str:
+    """Return a text on one short line."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= LINE else f"{flat[:LINE]}…"
+
+
+def _when(at: float | None) -> str:
+    return "" if at is None else datetime.fromtimestamp(at).astimezone().strftime("%d %b %H:%M")
+
+
+COMMANDS = (
+    Command(
+        "branch", "Go on from before an earlier message of yours, folded ones too.", _branch, "[N]", idle=True
+    ),
+    Command("fork", "Go on in a copy of this session, up to message N.", _fork, "[N]", idle=True),
+    Command(
+        "rewind",
+        "Go back to before your newest message, which comes into the editor.",
+        _rewind,
+        "[N]",
+        idle=True,
+    ),
+    Command("tree", "Show the branches of this session, or go to one.", _tree, "[N]", idle=True),
+)

@@ -1,0 +1,76 @@
+"""/pin, /unpin, /constraints, /recall: what stays in view, and what was said before."""
+
+from __future__ import annotations
+
+from foldline.agent.commands.command import Command
+from foldline.agent.host import Host
+from foldline.errors import InputError
+from foldline.session.recall import EntryInfo
+
+SHOWN = 20  # messages that /pin lists
+
+
+async def _pin(host: Host, argument: str) -> str:
+    if not argument:
+        return await _listed(host)
+    info = await _entry(host, argument)
+    await host.session.pin(info.entry)
+    return f"Pinned `{info.entry[:8]}`: it stays word for word in every view. “{info.text}”"
+
+
+async def _unpin(host: Host, argument: str) -> str:
+    if not argument:
+        pinned = [info for info in await host.session.entries() if info.pinned]
+        return "\n".join(f"- `{one.entry[:8]}` {one.text}" for one in pinned) or "Nothing is pinned."
+    info = await _entry(host, argument)
+    await host.session.unpin(info.entry)
+    return f"`{info.entry[:8]}` is no longer pinned."
+
+
+async def _listed(host: Host) -> str:
+    infos = await host.session.entries(SHOWN)
+    rows = [
+        f"- `{one.entry[:8]}` {one.role}{' (pinned)' if one.pinned else ''} {one.how}: {one.text}"
+        for one in infos
+    ]
+    return "\n".join([*rows, "", "`/pin ID` pins one."]) if rows else "Nothing was said yet."
+
+
+async def _entry(host: Host, argument: str) -> EntryInfo:
+    """Return the message that the beginning of an id, or `last`, names; raises InputError."""
+    infos = await host.session.entries()
+    if argument == "last" and infos:
+        return infos[-1]
+    found = [info for info in infos if info.entry.startswith(argument)]
+    if len(found) != 1:
+        raise InputError(
+            f"{len(found)} messages begin with {argument!r}: /pin lists the newest with their ids"
+        )
+    return found[0]
+
+
+async def _constraints(host: Host, _argument: str) -> str:
+    rules = await host.session.constraints()
+    rows = [f"- {fact.text} (`{fact.entry[:8]}`)" for fact in rules.standing]
+    gone = [f"- ~~{end.fact.text}~~ {end.how} by “{end.by.text}”" for end in rules.ended]
+    if not rows and not gone:
+        return "You stated no standing rule."
+    return "\n".join(
+        [f"**Standing: {len(rows)}**", *rows, *([f"\n**Ended: {len(gone)}**", *gone] if gone else [])]
+    )
+
+
+async def _recall(host: Host, argument: str) -> str:
+    if not argument:
+        raise InputError("/recall QUERY: a few words that stand in the message")
+    hits = await host.session.recall(argument, 10)
+    rows = [f"- `{hit.entry[:8]}` {hit.role}: {' '.join(hit.snippet.split())}" for hit in hits]
+    return "\n".join(rows) or f"Nothing that was said matches {argument!r}."
+
+
+COMMANDS = (
+    Command("pin", "Keep a message word for word in every view.", _pin, "[ID|last]"),
+    Command("unpin", "Let a pinned message be folded again.", _unpin, "[ID]"),
+    Command("recall", "Search all that was said, folded messages included.", _recall, "QUERY"),
+    Command("constraints", "Show your standing rules, and what ended the others.", _constraints),
+)

@@ -1,0 +1,117 @@
+"""/handoff, /resume, /sessions, /save, /export, /clear: this session and the others."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+
+from foldline.agent.commands.command import Command, Outcome
+from foldline.agent.host import Host
+from foldline.agent.tools.write import put
+from foldline.errors import InputError
+from foldline.stores import SessionInfo
+
+SUFFIXES = {"markdown": ".md", "jsonl": ".jsonl"}
+
+
+async def _handoff(host: Host, argument: str) -> Outcome:
+    if not argument:
+        raise InputError("/handoff GOAL: what the new session is for")
+    made = await host.session.handoff(argument, to=host.new_id())
+    before = host.session.id
+    await host.resume(made.id)
+    return Outcome(
+        f"A new session for “{argument}”, with what serves it. The other one: `/resume {before}`.", moved=True
+    )
+
+
+async def _sessions(host: Host, argument: str) -> str:
+    infos = await host.sessions(everywhere=argument == "all")
+    rows = [
+        f"{number}. {'**here** ' if info.id == host.session.id else ''}{_told(info)}"
+        for number, info in enumerate(infos, 1)
+    ]
+    more = "`/resume N` goes on with one" + (
+        "." if argument == "all" else "; `/sessions all` lists those of other folders."
+    )
+    return "\n".join([*rows, "", more]) if rows else "No session of this folder is stored yet."
+
+
+def _told(info: SessionInfo) -> str:
+    when = datetime.fromtimestamp(info.updated).astimezone().strftime("%d %b %H:%M")
+    title = f", {info.title}" if info.title else ""
+    return f"`{info.id}` {info.messages} messages, {info.compactions} compactions, {when}{title}"
+
+
+async def _resume(host: Host, argument: str) -> Outcome:
+    if not argument:
+        return Outcome(await _sessions(host, ""))
+    infos = await host.sessions()
+    if argument.isdecimal() and 1 <= int(argument) <= len(infos):
+        argument = infos[int(argument) - 1].id
+    await host.resume(await host.find(argument))
+    return Outcome(await stands(host), moved=True)
+
+
+async def stands(host: Host) -> str:
+    """Return where a session that was opened again stands, in words."""
+    where = await host.session.standing()
+    if where.state == "mid_tool":
+        told = "its last turn did not end. `/continue` lets it go on, or say something else."
+        return f"Session `{host.session.id}`: {told}"
+    if where.state == "waiting" and where.question:
+        return f"Session `{host.session.id}`: it asked “{where.question}”"
+    return f"Session `{host.session.id}`."
+
+
+async def _continue(host: Host, _argument: str) -> Outcome:
+    if (await host.session.standing()).state != "mid_tool":
+        return Outcome("There is nothing to go on with: the last turn has ended.")
+    ended = await host.agent.run()
+    return Outcome(ended.detail)
+
+
+async def _save(host: Host, _argument: str) -> str:
+    await host.session.settled()
+    leaf = host.session.leaf
+    what = f"up to entry `{leaf[:8]}`" if leaf else "nothing was said yet"
+    return f"Saved: session `{host.session.id}`, {what}. Everything is stored as it is said."
+
+
+async def _export(host: Host, argument: str) -> str:
+    words = argument.split()
+    form = words[0] if words else "markdown"
+    data = await host.session.export(form)
+    name = words[1] if len(words) > 1 else f"{host.session.id}{SUFFIXES.get(form, '.json')}"
+    path = await asyncio.to_thread(_written, host, name, data)
+    return f"Written: {path}, {len(data):,} bytes of {form}."
+
+
+def _written(host: Host, name: str, data: bytes) -> str:
+    path = host.workspace.resolve(name, writing=True)
+    if path.exists():
+        raise InputError(f"{name} is there already: give another name behind the form")
+    put(path, data.decode("utf-8"))
+    return host.workspace.shown(path)
+
+
+async def _clear(host: Host, _argument: str) -> Outcome:
+    before = host.session.id
+    await host.resume(host.new_id())
+    return Outcome(f"A new session. The other one is kept: `/resume {before}`.", moved=True)
+
+
+COMMANDS = (
+    Command("handoff", "Begin a new session for GOAL with what serves it.", _handoff, "GOAL", idle=True),
+    Command("resume", "Go on with another session.", _resume, "[N|ID]", idle=True),
+    Command("continue", "Let an interrupted turn go on.", _continue, idle=True),
+    Command("sessions", "List the sessions of this folder, or all.", _sessions, "[all]"),
+    Command("save", "Say that the session is saved.", _save),
+    Command(
+        "export",
+        "Write the session to a file: markdown, jsonl, or another tool's form.",
+        _export,
+        "[FORM] [FILE]",
+    ),
+    Command("clear", "Begin a new session; the old one is kept.", _clear, idle=True),
+)

@@ -1,0 +1,87 @@
+"""What an agent tells those who watch it, beside what its session tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from foldline.core.log.messages import Usage
+from foldline.session.events import Event
+
+Ending = Literal["done", "waiting", "interrupted", "failed", "steps"]
+
+
+class TextStreamed(Event, frozen=True):
+    """A piece of the reply's text, as it comes."""
+
+    name: ClassVar[str] = "text"
+    text: str
+
+
+class ThinkingStreamed(Event, frozen=True):
+    """A piece of the reply's thinking, as it comes."""
+
+    name: ClassVar[str] = "thinking"
+    text: str
+
+
+class ReplyRestarted(Event, frozen=True):
+    """What was streamed of this reply is void: it comes again."""
+
+    name: ClassVar[str] = "restart"
+
+
+class ReplyEnded(Event, frozen=True):
+    """A reply is stored: its entry id, text, why it ended, usage, and price in dollars (None: not known)."""
+
+    name: ClassVar[str] = "reply"
+    entry: str
+    text: str
+    stop: str
+    model: str
+    usage: Usage | None = None
+    usd: float | None = None
+
+
+class CallStarted(Event, frozen=True):
+    """A tool is called."""
+
+    name: ClassVar[str] = "call"
+    id: str
+    tool: str
+    arguments: Mapping[str, Any]
+
+
+class CallEnded(Event, frozen=True):
+    """A tool has answered; `failed` says that its text is an error."""
+
+    name: ClassVar[str] = "result"
+    id: str
+    tool: str
+    text: str
+    failed: bool = False
+
+
+class OverflowRetried(Event, frozen=True):
+    """A request did not fit; it is made again with the folded view. `why` is the provider's word."""
+
+    name: ClassVar[str] = "retry"
+    why: str
+
+
+class PromptTaken(Event, frozen=True):
+    """A prompt was stored: typed now, or queued while the agent was at work."""
+
+    name: ClassVar[str] = "prompt"
+    entry: str
+    text: str
+    queued: bool = False
+
+
+class TurnEnded(Event, frozen=True):
+    """The agent stopped: done, waiting for an answer, interrupted, out of steps, or failed with `detail`."""
+
+    name: ClassVar[str] = "turn"
+    how: Ending
+    text: str = ""
+    detail: str = ""

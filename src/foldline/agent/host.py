@@ -1,0 +1,292 @@
+"""The agent at work, as its faces use it: one store, one folder; session, model and policy can change.
+
+`chat`, `run` and `rpc` differ in how they show it and how they ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Self
+from zlib import crc32
+
+import msgspec
+
+from foldline.agent.attachments import attached
+from foldline.agent.events import CallEnded, CallStarted, ReplyEnded, TurnEnded
+from foldline.agent.hooks import CommandHooks
+from foldline.agent.loop import Agent, Emit
+from foldline.agent.messages import as_prompt
+from foldline.agent.permissions import Ask, Permissions
+from foldline.agent.prompt import system_prompt
+from foldline.agent.tools import bash, edit, find, grep, read, subagent, todo, write
+from foldline.agent.tools.context import ContextTools
+from foldline.agent.tools.tool import AgentTool
+from foldline.agent.tools.toolbox import Toolbox
+from foldline.agent.workspace import Workspace
+from foldline.config import settings
+from foldline.core.decide.policy import Policy
+from foldline.core.measure.window import Window
+from foldline.errors import InputError, SessionNotFound
+from foldline.providers import Provider, Retrying, get, missing
+from foldline.session.events import EVERY, Event
+from foldline.session.opening import open_session
+from foldline.session.session import Session
+from foldline.stores import SessionInfo, Store, find_store
+
+log = logging.getLogger("foldline")
+
+OUTPUTS = Path(".foldline") / "outputs"  # in the home directory: whole outputs of commands
+HOW_TO_SET_A_MODEL = """\
+No model is set. Name one, with its key in the environment:
+  export ANTHROPIC_API_KEY=...   foldline chat --model anthropic:claude-sonnet-4-5
+  export OPENAI_API_KEY=...      foldline chat --model openai:gpt-5.2
+or a server of your own, without a key:
+  foldline chat --model openai-compatible:NAME@http://127.0.0.1:8080/v1
+`model = "..."` in ~/.foldline/settings.toml sets it for good.
+To see how it works without any model: foldline chat --demo"""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How a host works; what is not given is the settings'.
+
+    `session` is an id or the beginning of one (None: a new session); `newest` takes the newest of the folder.
+    `provider` is a model in this process, in the place of the one that `model` names. `tools` come beside the
+    agent's own; `home` is the directory of the user's settings.
+    """
+
+    folder: Path = Path()
+    store: str | Store | None = None
+    session: str | None = None
+    newest: bool = False
+    model: str | None = None
+    policy: str | Policy | None = None
+    window: int | Window | None = None
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    autocompact: bool = True
+    system: str = ""
+    provider: Provider | None = None
+    tools: tuple[AgentTool, ...] = ()
+    home: Path | None = None
+
+
+class Host:
+    """One agent and all that it works with; made by `Host.open`, closed with `close`."""
+
+    def __init__(self, options: Options, *, emit: Emit, ask: Ask | None) -> None:
+        self.options = options
+        self.home = options.home or Path.home()
+        self.settings = settings(home=self.home, here=options.folder.resolve())
+        self.emit = emit
+        own = self.settings.agent
+        self.workspace = Workspace(
+            options.folder, others=(*own.folders, *options.folders), outputs=self.home / OUTPUTS
+        )
+        self.permissions = Permissions(
+            allow=(*own.allow, *options.allow), deny=(*own.deny, *options.deny), ask=ask
+        )
+        self.todos = todo.Todos()
+        self.model = options.model or self._own_model() or ""
+        self.usd = 0.0  # what was spent on replies since this host was opened, as far as prices are known
+        self.session: Session
+        self.agent: Agent
+        self._provider: Provider | None = options.provider
+        self._more_tools = list(options.tools)
+        self._hooks = CommandHooks(self.settings.hooks, self.workspace.root)
+        self.store = find_store(self.settings.store if options.store is None else options.store)
+
+    @classmethod
+    async def open(cls, options: Options, *, emit: Emit = lambda _: None, ask: Ask | None = None) -> Self:
+        """Open the store and the session; raises InputError, with how to set a model, where none is."""
+        host = cls(options, emit=emit, ask=ask)
+        try:
+            if host._provider is None:
+                host._provider = connected(host.model)
+            await host._go_on(await host._chosen())
+        except BaseException:
+            await host.close()
+            raise
+        return host
+
+    def _own_model(self) -> str | None:
+        """Return the model of the user's own settings: a folder must not choose who reads a session."""
+        own = settings(home=self.home, here=self.home).model
+        named = self.settings.model
+        if named and named != own:
+            log.warning(
+                "the settings of %s name the model %s: use it with --model", self.workspace.root, named
+            )
+        return own
+
+    async def close(self) -> None:
+        """Close the session, the model and the store, each only where it was opened here."""
+        async with AsyncExitStack() as stack:
+            if self.store is not self.options.store:
+                stack.push_async_callback(self.store.close)
+            if self._provider is not None and self._provider is not self.options.provider:
+                stack.push_async_callback(self._provider.close)
+            if hasattr(self, "session"):
+                stack.push_async_callback(self.session.close)
+
+    # ---- talking
+
+    async def prompt(self, text: str) -> TurnEnded:
+        """Have the agent work on a prompt, with the files and sessions that it refers to."""
+        return await self.agent.run(*await attached(text, self.workspace, self.session))
+
+    async def queue(self, text: str) -> None:
+        """Leave a prompt for when the turn under way has ended."""
+        self.agent.queue.append(as_prompt(*await attached(text, self.workspace, self.session)))
+
+    # ---- sessions
+
+    async def _chosen(self) -> str:
+        if self.options.session is not None:
+            return await self.find(self.options.session)
+        newest = await self.sessions(limit=1) if self.options.newest else []
+        return newest[0].id if newest else self.new_id()
+
+    def new_id(self) -> str:
+        """Return the id of a new session: the folder, when, and something that nobody else has."""
+        return f"{self._prefix()}{time.strftime('%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+
+    def _prefix(self) -> str:
+        root = self.workspace.root
+        name = re.sub(r"[^a-z0-9]+", "-", root.name.lower()).strip("-")[:24] or "root"
+        return f"{name}-{crc32(str(root).encode()):08x}-"
+
+    async def sessions(self, *, everywhere: bool = False, limit: int = 50) -> list[SessionInfo]:
+        """Return the sessions begun in this folder (or all of the store), the newest first."""
+        infos = sorted(await self.store.sessions(), key=lambda info: info.updated, reverse=True)
+        own = self._prefix()
+        return [info for info in infos if everywhere or info.id.startswith(own)][:limit]
+
+    async def find(self, name: str) -> str:
+        """Return the full id of a session from a part of it; raises SessionNotFound."""
+        ids = [info.id for info in await self.store.sessions()]
+        exact = [one for one in ids if one == name]
+        found = exact or [one for one in ids if name and (one.startswith(name) or one.endswith(name))]
+        if len(found) == 1:
+            return found[0]
+        why = f"is ambiguous: {', '.join(sorted(found)[:5])}" if found else "is not in the store"
+        raise SessionNotFound(f"session {name!r} {why}; /sessions lists them")
+
+    async def resume(self, session: str) -> None:
+        """Go on with another session, a new one too; the one before is closed and stays as it is."""
+        self.check_idle()
+        before = self.session
+        await self._go_on(session)
+        await before.close()
+
+    def check_idle(self) -> None:
+        """Raise InputError while a turn is under way."""
+        if self.agent.busy:
+            raise InputError("the agent is at work: wait for it, or interrupt it first")
+
+    async def _go_on(self, session: str) -> None:
+        assert self._provider is not None
+        provider = self._provider
+        toolbox = self._toolbox(lambda: self.session)
+        opened = open_session(
+            self.store,
+            session,
+            model=self.model if self.options.provider is None else None,
+            policy=self._policy(),
+            window=self.options.window,
+            dialect=provider.dialect,
+            system=system_prompt(self.workspace.root, self.options.system),
+            tools=toolbox.definitions(provider.dialect),
+        )
+        await opened.__aenter__()
+        self.session = opened
+        self.agent = Agent(opened, provider, toolbox, emit=self._heard, steps=self.settings.agent.steps)
+        opened.on(EVERY, self._heard)
+        self._hooks.watch(opened)
+        self.todos.restore((await opened.live()).get(todo.NAME, ""))
+        opened.attach(todo.NAME, self.todos.render)
+
+    def _policy(self) -> Policy:
+        policy = self.settings.find_policy(self.options.policy)
+        return policy if self.options.autocompact else msgspec.structs.replace(policy, enabled=False)
+
+    def _heard(self, event: Event) -> None:
+        if isinstance(event, ReplyEnded):
+            self.usd += event.usd or 0.0
+        self.emit(event)
+
+    # ---- the model and its tools
+
+    async def use_model(self, model: str, *, window: int | Window | None = None) -> None:
+        """Go on with another model from the next request on; raises InputError where it cannot be asked."""
+        self.check_idle()
+        provider, before = connected(model), self._provider
+        tools = self.agent.tools.definitions(provider.dialect)
+        await self.session.use_model(model, window=window, dialect=provider.dialect, tools=tools)
+        self.model, self._provider, self.agent.provider = model, provider, provider
+        if before is not None and before is not self.options.provider:
+            await before.close()
+
+    def with_policy(self, policy: str) -> Options:
+        """Return the options with another policy, for the sessions opened from now on."""
+        return msgspec.structs.replace(self.options, policy=policy)
+
+    def add_tools(self, tools: Sequence[AgentTool]) -> None:
+        """Offer more tools, such as those of MCP servers, in every session opened from now on."""
+        self._more_tools += tools
+
+    def _toolbox(self, session: Callable[[], Session], *, nested: bool = False) -> Toolbox:
+        place = self.workspace
+        context = ContextTools(session)
+        tools = [
+            *(kind.make(place) for kind in (read, write, edit, bash, grep, find)),
+            todo.make(todo.Todos() if nested else self.todos),
+            subagent.make(refuse_nested if nested else self._delegated),
+            *context.all(),
+            *self._more_tools,
+        ]
+        return Toolbox(tools, self.permissions, workspace=place, settle=context.settle)
+
+    async def _delegated(self, goal: str) -> str:
+        """Have a sub-agent work on a goal in a session of its own; return its report."""
+        assert self._provider is not None
+        child = await self.session.subagent(goal)
+        try:
+            async with child:
+                agent = Agent(
+                    child, self._provider, self._toolbox(lambda: child, nested=True), emit=self._heard_below
+                )
+                ended = await agent.run(goal)
+        finally:
+            await asyncio.shield(self.session.finished(child.id))
+        if ended.how == "failed":
+            raise InputError(f"the sub-agent failed: {ended.detail}")
+        return ended.text or f"The sub-agent said nothing ({ended.how})."
+
+    def _heard_below(self, event: Event) -> None:
+        """Tell of a sub-agent's calls, and count what it costs; its words are its report's."""
+        if isinstance(event, CallStarted | CallEnded):
+            self.emit(msgspec.structs.replace(event, tool=f"task: {event.tool}"))
+        elif isinstance(event, ReplyEnded):
+            self.usd += event.usd or 0.0
+
+
+async def refuse_nested(_goal: str) -> str:
+    """Refuse a sub-agent of a sub-agent."""
+    raise InputError("a sub-agent cannot have sub-agents: do it yourself")
+
+
+def connected(model: str) -> Provider:
+    """Return a model, asked again after transient failures; raises InputError where none can be."""
+    if not model:
+        raise InputError(HOW_TO_SET_A_MODEL)
+    if why := missing(model):
+        raise InputError(f"{model} cannot be asked: {why}.\n{HOW_TO_SET_A_MODEL}")
+    return Retrying(get(model, info=settings().model_info(model)))

@@ -1,0 +1,201 @@
+"""The loop: a prompt, a reply, its tool calls, and again until the model needs the user.
+
+All that keeps it inside the window is the session's: `context` before each request, `overflowed` after one
+that did not fit, `append` for all that is said.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from typing import cast
+
+from foldline.agent.events import (
+    CallEnded,
+    CallStarted,
+    OverflowRetried,
+    PromptTaken,
+    ReplyEnded,
+    ReplyRestarted,
+    TextStreamed,
+    ThinkingStreamed,
+    TurnEnded,
+)
+from foldline.agent.messages import Prompt, as_prompt, results_of, unfinished
+from foldline.agent.tools.toolbox import Toolbox
+from foldline.catalogue import cost
+from foldline.core.log.entries import Said
+from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
+from foldline.errors import FoldlineError, InputError, ProviderError
+from foldline.providers.base import Call, Delta, Provider, Reply
+from foldline.session.events import Event
+from foldline.session.session import Session
+from foldline.session.view import ContextMessages
+
+Emit = Callable[[Event], None]
+STEPS = 500  # replies to one prompt, after which the user is asked
+
+
+class Agent:
+    """An agent at work on a session; one `run` at a time. `emit` is called with each thing that happens."""
+
+    def __init__(
+        self,
+        session: Session,
+        provider: Provider,
+        tools: Toolbox,
+        *,
+        emit: Emit = lambda _: None,
+        steps: int = STEPS,
+    ) -> None:
+        self.session = session
+        self.provider = provider
+        self.tools = tools
+        self.queue: deque[Prompt] = deque()
+        self._emit = emit
+        self._steps = steps
+        self._work: asyncio.Task[TurnEnded] | None = None
+        self._stopping = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn is under way."""
+        return self._work is not None
+
+    async def run(self, *prompt: str | Message) -> TurnEnded:
+        """Append a prompt and work until the model needs the user, then on the queue; return how it ended.
+
+        Without a prompt it goes on where the session stands. Never raises what a provider or the window
+        refused: the turn has failed then, and everything said is stored.
+        """
+        if self._work is not None:
+            raise InputError("the agent is at work: queue the prompt, or interrupt it first")
+        if prompt:
+            await self._take(as_prompt(*prompt), queued=False)
+        while True:
+            ended = await self._turn()
+            self._emit(ended)
+            if not self.queue or ended.how == "failed":
+                return ended
+            await self._take(self.queue.popleft(), queued=True)
+
+    def interrupt(self) -> bool:
+        """Stop the turn under way, if there is one; what is whole stays, and queued prompts go on."""
+        if self._work is None:
+            return False
+        self._stopping = True
+        self._work.cancel()
+        return True
+
+    async def _take(self, prompt: Prompt, *, queued: bool) -> None:
+        entries = await self.session.append(*prompt)
+        self._emit(PromptTaken(entry=entries[0], text=prompt[0].text, queued=queued))
+
+    async def _turn(self) -> TurnEnded:
+        """Work in a task of its own, so that an interrupt ends it alone."""
+        self._stopping = False
+        self._work = asyncio.ensure_future(self._until_answered())
+        try:
+            return await self._work
+        except asyncio.CancelledError:
+            if not self._stopping:
+                raise
+            return TurnEnded(how="interrupted")
+        except FoldlineError as error:
+            return TurnEnded(how="failed", detail=str(error))
+        finally:
+            self._work = None
+
+    async def _until_answered(self) -> TurnEnded:
+        await self._answer_open()
+        for _ in range(self._steps):
+            reply = await self._reply()
+            if not reply.calls:
+                stands = await self.session.standing()
+                return TurnEnded(how="waiting" if stands.state == "waiting" else "done", text=reply.text)
+            await self._answer(reply.calls)
+        return TurnEnded(how="steps", detail=f"{self._steps} replies to one prompt: say whether to go on")
+
+    # ---- the model
+
+    async def _reply(self) -> Message:
+        """Ask until a reply is stored; what does not fit is folded and asked again."""
+        messages = await self.session.context()
+        while True:
+            try:
+                reply = await self._streamed(messages)
+                if reply.stop != "length" or (again := await self._cut_short(reply, messages)) is None:
+                    break
+                messages = again
+            except ProviderError as error:
+                messages = await self.session.overflowed(error, view=messages)
+                self._emit(OverflowRetried(why=str(error)))
+        entries = await self.session.append(reply.native)
+        said = [e for e in await self.session.store.entries(self.session.id, entries) if isinstance(e, Said)]
+        self._tell(reply, entries[-1] if entries else "")
+        calls = tuple(call for entry in said for call in entry.message.calls)
+        return Message("assistant", (Text(reply.text), *calls))
+
+    async def _cut_short(self, reply: Reply, messages: ContextMessages) -> ContextMessages | None:
+        """Return the folded messages to ask with again where the window cut a reply short; None otherwise."""
+        try:
+            again = await self.session.overflowed(reply.native, view=messages, max_tokens=reply.tokens_asked)
+        except FoldlineError:
+            return None  # its own limit did, or nothing can be done
+        self._emit(OverflowRetried(why="the window cut the reply short"))
+        return again
+
+    async def _streamed(self, messages: ContextMessages) -> Reply:
+        session = self.session
+        request = Call(messages, session.system, session.setup.tools, max_tokens=session.max_tokens)
+        stream = cast("AsyncGenerator[Delta | Reply]", self.provider.stream(request))
+        async with aclosing(stream) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Reply):
+                    return piece
+                self._show(piece)
+        raise ProviderError(
+            "the stream ended without a reply", kind="connection", provider=self.provider.name
+        )
+
+    def _show(self, piece: Delta) -> None:
+        if piece.kind == "text":
+            self._emit(TextStreamed(text=piece.text))
+        elif piece.kind == "thinking":
+            self._emit(ThinkingStreamed(text=piece.text))
+        elif piece.kind == "restart":
+            self._emit(ReplyRestarted())
+
+    def _tell(self, reply: Reply, entry: str) -> None:
+        price, usage = self.session.setup.info.price, reply.usage
+        usd = cost(usage, price) if usage is not None and price is not None else None
+        told = {"entry": entry, "text": reply.text, "stop": reply.stop, "model": reply.model}
+        self._emit(ReplyEnded(**told, usage=usage, usd=usd))
+
+    # ---- the tools
+
+    async def _answer_open(self) -> None:
+        """Answer the calls that an earlier run left open: nobody knows how they ended."""
+        still_open = (await self.session.standing()).calls
+        if still_open:
+            await self.session.append(results_of(map(unfinished, still_open)))
+
+    async def _answer(self, calls: Sequence[ToolCall]) -> None:
+        """Run the calls of a reply and append their results in one commit, also when they are interrupted."""
+        done: dict[str, ToolResult] = {}
+        try:
+            for batch in self.tools.batches(calls):
+                await asyncio.gather(*(self._call(call, done) for call in batch))
+        finally:
+            answers = [done.get(call.id) or unfinished(call.id) for call in calls]
+            await asyncio.shield(self.session.append(results_of(answers)))
+        await self.session.track_files(**self.tools.touched())
+        await self.tools.settle()
+
+    async def _call(self, call: ToolCall, done: dict[str, ToolResult]) -> None:
+        given = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}
+        self._emit(CallStarted(id=call.id, tool=call.name, arguments=given))
+        result = done[call.id] = await self.tools.run(call)
+        self._emit(CallEnded(id=call.id, tool=call.name, text=result.text, failed=result.is_error))

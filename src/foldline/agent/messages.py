@@ -1,0 +1,25 @@
+"""The messages that an agent makes: a user's prompt, and the results of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from foldline.core.log.messages import Message, Text, ToolResult
+
+Prompt = tuple[Message, ...]  # the user's words first, then what goes along with them
+STOPPED = "Stopped by the user before it ended; whether it took effect is not known."
+
+
+def as_prompt(*words: str | Message) -> Prompt:
+    """Return a prompt of the user's as messages; what follows the first goes along with it."""
+    return tuple(Message("user", (Text(one),)) if isinstance(one, str) else one for one in words)
+
+
+def results_of(results: Iterable[ToolResult]) -> Message:
+    """Return the message that answers calls."""
+    return Message("tool", tuple(results))
+
+
+def unfinished(call: str) -> ToolResult:
+    """Return the result of a call that did not come to its end."""
+    return ToolResult(call, (Text(STOPPED),), is_error=True)

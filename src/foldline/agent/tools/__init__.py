@@ -1,0 +1,1 @@
+"""What the agent's model can do: one file a tool."""

@@ -1,0 +1,67 @@
+"""edit: replace a text of a file by another."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from foldline.agent.permissions import PermissionRequest
+from foldline.agent.tools.tool import AgentTool, Arguments, Output, flag, text
+from foldline.agent.tools.write import diff, put
+from foldline.agent.workspace import Workspace
+from foldline.errors import InputError
+from foldline.session.tools import Tool
+
+
+def make(workspace: Workspace) -> AgentTool:
+    """Return the tool."""
+
+    def asks(given: Arguments) -> PermissionRequest:
+        path = workspace.resolve(given["path"], writing=True)
+        before, after = changed(path, given)
+        return PermissionRequest("edit", workspace.shown(path), diff(before, after, path.name))
+
+    async def run(given: Arguments) -> Output | str:
+        path = workspace.resolve(given["path"], writing=True)
+        before, after = await asyncio.to_thread(changed, path, given)
+        await asyncio.to_thread(put, path, after)
+        workspace.touch("modified", path)
+        return f"Changed {workspace.shown(path)}:\n{diff(before, after, path.name)}"
+
+    about = Tool(
+        "edit",
+        "Replace a text of a file. The old text must stand there exactly, with its blanks and breaks, and "
+        "once, unless `all` is set.",
+        {
+            "path": text("The file, relative to the working folder."),
+            "old": text("The text to replace."),
+            "new": text("What takes its place.", empty=True),
+            "all": flag("Replace it wherever it stands."),
+        },
+        ("path", "old", "new"),
+    )
+    return AgentTool(about, run, asks=asks)
+
+
+def changed(path: Path, given: Arguments) -> tuple[str, str]:
+    """Return what a file holds and would hold; raises InputError where the old text is not there once."""
+    try:
+        before = path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {error}") from error
+    old, new = given["old"], given["new"]
+    count = before.count(old)
+    if old == new:
+        raise InputError("old and new are the same text")
+    if not count and "\r\n" in before and (with_breaks := old.replace("\n", "\r\n")) in before:
+        old, new = with_breaks, new.replace("\n", "\r\n")
+        count = before.count(old)
+    if not count:
+        raise InputError("the old text is not in the file: read it again")
+    if count > 1 and not given.get("all"):
+        raise InputError(
+            f"the old text stands there {count} times: give more of what is around it, or set all"
+        )
+    return before, before.replace(old, new)

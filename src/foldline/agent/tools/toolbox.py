@@ -1,0 +1,88 @@
+"""The tools that an agent has, and the running of their calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+
+from foldline.agent.permissions import Permissions
+from foldline.agent.tools.tool import AgentTool, Output
+from foldline.agent.workspace import Touched, Workspace
+from foldline.core.log.messages import Text, ToolCall, ToolResult
+from foldline.errors import FoldlineError, did_you_mean
+from foldline.session.tools import arguments_of, definitions
+
+
+class Toolbox:
+    """Tools by name, and what they may do unasked.
+
+    `workspace` notes the files that they touch. `settle` is awaited when the calls of a reply are answered.
+    """
+
+    def __init__(
+        self,
+        tools: Iterable[AgentTool],
+        permissions: Permissions | None = None,
+        *,
+        workspace: Workspace | None = None,
+        settle: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self.tools = {tool.about.name: tool for tool in tools}
+        self.permissions = permissions or Permissions()
+        self._workspace = workspace
+        self._settle = settle
+
+    def touched(self) -> dict[Touched, tuple[str, ...]]:
+        """Return the files that were touched since the last time."""
+        return self._workspace.take() if self._workspace is not None else {}
+
+    async def settle(self) -> None:
+        """Do what tools left to be done until every call has its result."""
+        if self._settle is not None:
+            await self._settle()
+
+    def definitions(self, dialect: str) -> list[dict[str, object]]:
+        """Return the tools as a model is told of them."""
+        return definitions(dialect, [tool.about for tool in self.tools.values()])
+
+    def batches(self, calls: Sequence[ToolCall]) -> Iterator[list[ToolCall]]:
+        """Yield calls in order, those together that may run at the same time: tools that only read."""
+        together: list[ToolCall] = []
+        for call in calls:
+            tool = self.tools.get(call.name)
+            if tool is not None and not tool.reads:
+                if together:
+                    yield together
+                yield [call]
+                together = []
+            else:
+                together.append(call)
+        if together:
+            yield together
+
+    async def run(self, call: ToolCall) -> ToolResult:
+        """Run a call; whatever is wrong with it is answered in words for the model."""
+        try:
+            output = await self._output(call)
+        except FoldlineError as error:
+            output = Output(f"Error: {error}", failed=True)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # a tool's bug must not end the session
+            output = Output(f"Error in {call.name}: {type(error).__name__}: {error}", failed=True)
+        return ToolResult(call.id, (Text(output.text or "(nothing)"), *output.media), is_error=output.failed)
+
+    async def _output(self, call: ToolCall) -> Output:
+        tool = self.tools.get(call.name)
+        if tool is None:
+            known = ", ".join(self.tools)
+            return Output(
+                f"Error: no tool {call.name!r}{did_you_mean(call.name, self.tools)}; there are {known}",
+                failed=True,
+            )
+        given = arguments_of(tool.about, call.arguments)
+        request = tool.asks(given)
+        if request is not None and (why := await self.permissions.refused(request)) is not None:
+            return Output(why, failed=True)
+        found = await tool.run(given)
+        return found if isinstance(found, Output) else Output(found)

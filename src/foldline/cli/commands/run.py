@@ -1,0 +1,119 @@
+"""`foldline run -p TEXT`: one prompt to the agent, its answer as text or its events as JSON lines."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+import click
+
+from foldline.agent.commands.registry import run as run_command
+from foldline.agent.events import CallStarted, TurnEnded
+from foldline.agent.host import Host
+from foldline.agent.record import VERSION, failed, recorded
+from foldline.cli.agent_options import agent_options, options_of
+from foldline.cli.output import err, escape
+from foldline.cli.tracing import traced
+from foldline.errors import FoldlineError
+from foldline.session.events import CompactionDone, Event, PruneDone, WarningGiven
+
+EPILOG = """
+\b
+Examples:
+  foldline run -p "Why does test_login fail?" --model anthropic:claude-sonnet-4-5
+  git diff | foldline run -p "Review this." --json | jq -r 'select(.type == "reply").text'
+  foldline run --continue -p "Now mend it." --allow edit --allow 'bash:pytest *'
+  foldline run --continue -p "/compact the login"
+"""
+CHARACTERS = 400_000  # of standard input
+
+
+@click.command(epilog=EPILOG)
+@click.option("-p", "--prompt", help="What to say; standard input, if it is piped, comes behind it.")
+@click.option("--json", "as_json", is_flag=True, help="Print events, one JSON object a line.")
+@agent_options
+def command(prompt: str | None, as_json: bool, **given: Any) -> None:
+    """Send one prompt to the agent and print its answer.
+
+    The work is stored like any session: --continue goes on with it. Tools that change something need --allow,
+    because nobody is asked. A prompt that begins with / is a command, as in `foldline chat`. Exit code 1: the
+    turn failed.
+    """
+    text = prompted(prompt)
+    with traced():
+        sys.exit(asyncio.run(_run(options_of(given), text, as_json=as_json)))
+
+
+def prompted(prompt: str | None) -> str:
+    """Return the prompt with what is piped in behind it; raises UsageError where there is neither."""
+    piped = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read(CHARACTERS + 1)
+    if len(piped) > CHARACTERS:
+        raise click.UsageError(
+            f"standard input has more than {CHARACTERS:,} characters: put it into a file, @FILE"
+        )
+    text = "\n\n".join(part for part in (prompt or "", piped.strip()) if part)
+    if not text.strip():
+        raise click.UsageError('say something: foldline run -p "..."')
+    return text
+
+
+async def _run(options: Any, text: str, *, as_json: bool) -> int:
+    events: asyncio.Queue[Event | None] = asyncio.Queue()
+    host = await Host.open(options, emit=events.put_nowait)
+    try:
+        if as_json:
+            _line({"type": "session", "version": VERSION, "id": host.session.id, "model": host.model})
+        printing = asyncio.ensure_future(_print(events, host, as_json=as_json))
+        try:
+            ended = await _answer(host, text)
+            await host.session.settled()
+        finally:
+            events.put_nowait(None)
+            await printing
+    except FoldlineError as error:
+        if as_json:
+            _line(failed(str(error)))
+        raise
+    finally:
+        await host.close()
+    return _told(ended, as_json=as_json)
+
+
+async def _answer(host: Host, text: str) -> TurnEnded:
+    if not text.startswith("/"):
+        return await host.prompt(text)
+    outcome = await run_command(host, text)
+    return TurnEnded(how="done", text=outcome.text)
+
+
+def _told(ended: TurnEnded, *, as_json: bool) -> int:
+    if ended.how in ("failed", "steps"):
+        if as_json:
+            _line(failed(ended.detail))
+        err().print(f"[red]error:[/] {escape(ended.detail)}", soft_wrap=True)
+        return 1
+    if not as_json:
+        click.echo(ended.text)
+    return 0
+
+
+async def _print(events: asyncio.Queue[Event | None], host: Host, *, as_json: bool) -> None:
+    """Print events as they come: all as JSON, or what a person wants to know on standard error."""
+    while (event := await events.get()) is not None:
+        if as_json:
+            _line(await recorded(event, host.session))
+        elif isinstance(event, CallStarted):
+            given = ", ".join(str(value) for value in event.arguments.values())
+            err().print(f"[dim]{escape(event.tool)} {escape(' '.join(given.split())[:100])}[/]")
+        elif isinstance(event, CompactionDone | PruneDone):
+            sizes = f"{event.receipt.tokens_before:,} → {event.receipt.tokens_after:,} tokens"
+            err().print(f"[dim]folded, {event.receipt.reason}: {sizes}[/]")
+        elif isinstance(event, WarningGiven):
+            err().print(f"[yellow]warning:[/] {escape(event.text)}", soft_wrap=True)
+
+
+def _line(found: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")
+    sys.stdout.flush()

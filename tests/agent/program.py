@@ -1,0 +1,116 @@
+"""`foldline` as a program of its own, talking to a scripted model over HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+
+from foldline.testing import Scripted, serve_in_thread
+
+
+@contextmanager
+def served(answers, *, window=60_000, **more):
+    """Serve a scripted model; yields it and the name by which the agent finds it."""
+    model = answers if isinstance(answers, Scripted) else Scripted(answers, window=window, **more)
+    with serve_in_thread(model) as url:
+        yield model, f"openai-compatible:scripted@{url}/v1"
+
+
+def environment(folder, **more):
+    """A machine with a home of its own, and no keys."""
+    kept = {name: value for name, value in os.environ.items() if not name.endswith(("_KEY", "_TOKEN"))}
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    return {**kept, "HOME": str(home), "NO_COLOR": "1", "COLUMNS": "100", **more}
+
+
+def foldline(folder, *words, stdin="", timeout=120, **more):
+    """Run a command to its end in the folder `work`."""
+    work = folder / "work"
+    work.mkdir(exist_ok=True)
+    return subprocess.run(
+        [sys.executable, "-m", "foldline", *words],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        cwd=work,
+        env=environment(folder, **more),
+        timeout=timeout,
+        check=False,
+    )
+
+
+class Rpc:
+    """A running `foldline rpc`."""
+
+    def __init__(self, folder, *words, **more):
+        work = folder / "work"
+        work.mkdir(exist_ok=True)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "foldline", "rpc", *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=work,
+            env=environment(folder, **more),
+        )
+        self.seen = []
+        self.session = self.wait("session")["id"]
+
+    def send(self, **request):
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+
+    def raw(self, text):
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+
+    def next(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise AssertionError(f"it ended: {self.process.stderr.read()}")
+        found = json.loads(line)
+        self.seen.append(found)
+        return found
+
+    def wait(self, kind, **fields):
+        """Read on until an object of that type with these fields comes."""
+        while True:
+            found = self.next()
+            if found["type"] == kind and all(found.get(key) == value for key, value in fields.items()):
+                return found
+
+    def ask(self, **request):
+        """Send a request and return its response's data, or the error's text."""
+        self.send(**request)
+        while True:
+            found = self.next()
+            if found["type"] == "response" and found["command"] == request["type"]:
+                return found["data"]
+            if found["type"] == "error":
+                assert set(found) == {"type", "error"}
+                return found["error"]
+
+    def prompt(self, message):
+        """Have a prompt worked on to its end; returns how it ended."""
+        self.send(type="prompt", message=message)
+        return self.wait("turn")
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.stdout.read()
+        code = self.process.wait(60)
+        error = self.process.stderr.read()
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return code, error
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            pipe.close()

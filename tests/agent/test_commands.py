@@ -1,0 +1,189 @@
+"""What a user types after a slash, on a real session."""
+
+from __future__ import annotations
+
+import pytest
+from tests.agent.working import host_on
+
+from foldline.agent.commands.command import Outcome
+from foldline.agent.commands.registry import COMMANDS, run
+from foldline.errors import FoldlineError, InputError
+
+TALK = [
+    "Use JWT for the login. Never store a password.",
+    "Write the tests of the login.",
+    "Mend the logout, too.",
+]
+
+
+async def talked(host, *, turns=TALK):
+    for text in turns:
+        assert (await host.prompt(text)).how == "done"
+
+
+def answers(asked):
+    return f"Answer {asked.index}. " + "It is done as you said. " * 60
+
+
+async def test_every_command_has_a_help_and_the_list_names_all(tmp_path):
+    async with host_on(tmp_path) as host:
+        shown = (await run(host, "/help")).text
+        for name, command in COMMANDS.items():
+            assert f"/{name}" in shown
+            assert command.about.endswith(".")
+        assert "FOCUS" in (await run(host, "/help compact")).text
+        with pytest.raises(InputError, match="did you mean 'compact'"):
+            await run(host, "/compcat")
+
+
+async def test_on_an_empty_session_every_command_answers_or_says_what_to_do(tmp_path):
+    async with host_on(tmp_path) as host:
+        for name in COMMANDS:
+            try:
+                found = await run(host, f"/{name}")
+            except FoldlineError as error:
+                found = Outcome(str(error))
+            assert found.text or found.leave, name
+
+
+async def test_compact_undo_redo(tmp_path):
+    async with host_on(tmp_path, answers, policy="foldline") as host:
+        await talked(host, turns=TALK * 6)
+        before = host.session.view_tokens
+        assert "Folded" in (await run(host, "/compact the login")).text
+        folded = host.session.view_tokens
+        assert folded < before
+        assert "undone" in (await run(host, "/undo")).text
+        assert host.session.view_tokens == before
+        assert "counts again" in (await run(host, "/redo")).text
+        assert host.session.view_tokens == folded
+        assert "no undo" in (await run(host, "/redo")).text
+
+
+async def test_preview_changes_nothing(tmp_path):
+    async with host_on(tmp_path, answers) as host:
+        await talked(host, turns=TALK * 6)
+        shown = (await run(host, "/preview")).text
+        assert "Would fold" in shown
+        assert "Never store a password." in shown
+        assert (await host.session.stats()).summaries == 0
+
+
+async def test_autocompact_is_set_and_saved_with_comments_kept(tmp_path):
+    file = tmp_path / "home/.foldline/settings.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text("# mine\npolicy = 'pi'  # from the seed\n")
+    async with host_on(tmp_path) as host:
+        assert "**on**" in (await run(host, "/autocompact")).text
+        assert "**off**" in (await run(host, "/autocompact off")).text
+        assert not host.session.policy.enabled
+        assert "Reserve 9,000" in (await run(host, "/autocompact reserve 9,000")).text
+        with pytest.raises(InputError):
+            await run(host, "/autocompact reserve a lot")
+    saved = file.read_text()
+    assert saved.startswith("# mine\npolicy = 'pi'  # from the seed\n")
+    assert "enabled = false" in saved
+    assert "reserve = 9000" in saved
+    async with host_on(tmp_path) as host:
+        assert not host.session.policy.enabled
+        assert host.session.policy.name == "pi"
+        assert "**on**" in (await run(host, "/autocompact on")).text
+
+
+async def test_figures(tmp_path):
+    async with host_on(tmp_path, answers) as host:
+        await talked(host)
+        stats = (await run(host, "/stats")).text
+        for name, value in (("totalMessages", 6), ("activeMessages", 6), ("summaryCount", 0)):
+            assert f"| {name} | {value} |" in stats
+        assert "compressionRatio | 1.0" in stats
+        context = (await run(host, "/context")).text
+        assert "usable tokens" in context
+        assert "| tools |" in context
+        assert "3 replies" in (await run(host, "/cost")).text
+
+
+async def test_branch_lists_messages_before_a_boundary_and_says_what_it_undoes(tmp_path):
+    async with host_on(tmp_path, answers) as host:
+        await talked(host, turns=TALK * 6)
+        await run(host, "/compact")
+        shown = (await run(host, "/branch")).text
+        assert "1. (folded) Use JWT" in shown
+        done = await run(host, "/branch 2")
+        assert done.editor == "Write the tests of the login."
+        assert "1 compaction" in done.text
+        assert len(await host.session.history()) == 2
+        assert "1. **here**" in (tree := (await run(host, "/tree")).text) or "2. **here**" in tree
+        with pytest.raises(InputError, match="number from 1 to"):
+            await run(host, "/branch 99")
+
+
+async def test_rewind_fork_and_tree(tmp_path):
+    async with host_on(tmp_path, answers) as host:
+        await talked(host)
+        first = host.session.id
+        assert (await run(host, "/rewind")).editor == TALK[-1]
+        forked = await run(host, "/fork")
+        assert forked.moved
+        assert host.session.id != first
+        assert len(await host.session.history()) == 4
+        await run(host, f"/resume {first}")
+        branches = await host.session.branches()
+        there = next(n for n, one in enumerate(branches, 1) if not one.current)
+        await run(host, f"/tree {there}")
+        assert len(await host.session.history()) == 6
+
+
+async def test_pin_unpin_constraints_recall(tmp_path):
+    async with host_on(tmp_path, answers) as host:
+        await talked(host, turns=[*TALK, "Passwords may now be stored."])
+        entry = (await host.session.entries())[2].entry
+        assert "Pinned" in (await run(host, f"/pin {entry[:10]}")).text
+        assert "Write the tests" in (await run(host, "/unpin")).text
+        assert "no longer" in (await run(host, f"/unpin {entry[:10]}")).text
+        assert "Never store a password." in (await run(host, "/constraints")).text
+        assert "Mend the" in (await run(host, "/recall logout")).text
+        assert "Nothing" in (await run(host, "/recall zebra")).text
+
+
+async def test_handoff_clear_resume_sessions_save_export(tmp_path):
+    async with host_on(tmp_path, answers) as host:
+        await talked(host)
+        first = host.session.id
+        assert "Saved" in (await run(host, "/save")).text
+        await run(host, "/handoff the logout")
+        assert "Never store a password." in str(await host.session.context())
+        await run(host, "/clear")
+        assert await host.session.history() == []
+        await host.prompt("Hello.")
+        shown = (await run(host, "/sessions")).text
+        assert first in shown
+        assert shown.count("**here**") == 1
+        await run(host, f"/resume {first}")
+        assert len(await host.session.history()) == 6
+        written = (await run(host, "/export markdown talk.md")).text
+        assert "talk.md" in written
+        assert "Use JWT" in (tmp_path / "work/talk.md").read_text()
+        with pytest.raises(InputError, match="already"):
+            await run(host, "/export markdown talk.md")
+        with pytest.raises(InputError, match="outside"):
+            await run(host, "/export markdown ../talk.md")
+
+
+async def test_policy_and_model(tmp_path):
+    async with host_on(tmp_path, answers) as host:
+        assert "`foldline`" in (await run(host, "/policy")).text
+        assert "`codex`" in (await run(host, "/policy codex")).text
+        with pytest.raises(InputError):
+            await run(host, "/policy nosuch")
+        with pytest.raises(InputError):
+            await run(host, "/model nosuch")
+
+
+async def test_commands_that_move_wait_for_the_turn_under_way(tmp_path):
+    async with host_on(tmp_path, answers) as host:
+        host.agent._work = True
+        for line in ("/clear", "/undo", "/branch 1"):
+            with pytest.raises(InputError, match="at work"):
+                await run(host, line)
+        host.agent._work = None

@@ -1,0 +1,174 @@
+"""The loop: prompts, replies, tool batches, overflow, interrupts, queues and resumes, against a strict scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+from tests.agent.working import host_on, until
+
+import foldline
+from foldline.dialects import get
+from foldline.errors import InputError
+from foldline.testing import Answer, Refusal, call, calls
+
+DIALECTS = ("openai-chat", "openai-responses", "anthropic")
+
+
+async def said(host):
+    return [(m.role, m.text) for m in await messages(host)]
+
+
+async def messages(host):
+    return [entry.message async for entry in host.store.path(host.session.id) if hasattr(entry, "message")]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_prompt_is_worked_on_until_the_model_is_done(tmp_path, dialect):
+    answers = [
+        calls(
+            call("write", path="a.txt", content="one\ntwo\n"),
+            call("todo", items=[{"task": "x", "status": "done"}]),
+        ),
+        calls(call("read", path="a.txt"), call("grep", pattern="tw.")),
+        call("edit", path="a.txt", old="two", new=""),
+        "All done.",
+    ]
+    async with host_on(tmp_path, answers, dialect=dialect) as host:
+        ended = await host.prompt("Make a.txt.")
+        assert (ended.how, ended.text) == ("done", "All done.")
+        assert (tmp_path / "work/a.txt").read_text() == "one\n\n"
+        results = [event.text for event in host.heard.named("result")]
+        assert any("     2\ttwo" in text for text in results)
+        assert any("a.txt:2:two" in text for text in results)
+        assert get(dialect).validate(await host.session.history()) == []
+        assert host.session.setup.dialect == dialect
+        assert await host.session.verify() == []
+
+
+async def test_tools_that_only_read_run_beside_each_other_and_others_in_order(tmp_path):
+    answers = [calls(call("bash", command="sleep 0.2; echo first > f"), call("bash", command="cat f")), "ok"]
+    async with host_on(tmp_path, answers) as host:
+        await host.prompt("Go.")
+        assert [e.text for e in host.heard.named("result")][-1] == "first"
+
+
+async def test_an_overflow_is_folded_away_and_the_same_turn_goes_on(tmp_path):
+    def grow(asked):
+        return "word " * 700 if asked.index < 8 else "The end."
+
+    never = msgspec.structs.replace(foldline.preset("foldline"), soft=None, hard=None)
+    async with host_on(tmp_path, grow, window=8_000, policy=never) as host:
+        for turn in range(9):
+            ended = await host.prompt(f"Turn {turn}.")
+        assert ended.detail == ""
+        assert ended.how == "done"
+        assert host.heard.named("retry")
+        assert next(e.receipt.reason for e in host.heard.named("compacted")) == "overflow"
+        assert host.scripted.requests[-1].refused is None
+
+
+async def test_it_goes_on_in_the_same_run_after_a_compaction_in_the_middle_of_a_turn(tmp_path):
+    def work(asked):
+        return call("bash", command="seq 1 600") if asked.index < 12 else "Counted twelve times."
+
+    async with host_on(tmp_path, work, window=9_000) as host:
+        ended = await host.prompt("Count twelve times.")
+        assert ended.text == "Counted twelve times."
+        assert host.heard.named("compacted", "pruned")
+
+
+async def test_an_interrupt_keeps_what_is_whole_and_the_queue_goes_on(tmp_path):
+    answers = [
+        calls(call("bash", command="echo kept"), call("bash", command="sleep 30")),
+        "On to the next.",
+    ]
+    async with host_on(tmp_path, answers) as host:
+        work = asyncio.ensure_future(host.prompt("Do both."))
+        await until(lambda: len(host.heard.named("call")) == 2)
+        await host.queue("Then this.")
+        assert host.agent.interrupt()
+        assert (await work).text == "On to the next."
+        assert [e.how for e in host.heard.named("turn")] == ["interrupted", "done"]
+        results = [r.text for m in await messages(host) for r in m.results]
+        assert results[0] == "kept"
+        assert "Stopped by the user" in results[1]
+        assert (await said(host))[-2:] == [("user", "Then this."), ("assistant", "On to the next.")]
+
+
+async def test_a_stream_that_is_interrupted_leaves_no_half_reply(tmp_path):
+    async with host_on(tmp_path, [Answer(text="slow", wait=30.0)]) as host:
+        work = asyncio.ensure_future(host.prompt("Hello."))
+        await until(lambda: host.scripted.requests)
+        host.agent.interrupt()
+        assert (await work).how == "interrupted"
+        assert await said(host) == [("user", "Hello.")]
+        assert not host.agent.interrupt()
+
+
+async def test_a_failing_provider_fails_the_turn_and_nothing_is_lost(tmp_path):
+    async with host_on(tmp_path, [Refusal(401, "bad key", kind="authentication_error"), "Back."]) as host:
+        ended = await host.prompt("Hello.")
+        assert ended.how == "failed"
+        assert "bad key" in ended.detail
+        assert (await host.agent.run()).text == "Back."
+
+
+async def test_a_second_run_at_the_same_time_is_refused(tmp_path):
+    async with host_on(tmp_path, [Answer(text="slow", wait=5.0)]) as host:
+        work = asyncio.ensure_future(host.prompt("Hello."))
+        await asyncio.sleep(0.05)
+        with pytest.raises(InputError, match="at work"):
+            await host.prompt("Again.")
+        host.agent.interrupt()
+        await work
+
+
+async def test_what_a_crash_left_open_is_answered_before_the_next_prompt(tmp_path):
+    async with host_on(tmp_path) as host:
+        session = host.session.id
+        await host.session.append({"role": "user", "content": "Run it."})
+        asked = {
+            "id": "c1",
+            "type": "function",
+            "function": {"name": "bash", "arguments": '{"command": "x"}'},
+        }
+        await host.session.append({"role": "assistant", "content": None, "tool_calls": [asked]})
+    async with host_on(tmp_path, ["I see."], session=session) as host:
+        assert (await host.session.standing()).state == "mid_tool"
+        assert not host.scripted.requests, "it does not go on unasked"
+        assert (await host.agent.run()).text == "I see."
+        assert "not known" in next(m.results[0].text for m in await messages(host) if m.results)
+
+
+async def test_the_steps_to_one_prompt_are_limited(tmp_path):
+    (tmp_path / "home/.foldline").mkdir(parents=True)
+    (tmp_path / "home/.foldline/settings.toml").write_text("[agent]\nsteps = 3\n")
+    async with host_on(tmp_path, lambda asked: call("find")) as host:
+        assert (await host.prompt("Go.")).how == "steps"
+        assert len(host.scripted.requests) == 3
+
+
+async def test_a_sub_agent_works_in_a_session_of_its_own_and_reports(tmp_path):
+    def says(asked):
+        words = str(asked.messages)
+        if "Find the limit." in words and "look" not in words:
+            return "The limit is 7."
+        return "It is 7." if "The limit is 7." in words else call("task", goal="Find the limit.")
+
+    async with host_on(tmp_path, says) as host:
+        assert (await host.prompt("Have someone look.")).text == "It is 7."
+        links = await host.session.links()
+        assert [link.how for link in links] == ["subagent"]
+        assert await host.session.live() == {}
+
+
+async def test_the_model_can_go_back_from_an_attempt_with_a_note(tmp_path):
+    answers = [call("bash", command="echo noise"), call("rewind", note="Echo is of no use."), "Another way."]
+    async with host_on(tmp_path, answers) as host:
+        assert (await host.prompt("Try.")).text == "Another way."
+        words = str(host.scripted.requests[-1].messages)
+        assert "Echo is of no use." in words
+        assert "noise" not in words
+        assert len(await host.session.branches()) == 2

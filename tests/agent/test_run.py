@@ -1,0 +1,109 @@
+"""`foldline run`: text, JSON lines, exit codes, piped input, resuming; as a program against a model over HTTP."""
+
+from __future__ import annotations
+
+import json
+
+from tests.agent.program import foldline, served
+
+from foldline.testing import Refusal, call
+
+
+def answers(asked):
+    return f"Answer {asked.index}. " + "It is done as you said. " * 80
+
+
+def lines(done):
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_without_a_model_it_says_how_to_set_one(tmp_path):
+    done = foldline(tmp_path, "run", "-p", "Hello.")
+    assert done.returncode == 2
+    assert "ANTHROPIC_API_KEY" in done.stderr
+    assert "--model openai-compatible:" in done.stderr
+    assert "chat --demo" in done.stderr
+
+
+def test_a_key_that_is_missing_is_named(tmp_path):
+    done = foldline(tmp_path, "run", "-p", "Hello.", "--model", "anthropic:claude-sonnet-4-5")
+    assert done.returncode == 2
+    assert "ANTHROPIC_API_KEY" in done.stderr
+
+
+def test_the_answer_goes_to_standard_output_and_the_rest_to_standard_error(tmp_path):
+    with served([call("find", pattern="*"), "Two files."]) as (model, name):
+        done = foldline(tmp_path, "run", "-p", "How many?", "--model", name, stdin="context\n")
+    assert (done.returncode, done.stdout) == (0, "Two files.\n")
+    assert "find" in done.stderr
+    assert "How many?\n\ncontext" in str(model.requests[0].messages[1]["content"])
+
+
+def test_events_are_json_lines(tmp_path):
+    with served([call("find", pattern="*"), "Two files."]) as (_, name):
+        done = foldline(tmp_path, "run", "-p", "How many?", "--json", "--model", name)
+    kinds = [line["type"] for line in lines(done)]
+    assert kinds[0] == "session"
+    assert kinds[-1] == "turn"
+    assert {"prompt", "call", "result", "text", "reply"} <= set(kinds)
+
+
+def test_a_compaction_is_an_event_with_summary_time_tokens_and_first_kept(tmp_path):
+    with served(answers, window=60_000) as (_, name):
+        first = foldline(tmp_path, "run", "-p", "Never push to main.", "--json", "--model", name)
+        session = lines(first)[0]["id"]
+        for _ in range(3):
+            foldline(tmp_path, "run", "-p", "Go on.", "--resume", session, "--model", name)
+        done = foldline(tmp_path, "run", "-p", "/compact", "--continue", "--json", "--model", name)
+    [found] = [line for line in lines(done) if line["type"] == "compaction"]
+    assert found["summary"]
+    assert found["timestamp"].endswith("Z")
+    assert found["tokensBefore"] > found["tokensAfter"]
+    assert found["firstKeptEntryId"]
+    assert found["reason"] == "manual"
+
+
+def test_a_failed_turn_is_exit_code_1_and_nothing_is_lost(tmp_path):
+    with served([Refusal(401, "bad key", kind="authentication_error"), "Here."]) as (_, name):
+        failed = foldline(tmp_path, "run", "-p", "Hello.", "--json", "--model", name)
+        assert failed.returncode == 1
+        assert lines(failed)[-1] == {"type": "error", "error": lines(failed)[-1]["error"]}
+        done = foldline(tmp_path, "run", "-p", "Again.", "--continue", "--model", name)
+    assert (done.returncode, done.stdout) == (0, "Here.\n")
+
+
+def test_what_changes_something_needs_to_be_allowed(tmp_path):
+    write = call("write", path="a.txt", content="x")
+    with served([write, "No.", write, "Yes."]) as (_, name):
+        foldline(tmp_path, "run", "-p", "Write.", "--model", name)
+        assert not (tmp_path / "work/a.txt").exists()
+        foldline(tmp_path, "run", "-p", "Write.", "--allow", "write", "--model", name)
+        assert (tmp_path / "work/a.txt").read_text() == "x"
+
+
+def test_nothing_to_say_and_both_ways_to_go_on_are_refused(tmp_path):
+    assert foldline(tmp_path, "run").returncode == 2
+    both = foldline(tmp_path, "run", "-p", "x", "--resume", "a", "--continue")
+    assert both.returncode == 2
+    assert (
+        foldline(
+            tmp_path,
+            "run",
+            "-p",
+            "x",
+            "--resume",
+            "nosuch",
+            "--model",
+            "openai-compatible:a@http://127.0.0.1:9/v1",
+        ).returncode
+        == 2
+    )
+
+
+def test_spans_are_written_as_json_lines(tmp_path):
+    trace = tmp_path / "trace.jsonl"
+    with served(["Hello."]) as (_, name):
+        done = foldline(tmp_path, "run", "-p", "Hi.", "--model", name, FOLDLINE_TRACE_FILE=str(trace))
+    assert done.returncode == 0, done.stderr
+    spans = [json.loads(line) for line in trace.read_text().splitlines()]
+    assert any("chat" in span["name"] for span in spans)

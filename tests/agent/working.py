@@ -1,0 +1,50 @@
+"""A host at work on a scripted model, and what it said, for tests of the agent."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+from foldline.agent.host import Host, Options
+from foldline.testing import Scripted
+
+
+class Heard(list):
+    """The events that a host emitted."""
+
+    def named(self, *names):
+        return [event for event in self if event.name in names]
+
+
+async def until(condition):
+    """Wait until something holds; raises TimeoutError after half a minute."""
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110 - there is no event to wait for
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def host_on(
+    folder, answers=(), *, home=None, window=100_000, dialect="openai-chat", ask=None, store=None, **options
+):
+    """Open a host in a folder; `host.model_` is its scripted model, `host.heard` its events."""
+    work = folder / "work"
+    work.mkdir(exist_ok=True)
+    own = home or folder / "home"
+    own.mkdir(exist_ok=True)
+    model = answers if isinstance(answers, Scripted) else Scripted(answers, window=window, dialect=dialect)
+    heard = Heard()
+    made = Options(
+        folder=work,
+        home=own,
+        provider=model,
+        window=model.window,
+        store=store or f"sqlite:///{folder / 'sessions.db'}",
+        **{"allow": ("*",), **options},
+    )
+    host = await Host.open(made, emit=heard.append, ask=ask)
+    host.heard, host.scripted = heard, model
+    try:
+        yield host
+    finally:
+        await host.close()
