@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from foldline.core.decide.policy import Policy
     from foldline.core.decide.presets import preset
     from foldline.core.ledger.facts.kinds import Ledger
-    from foldline.core.log.entries import Receipt, StandingConstraints
-    from foldline.core.log.messages import Message, Usage
+    from foldline.core.log.entries import Receipt, Said, StandingConstraints
+    from foldline.core.log.messages import Media, Message, Text, ToolCall, ToolResult, Usage
     from foldline.core.measure.tokens import Counter
     from foldline.core.measure.window import Window
     from foldline.errors import (
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from foldline.session.opening import open_session as open  # noqa: A004 - users write foldline.open
     from foldline.session.session import Session
     from foldline.session.sync import SyncSession, open_sync
+    from foldline.session.tools import Tool
     from foldline.session.view import ContextMessages
     from foldline.stores.base import Store
     from foldline.summarizers.base import Summarizer
@@ -80,6 +81,7 @@ _HOMES = {
     "InputError": "errors",
     "LeafMoved": "errors",
     "Ledger": "core.ledger.facts.kinds",
+    "Media": "core.log.messages",
     "Message": "core.log.messages",
     "ModelInfo": "catalogue.info",
     "Nothing": "core.decide.ask",
@@ -88,6 +90,7 @@ _HOMES = {
     "PolicyError": "errors",
     "ProviderError": "errors",
     "Receipt": "core.log.entries",
+    "Said": "core.log.entries",
     "Session": "session.session",
     "SessionNotFound": "errors",
     "StandingConstraints": "core.log.entries",
@@ -99,6 +102,10 @@ _HOMES = {
     "SummaryReply": "core.checkpoint.request",
     "SummaryRequest": "core.checkpoint.request",
     "SyncSession": "session.sync",
+    "Text": "core.log.messages",
+    "Tool": "session.tools",
+    "ToolCall": "core.log.messages",
+    "ToolResult": "core.log.messages",
     "Usage": "core.log.messages",
     "Window": "core.measure.window",
     "acompact": "compaction",
@@ -136,6 +143,7 @@ __all__ = [
     "InputError",
     "LeafMoved",
     "Ledger",
+    "Media",
     "Message",
     "ModelInfo",
     "Nothing",
@@ -144,6 +152,7 @@ __all__ = [
     "PolicyError",
     "ProviderError",
     "Receipt",
+    "Said",
     "Session",
     "SessionNotFound",
     "StandingConstraints",
@@ -155,6 +164,10 @@ __all__ = [
     "SummaryReply",
     "SummaryRequest",
     "SyncSession",
+    "Text",
+    "Tool",
+    "ToolCall",
+    "ToolResult",
     "Usage",
     "Window",
     "acompact",

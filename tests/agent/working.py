@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 
-from foldline.agent.host import Host, Options
+from foldline.agent.host import Host, HostOptions
 from foldline.testing import Scripted
 
 
@@ -34,7 +34,7 @@ async def host_on(
     own.mkdir(exist_ok=True)
     model = answers if isinstance(answers, Scripted) else Scripted(answers, window=window, dialect=dialect)
     heard = Heard()
-    made = Options(
+    made = HostOptions(
         folder=work,
         home=own,
         provider=model,

@@ -53,7 +53,7 @@ or a server of your own, without a key:
 To see how it works without any model: foldline chat --demo"""
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class HostOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a host works; what is not given is the settings'.
 
     `session` is an id or the beginning of one (None: a new session); `newest` takes the newest of the folder.
@@ -81,7 +81,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 class Host:
     """One agent and all that it works with; made by `Host.open`, closed with `close`."""
 
-    def __init__(self, options: Options, *, emit: Emit, ask: Ask | None) -> None:
+    def __init__(self, options: HostOptions, *, emit: Emit, ask: Ask | None) -> None:
         self.options = options
         self.home = options.home or Path.home()
         self.settings = settings(home=self.home, here=options.folder.resolve())
@@ -104,7 +104,7 @@ class Host:
         self.store = find_store(self.settings.store if options.store is None else options.store)
 
     @classmethod
-    async def open(cls, options: Options, *, emit: Emit = lambda _: None, ask: Ask | None = None) -> Self:
+    async def open(cls, options: HostOptions, *, emit: Emit = lambda _: None, ask: Ask | None = None) -> Self:
         """Open the store and the session; raises InputError, with how to set a model, where none is."""
         host = cls(options, emit=emit, ask=ask)
         try:
@@ -234,7 +234,7 @@ class Host:
         if before is not None and before is not self.options.provider:
             await before.close()
 
-    def with_policy(self, policy: str) -> Options:
+    def with_policy(self, policy: str) -> HostOptions:
         """Return the options with another policy, for the sessions opened from now on."""
         return msgspec.structs.replace(self.options, policy=policy)
 

@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import cast
 
+from foldline import ContextMessages, Message, Said, Session, Text, ToolCall, ToolResult
 from foldline.agent.events import (
     CallEnded,
     CallStarted,
@@ -26,13 +27,9 @@ from foldline.agent.events import (
 from foldline.agent.messages import Prompt, as_prompt, results_of, unfinished
 from foldline.agent.tools.toolbox import Toolbox
 from foldline.catalogue import cost
-from foldline.core.log.entries import Said
-from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 from foldline.errors import FoldlineError, InputError, ProviderError
-from foldline.providers.base import Call, Delta, Provider, Reply
+from foldline.providers import Call, Delta, Provider, Reply
 from foldline.session.events import Event
-from foldline.session.session import Session
-from foldline.session.view import ContextMessages
 
 Emit = Callable[[Event], None]
 STEPS = 500  # replies to one prompt, after which the user is asked

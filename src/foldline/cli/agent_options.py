@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from foldline.agent.host import Options
+from foldline.agent.host import HostOptions
 from foldline.cli.common import store_option
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -50,8 +50,8 @@ def agent_options(command: F) -> F:
     return command
 
 
-def options_of(given: dict[str, Any]) -> Options:
+def options_of(given: dict[str, Any]) -> HostOptions:
     """Return how the host works, from the values of `agent_options`."""
     if given["session"] and given["newest"]:
         raise click.UsageError("--resume names a session, --continue takes the newest: give one of them")
-    return Options(store=given.pop("store_url"), **given)
+    return HostOptions(store=given.pop("store_url"), **given)

@@ -11,7 +11,7 @@ from typing import Any
 import click
 import msgspec
 
-from foldline.agent.host import Host, Options
+from foldline.agent.host import Host, HostOptions
 from foldline.agent.record import VERSION
 from foldline.agent.remote import Remote
 from foldline.agent.requests import AnyRequest
@@ -45,7 +45,7 @@ def command(schema: bool, **given: Any) -> None:
         asyncio.run(_serve(options_of(given)))
 
 
-async def _serve(options: Options) -> None:
+async def _serve(options: HostOptions) -> None:
     remote = Remote(_send)
     remote.host = await Host.open(options, emit=remote.emit, ask=remote.ask)
     host = remote.host

@@ -1,0 +1,45 @@
+"""docs/chat.md names every command, request, event, tool and setting."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import msgspec
+from tests.agent.working import host_on
+
+from foldline.agent import requests
+from foldline.agent.commands.registry import COMMANDS
+from foldline.config import Settings
+
+PAGE = (Path(__file__).parents[2] / "docs/chat.md").read_text(encoding="utf-8")
+
+
+def test_the_table_of_commands_is_what_they_say_of_themselves():
+    rows = [
+        f"| `/{one.name}{f' {one.hint}' if one.hint else ''}`".replace("|", r"\|")[1:]
+        for one in COMMANDS.values()
+    ]
+    for row, command in zip(rows, COMMANDS.values(), strict=True):
+        assert f"{row} | {command.about} |" in PAGE
+
+
+def test_every_request_is_told_of():
+    kinds = re.findall(r"tag=\"(\w+)\"", Path(requests.__file__).read_text())
+    assert len(kinds) == 12
+    section = PAGE.split("## For another program")[1].split("## Commands")[0]
+    assert [kind for kind in kinds if f"`{kind}`" not in section] == []
+
+
+async def test_every_tool_is_told_of(tmp_path):
+    async with host_on(tmp_path) as host:
+        names = list(host.agent.tools.tools)
+    assert [name for name in names if f"`{name}`" not in PAGE] == []
+
+
+def test_the_settings_are_read_as_they_stand():
+    block = PAGE.split("```toml\n")[1].split("```")[0]
+    found = msgspec.convert(tomllib.loads(block), Settings)
+    assert found.compaction.over(found.find_policy("pi")).enabled
+    assert set(found.compaction.__struct_fields__) == set(tomllib.loads(block)["compaction"])
