@@ -8,7 +8,7 @@ import pytest
 from tests.cli.calling import write_lines
 
 from foldline.cli import output
-from foldline.cli.text import clean, clean_json
+from foldline.terminal import clean, clean_json
 
 STEERING = "\x1b]0;owned\x07 \x1b[2J \x9b31m \x90q\x9c \x00 \x08 \r \x7f \u202egnp.exe\u202c \u2066x\u2069 \u200f \u2028 \ufeff \U000e0041"
 RAW = [character for character in STEERING if not character.isascii() or not character.isprintable()]

@@ -234,6 +234,11 @@ class Host:
         if before is not None and before is not self.options.provider:
             await before.close()
 
+    @property
+    def model_name(self) -> str:
+        """The model's name, for people."""
+        return self.model or (self._provider.name if self._provider is not None else "")
+
     def with_policy(self, policy: str) -> HostOptions:
         """Return the options with another policy, for the sessions opened from now on."""
         return msgspec.structs.replace(self.options, policy=policy)
@@ -283,10 +288,15 @@ async def refuse_nested(_goal: str) -> str:
     raise InputError("a sub-agent cannot have sub-agents: do it yourself")
 
 
-def connected(model: str) -> Provider:
-    """Return a model, asked again after transient failures; raises InputError where none can be."""
+def check_model(model: str | None) -> None:
+    """Raise InputError, with how to set one, where no model can be asked."""
     if not model:
         raise InputError(HOW_TO_SET_A_MODEL)
     if why := missing(model):
         raise InputError(f"{model} cannot be asked: {why}.\n{HOW_TO_SET_A_MODEL}")
+
+
+def connected(model: str) -> Provider:
+    """Return a model, asked again after transient failures; raises InputError where none can be."""
+    check_model(model)
     return Retrying(get(model, info=settings().model_info(model)))

@@ -14,10 +14,11 @@ from typing import Any
 import click
 
 import foldline
-from foldline.cli.text import clean
 from foldline.errors import FoldlineError, did_you_mean
+from foldline.terminal import clean
 
 COMMANDS = {
+    "chat": "Talk to the agent in the terminal, its context in view.",
     "run": "Send one prompt to the agent; its answer as text or JSON lines.",
     "rpc": "Serve the agent to another program, JSON lines both ways.",
     "compact": "Fit a session file into a budget of tokens.",

@@ -20,9 +20,9 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from foldline.cli.text import clean, clean_json
 from foldline.core.log.codec import encode, pretty
 from foldline.errors import FoldlineError, InputError
+from foldline.terminal import clean, clean_json
 
 WIDEST = 120  # columns of a rule; wider ones are hard to read across
 PIPE = 4_000  # columns of a table outside a terminal: no cell is cut, one row is one line

@@ -62,7 +62,7 @@ async def _redo(host: Host, _argument: str) -> Outcome:
 async def _autocompact(host: Host, argument: str) -> str:
     """Show or set what holds over any policy; what is set is saved."""
     words = argument.split()
-    if words:
+    if words and words != ["show"]:
         await set_autocompact(host, setting(words))
     return autocompact_text(host)
 

@@ -10,8 +10,7 @@ from foldline.core.decide.presets import PRESETS
 async def _model(host: Host, argument: str) -> str:
     if not argument:
         setup = host.session.setup
-        named = host.model or setup.model or "in this process"
-        return f"The model is `{named}`, window {setup.window.context:,}."
+        return f"The model is `{host.model_name}`, window {setup.window.context:,}."
     name, _, window = argument.partition(" ")
     await host.use_model(name, window=int(window.replace(",", "").replace("_", "")) if window else None)
     return f"On with `{name}`, window {host.session.setup.window.context:,}; the view is made to fit it."

@@ -7,9 +7,9 @@ import click
 from foldline.cli.common import json_option, store_option
 from foldline.cli.output import escape, out, print_json
 from foldline.cli.store import known, with_store
-from foldline.cli.text import clean
 from foldline.errors import InputError
 from foldline.stores import Store
+from foldline.terminal import clean
 
 
 @click.command(epilog="\b\nExamples:\n  foldline purge login-bug\n  foldline purge login-bug --yes --json")

@@ -10,13 +10,13 @@ from rich.text import Text
 
 from foldline.cli.output import escape, row, rule, share, table
 from foldline.cli.reports.gist import Part, in_short
-from foldline.cli.text import clean
 from foldline.core.decide.price import dollars
 from foldline.core.log.entries import Compacted, Receipt, Said
 from foldline.core.log.messages import Message, Usage
 from foldline.core.view import Item, Kept, Made, item_tokens
 from foldline.folding import Done
 from foldline.loading import Loaded
+from foldline.terminal import clean
 
 BAR = 24  # characters of a full bar
 

@@ -1,0 +1,49 @@
+"""`foldline chat`: the agent on a screen of its own."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from foldline.cli.agent_options import agent_options, options_of
+from foldline.cli.tracing import traced
+from foldline.errors import InputError
+
+EPILOG = """
+\b
+Examples:
+  foldline chat --demo                                          no model, no key: a scripted one
+  foldline chat --model anthropic:claude-sonnet-4-5
+  foldline chat --model openai-compatible:NAME@http://127.0.0.1:8080/v1
+  foldline chat --continue
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.option("--demo", is_flag=True, help="Talk to a scripted model in a folder of its own.")
+@agent_options
+def command(demo: bool, **given: Any) -> None:
+    """Talk to the agent, and see, fold, undo, branch and hand over its context.
+
+    Everything said is stored as it is said: --continue goes on with the newest session of the folder. /help
+    lists the commands.
+    """
+    options = options_of(given)
+    if not sys.stdin.isatty() or not sys.stdout.isatty():
+        raise InputError("chat needs a terminal; without one: foldline run -p TEXT, or foldline rpc")
+    try:
+        from foldline.tui.app import ChatApp  # noqa: PLC0415  an optional extra
+    except ModuleNotFoundError as error:
+        if error.name not in ("textual", "tomlkit"):
+            raise
+        raise InputError("the screen needs Textual: pip install 'foldline[chat]'") from error
+    if demo:
+        from foldline.agent.demo import demonstration  # noqa: PLC0415  only here
+
+        options = demonstration(options)
+    with traced():
+        app = ChatApp(options)
+        app.run()
+    sys.exit(app.return_code or 0)

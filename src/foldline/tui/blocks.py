@@ -1,0 +1,204 @@
+"""What stands in the transcript: prompts, replies, tool calls, boundaries, notes. One small widget each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from rich.markup import escape
+from rich.syntax import Syntax
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.widgets import Collapsible, Markdown, Static
+from textual.widgets.markdown import MarkdownStream
+
+from foldline.core.log.entries import Receipt
+from foldline.terminal import clean
+
+LONGEST = 20_000  # characters of a tool's answer that are shown; all of it is in the log
+TITLE = 100  # characters of a call's arguments in its title
+DEGRADES = 3  # compactions from which the marker says that quality may degrade
+
+
+class Block(Vertical):
+    """A piece of the transcript that belongs to an entry of the log; dimmed where that is folded."""
+
+    DEFAULT_CSS = """
+    Block { height: auto; margin: 0 0 1 0; }
+    Block.folded { opacity: 55%; }
+    """
+
+    def __init__(self, entry: str = "") -> None:
+        super().__init__()
+        self.entry = entry
+
+
+class PromptBlock(Block):
+    """What the user said."""
+
+    DEFAULT_CSS = """
+    PromptBlock { border-left: thick $accent; padding: 0 1; background: $boost; }
+    """
+
+    def __init__(self, text: str, entry: str = "") -> None:
+        super().__init__(entry)
+        self.text = text
+
+    def compose(self) -> ComposeResult:
+        """Show the words as they were typed."""
+        yield Static(Text(clean(self.text)))
+
+
+class ReplyBlock(Block):
+    """What the model said, as Markdown; it grows while the reply streams in."""
+
+    DEFAULT_CSS = """
+    ReplyBlock { padding: 0 1; }
+    ReplyBlock Markdown { margin: 0; padding: 0; }
+    ReplyBlock .thinking { color: $text-muted; text-style: italic; }
+    """
+
+    def __init__(self, text: str = "", entry: str = "") -> None:
+        super().__init__(entry)
+        self.text = text
+        self.thinking = ""
+        self._markdown = Markdown(clean(text), open_links=False)
+        self._thought = Static(classes="thinking")
+        self._stream: MarkdownStream | None = None
+
+    def compose(self) -> ComposeResult:
+        """Show thinking above the reply."""
+        yield self._thought
+        yield self._markdown
+
+    def on_mount(self) -> None:
+        """Show no empty line where there is no thinking."""
+        self._thought.display = False
+
+    async def write(self, piece: str) -> None:
+        """Show the next piece of the text."""
+        self.text += piece
+        if self._stream is None:
+            self._stream = Markdown.get_stream(self._markdown)
+        await self._stream.write(clean(piece))
+
+    def think(self, piece: str) -> None:
+        """Show the newest line of the thinking."""
+        self.thinking += piece
+        lines = self.thinking.strip().splitlines()
+        self._thought.display = bool(lines)
+        self._thought.update(Text(clean(lines[-1]) if lines else "", no_wrap=True, overflow="ellipsis"))
+
+    async def finish(self, text: str) -> None:
+        """Show the whole text; what streamed may have been void."""
+        if self._stream is not None:
+            await self._stream.stop()
+            self._stream = None
+        self._thought.display = False
+        if text != self.text:
+            self.text = text
+            await self._markdown.update(clean(text))
+
+
+class CallBlock(Block):
+    """A tool call, folded to its title until it is opened."""
+
+    DEFAULT_CSS = """
+    CallBlock { margin: 0 0 0 1; }
+    CallBlock Collapsible { border: none; padding: 0; background: transparent; }
+    CallBlock.failed CollapsibleTitle { color: $error; }
+    """
+
+    def __init__(self, tool: str, arguments: Mapping[str, Any], entry: str = "") -> None:
+        super().__init__(entry)
+        self.tool = tool
+        self.arguments = arguments
+        self.answer = ""
+        self._body = Static()
+        self._fold = Collapsible(self._body, title=f"{self._title()} …", collapsed=True)
+
+    def compose(self) -> ComposeResult:
+        """Show the title alone."""
+        yield self._fold
+
+    def show_answer(self, text: str, *, failed: bool) -> None:
+        """Show what the tool answered."""
+        self.answer = text
+        self.set_class(failed, "failed")
+        lines = text.count("\n") + 1
+        self._fold.title = f"{self._title()}  {'failed' if failed else f'{lines} lines'}"
+        self._body.update(self._told(text))
+
+    def _told(self, text: str) -> Syntax | Text:
+        cut = text if len(text) <= LONGEST else f"{text[:LONGEST]}\n… {len(text) - LONGEST:,} more characters"
+        if self.tool == "edit" and "\n@@ " in cut:
+            return Syntax(clean(cut), "diff", theme="ansi_dark", background_color="default")
+        return Text(clean(cut))
+
+    def _title(self) -> str:
+        given = ", ".join(_value(value) for value in self.arguments.values())
+        flat = " ".join(clean(given).split())
+        return escape(f"{self.tool} {flat[:TITLE]}{'…' if len(flat) > TITLE else ''}".rstrip())
+
+    def toggle(self, *, opened: bool) -> None:
+        """Open or close it."""
+        self._fold.collapsed = not opened
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+class BoundaryBlock(Block):
+    """Where older messages were folded: a marker that opens to the receipt and the summary."""
+
+    DEFAULT_CSS = """
+    BoundaryBlock { border-top: heavy $accent; border-bottom: heavy $accent; padding: 0 1; }
+    BoundaryBlock Collapsible { border: none; padding: 0; background: transparent; }
+    """
+
+    def __init__(self, receipt: Receipt, summary: str, number: int, entry: str = "") -> None:
+        super().__init__(entry)
+        self.receipt = receipt
+        self.summary = summary
+        self.number = number
+
+    def compose(self) -> ComposeResult:
+        """Show what was folded; the summary opens below."""
+        body = Markdown(clean(self.summary)) if self.summary else Static("Old tool results are blanked.")
+        yield Collapsible(body, title=escape(self.title_line()), collapsed=True)
+
+    def title_line(self) -> str:
+        """Return the marker's words."""
+        receipt = self.receipt
+        what = "folded" if self.summary else "pruned"
+        line = (
+            f"▼ {what} above: {receipt.tokens_before:,} → {receipt.tokens_after:,} tokens ({receipt.reason})"
+        )
+        if self.number >= DEGRADES and self.summary:
+            line += f"; compaction {self.number}, quality may degrade: /handoff starts fresh"
+        return line
+
+
+class NoteBlock(Block):
+    """What the program says: the answer of a command, a warning, an error."""
+
+    DEFAULT_CSS = """
+    NoteBlock { padding: 0 1; color: $text-muted; }
+    NoteBlock.error { color: $error; border-left: thick $error; }
+    NoteBlock.warning { color: $warning; border-left: thick $warning; }
+    NoteBlock Markdown { margin: 0; padding: 0; }
+    """
+
+    def __init__(self, text: str, kind: str = "") -> None:
+        super().__init__()
+        self.text = text
+        if kind:
+            self.add_class(kind)
+        self._plain = bool(kind)
+
+    def compose(self) -> ComposeResult:
+        """Show Markdown; errors word for word."""
+        yield Static(Text(clean(self.text))) if self._plain else Markdown(clean(self.text), open_links=False)

@@ -1,0 +1,138 @@
+"""Small screens that ask for one thing: a permission, a choice from a list, a text to edit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.syntax import Syntax
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Button, OptionList, Static, TextArea
+
+from foldline.agent.permissions import Answer, PermissionRequest
+from foldline.terminal import clean
+
+BOX = """
+{name} {{ align: center middle; }}
+{name} > Vertical {{ width: 90%; max-width: 110; height: auto; max-height: 90%; border: round $accent;
+    background: $surface; padding: 0 1; }}
+{name} .title {{ text-style: bold; margin: 0 0 1 0; }}
+{name} Horizontal {{ height: auto; align-horizontal: right; }}
+{name} Button {{ margin: 0 0 0 1; }}
+"""
+
+
+class PermissionScreen(ModalScreen[Answer]):
+    """Asks whether a tool may do something, and shows what would change."""
+
+    CSS = (
+        BOX.format(name="PermissionScreen")
+        + "PermissionScreen VerticalScroll { height: auto; max-height: 16; }"
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "answer('once')", "Once"),
+        Binding("a", "answer('always')", "Always"),
+        Binding("n,escape", "answer('no')", "No"),
+    ]
+
+    def __init__(self, request: PermissionRequest) -> None:
+        super().__init__()
+        self.request = request
+
+    def compose(self) -> ComposeResult:
+        """Show the request, what would change, and three answers."""
+        asked = self.request
+        with Vertical():
+            yield Static(Text(clean(f"Allow {asked.tool}?")), classes="title")
+            yield Static(Text(clean(asked.detail)))
+            if asked.change:
+                with VerticalScroll():
+                    yield Static(
+                        Syntax(clean(asked.change), "diff", theme="ansi_dark", background_color="default")
+                    )
+            with Horizontal():
+                yield Button("Yes, once (y)", id="once", variant="primary")
+                yield Button("Always (a)", id="always")
+                yield Button("No (n)", id="no")
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Answer by a button."""
+        answers: dict[str | None, Answer] = {"once": "once", "always": "always"}
+        self.dismiss(answers.get(event.button.id, "no"))
+
+    def action_answer(self, answer: Answer) -> None:
+        """Answer by a key."""
+        self.dismiss(answer)
+
+
+class Picker(ModalScreen[int | None]):
+    """Asks for one of several lines; Escape takes none."""
+
+    CSS = BOX.format(name="Picker") + "Picker OptionList { max-height: 20; height: auto; }"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave")]
+
+    def __init__(self, title: str, lines: Sequence[str], chosen: int = 0) -> None:
+        super().__init__()
+        self._title = title
+        self._lines = lines
+        self._chosen = chosen
+
+    def compose(self) -> ComposeResult:
+        """Show the lines."""
+        with Vertical():
+            yield Static(self._title, classes="title")
+            yield OptionList(*(Text(clean(line), no_wrap=True, overflow="ellipsis") for line in self._lines))
+
+    def on_mount(self) -> None:
+        """Begin at the line that was named."""
+        found = self.query_one(OptionList)
+        found.highlighted = self._chosen
+        found.focus()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Take a line."""
+        self.dismiss(event.option_index)
+
+    def action_leave(self) -> None:
+        """Take none."""
+        self.dismiss(None)
+
+
+class TextDialog(ModalScreen[str | None]):
+    """Has a text edited and confirmed; Escape leaves it."""
+
+    CSS = BOX.format(name="TextDialog") + "TextDialog TextArea { height: 16; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Leave"),
+        Binding("ctrl+s", "confirm", "Confirm"),
+    ]
+
+    def __init__(self, title: str, text: str) -> None:
+        super().__init__()
+        self._title = title
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        """Show the text in an editor."""
+        with Vertical():
+            yield Static(self._title, classes="title")
+            yield TextArea(clean(self._text), soft_wrap=True)
+            with Horizontal():
+                yield Button("Confirm (Ctrl-S)", id="confirm", variant="primary")
+                yield Button("Leave (Esc)", id="leave")
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Confirm or leave by a button."""
+        self.dismiss(self.query_one(TextArea).text if event.button.id == "confirm" else None)
+
+    def action_confirm(self) -> None:
+        """Take the text as it stands."""
+        self.dismiss(self.query_one(TextArea).text)
+
+    def action_leave(self) -> None:
+        """Take nothing."""
+        self.dismiss(None)

@@ -1,0 +1,156 @@
+"""Where the user types: several lines, a history, and completion of commands and files."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from textual import events
+from textual.message import Message
+from textual.widgets import TextArea
+
+NEWLINE = frozenset(("ctrl+j", "shift+enter", "alt+enter"))
+WORD = re.compile(r"(?:^|(?<=\s))([@/][^\s]*)$")
+REMEMBERED = 500  # prompts
+
+
+class History:
+    """What was typed before, in a file of the user's, oldest first."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._lines = self._read()
+        self._place = len(self._lines)
+
+    def _read(self) -> list[str]:
+        try:
+            rows = self._file.read_text(encoding="utf-8").splitlines()[-REMEMBERED:]
+            return [text for row in rows if isinstance(text := json.loads(row), str)]
+        except (OSError, ValueError):
+            return []
+
+    def add(self, text: str) -> None:
+        """Remember what was sent; a file that cannot be written is no reason to stop."""
+        if not self._lines or self._lines[-1] != text:
+            self._lines.append(text)
+            try:
+                self._file.parent.mkdir(parents=True, exist_ok=True)
+                with self._file.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(text, ensure_ascii=False) + "\n")
+                self._file.chmod(0o600)
+            except OSError:
+                pass
+        self._place = len(self._lines)
+
+    def older(self) -> str | None:
+        """Return the prompt before the one shown; None at the first."""
+        if self._place == 0:
+            return None
+        self._place -= 1
+        return self._lines[self._place]
+
+    def newer(self) -> str | None:
+        """Return the prompt after the one shown, "" behind the newest; None there."""
+        if self._place >= len(self._lines):
+            return None
+        self._place += 1
+        return self._lines[self._place] if self._place < len(self._lines) else ""
+
+
+class Editor(TextArea):
+    """The editor. Enter sends, Ctrl-J breaks the line, Tab completes, up and down walk the history."""
+
+    DEFAULT_CSS = """
+    Editor { height: auto; max-height: 10; min-height: 3; border: round $accent; }
+    Editor:focus { border: round $accent; }
+    """
+
+    class Sent(Message):
+        """The user sent a text."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class Typing(Message):
+        """The word at the cursor begins a command or a reference; `found` are what it may become."""
+
+        def __init__(self, found: Sequence[str]) -> None:
+            super().__init__()
+            self.found = found
+
+    def __init__(self, history: History, complete: Callable[[str, bool], Sequence[str]]) -> None:
+        super().__init__(show_line_numbers=False, soft_wrap=True, tab_behavior="focus")
+        self._history = history
+        self._complete = complete
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key in NEWLINE:
+            self._take(event)
+            self.insert("\n")
+        elif event.key == "enter":
+            self._take(event)
+            if text := self.text.strip():
+                self._history.add(text)
+                self.clear()
+                self.post_message(self.Sent(text))
+        elif event.key == "tab":
+            self._take(event)
+            self._complete_word()
+        elif event.key == "up" and self.cursor_location[0] == 0:
+            self._walk(event, self._history.older())
+        elif event.key == "down" and self.cursor_location[0] == self.document.line_count - 1:
+            self._walk(event, self._history.newer())
+        else:
+            await super()._on_key(event)
+
+    def _take(self, event: events.Key) -> None:
+        event.stop()
+        event.prevent_default()
+
+    def _walk(self, event: events.Key, text: str | None) -> None:
+        self._take(event)
+        if text is not None:
+            self.put(text)
+
+    def put(self, text: str) -> None:
+        """Put a text into the editor, the cursor behind it."""
+        self.text = text
+        self.move_cursor(self.document.end)
+
+    def _word(self) -> tuple[str, bool]:
+        """Return the word before the cursor where it begins with / or @, and whether it stands first."""
+        row, column = self.cursor_location
+        before = self.document.get_line(row)[:column]
+        found = WORD.search(before)
+        return (found.group(1), row == 0 and found.start(1) == 0) if found else ("", False)
+
+    def candidates(self) -> Sequence[str]:
+        """Return what the word before the cursor may become."""
+        word, first = self._word()
+        return self._complete(word, first) if word else ()
+
+    def _complete_word(self) -> None:
+        word, _ = self._word()
+        found = self.candidates()
+        if not found:
+            return
+        row, column = self.cursor_location
+        shared = common(found)
+        whole = f"{found[0]} " if len(found) == 1 else shared if len(shared) > len(word) else found[0]
+        self.replace(whole, (row, column - len(word)), (row, column))
+
+    def on_text_area_changed(self) -> None:
+        """Tell what the word at the cursor may become."""
+        self.post_message(self.Typing(self.candidates()))
+
+
+def common(words: Sequence[str]) -> str:
+    """Return the beginning that words share."""
+    first, last = min(words), max(words)
+    size = next(
+        (n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last))
+    )
+    return first[:size]

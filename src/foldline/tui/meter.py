@@ -1,0 +1,59 @@
+"""The line that is always in view: how full the window is, the model, the price so far."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from textual.widgets import Static
+
+from foldline.session.view import Stats
+
+WARM, HOT, FULL = 0.70, 0.85, 0.95  # shares of the usable window from which the meter is coloured
+CELLS = 20
+WIDE = 110  # columns from which the categories are named
+
+
+def colour(share: float) -> str:
+    """Return the meter's colour for a share of the usable window."""
+    if share >= FULL:
+        return "bold red"
+    return "red" if share >= HOT else "yellow" if share >= WARM else "green"
+
+
+def meter_text(stats: Stats | None, *, model: str, usd: float, autocompact: bool, width: int) -> Text:
+    """Return the line for a width in columns; without figures, what is known before there are any."""
+    line = Text(no_wrap=True, overflow="ellipsis")
+    if stats is not None:
+        share = stats.context_tokens / stats.usable if stats.usable else 1.0
+        filled = min(CELLS, round(share * CELLS))
+        line.append("█" * filled, style=colour(share))
+        line.append("░" * (CELLS - filled), style="dim")
+        line.append(f" {stats.context_tokens:,} / {stats.usable:,} ({share:.0%})", style=colour(share))
+    if not autocompact:
+        line.append("  auto-compact off", style="bold yellow")
+    if model:
+        line.append(f"  {model}", style="cyan")
+    if usd:
+        line.append(f"  ${usd:.4f}" if usd < 1 else f"  ${usd:.2f}")
+    if stats is not None and width >= WIDE:
+        line.append(f"  {categories(stats)}", style="dim")
+    return line
+
+
+def categories(stats: Stats) -> str:
+    """Return what the window is spent on, the largest first."""
+    total = sum(stats.by_category.values()) or 1
+    sizes = sorted(stats.by_category.items(), key=lambda pair: -pair[1])
+    return " · ".join(f"{name} {tokens / total:.0%}" for name, tokens in sizes[:4] if tokens * 50 >= total)
+
+
+class Meter(Static):
+    """The line; `show` draws it anew."""
+
+    DEFAULT_CSS = """
+    Meter { height: 1; padding: 0 1; background: $panel; }
+    """
+
+    def show(self, stats: Stats | None, *, model: str, usd: float, autocompact: bool) -> None:
+        """Draw the figures."""
+        width = self.size.width or 80
+        self.update(meter_text(stats, model=model, usd=usd, autocompact=autocompact, width=width))

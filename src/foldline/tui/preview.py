@@ -1,0 +1,167 @@
+"""The screen of `/preview`: what would be folded and what stays, and the summary to edit."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, OptionList, Static, TextArea
+
+from foldline.agent.commands.boundaries import done, sizes
+from foldline.core.decide.ask import Nothing
+from foldline.core.log.entries import Compacted
+from foldline.errors import FoldlineError
+from foldline.session.preview import Preview
+from foldline.session.recall import EntryInfo
+from foldline.session.session import Session
+from foldline.terminal import clean
+from foldline.tui.dialogs import BOX
+
+
+class PreviewScreen(ModalScreen[str | None]):
+    """Shows a compaction before it is made; returns what was done, None where it was left."""
+
+    CSS = (
+        BOX.format(name="PreviewScreen")
+        + """
+    PreviewScreen > Vertical { width: 96%; max-width: 160; height: 94%; }
+    PreviewScreen OptionList { height: 1fr; }
+    PreviewScreen TextArea { height: 2fr; }
+    """
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Leave"),
+        Binding("ctrl+s", "confirm", "Confirm"),
+        Binding("ctrl+r", "redo", "Draw up anew"),
+    ]
+
+    def __init__(self, session: Session, focus: str) -> None:
+        super().__init__()
+        self._session = session
+        self._focus = focus
+        self._preview: Preview | None = None
+        self._infos: list[EntryInfo] = []
+        self._cut = 0  # the first message that stays
+        self._chosen: set[str] = set()  # ticked: to stay word for word
+        self._before: set[str] | None = None  # what was pinned before
+
+    def compose(self) -> ComposeResult:
+        """Show sizes, focus, messages and summary."""
+        with Vertical():
+            yield Static("Drawing up …", classes="title", id="sizes")
+            yield Input(
+                self._focus, placeholder="What the summary shall look at first (Enter draws it up anew)"
+            )
+            yield OptionList()
+            yield TextArea("", soft_wrap=True)
+            with Horizontal():
+                yield Button("Confirm (Ctrl-S)", id="confirm", variant="primary")
+                yield Button("Draw up anew (Ctrl-R)", id="redo")
+                yield Button("Leave (Esc)", id="leave")
+
+    def on_mount(self) -> None:
+        """Draw it up beside the screen."""
+        self.action_redo()
+
+    def on_input_submitted(self) -> None:
+        """Take the focus."""
+        self.action_redo()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Do what a button says."""
+        actions = {"confirm": self.action_confirm, "redo": self.action_redo}
+        actions.get(event.button.id or "", self.action_leave)()
+
+    def action_redo(self) -> None:
+        """Draw it up anew, with the focus and the messages that were chosen to stay."""
+        self.run_worker(self._draw(), exclusive=True, exit_on_error=False)
+
+    def action_confirm(self) -> None:
+        """Commit exactly what is shown."""
+        self.run_worker(self._commit(), exclusive=True, exit_on_error=False)
+
+    def action_leave(self) -> None:
+        """Leave everything as it was."""
+        self.run_worker(self._left(), exclusive=True, exit_on_error=False)
+
+    async def _draw(self) -> None:
+        title, focus = self.query_one("#sizes", Static), self.query_one(Input).value.strip()
+        title.update("Drawing up …")
+        try:
+            await self._pin()
+            found = await self._session.preview(focus or None)
+        except FoldlineError as error:
+            title.update(Text(clean(f"It cannot be drawn up: {error}")))
+            return
+        if isinstance(found, Nothing):
+            title.update(Text(done(found)))
+            return
+        self._preview = found
+        title.update(
+            Text(f"{sizes(found.receipt)}. Tick (Enter) what shall stay word for word, then draw up anew.")
+        )
+        self.query_one(TextArea).text = clean(found.summary or "(old tool results would be blanked)")
+        await self._list(found)
+
+    async def _list(self, found: Preview) -> None:
+        """List the messages in order, with what becomes of each."""
+        self._infos = await self._session.entries()
+        self._chosen = {info.entry for info in self._infos if info.pinned}
+        self._before = set(self._chosen) if self._before is None else self._before
+        boundary = found.boundary
+        first = boundary.first_kept if isinstance(boundary, Compacted) else None
+        places = [number for number, info in enumerate(self._infos) if info.entry == first]
+        self._cut = places[0] if places else len(self._infos)
+        listed = self.query_one(OptionList)
+        place = listed.highlighted
+        listed.clear_options()
+        listed.add_options([self._line(number) for number in range(len(self._infos))])
+        listed.highlighted = place
+
+    def _line(self, number: int) -> Text:
+        info = self._infos[number]
+        mark = "[x]" if info.entry in self._chosen else "[ ]"
+        folds = number < self._cut and info.how == "kept"
+        what = "fold" if folds else "stays" if info.how == "kept" else info.how
+        text = f"{mark} {what:<7} {info.role:<9} {info.tokens:>7,}  {info.text}"
+        return Text(clean(text), no_wrap=True, overflow="ellipsis")
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Tick a message that shall stay word for word, or take the tick away."""
+        self._chosen ^= {self._infos[event.option_index].entry}
+        self.query_one(OptionList).replace_option_prompt_at_index(
+            event.option_index, self._line(event.option_index)
+        )
+
+    async def _pin(self) -> None:
+        """Pin what was ticked, and unpin what is ticked no more."""
+        if self._preview is None:
+            return
+        known = {info.entry for info in await self._session.entries() if info.pinned}
+        for entry in self._chosen - known:
+            await self._session.pin(entry)
+        for entry in known - self._chosen:
+            await self._session.unpin(entry)
+
+    async def _commit(self) -> None:
+        if self._preview is None:
+            return
+        text = self.query_one(TextArea).text
+        changed = self._preview.summary is not None and text != clean(self._preview.summary)
+        try:
+            outcome = await self._session.commit(self._preview, summary=text if changed else None)
+        except FoldlineError as error:
+            self.query_one("#sizes", Static).update(Text(clean(f"It cannot be committed: {error}")))
+            return
+        self.dismiss(done(outcome))
+
+    async def _left(self) -> None:
+        """Pins are again what they were before the screen."""
+        if self._before is not None:
+            self._chosen = self._before
+            await self._pin()
+        self.dismiss(None)

@@ -1,0 +1,159 @@
+"""The conversation as it is seen: the newest part of the log, folded messages dimmed, new ones live."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual.containers import VerticalScroll
+from textual.widget import Widget
+
+from foldline.agent.events import (
+    CallEnded,
+    CallStarted,
+    PromptTaken,
+    ReplyEnded,
+    ReplyRestarted,
+    TextStreamed,
+    ThinkingStreamed,
+)
+from foldline.core.log.entries import Compacted, Entry, Pruned, Said
+from foldline.session.events import CompactionDone, Event, PruneDone
+from foldline.session.session import Session
+from foldline.tui.blocks import Block, BoundaryBlock, CallBlock, NoteBlock, PromptBlock, ReplyBlock
+
+SHOWN = 120  # entries that are shown when a session is opened; the others are found with /recall
+
+
+class Transcript(VerticalScroll, can_focus=False):
+    """The blocks of one session, in order; it follows the newest unless the user has scrolled up."""
+
+    DEFAULT_CSS = """
+    Transcript { height: 1fr; padding: 0 1; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls: dict[str, CallBlock] = {}
+        self._reply: ReplyBlock | None = None
+        self._entry = ""  # of the reply whose calls are running
+
+    # ---- what was said before
+
+    async def load(self, session: Session) -> None:
+        """Show the newest part of a session's path."""
+        await self.remove_children()
+        self._calls, self._reply = {}, None
+        path = [entry async for entry in session.store.path(session.id)]
+        shown = path[-SHOWN:]
+        blocks: list[Widget] = []
+        if len(path) > len(shown):
+            blocks.append(NoteBlock(f"{len(path) - len(shown)} earlier entries: `/recall` finds them."))
+        for entry in shown:
+            blocks += self._blocks(entry)
+        await self.mount(*blocks)
+        await self.dim(session)
+        self.scroll_end(animate=False)
+
+    def _blocks(self, entry: Entry) -> Iterable[Widget]:
+        match entry:
+            case Said():
+                yield from self._said(entry)
+            case Compacted():
+                number = entry.checkpoint.number
+                yield BoundaryBlock(entry.receipt, entry.checkpoint.summary, number, entry.id)
+            case Pruned():
+                yield BoundaryBlock(entry.receipt, "", 0, entry.id)
+            case _:
+                pass
+
+    def _said(self, entry: Said) -> Iterable[Widget]:
+        message = entry.message
+        if message.is_prompt:
+            yield PromptBlock(message.text, entry.id)
+        elif message.role == "assistant" and message.text.strip():
+            yield ReplyBlock(message.text, entry.id)
+        for call in message.calls:
+            given = call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments}
+            self._calls[call.id] = CallBlock(call.name, given, entry.id)
+            yield self._calls[call.id]
+        for result in message.results:
+            if result.call_id in self._calls:
+                self._calls[result.call_id].show_answer(result.text, failed=result.is_error)
+
+    async def dim(self, session: Session) -> None:
+        """Dim what the model no longer sees as it was said."""
+        folded = {info.entry for info in await session.entries() if info.how == "folded"}
+        for block in self.query(Block):
+            block.set_class(block.entry in folded, "folded")
+
+    # ---- what happens
+
+    async def show(self, event: Event, session: Session) -> None:
+        """Show an event of the agent's or the session's."""
+        match event:
+            case PromptTaken():
+                await self.add(PromptBlock(event.text, event.entry))
+            case TextStreamed():
+                await (await self._growing()).write(event.text)
+            case ThinkingStreamed():
+                (await self._growing()).think(event.text)
+            case ReplyRestarted():
+                await self._drop_reply()
+            case ReplyEnded():
+                await self._reply_ended(event)
+            case CallStarted():
+                block = self._calls[event.id] = CallBlock(event.tool, event.arguments, self._entry)
+                await self.add(block)
+            case CallEnded():
+                if event.id in self._calls:
+                    self._calls[event.id].show_answer(event.text, failed=event.failed)
+            case CompactionDone() | PruneDone():
+                await self._boundary(event, session)
+            case _:
+                return
+        self._follow()
+
+    async def _growing(self) -> ReplyBlock:
+        if self._reply is None:
+            self._reply = ReplyBlock()
+            await self.add(self._reply)
+        return self._reply
+
+    async def _drop_reply(self) -> None:
+        reply, self._reply = self._reply, None
+        if reply is not None:
+            await reply.finish(reply.text)
+            await reply.remove()
+
+    async def _reply_ended(self, event: ReplyEnded) -> None:
+        self._entry = event.entry
+        if not event.text.strip():
+            await self._drop_reply()
+            return
+        reply = await self._growing()
+        self._reply, reply.entry = None, event.entry
+        await reply.finish(event.text)
+
+    async def end(self) -> None:
+        """A turn has ended: what streamed and was not stored is gone."""
+        await self._drop_reply()
+
+    async def _boundary(self, event: CompactionDone | PruneDone, session: Session) -> None:
+        entry = await session.store.entry(session.id, event.entry)
+        if isinstance(entry, Compacted | Pruned):
+            await self.mount(*self._blocks(entry))
+        await self.dim(session)
+
+    async def add(self, block: Widget) -> None:
+        """Add a block at the end."""
+        await self.mount(block)
+        self._follow()
+
+    def _follow(self) -> None:
+        if self.max_scroll_y - self.scroll_y <= self.size.height:
+            self.scroll_end(animate=False)
+
+    def open_calls(self, *, opened: bool) -> None:
+        """Open or close every tool call."""
+        for block in self.query(CallBlock):
+            block.toggle(opened=opened)
