@@ -376,4 +376,4 @@ class ChatApp(App[None]):
 
     def action_scroll(self, pages: int) -> None:
         """Scroll the transcript."""
-        self.transcript.scroll_relative(y=pages * max(1, self.transcript.size.height - 2), animate=False)
+        self.transcript.page(pages)

@@ -55,7 +55,7 @@ class ReplyBlock(Block):
     """What the model said, as Markdown; it grows while the reply streams in."""
 
     DEFAULT_CSS = """
-    ReplyBlock { padding: 0 1; }
+    ReplyBlock { padding: 0 1; margin: 0; }
     ReplyBlock Markdown { margin: 0; padding: 0; }
     ReplyBlock .thinking { color: $text-muted; text-style: italic; }
     """
@@ -174,9 +174,7 @@ class BoundaryBlock(Block):
         """Return the marker's words."""
         receipt = self.receipt
         what = "folded" if self.summary else "pruned"
-        line = (
-            f"▼ {what} above: {receipt.tokens_before:,} → {receipt.tokens_after:,} tokens ({receipt.reason})"
-        )
+        line = f"{what} above: {receipt.tokens_before:,} → {receipt.tokens_after:,} tokens ({receipt.reason})"
         if self.number >= DEGRADES and self.summary:
             line += f"; compaction {self.number}, quality may degrade: /handoff starts fresh"
         return line

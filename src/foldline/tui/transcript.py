@@ -52,7 +52,7 @@ class Transcript(VerticalScroll, can_focus=False):
             blocks += self._blocks(entry)
         await self.mount(*blocks)
         await self.dim(session)
-        self.scroll_end(animate=False)
+        self.anchor()
 
     def _blocks(self, entry: Entry) -> Iterable[Widget]:
         match entry:
@@ -111,7 +111,6 @@ class Transcript(VerticalScroll, can_focus=False):
                 await self._boundary(event, session)
             case _:
                 return
-        self._follow()
 
     async def _growing(self) -> ReplyBlock:
         if self._reply is None:
@@ -147,11 +146,13 @@ class Transcript(VerticalScroll, can_focus=False):
     async def add(self, block: Widget) -> None:
         """Add a block at the end."""
         await self.mount(block)
-        self._follow()
 
-    def _follow(self) -> None:
-        if self.max_scroll_y - self.scroll_y <= self.size.height:
-            self.scroll_end(animate=False)
+    def page(self, pages: int) -> None:
+        """Scroll by pages; at the end it follows what comes again."""
+        self.release_anchor()
+        self.scroll_relative(y=pages * max(1, self.size.height - 2), animate=False)
+        if self.scroll_target_y >= self.max_scroll_y:
+            self.anchor()
 
     def open_calls(self, *, opened: bool) -> None:
         """Open or close every tool call."""
