@@ -44,7 +44,7 @@ from foldline.tui.blocks import NoteBlock
 from foldline.tui.completion import SHOWN, Completion
 from foldline.tui.dialogs import PermissionScreen, Picker, TextDialog
 from foldline.tui.editor import Editor, History
-from foldline.tui.meter import Meter
+from foldline.tui.meter import ContextMeter
 from foldline.tui.preview import PreviewScreen
 from foldline.tui.transcript import Transcript
 
@@ -87,7 +87,7 @@ class ChatApp(App[None]):
         yield Transcript()
         yield Static(id="hints")
         yield Static(id="status")
-        yield Meter()
+        yield ContextMeter()
 
     async def on_mount(self) -> None:
         """Open the host; a wrong call ends the program with its error."""
@@ -332,7 +332,7 @@ class ChatApp(App[None]):
         session = self.host.session
         stats = await session.stats()
         base = self.screen_stack[0]
-        base.query_one(Meter).show(
+        base.query_one(ContextMeter).show(
             stats,
             model=self.host.model_name,
             usd=self.host.usd,

@@ -46,11 +46,11 @@ def categories(stats: Stats) -> str:
     return " · ".join(f"{name} {tokens / total:.0%}" for name, tokens in sizes[:4] if tokens * 50 >= total)
 
 
-class Meter(Static):
+class ContextMeter(Static):
     """The line; `show` draws it anew."""
 
     DEFAULT_CSS = """
-    Meter { height: 1; padding: 0 1; background: $panel; }
+    ContextMeter { height: 1; padding: 0 1; background: $panel; }
     """
 
     def show(self, stats: Stats | None, *, model: str, usd: float, autocompact: bool) -> None:
