@@ -10,7 +10,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Self
@@ -25,6 +25,7 @@ from foldline.agent.loop import Agent, Emit
 from foldline.agent.messages import as_prompt
 from foldline.agent.permissions import Ask, Permissions
 from foldline.agent.prompt import system_prompt
+from foldline.agent.servers import McpServers
 from foldline.agent.tools import bash, edit, find, grep, read, subagent, todo, write
 from foldline.agent.tools.context import ContextTools
 from foldline.agent.tools.tool import AgentTool
@@ -35,7 +36,7 @@ from foldline.core.decide.policy import Policy
 from foldline.core.measure.window import Window
 from foldline.errors import InputError, SessionNotFound
 from foldline.providers import Provider, Retrying, get, missing
-from foldline.session.events import EVERY, Event
+from foldline.session.events import EVERY, Event, WarningGiven
 from foldline.session.opening import open_session
 from foldline.session.session import Session
 from foldline.stores import SessionInfo, Store, find_store
@@ -100,6 +101,7 @@ class Host:
         self.agent: Agent
         self._provider: Provider | None = options.provider
         self._more_tools = list(options.tools)
+        self._servers = McpServers(self.settings.mcp)
         self._hooks = CommandHooks(self.settings.hooks, self.workspace.root)
         self.store = find_store(self.settings.store if options.store is None else options.store)
 
@@ -110,6 +112,7 @@ class Host:
         try:
             if host._provider is None:
                 host._provider = connected(host.model)
+            await host._start_servers()
             await host._go_on(await host._chosen())
         except BaseException:
             await host.close()
@@ -126,9 +129,17 @@ class Host:
             )
         return own
 
+    async def _start_servers(self) -> None:
+        """Offer the tools of the MCP servers; one that does not come up is warned of."""
+        tools, failed = await self._servers.open()
+        self._more_tools += tools
+        for text in failed:
+            self.emit(WarningGiven(kind="failed", text=text))
+
     async def close(self) -> None:
         """Close the session, the model and the store, each only where it was opened here."""
         async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._servers.close)
             if self.store is not self.options.store:
                 stack.push_async_callback(self.store.close)
             if self._provider is not None and self._provider is not self.options.provider:
@@ -242,10 +253,6 @@ class Host:
     def with_policy(self, policy: str) -> HostOptions:
         """Return the options with another policy, for the sessions opened from now on."""
         return msgspec.structs.replace(self.options, policy=policy)
-
-    def add_tools(self, tools: Sequence[AgentTool]) -> None:
-        """Offer more tools, such as those of MCP servers, in every session opened from now on."""
-        self._more_tools += tools
 
     def _toolbox(self, session: Callable[[], Session], *, nested: bool = False) -> Toolbox:
         place = self.workspace

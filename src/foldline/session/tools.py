@@ -35,6 +35,7 @@ KINDS_OF_VALUES: Final[dict[str, tuple[type, str]]] = {
     "integer": (int, "a whole number"),
     "boolean": (bool, "true or false"),
     "array": (list, "a list"),
+    "object": (dict, "an object"),
 }
 """What the types of JSON Schema are here, and the words for them."""
 FORMS: Final = (ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE)
@@ -216,10 +217,9 @@ def arguments_of(tool: Tool, given: Mapping[str, Any] | str | None) -> dict[str,
     if unknown := [name for name in values if name not in tool.parameters]:
         raise InputError(f"{tool.name} takes {', '.join(tool.parameters)}, not {', '.join(unknown)}")
     for name, value in values.items():
-        kind, words = KINDS_OF_VALUES[tool.parameters[name]["type"]]
-        if value is not None and (
-            not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool)
-        ):
+        kind, words = KINDS_OF_VALUES.get(str(tool.parameters[name].get("type")), (object, ""))
+        right = isinstance(value, kind) and (kind in (bool, object) or not isinstance(value, bool))
+        if value is not None and not right:
             raise InputError(f"{tool.name}: {name} must be {words}")
     return {name: value for name, value in values.items() if value is not None}
 

@@ -72,7 +72,10 @@ class PermissionScreen(ModalScreen[Answer]):
 class Picker(ModalScreen[int | None]):
     """Asks for one of several lines; Escape takes none."""
 
-    CSS = BOX.format(name="Picker") + "Picker OptionList { max-height: 20; height: auto; }"
+    CSS = (
+        BOX.format(name="Picker")
+        + "Picker OptionList { max-height: 20; height: auto; text-wrap: nowrap; text-overflow: ellipsis; }"
+    )
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave")]
 
     def __init__(self, title: str, lines: Sequence[str], chosen: int = 0) -> None:

@@ -29,7 +29,7 @@ class PreviewScreen(ModalScreen[str | None]):
         BOX.format(name="PreviewScreen")
         + """
     PreviewScreen > Vertical { width: 96%; max-width: 160; height: 94%; }
-    PreviewScreen OptionList { height: 1fr; }
+    PreviewScreen OptionList { height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
     PreviewScreen TextArea { height: 2fr; }
     """
     )

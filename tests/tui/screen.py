@@ -1,0 +1,97 @@
+"""The app under its pilot, and its screen as text."""
+
+from __future__ import annotations
+
+import html
+import re
+from contextlib import asynccontextmanager
+
+from foldline.agent.host import HostOptions
+from foldline.testing import Scripted
+from foldline.tui.app import ChatApp
+
+TEXT = re.compile(r'<text class="[^"]*" x="([\d.]+)" y="([\d.]+)"[^>]*>(.*?)</text>', re.DOTALL)
+CELL = 12.2  # the width of a character in Textual's pictures
+
+
+def shown(app):
+    """The screen as lines of text."""
+    rows = {}
+    for x, y, text in TEXT.findall(app.export_screenshot()):
+        rows.setdefault(round(float(y)), []).append(
+            (round(float(x) / CELL), html.unescape(text).replace("\xa0", " "))
+        )
+    lines = []
+    for _, pieces in sorted(rows.items()):
+        line = ""
+        for column, text in sorted(pieces):
+            line = line.ljust(column) + text
+        lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+@asynccontextmanager
+async def chat(folder, answers=(), *, size=(100, 40), window=60_000, **options):
+    """Open the app on a scripted model; `chat.say(text)` types and waits for the end."""
+    for name in ("work", "home"):
+        (folder / name).mkdir(exist_ok=True)
+    model = answers if isinstance(answers, Scripted) else Scripted(answers, window=window)
+    made = HostOptions(
+        folder=folder / "work",
+        home=folder / "home",
+        provider=model,
+        window=model.window,
+        store=f"sqlite:///{folder / 'sessions.db'}",
+        **{"allow": ("*",), **options},
+    )
+    app = ChatApp(made)
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: hasattr(app, "host") and app.query("Editor"))
+        yield Talk(app, pilot, model)
+
+
+async def until(pilot, condition):
+    """Wait until something holds."""
+    for _ in range(1_000):
+        if condition():
+            await pilot.pause()
+            return
+        await pilot.pause(0.02)
+    raise AssertionError(f"it did not come: {shown(pilot.app)}")
+
+
+class Talk:
+    """A user at the screen."""
+
+    def __init__(self, app, pilot, model):
+        self.app, self.pilot, self.model = app, pilot, model
+
+    @property
+    def text(self):
+        return shown(self.app)
+
+    async def type(self, text):
+        """Put a text into the editor and send it."""
+        self.app.editor.put(text)
+        await self.pilot.press("enter")
+        await self.pilot.pause(0.02)
+
+    async def say(self, text):
+        """Send a text, and wait until nothing goes on."""
+        await self.type(text)
+        await until(self.pilot, self.quiet)
+
+    def quiet(self):
+        working = [
+            one for one in self.app.workers if one.group in ("turns", "commands") and not one.is_finished
+        ]
+        return not working and not self.app.host.agent.busy and self.app._events.empty()
+
+    async def opened(self, kind):
+        """Wait for a screen of that class."""
+        await until(self.pilot, lambda: type(self.app.screen).__name__ == kind)
+        return self.app.screen
+
+    async def closed(self):
+        """Wait until the conversation is the screen again, and nothing goes on."""
+        await until(self.pilot, lambda: len(self.app.screen_stack) == 1 and self.quiet())

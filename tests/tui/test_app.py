@@ -1,0 +1,292 @@
+"""The screen of `chat`, driven by its pilot: talking, every command with a screen, meters, boundaries, keys."""
+
+from __future__ import annotations
+
+import pytest
+from tests.tui.screen import chat, until
+
+from foldline.agent.commands.registry import COMMANDS
+from foldline.testing import Answer, Refusal, call, calls
+
+LONG = "It is done as you said. " * 60
+
+
+def answers(asked):
+    return f"Answer {asked.index}. {LONG}"
+
+
+async def test_a_prompt_is_answered_and_tool_calls_open(tmp_path):
+    said = [calls(call("bash", command="echo hello"), call("find")), "I said **hello**."]
+    async with chat(tmp_path, said) as talk:
+        await talk.say("Say hello.")
+        assert "Say hello." in talk.text
+        assert "bash echo hello  1 lines" in talk.text
+        assert "I said hello." in talk.text
+        await talk.pilot.press("ctrl+o")
+        await talk.pilot.pause(0.1)
+        assert talk.text.count("hello") > 3
+
+
+async def test_what_fills_the_window_is_always_in_view(tmp_path):
+    async with chat(tmp_path, answers, size=(140, 40)) as talk:
+        await talk.say("Hello.")
+        line = talk.text.splitlines()[-1]
+        assert "usable" not in line
+        assert "/ 51,000" in line
+        assert "scripted" in line
+        assert "assistant" in line or "tools" in line
+        await talk.say("/autocompact off")
+        assert "auto-compact off" in talk.text.splitlines()[-1]
+
+
+async def test_a_boundary_is_a_marker_and_folded_messages_are_dimmed_and_there(tmp_path):
+    async with chat(tmp_path, answers) as talk:
+        for turn in range(6):
+            await talk.say(f"Turn {turn}. Never push to main.")
+        await talk.say("/compact the rule")
+        assert "folded above:" in talk.text
+        assert "(manual)" in talk.text
+        blocks = list(talk.app.transcript.query("PromptBlock"))
+        assert blocks[0].has_class("folded")
+        assert blocks[0].text.startswith("Turn 0.")
+        await talk.say("/undo")
+        assert not any(block.has_class("folded") for block in talk.app.transcript.query("PromptBlock"))
+
+
+async def test_input_typed_meanwhile_is_queued_and_escape_stops(tmp_path):
+    def says(asked):
+        return "On we go." if "Two." in str(asked.messages) else Answer(text="slow", wait=60.0)
+
+    async with chat(tmp_path, says) as talk:
+        await talk.type("One.")
+        await until(talk.pilot, lambda: talk.model.requests)
+        await talk.type("Two.")
+        await until(talk.pilot, lambda: "1 queued" in talk.text)
+        await talk.pilot.press("escape")
+        await until(talk.pilot, lambda: "On we go." in talk.text)
+        assert "Stopped." in talk.text
+
+
+async def test_a_failure_is_an_error_and_the_user_goes_on(tmp_path):
+    async with chat(tmp_path, [Refusal(401, "bad key", kind="authentication_error"), "Back."]) as talk:
+        await talk.say("Hello.")
+        assert "bad key" in talk.text
+        await talk.say("Again.")
+        assert "Back." in talk.text
+
+
+async def test_a_permission_is_asked_for_with_the_change(tmp_path):
+    write = call("write", path="a.txt", content="one\n")
+    async with chat(tmp_path, [write, "No.", write, "Yes."], allow=()) as talk:
+        for key, there in (("n", False), ("y", True)):
+            await talk.type("Write.")
+            await talk.opened("PermissionScreen")
+            assert "Allow write?" in talk.text
+            assert "+one" in talk.text
+            await talk.pilot.press(key)
+            await talk.closed()
+            assert (tmp_path / "work/a.txt").exists() == there
+
+
+async def test_a_permission_goes_away_with_the_turn(tmp_path):
+    async with chat(tmp_path, [call("bash", command="ls")], allow=()) as talk:
+        await talk.type("List.")
+        await talk.opened("PermissionScreen")
+        talk.app.host.agent.interrupt()
+        await talk.closed()
+        assert "Stopped." in talk.text
+
+
+async def test_preview_shows_what_goes_and_stays_and_commits_what_was_shown(tmp_path):
+    async with chat(tmp_path, answers) as talk:
+        for turn in range(6):
+            await talk.say(f"Turn {turn}.")
+        await talk.type("/preview the turns")
+        screen = await talk.opened("PreviewScreen")
+        await until(talk.pilot, lambda: screen._preview is not None and screen._infos)
+        assert "fold    user" in talk.text
+        assert (await talk.app.host.session.stats()).summaries == 0
+        screen.query_one("TextArea").text += "\nThe cat is called Tom."
+        await talk.pilot.press("ctrl+s")
+        await talk.closed()
+        assert "Folded" in talk.text
+        assert "The cat is called Tom." in str(await talk.app.host.session.context())
+
+
+async def test_a_message_ticked_in_the_preview_stays_word_for_word(tmp_path):
+    async with chat(tmp_path, answers) as talk:
+        for turn in range(6):
+            await talk.say(f"Turn {turn} about zebras.")
+        await talk.type("/preview")
+        screen = await talk.opened("PreviewScreen")
+        await until(talk.pilot, lambda: screen._infos)
+        listed = screen.query_one("OptionList")
+        listed.focus()
+        listed.highlighted = 0
+        await talk.pilot.press("enter")
+        await until(talk.pilot, lambda: "[x] fold" in talk.text)
+        before = screen._preview
+        await talk.pilot.press("ctrl+r")
+        await until(talk.pilot, lambda: screen._preview is not before)
+        await talk.pilot.press("ctrl+s")
+        await talk.closed()
+        assert "Turn 0 about zebras." in str(await talk.app.host.session.context())
+        assert [info.pinned for info in await talk.app.host.session.entries()].count(True) == 1
+
+
+async def test_leaving_the_preview_leaves_everything_as_it_was(tmp_path):
+    async with chat(tmp_path, answers) as talk:
+        for turn in range(6):
+            await talk.say(f"Turn {turn}.")
+        await talk.type("/preview")
+        screen = await talk.opened("PreviewScreen")
+        await until(talk.pilot, lambda: screen._infos)
+        screen._chosen.add(screen._infos[0].entry)
+        before = screen._preview
+        await talk.pilot.press("ctrl+r")
+        await until(talk.pilot, lambda: screen._preview is not before)
+        await talk.pilot.press("escape")
+        await talk.closed()
+        assert not any(info.pinned for info in await talk.app.host.session.entries())
+        assert (await talk.app.host.session.stats()).summaries == 0
+
+
+async def test_autocompact_is_a_selector_and_is_saved(tmp_path):
+    async with chat(tmp_path, answers) as talk:
+        await talk.type("/autocompact")
+        screen = await talk.opened("AutocompactScreen")
+        screen.query_one("#enabled").value = False
+        screen.query_one("#reserve").value = "9,000"
+        await talk.pilot.press("ctrl+s")
+        await talk.closed()
+        assert "auto-compact off" in talk.text
+        assert not talk.app.host.session.policy.enabled
+    saved = (tmp_path / "home/.foldline/settings.toml").read_text()
+    assert "enabled = false" in saved
+    assert "reserve = 9000" in saved
+
+
+async def test_a_wrong_amount_in_the_selector_is_an_error(tmp_path):
+    async with chat(tmp_path, answers) as talk:
+        await talk.type("/autocompact")
+        screen = await talk.opened("AutocompactScreen")
+        screen.query_one("#keep").value = "a lot"
+        await talk.pilot.press("ctrl+s")
+        await talk.closed()
+        assert "keep" in talk.text
+        assert not (tmp_path / "home/.foldline/settings.toml").exists()
+
+
+async def test_branch_lists_messages_and_puts_the_chosen_one_into_the_editor(tmp_path):
+    async with chat(tmp_path, answers) as talk:
+        for turn in range(6):
+            await talk.say(f"Turn {turn}.")
+        await talk.say("/compact")
+        await talk.type("/branch")
+        await talk.opened("Picker")
+        assert "folded  Turn 0." in talk.text
+        await talk.pilot.press("home", "down", "enter")
+        await talk.closed()
+        assert talk.app.editor.text == "Turn 1."
+        assert "1 compaction" in talk.text
+        await talk.type("/tree")
+        await talk.opened("Picker")
+        assert "here" in talk.text
+        await talk.pilot.press("escape")
+        await talk.closed()
+
+
+async def test_resume_chooses_a_session_and_handoff_edits_its_draft(tmp_path):
+    async with chat(tmp_path, answers) as talk:
+        await talk.say("Use JWT. Never store a password.")
+        first = talk.app.host.session.id
+        await talk.type("/handoff the tests")
+        screen = await talk.opened("TextDialog")
+        screen.query_one("TextArea").text += "\nThe cat is called Tom."
+        await talk.pilot.press("ctrl+s")
+        await talk.closed()
+        assert talk.app.host.session.id != first
+        assert "The cat is called Tom." in str(await talk.app.host.session.context())
+        await talk.say(f"/resume {first}")
+        await talk.type("/resume")
+        await talk.opened("Picker")
+        await talk.pilot.press("escape")
+        await talk.closed()
+        assert talk.app.host.session.id == first
+        assert "Never store a password." in talk.text
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("exit", "quit")])
+async def test_every_command_answers_on_the_screen(tmp_path, name):
+    async with chat(tmp_path, answers) as talk:
+        await talk.say("Hello.")
+        before = len(talk.app.transcript.children)
+        await talk.type(f"/{name}")
+        await until(talk.pilot, lambda: len(talk.app.screen_stack) > 1 or talk.quiet())
+        while len(talk.app.screen_stack) > 1:
+            await talk.pilot.press("escape")
+            await talk.pilot.pause(0.05)
+        await talk.closed()
+        assert len(talk.app.transcript.children) >= min(before, 1)
+        assert "Traceback" not in talk.text
+
+
+async def test_commands_complete_and_files_complete(tmp_path):
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/lending.py").write_text("x = 1\n")
+    async with chat(tmp_path, answers) as talk:
+        await talk.pilot.press("/", "c", "o", "m")
+        assert "/compact" in talk.text
+        await talk.pilot.press("tab")
+        assert talk.app.editor.text == "/compact "
+        talk.app.editor.put("look at ")
+        await until(talk.pilot, lambda: talk.app.editor._complete._files)
+        await talk.pilot.press("@", "l", "e")
+        await talk.pilot.press("tab")
+        assert talk.app.editor.text == "look at @lending.py "
+
+
+async def test_history_and_several_lines(tmp_path):
+    async with chat(tmp_path, ["One.", "Two."]) as talk:
+        await talk.say("First.")
+        await talk.pilot.press("a", "ctrl+j", "b")
+        assert talk.app.editor.text == "a\nb"
+        await talk.pilot.press("enter")
+        await until(talk.pilot, talk.quiet)
+        await talk.pilot.press("up")
+        assert talk.app.editor.text == "a\nb"
+        await talk.pilot.press("up", "up")
+        assert talk.app.editor.text == "First."
+        await talk.pilot.press("down", "down", "down")
+    async with chat(tmp_path, ["Three."]) as talk:
+        await talk.pilot.press("up")
+        assert talk.app.editor.text == "a\nb"
+
+
+async def test_hostile_text_steers_nothing(tmp_path):
+    hostile = "red \x1b[31m \x1b]0;title\x07 [bold]markup[/] [link=x]y[/link] \u202eevil"
+    said = [call("bash", command="printf 'a\\033[31mb [/] [red'"), hostile]
+    async with chat(tmp_path, said) as talk:
+        await talk.say(hostile)
+        assert "\x1b" not in talk.text
+        assert "[bold]markup[/]" in talk.text
+        await talk.pilot.press("ctrl+o")
+        await talk.pilot.pause(0.1)
+
+
+async def test_an_app_that_cannot_open_its_session_says_why(tmp_path):
+    from foldline.agent.host import HostOptions
+    from foldline.tui.app import ChatApp
+
+    app = ChatApp(HostOptions(folder=tmp_path, home=tmp_path, store="memory://"))
+    async with app.run_test():
+        pass
+    assert app.return_code == 2
+
+
+async def test_leaving_takes_two_ctrl_c(tmp_path):
+    async with chat(tmp_path, answers) as talk:
+        await talk.pilot.press("ctrl+c")
+        assert talk.app.is_running
+        await talk.pilot.press("ctrl+c")
+        assert talk.app.return_code is not None
