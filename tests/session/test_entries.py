@@ -55,3 +55,6 @@ async def test_what_is_no_message_cannot_be_pinned(store):
     for wrong in ("nowhere", session.leaf):
         with pytest.raises(InputError, match="no message"):
             await session.pin(wrong)
+    for change in (session.pin, session.unpin):
+        with pytest.raises(InputError, match="give a text"):
+            await change([session.leaf])

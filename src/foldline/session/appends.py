@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from foldline.arguments import check_text
 from foldline.core.ledger.facts.tracked import FILES, Status, files_note
 from foldline.core.log.entries import Noted, Pinned, Said
 from foldline.core.log.messages import Message
@@ -59,6 +60,7 @@ class Appends:
     async def pin(self, at: str) -> None:
         """Pin a message; raises InputError for an id that is no message of the session."""
         shared = self._shared
+        check_text("at", at)
         async with shared.locked() as cursor:
             entry = await shared.store.entry(shared.id, at)
             if not isinstance(entry, Said):
@@ -69,6 +71,7 @@ class Appends:
 
     async def unpin(self, at: str) -> None:
         """Take a pin away."""
+        check_text("at", at)
         async with self._shared.locked() as cursor:
             await cursor.write(Pinned("", None, at, on=False, at=time.time()))
             self._shared.events.emit(PinChanged(entry=at, on=False))

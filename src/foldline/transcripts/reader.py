@@ -65,7 +65,7 @@ def read(source: str | Path | BinaryIO, *, name: str = "") -> Iterator[Record]:
         stream, mine = make_rewindable(source, name), False
     try:
         start = stream.tell()
-        kind = sniff(_head(stream, name), name)
+        kind = _format(stream, name)
         stream.seek(start)
     except BaseException:
         if mine:
@@ -97,6 +97,18 @@ def _records(stream: BinaryIO, kind: str, name: str, *, close: bool) -> Iterator
         raise FormatError(
             f"nothing in this file can be read; first problem: {first.text}", where=name, line=first.line
         )
+
+
+def _format(stream: BinaryIO, name: str) -> str:
+    """Name the format of a file from its beginning; raises FormatError where there is too little of it."""
+    head = _head(stream, name)
+    try:
+        return sniff(head, name)
+    except FormatError as error:
+        if is_cut_off(stream):
+            text = "the gzip file is cut off before a whole message of it could be read: fetch it again"
+            raise FormatError(text, where=name) from error
+        raise
 
 
 def _head(stream: BinaryIO, name: str) -> bytes:
