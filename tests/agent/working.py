@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from contextlib import asynccontextmanager
 
-from foldline.agent.host import Host, HostOptions
+from foldline.agent.host import Host
+from foldline.agent.options import HostOptions
 from foldline.testing import Scripted
 
 

@@ -6,7 +6,7 @@ import html
 import re
 from contextlib import asynccontextmanager
 
-from foldline.agent.host import HostOptions
+from foldline.agent.options import HostOptions
 from foldline.testing import Scripted
 from foldline.tui.app import ChatApp
 
@@ -46,7 +46,7 @@ async def chat(folder, answers=(), *, size=(100, 40), window=60_000, **options):
     )
     app = ChatApp(made)
     async with app.run_test(size=size) as pilot:
-        await until(pilot, lambda: hasattr(app, "host") and app.query("Editor"))
+        await until(pilot, lambda: app.talk is not None and app.transcript.children)
         yield Talk(app, pilot, model)
 
 
@@ -80,12 +80,14 @@ class Talk:
         """Send a text, and wait until nothing goes on."""
         await self.type(text)
         await until(self.pilot, self.quiet)
+        await self.pilot.pause(0.1)
+
+    @property
+    def host(self):
+        return self.app.talk.host
 
     def quiet(self):
-        working = [
-            one for one in self.app.workers if one.group in ("turns", "commands") and not one.is_finished
-        ]
-        return not working and not self.app.host.agent.busy and self.app._events.empty()
+        return self.app.talk.quiet
 
     async def opened(self, kind):
         """Wait for a screen of that class."""

@@ -92,7 +92,7 @@ async def test_a_permission_goes_away_with_the_turn(tmp_path):
     async with chat(tmp_path, [call("bash", command="ls")], allow=()) as talk:
         await talk.type("List.")
         await talk.opened("PermissionScreen")
-        talk.app.host.agent.interrupt()
+        talk.host.agent.interrupt()
         await talk.closed()
         assert "Stopped." in talk.text
 
@@ -105,12 +105,12 @@ async def test_preview_shows_what_goes_and_stays_and_commits_what_was_shown(tmp_
         screen = await talk.opened("PreviewScreen")
         await until(talk.pilot, lambda: screen._preview is not None and screen._infos)
         assert "fold    user" in talk.text
-        assert (await talk.app.host.session.stats()).summaries == 0
+        assert (await talk.host.session.stats()).summaries == 0
         screen.query_one("TextArea").text += "\nThe cat is called Tom."
         await talk.pilot.press("ctrl+s")
         await talk.closed()
         assert "Folded" in talk.text
-        assert "The cat is called Tom." in str(await talk.app.host.session.context())
+        assert "The cat is called Tom." in str(await talk.host.session.context())
 
 
 async def test_a_message_ticked_in_the_preview_stays_word_for_word(tmp_path):
@@ -130,8 +130,8 @@ async def test_a_message_ticked_in_the_preview_stays_word_for_word(tmp_path):
         await until(talk.pilot, lambda: screen._preview is not before)
         await talk.pilot.press("ctrl+s")
         await talk.closed()
-        assert "Turn 0 about zebras." in str(await talk.app.host.session.context())
-        assert [info.pinned for info in await talk.app.host.session.entries()].count(True) == 1
+        assert "Turn 0 about zebras." in str(await talk.host.session.context())
+        assert [info.pinned for info in await talk.host.session.entries()].count(True) == 1
 
 
 async def test_leaving_the_preview_leaves_everything_as_it_was(tmp_path):
@@ -147,8 +147,8 @@ async def test_leaving_the_preview_leaves_everything_as_it_was(tmp_path):
         await until(talk.pilot, lambda: screen._preview is not before)
         await talk.pilot.press("escape")
         await talk.closed()
-        assert not any(info.pinned for info in await talk.app.host.session.entries())
-        assert (await talk.app.host.session.stats()).summaries == 0
+        assert not any(info.pinned for info in await talk.host.session.entries())
+        assert (await talk.host.session.stats()).summaries == 0
 
 
 async def test_autocompact_is_a_selector_and_is_saved(tmp_path):
@@ -160,7 +160,7 @@ async def test_autocompact_is_a_selector_and_is_saved(tmp_path):
         await talk.pilot.press("ctrl+s")
         await talk.closed()
         assert "auto-compact off" in talk.text
-        assert not talk.app.host.session.policy.enabled
+        assert not talk.host.session.policy.enabled
     saved = (tmp_path / "home/.foldline/settings.toml").read_text()
     assert "enabled = false" in saved
     assert "reserve = 9000" in saved
@@ -199,20 +199,20 @@ async def test_branch_lists_messages_and_puts_the_chosen_one_into_the_editor(tmp
 async def test_resume_chooses_a_session_and_handoff_edits_its_draft(tmp_path):
     async with chat(tmp_path, answers) as talk:
         await talk.say("Use JWT. Never store a password.")
-        first = talk.app.host.session.id
+        first = talk.host.session.id
         await talk.type("/handoff the tests")
         screen = await talk.opened("TextDialog")
         screen.query_one("TextArea").text += "\nThe cat is called Tom."
         await talk.pilot.press("ctrl+s")
         await talk.closed()
-        assert talk.app.host.session.id != first
-        assert "The cat is called Tom." in str(await talk.app.host.session.context())
+        assert talk.host.session.id != first
+        assert "The cat is called Tom." in str(await talk.host.session.context())
         await talk.say(f"/resume {first}")
         await talk.type("/resume")
         await talk.opened("Picker")
         await talk.pilot.press("escape")
         await talk.closed()
-        assert talk.app.host.session.id == first
+        assert talk.host.session.id == first
         assert "Never store a password." in talk.text
 
 
@@ -240,7 +240,7 @@ async def test_commands_complete_and_files_complete(tmp_path):
         await talk.pilot.press("tab")
         assert talk.app.editor.text == "/compact "
         talk.app.editor.put("look at ")
-        await until(talk.pilot, lambda: talk.app.editor._complete._files)
+        await until(talk.pilot, lambda: talk.app.talk.complete._files)
         await talk.pilot.press("@", "l", "e")
         await talk.pilot.press("tab")
         assert talk.app.editor.text == "look at @lending.py "
@@ -275,7 +275,7 @@ async def test_hostile_text_steers_nothing(tmp_path):
 
 
 async def test_an_app_that_cannot_open_its_session_says_why(tmp_path):
-    from foldline.agent.host import HostOptions
+    from foldline.agent.options import HostOptions
     from foldline.tui.app import ChatApp
 
     app = ChatApp(HostOptions(folder=tmp_path, home=tmp_path, store="memory://"))

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from foldline.agent.host import HostOptions
+from foldline.agent.options import HostOptions
 from foldline.core.measure.window import Window
 from foldline.testing import Answer, Asked, Scripted, call, calls
 

@@ -23,12 +23,12 @@ from foldline.agent.events import CallEnded, CallStarted, ReplyEnded, TurnEnded
 from foldline.agent.hooks import CommandHooks
 from foldline.agent.loop import Agent, Emit
 from foldline.agent.messages import as_prompt
+from foldline.agent.options import HostOptions
 from foldline.agent.permissions import Ask, Permissions
 from foldline.agent.prompt import system_prompt
 from foldline.agent.servers import McpServers
 from foldline.agent.tools import bash, edit, find, grep, read, subagent, todo, write
 from foldline.agent.tools.context import ContextTools
-from foldline.agent.tools.tool import AgentTool
 from foldline.agent.tools.toolbox import Toolbox
 from foldline.agent.workspace import Workspace
 from foldline.config import settings
@@ -39,7 +39,7 @@ from foldline.providers import Provider, Retrying, get, missing
 from foldline.session.events import EVERY, Event, WarningGiven
 from foldline.session.opening import open_session
 from foldline.session.session import Session
-from foldline.stores import SessionInfo, Store, find_store
+from foldline.stores import SessionInfo, find_store
 
 log = logging.getLogger("foldline")
 
@@ -52,31 +52,6 @@ or a server of your own, without a key:
   foldline chat --model openai-compatible:NAME@http://127.0.0.1:8080/v1
 `model = "..."` in ~/.foldline/settings.toml sets it for good.
 To see how it works without any model: foldline chat --demo"""
-
-
-class HostOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a host works; what is not given is the settings'.
-
-    `session` is an id or the beginning of one (None: a new session); `newest` takes the newest of the folder.
-    `provider` is a model in this process, in the place of the one that `model` names. `tools` come beside the
-    agent's own; `home` is the directory of the user's settings.
-    """
-
-    folder: Path = Path()
-    store: str | Store | None = None
-    session: str | None = None
-    newest: bool = False
-    model: str | None = None
-    policy: str | Policy | None = None
-    window: int | Window | None = None
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    folders: tuple[str, ...] = ()
-    autocompact: bool = True
-    system: str = ""
-    provider: Provider | None = None
-    tools: tuple[AgentTool, ...] = ()
-    home: Path | None = None
 
 
 class Host:

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from foldline.agent.host import HostOptions
-from foldline.cli.common import store_option
+from foldline.agent.options import HostOptions
+from foldline.cli.options import store_option
 
 F = TypeVar("F", bound=Callable[..., Any])
 

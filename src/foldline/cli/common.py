@@ -40,15 +40,6 @@ class _Header(msgspec.Struct):
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
-store_option = click.option(
-    "--store",
-    "store_url",
-    metavar="URL",
-    help="Where sessions live: sqlite:///FILE  [default: the settings', else ~/.foldline/foldline.db]",
-)
-file_argument = click.argument("file", type=click.Path(path_type=str))
-
 
 def policy_options(command: F) -> F:
     """Add --policy and --policies."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.text import Text
 from textual.widgets import Static
 
-from foldline.session.view import Stats
+if TYPE_CHECKING:
+    from foldline.session.view import Stats
 
 WARM, HOT, FULL = 0.70, 0.85, 0.95  # shares of the usable window from which the meter is coloured
 CELLS = 20

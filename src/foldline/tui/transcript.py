@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from textual.containers import VerticalScroll
 from textual.widget import Widget
@@ -18,8 +19,10 @@ from foldline.agent.events import (
 )
 from foldline.core.log.entries import Compacted, Entry, Pruned, Said
 from foldline.session.events import CompactionDone, Event, PruneDone
-from foldline.session.session import Session
 from foldline.tui.blocks import Block, BoundaryBlock, CallBlock, NoteBlock, PromptBlock, ReplyBlock
+
+if TYPE_CHECKING:
+    from foldline.session.session import Session
 
 SHOWN = 120  # entries that are shown when a session is opened; the others are found with /recall
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from foldline.cli.common import json_option, store_option
+from foldline.cli.options import json_option, store_option
 from foldline.cli.output import escape, out, print_json, progress
 from foldline.config import settings
 from foldline.stores import open_store

@@ -11,7 +11,8 @@ import click
 import foldline
 from foldline.cli.batch_work import FoldFiles, ReplayFiles, fold_one, replay_one
 from foldline.cli.commands.replay import policies_of, shares_of
-from foldline.cli.common import OneOf, find_policy, json_option, policy_options
+from foldline.cli.common import OneOf, find_policy, policy_options
+from foldline.cli.options import json_option
 from foldline.cli.output import fail
 from foldline.cli.reports.batch import print_results, ticking
 from foldline.config import settings

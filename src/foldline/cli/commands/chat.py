@@ -39,11 +39,7 @@ def command(demo: bool, **given: Any) -> None:
         if error.name not in ("textual", "tomlkit"):
             raise
         raise InputError("the screen needs Textual: pip install 'foldline[chat]'") from error
-    if demo:
-        from foldline.agent.demo import demonstration  # noqa: PLC0415  only here
-
-        options = demonstration(options)
     with traced():
-        app = ChatApp(options)
+        app = ChatApp(options, demo=demo)
         app.run()
     sys.exit(app.return_code or 0)

@@ -7,7 +7,8 @@ from typing import BinaryIO
 
 import click
 
-from foldline.cli.common import OneOf, file_argument, find_policy, json_option, policy_options, read_session
+from foldline.cli.common import OneOf, find_policy, policy_options, read_session
+from foldline.cli.options import file_argument, json_option
 from foldline.cli.output import err, escape, message_lines, out, print_json, progress, warn, write_whole
 from foldline.cli.reports.fold import print_done, print_preview
 from foldline.compaction import asked_summarizer

@@ -10,7 +10,8 @@ from typing import Any
 import click
 import msgspec
 
-from foldline.cli.common import json_option, read_session, store_option
+from foldline.cli.common import read_session
+from foldline.cli.options import json_option, store_option
 from foldline.cli.output import escape, out, print_json
 from foldline.cli.store import known, with_store
 from foldline.core.ledger.facts.constraints import Ended

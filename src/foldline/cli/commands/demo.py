@@ -10,7 +10,8 @@ import click
 from rich.console import Console
 
 from foldline.catalogue import ModelInfo
-from foldline.cli.common import find_policy, json_option, read_session
+from foldline.cli.common import find_policy, read_session
+from foldline.cli.options import json_option
 from foldline.cli.output import escape, out, print_json, row, rule, share, table
 from foldline.cli.reports.fold import bar, print_figures, print_summary, print_view
 from foldline.core.decide.policy import Policy

@@ -13,15 +13,8 @@ import click
 import msgspec
 
 from foldline import dialects
-from foldline.cli.common import (
-    OneOf,
-    find_policy,
-    json_option,
-    policy_options,
-    read_session,
-    shown_name,
-    store_option,
-)
+from foldline.cli.common import OneOf, find_policy, policy_options, read_session, shown_name
+from foldline.cli.options import json_option, store_option
 from foldline.cli.output import err, escape, print_json, progress, warn, write_whole
 from foldline.cli.store import known, with_store
 from foldline.config import settings

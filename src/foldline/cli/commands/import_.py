@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from foldline.cli.common import file_argument, json_option, read_session, shown_name, store_option
+from foldline.cli.common import read_session, shown_name
 from foldline.cli.memory import TO_READ
+from foldline.cli.options import file_argument, json_option, store_option
 from foldline.cli.output import escape, out, print_json, progress
 from foldline.cli.store import with_store
 from foldline.core.log.entries import Compacted, Entry, Noted, Said

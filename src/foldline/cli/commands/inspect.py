@@ -9,16 +9,9 @@ import click
 import msgspec
 from rich.console import Console
 
-from foldline.cli.common import (
-    counted,
-    file_argument,
-    find_policy,
-    find_window,
-    json_option,
-    policy_options,
-    shown_name,
-)
+from foldline.cli.common import counted, find_policy, find_window, policy_options, shown_name
 from foldline.cli.memory import TO_READ, check_room
+from foldline.cli.options import file_argument, json_option
 from foldline.cli.output import escape, out, print_json, progress, row, share, table, tell, warn
 from foldline.cli.reports.fold import bar
 from foldline.core.cut.prune import prune

@@ -8,7 +8,8 @@ import click
 import msgspec
 from rich.console import Console
 
-from foldline.cli.common import find_window, json_option
+from foldline.cli.common import find_window
+from foldline.cli.options import json_option
 from foldline.cli.output import escape, out, print_json, row, rule, table
 from foldline.config import settings
 from foldline.core.decide.describe import describe

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from foldline.cli.common import json_option, shown_name
+from foldline.cli.common import shown_name
+from foldline.cli.options import json_option
 from foldline.cli.output import err, escape, fail, out, print_json, progress, tell, warn
 from foldline.cli.reports.replay import print_session, print_totals
 from foldline.config import settings

@@ -11,7 +11,8 @@ from typing import Any
 import click
 import msgspec
 
-from foldline.agent.host import Host, HostOptions
+from foldline.agent.host import Host
+from foldline.agent.options import HostOptions
 from foldline.agent.record import VERSION
 from foldline.agent.remote import Remote
 from foldline.agent.requests import AnyRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import msgspec
 
-from foldline.cli.common import json_option, store_option
+from foldline.cli.options import json_option, store_option
 from foldline.cli.output import escape, out, print_json
 from foldline.cli.store import known, with_store
 from foldline.errors import InputError

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import click
 import msgspec
 
-from foldline.cli.common import json_option, store_option
+from foldline.cli.options import json_option, store_option
 from foldline.cli.output import out, print_json, row, table
 from foldline.cli.store import with_store
 from foldline.core.log.entries import Said

@@ -7,7 +7,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from foldline.cli.common import json_option, store_option
+from foldline.cli.options import json_option, store_option
 from foldline.cli.output import escape, out, print_json
 from foldline.cli.reports.fold import gist, print_figures, print_text, print_view
 from foldline.cli.store import known, with_store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from foldline.cli.common import json_option, store_option
+from foldline.cli.options import json_option, store_option
 from foldline.cli.output import err, escape, out, print_json, progress
 from foldline.cli.store import known, with_store
 from foldline.stores import Store

@@ -1,0 +1,300 @@
+"""The agent behind the screen: prompts and commands go to its host, and what that tells is shown in order.
+
+The host works in tasks of its own and tells through one queue, so that typing never waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Self
+
+from foldline.agent.commands import registry
+from foldline.agent.commands.boundaries import set_autocompact
+from foldline.agent.commands.command import Outcome
+from foldline.agent.commands.places import back_to, line, prompts
+from foldline.agent.commands.sessions import stands
+from foldline.agent.demo import demonstration
+from foldline.agent.events import OverflowRetried, TurnEnded
+from foldline.agent.host import Host
+from foldline.agent.options import HostOptions
+from foldline.agent.permissions import Answer, PermissionRequest
+from foldline.errors import FoldlineError
+from foldline.session.events import (
+    CompactionDone,
+    CompactionStarted,
+    CoolingDown,
+    DraftFailed,
+    DraftReady,
+    DraftStarted,
+    Event,
+    NothingDone,
+    PruneDone,
+    Struck,
+    WarningGiven,
+)
+from foldline.session.session import Session
+from foldline.tui.autocompact import AutocompactScreen
+from foldline.tui.completion import Completion
+from foldline.tui.dialogs import PermissionScreen, Picker, TextDialog
+from foldline.tui.preview import PreviewScreen
+
+if TYPE_CHECKING:
+    from foldline.tui.app import ChatApp
+
+__all__ = ["Conversation", "demonstration"]
+
+Screen = Callable[[str], Awaitable[Outcome | None]]
+
+
+class Conversation:
+    """One host and the screen that shows it."""
+
+    def __init__(self, app: ChatApp) -> None:
+        self.host: Host
+        self.complete: Completion
+        self._app = app
+        self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._doing = ""  # what goes on, for the status line
+
+    @classmethod
+    async def open(cls, app: ChatApp, options: HostOptions) -> Self:
+        """Open the host; raises what `Host.open` raises."""
+        made = cls(app)
+        made.host = await Host.open(options, emit=made._events.put_nowait, ask=made._ask)
+        made.complete = Completion(made.host.workspace)
+        if made.host.settings.agent.theme:
+            app.theme = made.host.settings.agent.theme
+        app.run_worker(made._show_events(), name="events")
+        app.run_worker(made.complete.load, name="files", thread=True)
+        await made.draw()
+        return made
+
+    async def close(self) -> None:
+        """Stop what goes on and close what is open."""
+        self.host.agent.interrupt()
+        await self.host.close()
+
+    @property
+    def session(self) -> Session:
+        """The session that is shown."""
+        return self.host.session
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing goes on, and all is shown."""
+        groups = ("turns", "commands")
+        working = [one for one in self._app.workers if one.group in groups and not one.is_finished]
+        return not working and not self.host.agent.busy and self._events.empty()
+
+    def interrupt(self) -> None:
+        """Stop the turn or the compaction under way."""
+        self.host.agent.interrupt()
+        for worker in self._app.workers:
+            if worker.group == "commands":
+                worker.cancel()
+
+    # ---- what the user sends
+
+    def send(self, text: str) -> None:
+        """Have a prompt worked on, or a command run."""
+        if text.startswith("/") and not text.startswith("//"):
+            self._app.run_worker(self._command(text), group="commands", exit_on_error=False)
+        else:
+            self._app.run_worker(self._prompt(text), group="turns", exit_on_error=False)
+
+    async def _prompt(self, text: str) -> None:
+        try:
+            if self.host.agent.busy:
+                await self.host.queue(text)
+            else:
+                self._doing = "working"
+                await self.host.prompt(text)
+        except FoldlineError as error:
+            await self._app.note(str(error), "error")
+        finally:
+            await self.draw()
+
+    async def _command(self, text: str) -> None:
+        name, _, argument = text[1:].strip().partition(" ")
+        screen = self._screen_of(name, bare=not argument.strip())
+        try:
+            if screen is None:
+                outcome = await registry.run(self.host, text)
+            else:
+                if registry.named(name).idle:
+                    self.host.check_idle()
+                outcome = await screen(argument.strip())
+        except FoldlineError as error:
+            await self._app.note(str(error), "error")
+            return
+        if outcome is not None:
+            await self._show(outcome)
+
+    async def _show(self, outcome: Outcome) -> None:
+        """Show what a command answered, behind what happened meanwhile."""
+        await self._events.join()
+        if outcome.leave:
+            self._app.exit()
+            return
+        if outcome.moved:
+            await self._app.transcript.load(self.session)
+        if outcome.text:
+            await self._app.note(outcome.text)
+        if outcome.editor is not None:
+            self._app.editor.put(outcome.editor)
+        await self.draw()
+
+    # ---- commands with a screen of their own
+
+    def _screen_of(self, name: str, *, bare: bool) -> Screen | None:
+        """Return what shows the screen of a command; some have one only without an argument."""
+        always: dict[str, Screen] = {"preview": self._preview, "handoff": self._handoff}
+        alone: dict[str, Screen] = {
+            "autocompact": self._autocompact,
+            "branch": self._branch,
+            "resume": self._resume,
+            "tree": self._tree,
+        }
+        return always.get(name) or (alone.get(name) if bare else None)
+
+    async def _preview(self, focus: str) -> Outcome | None:
+        done = await self._app.push_screen_wait(PreviewScreen(self.session, focus))
+        return Outcome(done) if done is not None else None
+
+    async def _handoff(self, goal: str) -> Outcome | None:
+        if not goal:
+            return await registry.run(self.host, "/handoff")
+        draft = await self.session.preview_handoff(goal)
+        title = f"What the session for “{line(goal)}” begins with"
+        text = await self._app.push_screen_wait(TextDialog(title, draft))
+        if text is None:
+            return None
+        made = await self.session.handoff(goal, to=self.host.new_id(), text=text)
+        before = self.session.id
+        await self.host.resume(made.id)
+        return Outcome(f"A new session for “{goal}”. The other one: `/resume {before}`.", moved=True)
+
+    async def _autocompact(self, _argument: str) -> Outcome | None:
+        known = self.host.settings.compaction
+        values = await self._app.push_screen_wait(AutocompactScreen(self.session.policy, known))
+        if values is None:
+            return None
+        await set_autocompact(self.host, values)
+        return await registry.run(self.host, "/autocompact show")
+
+    async def _branch(self, _argument: str) -> Outcome | None:
+        asked = await prompts(self.host)
+        lines = [f"{'folded  ' if one.folded else '        '}{line(one.text)}" for one in asked]
+        found = await self._picked("Go on from before which message?", lines, len(lines) - 1)
+        return None if found is None else await back_to(self.host, asked[found])
+
+    async def _tree(self, _argument: str) -> Outcome | None:
+        branches = await self.session.branches()
+        lines = [
+            f"{'here  ' if one.current else '      '}{one.messages:>4}  {line(one.text)}" for one in branches
+        ]
+        found = await self._picked("Go to which branch?", lines)
+        return None if found is None else await registry.run(self.host, f"/tree {found + 1}")
+
+    async def _resume(self, _argument: str) -> Outcome | None:
+        infos = await self.host.sessions()
+        lines = [f"{info.messages:>4} messages  {info.title or info.id}" for info in infos]
+        found = await self._picked("Go on with which session?", lines)
+        if found is None:
+            return None
+        await self.host.resume(infos[found].id)
+        return Outcome(await stands(self.host), moved=True)
+
+    async def _picked(self, title: str, lines: list[str], chosen: int = 0) -> int | None:
+        if not lines:
+            await self._app.note("There is nothing to choose from yet.")
+            return None
+        return await self._app.push_screen_wait(Picker(title, lines, chosen))
+
+    async def _ask(self, request: PermissionRequest) -> Answer:
+        """Ask for a permission; a turn that is stopped meanwhile takes the question away."""
+        asked: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        screen = PermissionScreen(request)
+
+        def answered(answer: Answer | None) -> None:
+            if not asked.done():
+                asked.set_result(answer or "no")
+
+        await self._app.push_screen(screen, answered)
+        try:
+            return await asked
+        finally:
+            if screen.is_current:
+                screen.dismiss("no")
+
+    # ---- what the host tells
+
+    async def _show_events(self) -> None:
+        while True:
+            event = await self._events.get()
+            try:
+                await self._app.transcript.show(event, self.session)
+                await self._noticed(event)
+            finally:
+                self._events.task_done()
+
+    async def _noticed(self, event: Event) -> None:
+        """Say what goes on in the status line; what went wrong stands in the transcript."""
+        said = _said_of(event)
+        if said is not None:
+            await self._app.note(*said)
+        match event:
+            case DraftStarted():
+                self._doing = "folding in the background"
+            case DraftReady():
+                self._doing = "a fold is ready"
+            case CompactionStarted():
+                self._doing = f"folding ({event.reason})"
+            case CompactionDone() | PruneDone() | NothingDone():
+                self._doing = "working" if self.host.agent.busy else ""
+            case TurnEnded():
+                self._doing = "working" if self.host.agent.queue and event.how != "failed" else ""
+                await self._app.transcript.end()
+            case _:
+                if said is None:
+                    return
+        await self.draw()
+
+    async def draw(self, *_: Any) -> None:
+        """Draw the figures and what goes on."""
+        policy = self.session.policy
+        self._app.show_figures(
+            await self.session.stats(),
+            model=self.host.model_name,
+            usd=self.host.usd,
+            autocompact=policy.enabled and policy.hard is not None,
+        )
+        queued = len(self.host.agent.queue)
+        parts = [
+            *([f"{self._doing} …"] if self._doing else []),
+            *([f"{queued} queued"] if queued else []),
+            *(["Esc stops"] if self.host.agent.busy else []),
+        ]
+        self._app.show_status(" · ".join(parts))
+
+
+def _said_of(event: Event) -> tuple[str, str] | None:
+    """Return what is to be said of an event, and how; None where the status line is enough."""
+    match event:
+        case DraftFailed() if event.why == "error":
+            return f"A fold in the background failed: {event.detail}", "error"
+        case Struck():
+            return f"A compaction failed ({event.why}); the session is as it was.", "error"
+        case CoolingDown():
+            return "Folding failed three times: none starts by itself for a while. /compact does.", "error"
+        case OverflowRetried():
+            return f"The request did not fit, so it is folded and made again: {event.why}", "warning"
+        case WarningGiven():
+            return event.text, "error" if event.kind == "failed" else "warning"
+        case TurnEnded() if event.how == "interrupted":
+            return "Stopped. What is whole stays; say how to go on.", "warning"
+        case TurnEnded() if event.how in ("failed", "steps"):
+            return event.detail, "error"
+        case _:
+            return None
