@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from foldline.catalogue import cost
-from foldline.core.log.entries import Compacted, Said
-from foldline.core.log.messages import Usage
-from foldline.core.measure.price import added
+from foldline.core.log.entries import Compacted, Noted, Said
+from foldline.core.log.messages import Message, Usage
+from foldline.core.measure.price import Price, added
+from foldline.session.model import Setup
 from foldline.session.session import Session
 
 
@@ -35,24 +36,41 @@ class Spending(msgspec.Struct, frozen=True):
 
 
 async def spent(session: Session) -> Spending:
-    """Add up what a session has cost; reads all of its entries."""
+    """Add up what a session has cost, each reply at the price of its own model; reads all of its entries."""
     total = Spending()
-    catalogue = session.setup.catalogue
+    earlier, present = list[Message](), list[Message]()
     async for entry in session.store.all(session.id):
-        if isinstance(entry, Said) and (usage := entry.message.usage) is not None:
-            model = entry.message.model
-            price = session.setup.info.price or (catalogue.look_up(model).price if model else None)
-            total = msgspec.structs.replace(
-                total,
-                replies=total.replies + 1,
-                usage=added(total.usage, usage),
-                usd=total.usd + (cost(usage, price) if price is not None else 0.0),
-                unpriced=total.unpriced + (price is None),
-            )
+        if isinstance(entry, Said) and entry.message.usage is not None:
+            present.append(entry.message)
+        elif isinstance(entry, Noted) and entry.kind == "model":  # from here on another model replies
+            earlier, present = [*earlier, *present], []
         elif isinstance(entry, Compacted):
             total = msgspec.structs.replace(
                 total,
                 summaries=total.summaries + 1,
                 summaries_usd=total.summaries_usd + (entry.receipt.price or 0.0),
             )
+    for reply in earlier:
+        total = _with_reply(total, reply, _price(reply, session.setup))
+    for reply in present:
+        total = _with_reply(total, reply, _price(reply, session.setup, usual=session.setup.info.price))
     return total
+
+
+def _with_reply(total: Spending, reply: Message, price: Price | None) -> Spending:
+    usage = reply.usage or Usage()
+    return msgspec.structs.replace(
+        total,
+        replies=total.replies + 1,
+        usage=added(total.usage, usage),
+        usd=total.usd + (cost(usage, price) if price is not None else 0.0),
+        unpriced=total.unpriced + (price is None),
+    )
+
+
+def _price(reply: Message, setup: Setup, usual: Price | None = None) -> Price | None:
+    """Return the price of the model that a reply names; `usual` where nothing is known of that name."""
+    found = setup.catalogue.look_up(reply.model)
+    if found.entry and found.entry == setup.info.entry:  # its name may say more: the user's own price
+        return setup.info.price
+    return found.price or usual
