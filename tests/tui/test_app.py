@@ -155,7 +155,10 @@ async def test_autocompact_is_a_selector_and_is_saved(tmp_path):
     async with chat(tmp_path, answers) as talk:
         await talk.type("/autocompact")
         screen = await talk.opened("AutocompactScreen")
-        screen.query_one("#enabled").value = False
+        assert "on" in talk.text
+        screen.query_one("#enabled").focus()
+        await talk.pilot.press("enter")
+        assert not screen.query_one("#enabled").value
         screen.query_one("#reserve").value = "9,000"
         await talk.pilot.press("ctrl+s")
         await talk.closed()

@@ -39,6 +39,10 @@ COMMON: Final = frozenset(
     ]
 )
 HIT: Final = re.compile(r"^- [0-9a-f]+ (?:\S+ \S+ UTC, )?")  # the entry and the time of a hit
+TO_TRY: Final = """\
+- Say `Never change the limits.`, and what else to look at: loans, holds, members, fines, shelves.
+- `/preview` shows a fold first, `/compact` makes it, `/undo` takes it back.
+- Ask what was said before: what was folded is found."""
 SPEED: Final = 0.4  # seconds before a reply: it is to be seen that something goes on
 
 
@@ -78,7 +82,9 @@ def _reply(asked: Asked) -> Answer:
     question = prompts[-1] if prompts else ""
     words = sorted({word.lower() for word in WORD.findall(question)} - COMMON, key=len, reverse=True)
     if newest.get("role") == "tool":
-        return msgspec.structs.replace(_told(str(newest.get("content")), question), wait=SPEED)
+        return msgspec.structs.replace(
+            _told(str(newest.get("content")), question, first=len(prompts) == 1), wait=SPEED
+        )
     if question.rstrip().endswith("?") and words:
         return msgspec.structs.replace(call("recall_search", query=words[0]), wait=SPEED)
     part = next((one for one in PARTS if one in question.lower()), PARTS[len(prompts) % len(PARTS)])
@@ -93,10 +99,11 @@ def _said(message: dict[str, Any]) -> str:
     return content
 
 
-def _told(result: str, question: str) -> Answer:
+def _told(result: str, question: str, *, first: bool) -> Answer:
     """Tell of what a tool answered."""
     if "recall" in result[:80].lower() or "messages match" in result or "matches" in result[:120]:
-        lines = [line for line in result.splitlines() if line.startswith("- ")][:3]
+        hits = [line for line in result.splitlines() if line.startswith("- ") and question not in line]
+        lines = hits[:3]
         if not lines:
             return Answer(text=f"I find nothing of “{question}” in what was said.")
         said = "\n".join(f"- {HIT.sub('', line)}" for line in lines)
@@ -105,9 +112,8 @@ def _told(result: str, question: str) -> Answer:
     if found is None:
         return Answer(text="Done.")
     part, limit = found.group(1).lower(), found.group(2)
-    return Answer(
-        text=f"**{part}.py**: at most {limit} {part} a member (`LIMIT_{found.group(1)} = {limit}`). "
-        "Decision: the limit stays a constant, because every branch of the library has the same rules.\n\n"
-        "- Say `Never change the limits.`, fold with `/compact`, and ask what was folded.\n"
-        "- `/preview` shows it first, `/undo` takes it back."
+    text = (
+        f"**{part}.py**: at most {limit} {part} a member (`LIMIT_{found.group(1)} = {limit}`). "
+        "Decision: the limit stays a constant, because every branch of the library has the same rules."
     )
+    return Answer(text=f"{text}\n\n{TO_TRY}" if first else text)

@@ -8,11 +8,24 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Button, Input, Label, Static, Switch
+from textual.widgets import Button, Input, Label, Static
 
 from foldline.config import CompactionSettings
 from foldline.core.decide.policy import Policy
 from foldline.tui.dialogs import BOX
+
+
+class OnOff(Button):
+    """A switch that says on or off in words, also where there is no colour."""
+
+    def __init__(self, *, value: bool, id: str) -> None:  # noqa: A002 - as in Textual
+        super().__init__("on" if value else "off", id=id, compact=True)
+        self.value = value
+
+    def turn(self) -> None:
+        """Turn it."""
+        self.value = not self.value
+        self.label = "on" if self.value else "off"
 
 
 class AutocompactScreen(ModalScreen[dict[str, Any] | None]):
@@ -21,8 +34,8 @@ class AutocompactScreen(ModalScreen[dict[str, Any] | None]):
     CSS = (
         BOX.format(name="AutocompactScreen")
         + """
-    AutocompactScreen .row { height: 3; align-horizontal: left; }
-    AutocompactScreen Label { width: 34; padding: 1 0; }
+    AutocompactScreen .row { height: 1; margin: 0 0 1 0; align-horizontal: left; }
+    AutocompactScreen Label { width: 36; }
     AutocompactScreen Input { width: 24; }
     """
     )
@@ -42,7 +55,7 @@ class AutocompactScreen(ModalScreen[dict[str, Any] | None]):
             yield Static(f"Auto-compaction (over policy {self._policy.name})", classes="title")
             with Horizontal(classes="row"):
                 yield Label("Fold by itself")
-                yield Switch(value=self._policy.enabled, id="enabled")
+                yield OnOff(value=self._policy.enabled, id="enabled")
             for name, what in (
                 ("reserve", "Leave free (tokens or 15%)"),
                 ("keep", "Keep word for word (tokens or 10%)"),
@@ -50,14 +63,18 @@ class AutocompactScreen(ModalScreen[dict[str, Any] | None]):
                 with Horizontal(classes="row"):
                     yield Label(what)
                     value = getattr(self._known, name)
-                    yield Input("" if value is None else str(value), placeholder="the policy's", id=name)
+                    yield Input(
+                        "" if value is None else str(value), placeholder="the policy's", id=name, compact=True
+                    )
             with Horizontal():
-                yield Button("Save (Ctrl-S)", id="save", variant="primary")
-                yield Button("Leave (Esc)", id="leave")
+                yield Button("Save (Ctrl-S)", id="save", variant="primary", compact=True)
+                yield Button("Leave (Esc)", id="leave", compact=True)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Save or leave by a button."""
-        if event.button.id == "save":
+        if isinstance(event.button, OnOff):
+            event.button.turn()
+        elif event.button.id == "save":
             self.action_save()
         else:
             self.dismiss(None)
@@ -66,7 +83,7 @@ class AutocompactScreen(ModalScreen[dict[str, Any] | None]):
         """Return the settings as they stand."""
         self.dismiss(
             {
-                "enabled": self.query_one("#enabled", Switch).value,
+                "enabled": self.query_one(OnOff).value,
                 **{name: _amount(self.query_one(f"#{name}", Input).value) for name in ("reserve", "keep")},
             }
         )

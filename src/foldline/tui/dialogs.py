@@ -55,9 +55,9 @@ class PermissionScreen(ModalScreen[Answer]):
                         Syntax(clean(asked.change), "diff", theme="ansi_dark", background_color="default")
                     )
             with Horizontal():
-                yield Button("Yes, once (y)", id="once", variant="primary")
-                yield Button("Always (a)", id="always")
-                yield Button("No (n)", id="no")
+                yield Button("Yes, once (y)", id="once", variant="primary", compact=True)
+                yield Button("Always (a)", id="always", compact=True)
+                yield Button("No (n)", id="no", compact=True)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Answer by a button."""
@@ -125,8 +125,8 @@ class TextDialog(ModalScreen[str | None]):
             yield Static(self._title, classes="title")
             yield TextArea(clean(self._text), soft_wrap=True)
             with Horizontal():
-                yield Button("Confirm (Ctrl-S)", id="confirm", variant="primary")
-                yield Button("Leave (Esc)", id="leave")
+                yield Button("Confirm (Ctrl-S)", id="confirm", variant="primary", compact=True)
+                yield Button("Leave (Esc)", id="leave", compact=True)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Confirm or leave by a button."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+import re
+from typing import ClassVar, Final
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -21,6 +22,8 @@ from foldline.session.session import Session
 from foldline.terminal import clean
 from foldline.tui.dialogs import BOX
 
+ROLE: Final = re.compile(r"\A\[[A-Z][A-Za-z ]*\]: ")  # before the words of an entry
+
 
 class PreviewScreen(ModalScreen[str | None]):
     """Shows a compaction before it is made; returns what was done, None where it was left."""
@@ -30,7 +33,8 @@ class PreviewScreen(ModalScreen[str | None]):
         + """
     PreviewScreen > Vertical { width: 96%; max-width: 160; height: 94%; }
     PreviewScreen OptionList { height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
-    PreviewScreen TextArea { height: 2fr; }
+    PreviewScreen TextArea { height: 1fr; }
+        PreviewScreen Input { margin: 0 0 1 0; }
     """
     )
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -53,15 +57,14 @@ class PreviewScreen(ModalScreen[str | None]):
         """Show sizes, focus, messages and summary."""
         with Vertical():
             yield Static("Drawing up …", classes="title", id="sizes")
-            yield Input(
-                self._focus, placeholder="What the summary shall look at first (Enter draws it up anew)"
-            )
+            hint = "Focus of the summary (Enter draws it up anew)"
+            yield Input(self._focus, placeholder=hint, compact=True)
             yield OptionList()
             yield TextArea("", soft_wrap=True)
             with Horizontal():
-                yield Button("Confirm (Ctrl-S)", id="confirm", variant="primary")
-                yield Button("Draw up anew (Ctrl-R)", id="redo")
-                yield Button("Leave (Esc)", id="leave")
+                yield Button("Confirm (Ctrl-S)", id="confirm", variant="primary", compact=True)
+                yield Button("Draw up anew (Ctrl-R)", id="redo", compact=True)
+                yield Button("Leave (Esc)", id="leave", compact=True)
 
     def on_mount(self) -> None:
         """Draw it up beside the screen."""
@@ -102,14 +105,15 @@ class PreviewScreen(ModalScreen[str | None]):
             return
         self._preview = found
         title.update(
-            Text(f"{sizes(found.receipt)}. Tick (Enter) what shall stay word for word, then draw up anew.")
+            Text(f"{sizes(found.receipt)}. Enter ticks what shall stay word for word; Ctrl-R draws up anew.")
         )
         self.query_one(TextArea).text = clean(found.summary or "(old tool results would be blanked)")
         await self._list(found)
 
     async def _list(self, found: Preview) -> None:
-        """List the messages in order, with what becomes of each."""
-        self._infos = await self._session.entries()
+        """List the messages of the view in order, with what becomes of each."""
+        infos = await self._session.entries()
+        self._infos = [info for info in infos if info.how != "folded" or info.pinned]
         self._chosen = {info.entry for info in self._infos if info.pinned}
         self._before = set(self._chosen) if self._before is None else self._before
         boundary = found.boundary
@@ -127,7 +131,7 @@ class PreviewScreen(ModalScreen[str | None]):
         mark = "[x]" if info.entry in self._chosen else "[ ]"
         folds = number < self._cut and info.how == "kept"
         what = "fold" if folds else "stays" if info.how == "kept" else info.how
-        text = f"{mark} {what:<7} {info.role:<9} {info.tokens:>7,}  {info.text}"
+        text = f"{mark} {what:<7} {info.role:<9} {info.tokens:>7,}  {ROLE.sub('', info.text)}"
         return Text(clean(text), no_wrap=True, overflow="ellipsis")
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:

@@ -115,7 +115,8 @@ def done(outcome: Receipt | Nothing) -> str:
     if isinstance(outcome, Nothing):
         return f"Nothing was folded: {outcome.detail or WHY_NOT.get(outcome.why, outcome.why)}."
     price = f", ${outcome.price:.4f}" if outcome.price else ""
-    return f"Folded {sizes(outcome)}, by {outcome.summarizer or 'code alone'}{price}. `/undo` takes it back."
+    writer = outcome.summarizer if outcome.summarizer not in ("", "offline") else "code alone"
+    return f"Folded {sizes(outcome)}, by {writer}{price}. `/undo` takes it back."
 
 
 def sizes(receipt: Receipt) -> str:

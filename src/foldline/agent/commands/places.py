@@ -8,14 +8,14 @@ import msgspec
 
 from foldline.agent.commands.command import Command, Outcome
 from foldline.agent.host import Host
-from foldline.core.log.entries import Compacted, Said
+from foldline.core.log.entries import Said
 from foldline.errors import InputError
 
 LINE = 90  # characters of a message that a list shows
 
 
 class Prompted(msgspec.Struct, frozen=True):
-    """A message of the user's on the path: its entry, its words, and whether a compaction came after it."""
+    """A message of the user's on the path: its entry, its words, and whether the view no longer has it."""
 
     entry: str
     text: str
@@ -24,14 +24,11 @@ class Prompted(msgspec.Struct, frozen=True):
 
 async def prompts(host: Host) -> list[Prompted]:
     """Return all messages of the user's on the path, those before a boundary too, oldest first."""
-    found: list[Prompted] = []
     session = host.session
-    async for entry in session.store.path(session.id):
-        if isinstance(entry, Said) and entry.message.is_prompt:
-            found.append(Prompted(entry.id, entry.message.text, folded=False))
-        elif isinstance(entry, Compacted):
-            found = [msgspec.structs.replace(one, folded=True) for one in found]
-    return found
+    folded = {info.entry for info in await session.entries() if info.how == "folded"}
+    path = session.store.path(session.id)
+    said = [entry async for entry in path if isinstance(entry, Said) and entry.message.is_prompt]
+    return [Prompted(entry.id, entry.message.text, entry.id in folded) for entry in said]
 
 
 async def _branch(host: Host, argument: str) -> Outcome:
