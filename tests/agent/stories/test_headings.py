@@ -36,7 +36,7 @@ def headings(text):
 
 
 @cache
-def tests_in(path):
+def names_in(path):
     """The names of a file's tests; parsed, not run."""
     body = ast.parse(path.read_text(encoding="utf-8")).body
     return frozenset(node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
@@ -46,7 +46,7 @@ def places(name):
     """The files in which a test is that a map names."""
     file, found, test = name.rpartition("::")
     files = [ROOT / file] if found else HERE.glob("test_*.py")
-    return [path for path in files if path.is_file() and test in tests_in(path)]
+    return [path for path in files if path.is_file() and test in names_in(path)]
 
 
 def lines(path):
