@@ -80,12 +80,14 @@ class CompactionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class AgentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The terminal agent: rules that allow and deny, more folders, and the most replies to one prompt."""
+    """The terminal agent: what it may do, where, and how much: replies to a prompt, tokens of a reply."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     steps: Annotated[int, msgspec.Meta(ge=1)] = 500
+    max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    tools: bool = True
     theme: str = ""
 
 

@@ -23,7 +23,7 @@ def environment(folder, **more):
     """A machine with a home of its own, and no keys."""
     kept = {name: value for name, value in os.environ.items() if not name.endswith(("_KEY", "_TOKEN"))}
     home = folder / "home"
-    home.mkdir(exist_ok=True)
+    home.mkdir(exist_ok=True, parents=True)
     return {**kept, "HOME": str(home), "NO_COLOR": "1", "COLUMNS": "100", **more}
 
 

@@ -101,3 +101,12 @@ async def test_a_model_that_can_be_asked_is_not_warned_of(caplog):
             receipt = await session.compact(target=TARGET)
     assert unasked(receipt.notes, "") == []
     assert "summary_model" not in caplog.text
+
+
+async def test_offline_in_the_policy_has_code_alone_write_and_nobody_is_asked():
+    model = Scripted([GOOD])
+    async with serve(model) as url:
+        done = await foldline.acompact(work(), TARGET, rules("offline"), model=own_model(url), window=100_000)
+    assert done.receipt.summarizer == "offline"
+    assert not model.requests
+    assert not unasked(done.receipt.notes, "")

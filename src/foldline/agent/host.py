@@ -189,11 +189,18 @@ class Host:
             window=self.options.window,
             dialect=provider.dialect,
             system=system_prompt(self.workspace.root, self.options.system),
-            tools=toolbox.definitions(provider.dialect),
+            tools=toolbox.definitions(provider.dialect) or None,
         )
         await opened.__aenter__()
         self.session = opened
-        self.agent = Agent(opened, provider, toolbox, emit=self._heard, steps=self.settings.agent.steps)
+        self.agent = Agent(
+            opened,
+            provider,
+            toolbox,
+            emit=self._heard,
+            steps=self.settings.agent.steps,
+            max_tokens=self.settings.agent.max_tokens,
+        )
         opened.on(EVERY, self._heard)
         self._hooks.watch(opened)
         self.todos.restore((await opened.live()).get(todo.NAME, ""))
@@ -230,6 +237,8 @@ class Host:
         return msgspec.structs.replace(self.options, policy=policy)
 
     def _toolbox(self, session: Callable[[], Session], *, nested: bool = False) -> Toolbox:
+        if not (self.options.use_tools and self.settings.agent.tools):
+            return Toolbox(())
         place = self.workspace
         context = ContextTools(session)
         tools = [

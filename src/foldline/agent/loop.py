@@ -46,6 +46,7 @@ class Agent:
         *,
         emit: Emit = lambda _: None,
         steps: int = STEPS,
+        max_tokens: int | None = None,
     ) -> None:
         self.session = session
         self.provider = provider
@@ -53,6 +54,7 @@ class Agent:
         self.queue: deque[Prompt] = deque()
         self._emit = emit
         self._steps = steps
+        self._most = max_tokens
         self._work: asyncio.Task[TurnEnded] | None = None
         self._stopping = False
 
@@ -127,7 +129,7 @@ class Agent:
                     break
                 messages = again
             except ProviderError as error:
-                messages = await self.session.overflowed(error, view=messages)
+                messages = await self.session.overflowed(error, view=messages, max_tokens=self._most)
                 self._emit(OverflowRetried(why=str(error)))
         entries = await self.session.append(reply.native)
         said = [e for e in await self.session.store.entries(self.session.id, entries) if isinstance(e, Said)]
@@ -146,16 +148,15 @@ class Agent:
 
     async def _streamed(self, messages: ContextMessages) -> Reply:
         session = self.session
-        request = Call(messages, session.system, session.setup.tools, max_tokens=session.max_tokens)
+        most = min((cap for cap in (session.max_tokens, self._most) if cap is not None), default=None)
+        request = Call(messages, session.system, session.setup.tools, max_tokens=most)
         stream = cast("AsyncGenerator[Delta | Reply]", self.provider.stream(request))
         async with aclosing(stream) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Reply):
                     return piece
                 self._show(piece)
-        raise ProviderError(
-            "the stream ended without a reply", kind="connection", provider=self.provider.name
-        )
+        raise ProviderError("the stream ended without a reply", kind="connection")
 
     def _show(self, piece: Delta) -> None:
         if piece.kind == "text":

@@ -20,7 +20,7 @@ class HostOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     `session` is an id or the beginning of one (None: a new session); `newest` takes the newest of the folder.
     `provider` is a model in this process, in the place of the one that `model` names. `tools` come beside the
-    agent's own; `home` is the directory of the user's settings.
+    agent's own, none are offered without `use_tools`; `home` is the directory of the user's settings.
     """
 
     folder: Path = Path()
@@ -37,4 +37,5 @@ class HostOptions(msgspec.Struct, frozen=True, kw_only=True):
     system: str = ""
     provider: Provider | None = None
     tools: tuple[AgentTool, ...] = ()
+    use_tools: bool = True
     home: Path | None = None

@@ -34,6 +34,7 @@ OPTIONS = (
     click.option(
         "--allow-folder", "folders", multiple=True, metavar="DIR", help="Let tools work there, too."
     ),
+    click.option("--no-tools", "use_tools", flag_value=False, default=True, help="Offer the model no tools."),
     click.option(
         "--folder",
         type=click.Path(exists=True, file_okay=False, path_type=Path),

@@ -1,0 +1,36 @@
+"""A first session with a real llama-server: start, ask, fold, ask what was folded, undo. Protocol, never quality."""
+
+from __future__ import annotations
+
+import json
+
+from tests.agent.program import Rpc, foldline
+
+
+def test_the_first_five_minutes(tmp_path, llama):
+    name = f"openai-compatible:smollm2@{llama}/v1"
+    settings = tmp_path / "home/.foldline/settings.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('[agent]\nmax_tokens = 60\ntools = false\n[compaction]\nmodel = "offline"\n')
+    rpc = Rpc(tmp_path, "--model", name, "--window", "8192")
+    for text in ("Never change the limits. Say hello.", "Say it again.", "Thank you."):
+        ended = rpc.prompt(text)
+        assert ended["how"] in ("done", "waiting"), ended
+    stats = rpc.ask(type="stats")
+    assert stats["usage"]["output"] > 0
+    assert stats["totalMessages"] >= 6
+    folded = rpc.ask(type="compact", instructions="the limits")
+    assert folded["folded"] or folded["why"] in ("no_gain", "nothing_to_fold")
+    found = rpc.ask(type="command", line="/recall limits")
+    assert "Never change the limits" in found["text"]
+    if folded["folded"]:
+        assert rpc.ask(type="undo")["entry"]
+    session = rpc.session
+    assert rpc.close()[0] == 0
+    assert foldline(tmp_path, "verify").returncode == 0
+    again = foldline(
+        tmp_path, "run", "-p", "Bye.", "--json", "--resume", session, "--model", name, "--window", "8192"
+    )
+    kinds = [json.loads(line)["type"] for line in again.stdout.splitlines()]
+    assert "text" in kinds, "a real server streams"
+    assert again.returncode == 0, again.stderr
