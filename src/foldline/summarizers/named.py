@@ -24,8 +24,9 @@ def summarizer_for(
 ) -> Summarizer:
     """Return the summariser of a session with this model; nothing is imported or connected.
 
-    `policy.summary_model` names a second model; `offline` has code alone write. Where neither can be asked (no provider in the name, no SDK,
-    no key), code alone writes, at once. Each receipt says who could not be asked, and why.
+    `policy.summary_model` names a second model; `offline` has code alone write. Where neither can be asked
+    (no provider in the name, no SDK, no key), code alone writes, at once. Each receipt says who could not be
+    asked, and why.
     """
     if policy.summary_model == NO_MODEL:
         return OfflineSummarizer(counter)
