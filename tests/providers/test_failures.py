@@ -337,9 +337,11 @@ def test_an_sdk_that_is_not_installed_is_named_with_the_extra():
         load("no_such_sdk")
 
 
-async def test_half_a_character_is_refused_before_it_is_sent(dialect, serve):
+async def test_half_a_character_is_sent_as_the_replacement_character(dialect, serve):
     provider, server = await serve(dialect, json_answer(WHOLE[dialect]))
-    call = msgspec.structs.replace(ASK, messages=[{"role": "user", "content": "half \ud83d"}])
-    error = await failure(provider.complete(call))
-    assert error.kind == "bad_request"
-    assert not server.requests
+    call = msgspec.structs.replace(
+        ASK, messages=[{"role": "user", "content": "half \ud83d, whole \ud83d\ude00"}]
+    )
+    await provider.complete(call)
+    (sent,) = server.requests
+    assert "half \ufffd, whole \U0001f600" in str(sent)

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
+from foldline.catalogue import cost
 from foldline.core.log.messages import Usage
+from foldline.core.measure.price import Price
+from foldline.providers import Delta, Reply
 from foldline.session.events import Event
 
 Ending = Literal["done", "waiting", "interrupted", "failed", "steps"]
@@ -85,3 +88,24 @@ class TurnEnded(Event, frozen=True):
     how: Ending
     text: str = ""
     detail: str = ""
+
+
+def streamed(piece: Delta) -> Event | None:
+    """Return the event that tells of a piece of a reply; None for one of a call, which is told whole."""
+    match piece.kind:
+        case "text":
+            return TextStreamed(text=piece.text)
+        case "thinking":
+            return ThinkingStreamed(text=piece.text)
+        case "restart":
+            return ReplyRestarted()
+        case _:
+            return None
+
+
+def replied(reply: Reply, entry: str, price: Price | None) -> ReplyEnded:
+    """Return the event that tells of a stored reply, with what it cost."""
+    usage = reply.usage
+    usd = cost(usage, price) if usage is not None and price is not None else None
+    told = {"entry": entry, "text": reply.text, "stop": reply.stop, "model": reply.model}
+    return ReplyEnded(**told, usage=usage, usd=usd)

@@ -12,6 +12,7 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Self
 from zlib import crc32
@@ -22,7 +23,7 @@ from foldline.agent.attachments import attached
 from foldline.agent.events import CallEnded, CallStarted, ReplyEnded, TurnEnded
 from foldline.agent.hooks import CommandHooks
 from foldline.agent.loop import Agent, Emit
-from foldline.agent.messages import as_prompt
+from foldline.agent.messages import Prompt
 from foldline.agent.options import HostOptions
 from foldline.agent.permissions import Ask, Permissions
 from foldline.agent.prompt import system_prompt
@@ -33,6 +34,7 @@ from foldline.agent.tools.toolbox import Toolbox
 from foldline.agent.workspace import Workspace
 from foldline.config import settings
 from foldline.core.decide.policy import Policy
+from foldline.core.log.messages import Message
 from foldline.core.measure.window import Window
 from foldline.errors import InputError, SessionNotFound
 from foldline.providers import Provider, Retrying, get, missing
@@ -126,11 +128,16 @@ class Host:
 
     async def prompt(self, text: str) -> TurnEnded:
         """Have the agent work on a prompt, with the files and sessions that it refers to."""
-        return await self.agent.run(*await attached(text, self.workspace, self.session))
+        return await self.agent.run(text)
 
     async def queue(self, text: str) -> None:
         """Leave a prompt for when the turn under way has ended."""
-        self.agent.queue.append(as_prompt(*await attached(text, self.workspace, self.session)))
+        self.agent.queue.append((text,))
+
+    async def _with_attachments(self, *words: str | Message) -> Prompt:
+        attach = partial(attached, workspace=self.workspace, session=self.session)
+        parts = [await attach(one) if isinstance(one, str) else (one,) for one in words]
+        return tuple(message for part in parts for message in part)
 
     # ---- sessions
 
@@ -198,6 +205,7 @@ class Host:
             provider,
             toolbox,
             emit=self._heard,
+            prepare=self._with_attachments,
             steps=self.settings.agent.steps,
             max_tokens=self.settings.agent.max_tokens,
         )

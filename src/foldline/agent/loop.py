@@ -18,15 +18,13 @@ from foldline.agent.events import (
     CallStarted,
     OverflowRetried,
     PromptTaken,
-    ReplyEnded,
-    ReplyRestarted,
-    TextStreamed,
-    ThinkingStreamed,
     TurnEnded,
+    replied,
+    streamed,
 )
-from foldline.agent.messages import Prompt, as_prompt, results_of, unfinished
+from foldline.agent.messages import Prepare, Words, as_prompt, results_of, unfinished
+from foldline.agent.tasks import to_its_end
 from foldline.agent.tools.toolbox import Toolbox
-from foldline.catalogue import cost
 from foldline.errors import FoldlineError, InputError, ProviderError
 from foldline.providers import Call, Delta, Provider, Reply
 from foldline.session.events import Event
@@ -45,57 +43,72 @@ class Agent:
         tools: Toolbox,
         *,
         emit: Emit = lambda _: None,
+        prepare: Prepare = as_prompt,
         steps: int = STEPS,
         max_tokens: int | None = None,
     ) -> None:
         self.session = session
         self.provider = provider
         self.tools = tools
-        self.queue: deque[Prompt] = deque()
+        self.queue: deque[Words] = deque()
+        self.busy = False  # from the moment a prompt is taken until nothing is left to be done
         self._emit = emit
+        self._prepare = prepare
         self._steps = steps
         self._most = max_tokens
         self._work: asyncio.Task[TurnEnded] | None = None
         self._stopping = False
 
-    @property
-    def busy(self) -> bool:
-        """Whether a turn is under way."""
-        return self._work is not None
-
     async def run(self, *prompt: str | Message) -> TurnEnded:
         """Append a prompt and work until the model needs the user, then on the queue; return how it ended.
 
-        Without a prompt it goes on where the session stands. Never raises what a provider or the window
-        refused: the turn has failed then, and everything said is stored.
+        What a failed turn left in the queue goes first; without a prompt it goes on where the session stands.
+        What a provider or the window refuses is never raised: the turn has failed then, and all is stored.
         """
-        if self._work is not None:
+        if self.busy:
             raise InputError("the agent is at work: queue the prompt, or interrupt it first")
-        if prompt:
-            await self._take(as_prompt(*prompt), queued=False)
-        while True:
-            ended = await self._turn()
-            self._emit(ended)
-            if not self.queue or ended.how == "failed":
-                return ended
-            await self._take(self.queue.popleft(), queued=True)
+        self.busy = True
+        try:
+            if prompt:
+                self.queue.append(prompt)
+                await self._take_next(prompt)
+            while True:
+                ended = await self._turn()
+                self._emit(ended)
+                if ended.how == "failed" or not await self._take_next():
+                    return ended
+        finally:
+            self.busy = self._stopping = False
 
     def interrupt(self) -> bool:
         """Stop the turn under way, if there is one; what is whole stays, and queued prompts go on."""
-        if self._work is None:
-            return False
-        self._stopping = True
-        self._work.cancel()
-        return True
+        if self.busy:
+            self._stopping = True
+            if self._work is not None:
+                self._work.cancel()
+        return self.busy
 
-    async def _take(self, prompt: Prompt, *, queued: bool) -> None:
-        entries = await self.session.append(*prompt)
-        self._emit(PromptTaken(entry=entries[0], text=prompt[0].text, queued=queued))
+    async def _take_next(self, own: Words = ()) -> bool:
+        """Append the next prompt that can be sent; raises what is wrong with `own` where none is left."""
+        while self.queue:
+            words = self.queue.popleft()
+            try:
+                prompt = await self._prepare(*words)
+                entries = await self.session.append(*prompt)
+            except FoldlineError as error:
+                if words is own and not self.queue:
+                    raise
+                self._emit(TurnEnded(how="failed", detail=str(error)))
+                continue
+            self._emit(PromptTaken(entry=entries[0], text=prompt[0].text, queued=words is not own))
+            return True
+        return False
 
     async def _turn(self) -> TurnEnded:
         """Work in a task of its own, so that an interrupt ends it alone."""
-        self._stopping = False
         self._work = asyncio.ensure_future(self._until_answered())
+        if self._stopping:
+            self._work.cancel()
         try:
             return await self._work
         except asyncio.CancelledError:
@@ -105,7 +118,7 @@ class Agent:
         except FoldlineError as error:
             return TurnEnded(how="failed", detail=str(error))
         finally:
-            self._work = None
+            self._work, self._stopping = None, False
 
     async def _until_answered(self) -> TurnEnded:
         await self._answer_open()
@@ -133,7 +146,7 @@ class Agent:
                 self._emit(OverflowRetried(why=str(error)))
         entries = await self.session.append(reply.native)
         said = [e for e in await self.session.store.entries(self.session.id, entries) if isinstance(e, Said)]
-        self._tell(reply, entries[-1] if entries else "")
+        self._emit(replied(reply, entries[-1] if entries else "", self.session.setup.info.price))
         calls = tuple(call for entry in said for call in entry.message.calls)
         return Message("assistant", (Text(reply.text), *calls))
 
@@ -155,22 +168,9 @@ class Agent:
             async for piece in pieces:
                 if isinstance(piece, Reply):
                     return piece
-                self._show(piece)
+                if (event := streamed(piece)) is not None:
+                    self._emit(event)
         raise ProviderError("the stream ended without a reply", kind="connection")
-
-    def _show(self, piece: Delta) -> None:
-        if piece.kind == "text":
-            self._emit(TextStreamed(text=piece.text))
-        elif piece.kind == "thinking":
-            self._emit(ThinkingStreamed(text=piece.text))
-        elif piece.kind == "restart":
-            self._emit(ReplyRestarted())
-
-    def _tell(self, reply: Reply, entry: str) -> None:
-        price, usage = self.session.setup.info.price, reply.usage
-        usd = cost(usage, price) if usage is not None and price is not None else None
-        told = {"entry": entry, "text": reply.text, "stop": reply.stop, "model": reply.model}
-        self._emit(ReplyEnded(**told, usage=usage, usd=usd))
 
     # ---- the tools
 
@@ -188,7 +188,7 @@ class Agent:
                 await asyncio.gather(*(self._call(call, done) for call in batch))
         finally:
             answers = [done.get(call.id) or unfinished(call.id) for call in calls]
-            await asyncio.shield(self.session.append(results_of(answers)))
+            await to_its_end(self.session.append(results_of(answers)))
         await self.session.track_files(**self.tools.touched())
         await self.tools.settle()
 

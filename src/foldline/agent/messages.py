@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from foldline.core.log.messages import Message, Text, ToolResult
 
+Words = tuple[str | Message, ...]  # what was typed, or messages that were made of it
 Prompt = tuple[Message, ...]  # the user's words first, then what goes along with them
+Prepare = Callable[..., Awaitable[Prompt]]  # makes a prompt of words
 STOPPED = "Stopped by the user before it ended; whether it took effect is not known."
 
 
-def as_prompt(*words: str | Message) -> Prompt:
+async def as_prompt(*words: str | Message) -> Prompt:
     """Return a prompt of the user's as messages; what follows the first goes along with it."""
     return tuple(Message("user", (Text(one),)) if isinstance(one, str) else one for one in words)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -10,16 +11,21 @@ import msgspec
 
 from foldline.agent import requests as asked
 from foldline.agent.commands.places import back_to, chosen, prompts
-from foldline.agent.commands.registry import run
+from foldline.agent.commands.registry import parsed, run
+from foldline.agent.events import TurnEnded
 from foldline.agent.host import Host
+from foldline.agent.options import HostOptions
 from foldline.agent.permissions import Answer, PermissionRequest
-from foldline.agent.record import failed, recorded
+from foldline.agent.record import VERSION, failed, recorded
 from foldline.agent.spending import spent
 from foldline.core.decide.ask import Nothing
 from foldline.core.log.entries import Receipt
 from foldline.errors import FoldlineError, InputError
 from foldline.session.events import Event
 from foldline.session.preview import Preview
+from foldline.session.session import Session
+
+log = logging.getLogger("foldline")
 
 Send = Callable[[dict[str, Any]], None]
 
@@ -29,45 +35,61 @@ class Remote:
 
     def __init__(self, send: Send) -> None:
         self.host: Host
-        self._send = send
-        self._events: asyncio.Queue[Event | dict[str, Any] | None] = asyncio.Queue()
+        self._send: Send = send
+        self._events: asyncio.Queue[tuple[Event, Session] | dict[str, Any] | None] = asyncio.Queue()
         self._asked: dict[str, asyncio.Future[Answer]] = {}
+        self._gone = False  # the input has ended: nobody answers any more
         self._preview: Preview | None = None
-        self._turn: asyncio.Task[None] | None = None
+        self._turns: set[asyncio.Task[None]] = set()
         self._fold: asyncio.Task[None] | None = None
+        self._sending: asyncio.Task[None] | None = None
+
+    async def open(self, options: HostOptions) -> None:
+        """Open the host and say which session it is at."""
+        early: list[Event] = []
+        host = self.host = await Host.open(options, emit=early.append, ask=self._ask)
+        host.emit = self._emit
+        self._put({"type": "session", "version": VERSION, "id": host.session.id, "model": host.model})
+        for event in early:
+            self._emit(event)
         self._sending = asyncio.ensure_future(self._pass_on())
-
-    def emit(self, event: Event) -> None:
-        """Pass an event of the host's on."""
-        self._events.put_nowait(event)
-
-    async def ask(self, request: PermissionRequest) -> Answer:
-        """Ask the client for a permission, and wait for its answer."""
-        number = str(len(self._asked) + 1)
-        self._asked[number] = asyncio.get_running_loop().create_future()
-        told = {"tool": request.tool, "detail": request.detail, "change": request.change}
-        self._events.put_nowait({"type": "permission", "request": number, **told})
-        return await self._asked[number]
 
     async def take(self, line: str) -> None:
         """Do what a line asks for; what is wrong with it is answered by an error, and no more."""
         try:
             request = msgspec.json.decode(line, type=asked.AnyRequest)
             data = await self._done(request)
-        except (msgspec.DecodeError, FoldlineError) as error:
-            self._put(failed(str(error)))
+        except Exception as error:
+            self._put(failed(_words(error)))
             return
         if data is not None:
             self._respond(request, data)
 
     async def finish(self) -> None:
-        """Wait for the turn under way, and for all that is to be sent."""
-        for task in (self._turn, self._fold):
-            if task is not None:
-                await asyncio.wait({task})
+        """Finish the turn under way and those that are queued, and send all that is to be sent.
+
+        What nobody can allow any more is refused.
+        """
+        self._gone = True
+        for waiting in self._asked.values():
+            if not waiting.done():
+                waiting.set_result("no")
+        while tasks := {one for one in (*self._turns, self._fold) if one is not None and not one.done()}:
+            await asyncio.wait(tasks)
+        queue = self.host.agent.queue
+        while queue:  # left by a turn that failed
+            await self._worked(self.host.agent.run(*queue.popleft()))
         await self.host.session.settled()
         self._events.put_nowait(None)
-        await self._sending
+        if self._sending is not None:
+            await self._sending
+
+    # ---- what the client is sent
+
+    def _emit(self, event: Event) -> None:
+        self._events.put_nowait((event, self.host.session))
+        if isinstance(event, TurnEnded) and event.how == "failed":
+            self._put(failed(event.detail))
 
     def _put(self, found: dict[str, Any]) -> None:
         self._events.put_nowait(found)
@@ -78,8 +100,26 @@ class Remote:
         self._put({"type": "response", "command": kind, **known, "data": data})
 
     async def _pass_on(self) -> None:
+        """Send what there is, in order; a client that reads no more does not stop the work."""
         while (found := await self._events.get()) is not None:
-            self._send(found if isinstance(found, dict) else await recorded(found, self.host.session))
+            try:
+                self._send(found if isinstance(found, dict) else await recorded(*found))
+            except FoldlineError as error:
+                self._send(failed(str(error)))
+            except BrokenPipeError:
+                self._send = _nowhere
+
+    async def _ask(self, request: PermissionRequest) -> Answer:
+        """Ask the client for a permission, and wait for its answer."""
+        if self._gone:
+            return "no"
+        number = str(len(self._asked) + 1)
+        self._asked[number] = asyncio.get_running_loop().create_future()
+        told = {"tool": request.tool, "detail": request.detail, "change": request.change}
+        self._put({"type": "permission", "request": number, **told})
+        return await self._asked[number]
+
+    # ---- what it asks for
 
     async def _done(self, request: asked.AnyRequest) -> dict[str, Any] | None:
         """Do what is asked; return the response's data, None where it comes later."""
@@ -90,11 +130,9 @@ class Remote:
             case asked.AbortRequest():
                 return {"stopped": self._abort()}
             case asked.CompactRequest():
-                self._fold = self._later(request, self._compacted(request))
-                return None
+                return await self._beside(request, self._compacted(request))
             case asked.PreviewRequest():
-                self._fold = self._later(request, self._previewed(request))
-                return None
+                return await self._beside(request, self._previewed(request))
             case asked.CommitRequest():
                 return await self._committed(request.summary)
             case asked.UndoRequest():
@@ -111,47 +149,76 @@ class Remote:
             case asked.StatsRequest():
                 return await self._stats()
             case asked.CommandRequest():
-                outcome = await run(host, request.line)
-                return {"text": outcome.text, "editor": outcome.editor, "session": host.session.id}
+                return await self._commanded(request)
             case asked.PermissionAnswer():
                 return self._answered(request)
 
     async def _prompted(self, message: str) -> dict[str, Any]:
-        if self.host.agent.busy or (self._turn is not None and not self._turn.done()):
+        if self.host.agent.busy:
             await self.host.queue(message)
             return {"queued": True}
-        self._turn = asyncio.ensure_future(self._worked(message))
+        await self._turn(self.host.prompt(message))
         return {"queued": False}
 
-    async def _worked(self, message: str) -> None:
+    async def _turn(self, work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.ensure_future(self._worked(work))
+        self._turns.add(task)
+        task.add_done_callback(self._turns.discard)
+        await asyncio.sleep(0)  # its first step: from here on the agent is at work
+
+    async def _worked(self, work: Coroutine[Any, Any, object]) -> None:
         try:
-            ended = await self.host.prompt(message)
-        except FoldlineError as error:
-            self._put(failed(str(error)))
-            return
-        if ended.how == "failed":
-            self._put(failed(ended.detail))
+            await work
+        except Exception as error:
+            self._put(failed(_words(error)))
+
+    async def _commanded(self, request: asked.CommandRequest) -> dict[str, Any] | None:
+        """Run a command; one that takes long beside what is asked next."""
+        command = parsed(request.line)[0]
+        if command.idle:
+            self.host.check_idle()
+            self._check_no_fold()
+        if command.takes == "summary":
+            return await self._beside(request, self._ran(request.line))
+        if command.takes == "turn":
+            await self._turn(self._ran_as_turn(request))
+            return None
+        return await self._ran(request.line)
+
+    async def _ran(self, line: str) -> dict[str, Any]:
+        outcome = await run(self.host, line)
+        return {"text": outcome.text, "editor": outcome.editor, "session": self.host.session.id}
+
+    async def _ran_as_turn(self, request: asked.CommandRequest) -> None:
+        self._respond(request, await self._ran(request.line))
 
     def _abort(self) -> bool:
         folding = self._fold is not None and self._fold.cancel()
         return self.host.agent.interrupt() or folding
 
-    def _later(self, request: asked.Request, work: Coroutine[Any, Any, dict[str, Any]]) -> asyncio.Task[None]:
+    def _check_no_fold(self) -> None:
+        if self._fold is not None and not self._fold.done():
+            raise InputError("a compaction is under way: wait for it, or abort it")
+
+    async def _beside(self, request: asked.Request, work: Coroutine[Any, Any, dict[str, Any]]) -> None:
         """Do what takes long beside what is asked next, and respond when it is done."""
 
         async def do() -> None:
             try:
                 self._respond(request, await work)
-            except FoldlineError as error:
-                self._put(failed(str(error)))
+            except Exception as error:
+                self._put(failed(_words(error)))
             except asyncio.CancelledError:
                 self._put(failed("aborted; the session is as it was"))
                 raise
 
-        if self._fold is not None and not self._fold.done():
+        try:
+            self._check_no_fold()
+        except InputError:
             work.close()
-            raise InputError("a compaction is under way: wait for it, or abort it")
-        return asyncio.ensure_future(do())
+            raise
+        self._fold = asyncio.ensure_future(do())
+        await asyncio.sleep(0)  # its first step: from here on an abort is answered
 
     async def _compacted(self, request: asked.CompactRequest) -> dict[str, Any]:
         return _folded(await self.host.session.compact(request.instructions, target=request.target))
@@ -195,6 +262,18 @@ class Remote:
             raise InputError(f"no permission {request.request!r} is asked for")
         waiting.set_result(request.answer)
         return {}
+
+
+def _nowhere(_found: dict[str, Any]) -> None:
+    """Send nothing: nobody reads any more."""
+
+
+def _words(error: Exception) -> str:
+    """Return what went wrong, in words; what nobody foresaw goes to the log, too."""
+    if isinstance(error, FoldlineError | msgspec.DecodeError):
+        return str(error)
+    log.error("a request failed", exc_info=error)
+    return f"{type(error).__name__}: {error}"
 
 
 def _folded(outcome: Receipt | Nothing) -> dict[str, Any]:

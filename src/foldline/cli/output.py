@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import sys
@@ -55,6 +56,13 @@ def print_json(value: Any) -> None:
     sys.stdout.flush()
     document = pretty(value)  # bytes, so that a long document is not held three times
     sys.stdout.buffer.write((clean_json(document) if sys.stdout.isatty() else document) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def print_line(value: Any) -> None:
+    """Print one JSON object on a line of its own, at once; half of a surrogate pair as its escape."""
+    line = json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    sys.stdout.buffer.write(line + b"\n")
     sys.stdout.buffer.flush()
 
 

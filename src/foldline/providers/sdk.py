@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import importlib
 import importlib.util
+import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Sequence
@@ -153,11 +154,15 @@ class SDKProvider(ABC):
     async def _send(self, call: Call, *, stream: bool) -> Any:
         """Send the request, in another form if the server refuses one of its optional fields."""
         client = await self._connected()
-        fields = {**self._request(call), "timeout": call.timeout or PATIENCE, "stream": stream}
+        body, more = self._request(call), {"timeout": call.timeout or PATIENCE, "stream": stream}
         wanted = self._wanted(call, stream=stream)
         while True:
             try:
-                return await self._create(client, {**fields, **self._options.fields(wanted)})
+                return await self._create(client, {**body, **more, **self._options.fields(wanted)})
+            except UnicodeEncodeError:  # a message holds half a character, which no request can carry
+                body, cut = _of_whole_characters(body), body
+                if body == cut:
+                    raise
             except Exception as error:
                 failure = self._translated(error)
                 if failure is None or not self._options.learn(wanted, failure):
@@ -253,6 +258,12 @@ def _taken(assembler: Assembler, event: Body) -> list[Delta]:
         return list(assembler.take(event))
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"an event with missing fields: {error!r}") from error
+
+
+def _of_whole_characters(body: Body) -> Body:
+    """Return a body with the replacement character for each half of a surrogate pair."""
+    text = json.dumps(body, ensure_ascii=False).encode("utf-16", "surrogatepass")
+    return json.loads(text.decode("utf-16", "replace"))
 
 
 def _plain(value: Any) -> Body:

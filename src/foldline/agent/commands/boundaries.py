@@ -133,8 +133,15 @@ COMMANDS = (
         "Fold the older part into a checkpoint; FOCUS is what it looks at first.",
         _compact,
         "[FOCUS]",
+        takes="summary",
     ),
-    Command("preview", "Show what would be folded and what stays, before it is done.", _preview, "[FOCUS]"),
+    Command(
+        "preview",
+        "Show what would be folded and what stays, before it is done.",
+        _preview,
+        "[FOCUS]",
+        takes="summary",
+    ),
     Command("undo", "Take the newest compaction back; what was said since stays.", _undo, idle=True),
     Command("redo", "Take the newest undo back.", _redo, idle=True),
     Command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import Literal
 
 import msgspec
 
@@ -22,10 +23,14 @@ Run = Callable[[Host, str], Awaitable[Outcome | str]]
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A command; `hint` names its argument, `idle` says that it has to wait for the turn under way."""
+    """A command; `hint` names its argument, `idle` says that it has to wait for the turn under way.
+
+    `takes` says what it takes the time of: a turn of the agent, or a summary. An interrupt stops it.
+    """
 
     name: str
     about: str
     run: Run
     hint: str = ""
     idle: bool = False
+    takes: Literal["", "turn", "summary"] = ""

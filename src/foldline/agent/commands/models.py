@@ -5,6 +5,7 @@ from __future__ import annotations
 from foldline.agent.commands.command import Command
 from foldline.agent.host import Host
 from foldline.core.decide.presets import PRESETS
+from foldline.errors import InputError
 
 
 async def _model(host: Host, argument: str) -> str:
@@ -12,8 +13,15 @@ async def _model(host: Host, argument: str) -> str:
         setup = host.session.setup
         return f"The model is `{host.model_name}`, window {setup.window.context:,}."
     name, _, window = argument.partition(" ")
-    await host.use_model(name, window=int(window.replace(",", "").replace("_", "")) if window else None)
+    await host.use_model(name, window=_tokens(window) if window else None)
     return f"On with `{name}`, window {host.session.setup.window.context:,}; the view is made to fit it."
+
+
+def _tokens(text: str) -> int:
+    try:
+        return int(text.replace(",", "").replace("_", ""))
+    except ValueError as error:
+        raise InputError(f"the window is a number of tokens, not {text!r}") from error
 
 
 async def _policy(host: Host, argument: str) -> str:

@@ -97,7 +97,7 @@ def chosen(asked: list[Prompted], argument: str) -> Prompted:
     """Return the message that a number or the beginning of an entry id names; raises InputError."""
     if argument.isdecimal() and 1 <= int(argument) <= len(asked):
         return asked[int(argument) - 1]
-    found = [one for one in asked if one.entry.startswith(argument)]
+    found = [one for one in asked if argument and one.entry.startswith(argument)]
     if len(found) != 1:
         raise InputError(
             f"no message of yours {argument!r}: take a number from 1 to {len(asked)}, as /branch lists them"

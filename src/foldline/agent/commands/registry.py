@@ -47,11 +47,16 @@ def named(name: str) -> Command:
     return COMMANDS[name]
 
 
+def parsed(line: str) -> tuple[Command, str]:
+    """Return the command of a line such as `/compact the tests`, and its argument."""
+    name, _, argument = line.strip().removeprefix("/").partition(" ")
+    return named(name), argument.strip()
+
+
 async def run(host: Host, line: str) -> Outcome:
     """Run a line such as `/compact the tests`; raises FoldlineError for what cannot be done."""
-    name, _, argument = line.strip().removeprefix("/").partition(" ")
-    command = named(name)
+    command, argument = parsed(line)
     if command.idle:
         host.check_idle()
-    found = await command.run(host, argument.strip())
+    found = await command.run(host, argument)
     return found if isinstance(found, Outcome) else Outcome(found)

@@ -102,9 +102,16 @@ async def _clear(host: Host, _argument: str) -> Outcome:
 
 
 COMMANDS = (
-    Command("handoff", "Begin a new session for GOAL with what serves it.", _handoff, "GOAL", idle=True),
+    Command(
+        "handoff",
+        "Begin a new session for GOAL with what serves it.",
+        _handoff,
+        "GOAL",
+        idle=True,
+        takes="summary",
+    ),
     Command("resume", "Go on with another session.", _resume, "[N|ID]", idle=True),
-    Command("continue", "Let an interrupted turn go on.", _continue, idle=True),
+    Command("continue", "Let an interrupted turn go on.", _continue, idle=True, takes="turn"),
     Command("sessions", "List the sessions of this folder, or all.", _sessions, "[all]"),
     Command("save", "Say that the session is saved.", _save),
     Command(

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 import threading
+from contextlib import suppress
 from typing import Any
 
 import click
 import msgspec
 
-from foldline.agent.host import Host
 from foldline.agent.options import HostOptions
 from foldline.agent.record import VERSION
 from foldline.agent.remote import Remote
 from foldline.agent.requests import AnyRequest
 from foldline.cli.agent_options import agent_options, options_of
-from foldline.cli.output import print_json
+from foldline.cli.output import print_json, print_line
 from foldline.cli.tracing import traced
 
 EPILOG = """
@@ -47,11 +46,9 @@ def command(schema: bool, **given: Any) -> None:
 
 
 async def _serve(options: HostOptions) -> None:
-    remote = Remote(_send)
-    remote.host = await Host.open(options, emit=remote.emit, ask=remote.ask)
-    host = remote.host
+    remote = Remote(print_line)
+    await remote.open(options)
     try:
-        _send({"type": "session", "version": VERSION, "id": host.session.id, "model": host.model})
         lines: asyncio.Queue[str | None] = asyncio.Queue()
         _read(lines)
         while (line := await lines.get()) is not None:
@@ -59,23 +56,21 @@ async def _serve(options: HostOptions) -> None:
                 await remote.take(line)
         await remote.finish()
     finally:
-        await host.close()
+        await remote.host.close()
 
 
 def _read(lines: asyncio.Queue[str | None]) -> None:
     """Read standard input in a thread: a pipe, a file or a terminal, on every system."""
     loop = asyncio.get_running_loop()
+    # a stream of its own: the interpreter cannot end while a thread reads its standard input
+    stream = open(sys.stdin.fileno(), "rb", closefd=False)  # noqa: SIM115
 
     def read() -> None:
-        try:
-            for line in sys.stdin.buffer:
-                loop.call_soon_threadsafe(lines.put_nowait, line.decode("utf-8", "replace"))
-        finally:
-            loop.call_soon_threadsafe(lines.put_nowait, None)
+        with suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            try:
+                for line in stream:
+                    loop.call_soon_threadsafe(lines.put_nowait, line.decode("utf-8", "replace"))
+            finally:
+                loop.call_soon_threadsafe(lines.put_nowait, None)
 
     threading.Thread(target=read, name="foldline-rpc", daemon=True).start()
-
-
-def _send(found: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")
-    sys.stdout.flush()

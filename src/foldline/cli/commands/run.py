@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from typing import Any
 
@@ -14,7 +13,7 @@ from foldline.agent.events import CallStarted, TurnEnded
 from foldline.agent.host import Host
 from foldline.agent.record import VERSION, failed, recorded
 from foldline.cli.agent_options import agent_options, options_of
-from foldline.cli.output import err, escape
+from foldline.cli.output import err, escape, print_line
 from foldline.cli.tracing import traced
 from foldline.errors import FoldlineError
 from foldline.session.events import CompactionDone, Event, PruneDone, WarningGiven
@@ -64,7 +63,7 @@ async def _run(options: Any, text: str, *, as_json: bool) -> int:
     host = await Host.open(options, emit=events.put_nowait)
     try:
         if as_json:
-            _line({"type": "session", "version": VERSION, "id": host.session.id, "model": host.model})
+            print_line({"type": "session", "version": VERSION, "id": host.session.id, "model": host.model})
         printing = asyncio.ensure_future(_print(events, host, as_json=as_json))
         try:
             ended = await _answer(host, text)
@@ -74,7 +73,7 @@ async def _run(options: Any, text: str, *, as_json: bool) -> int:
             await printing
     except FoldlineError as error:
         if as_json:
-            _line(failed(str(error)))
+            print_line(failed(str(error)))
         raise
     finally:
         await host.close()
@@ -91,7 +90,7 @@ async def _answer(host: Host, text: str) -> TurnEnded:
 def _told(ended: TurnEnded, *, as_json: bool) -> int:
     if ended.how in ("failed", "steps"):
         if as_json:
-            _line(failed(ended.detail))
+            print_line(failed(ended.detail))
         err().print(f"[red]error:[/] {escape(ended.detail)}", soft_wrap=True)
         return 1
     if not as_json:
@@ -103,7 +102,7 @@ async def _print(events: asyncio.Queue[Event | None], host: Host, *, as_json: bo
     """Print events as they come: all as JSON, or what a person wants to know on standard error."""
     while (event := await events.get()) is not None:
         if as_json:
-            _line(await recorded(event, host.session))
+            print_line(await recorded(event, host.session))
         elif isinstance(event, CallStarted):
             given = ", ".join(str(value) for value in event.arguments.values())
             err().print(f"[dim]{escape(event.tool)} {escape(' '.join(given.split())[:100])}[/]")
@@ -112,8 +111,3 @@ async def _print(events: asyncio.Queue[Event | None], host: Host, *, as_json: bo
             err().print(f"[dim]folded, {event.receipt.reason}: {sizes}[/]")
         elif isinstance(event, WarningGiven):
             err().print(f"[yellow]warning:[/] {escape(event.text)}", soft_wrap=True)
-
-
-def _line(found: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")
-    sys.stdout.flush()
