@@ -15,8 +15,8 @@ context = 64_000
 enabled = true
 keep = 20_000
 
-What runs a program or allows one (`agent.allow`, `agent.folders`, `hooks`, `mcp`) counts in the user's own
-file alone: a folder that was fetched from somewhere must not decide it.
+What runs a program or allows one (`agent.allow`, `agent.folders`, `hooks`, `mcp`), and where a service
+sends keys (`serve`), counts in the user's own file alone: a folder that was fetched must not decide it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ log = logging.getLogger("foldline")
 FILE = Path(".foldline") / "settings.toml"
 FROM_ENVIRONMENT = ("store", "policy", "window", "model")
 SWITCH_OFF: Final = "FOLDLINE_DISABLE_AUTOCOMPACT"
-OWN: Final = {"hooks": None, "mcp": None, "agent": ("allow", "folders")}
+OWN: Final = {"hooks": None, "mcp": None, "serve": None, "agent": ("allow", "folders")}
 """Tables, or keys of them, that count in the user's own file alone."""
 IN_POLICIES: Final = {
     "enabled": "enabled",
@@ -108,6 +108,31 @@ class McpServer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     url: str = ""
 
 
+class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The service: where it listens, where it sends requests, who may ask, and how much.
+
+    `tokens` maps a token to its tenant; without any, only this machine may ask. `summaries` says who writes
+    them: `upstream` (the model that is asked, with the key of the request), `offline` (code alone), or a
+    provider's name. `max_body` in bytes, `rate` in requests a minute and tenant (0: no limit), `drain` the
+    seconds that a stop waits for what is under way.
+    """
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = 8_400
+    store: str | None = None
+    policy: str | None = None
+    window: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    model: str | None = None
+    openai_upstream: str = "https://api.openai.com/v1"
+    anthropic_upstream: str = "https://api.anthropic.com/v1"
+    summaries: str = "upstream"
+    tokens: dict[str, str] = {}
+    max_body: Annotated[int, msgspec.Meta(ge=1)] = 64 * 1024 * 1024
+    rate: Annotated[int, msgspec.Meta(ge=0)] = 0
+    open_sessions: Annotated[int, msgspec.Meta(ge=1)] = 256
+    drain: Annotated[float, msgspec.Meta(ge=0)] = 20.0
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What can be set.
 
@@ -123,6 +148,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compaction: CompactionSettings = CompactionSettings()
     agent: AgentSettings = AgentSettings()
     hooks: HookSettings = HookSettings()
+    serve: ServeSettings = ServeSettings()
     mcp: dict[str, McpServer] = {}
 
     def user_policies(self) -> dict[str, Policy]:

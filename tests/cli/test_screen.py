@@ -22,7 +22,7 @@ def file(tmp_path):
     return write_lines(tmp_path / "session.jsonl", work(4))
 
 
-TALKS = {"chat", "rpc"}  # a screen, and JSON lines both ways
+TALKS = {"chat", "rpc", "serve"}  # a screen, JSON lines both ways, HTTP
 
 
 def test_every_command_has_help_with_examples_and_json(foldline):

@@ -79,7 +79,13 @@ def test_what_the_page_names_exists():
 
 
 def test_the_page_draws_the_rooms_that_a_reader_needs():
-    assert list(PICTURES) == ["foldline", "foldline.core", "foldline.core.ledger", "foldline.session"]
+    assert list(PICTURES) == [
+        "foldline",
+        "foldline.core",
+        "foldline.core.ledger",
+        "foldline.session",
+        "foldline.service",
+    ]
 
 
 def test_the_page_lists_the_invariants_that_the_tests_know():

@@ -21,6 +21,7 @@ COMMANDS = {
     "chat": "Talk to the agent in the terminal, its context in view.",
     "run": "Send one prompt to the agent; its answer as text or JSON lines.",
     "rpc": "Serve the agent to another program, JSON lines both ways.",
+    "serve": "Serve sessions over HTTP, and a gateway for any agent.",
     "compact": "Fit a session file into a budget of tokens.",
     "inspect": "Show where a session's tokens are, and what is wrong with it.",
     "constraints": "Show the rules that the user stated, and what ended them.",

@@ -1,0 +1,108 @@
+"""`foldline serve`: sessions over HTTP, and a gateway for any agent."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from typing import Any
+
+import click
+import msgspec
+
+from foldline.cli.options import store_option
+from foldline.cli.tracing import traced
+from foldline.config import ServeSettings, settings
+from foldline.errors import InputError
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+EPILOG = """
+\b
+Examples:
+  foldline serve
+  foldline serve --port 0 --openai-upstream http://127.0.0.1:8080/v1 --window 32000
+  foldline serve --host 0.0.0.0 --token "$(openssl rand -hex 24)"
+"""
+
+
+@click.command(epilog=EPILOG)
+@click.option("--host", metavar="ADDRESS", help="Where to listen  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65_535), help="0 takes a free one  [default: 8400]")
+@store_option
+@click.option(
+    "--policy", metavar="NAME", help="How sessions are folded  [default: the settings', else foldline]"
+)
+@click.option(
+    "--window", type=click.IntRange(min=1), help="The models' context in tokens  [default: as known]"
+)
+@click.option("--openai-upstream", metavar="URL", help="Where OpenAI's APIs are  [default: api.openai.com]")
+@click.option(
+    "--anthropic-upstream", metavar="URL", help="Where Anthropic's is  [default: api.anthropic.com]"
+)
+@click.option(
+    "--summaries",
+    metavar="WHO",
+    help="Who writes summaries: upstream (the model that is asked), offline (code alone), PROVIDER:MODEL "
+    " [default: upstream]",
+)
+@click.option("--token", metavar="TOKEN", help="Answer those alone who send it.")
+def command(store_url: str | None, token: str | None, **given: Any) -> None:
+    """Serve sessions over HTTP, and a gateway that folds what agents send to their models.
+
+    Point an agent at http://HOST:PORT/v1 in place of its provider; its sessions never overflow from then on.
+    Only this machine may ask, unless a token is set. All of it can be set under [serve] in
+    ~/.foldline/settings.toml. It prints its address when it is ready, and ends at Ctrl-C or SIGTERM when
+    what is under way has ended.
+    """
+    known = settings().serve
+    changes = {name: value for name, value in {**given, "store": store_url}.items() if value is not None}
+    serve: ServeSettings = msgspec.structs.replace(known, **changes)
+    if token is not None:
+        serve = msgspec.structs.replace(serve, tokens={token: "default"})
+    if serve.host not in LOOPBACK and not serve.tokens:
+        raise InputError(
+            f"anybody could ask at {serve.host}: give --token, or [serve] tokens in the settings"
+        )
+    try:
+        import uvicorn  # noqa: PLC0415  an optional extra
+
+        from foldline.service.app import make_app  # noqa: PLC0415  an optional extra
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("foldline"):
+            raise
+        raise InputError(f"the service needs {error.name}: pip install 'foldline[serve]'") from error
+    held = _listen(serve)
+    host, port = held.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                click.echo(f"http://{shown}:{port}")
+                sys.stdout.flush()
+
+    config = uvicorn.Config(
+        make_app(serve),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=int(serve.drain) or None,
+    )
+    with traced():
+        Server(config).run(sockets=[held])
+
+
+def _listen(serve: ServeSettings) -> socket.socket:
+    """Return the socket that was asked for, listening to nobody yet; raises InputError where it is taken."""
+    family = socket.AF_INET6 if ":" in serve.host else socket.AF_INET
+    held = socket.socket(family)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        held.bind((serve.host, serve.port))
+    except OSError as error:
+        held.close()
+        raise InputError(
+            f"cannot listen at {serve.host}:{serve.port}: {error.strerror}; --port 0 takes a free one"
+        ) from error
+    return held

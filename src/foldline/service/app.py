@@ -1,0 +1,133 @@
+"""The service as an ASGI application: the API, the gateway, health and figures."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Mount, Route
+
+from foldline.config import ServeSettings, Settings, settings
+from foldline.errors import FoldlineError
+from foldline.service import metrics as figures
+from foldline.service.gateway.endpoint import ENDPOINTS
+from foldline.service.gateway.gateway import Gateway
+from foldline.service.metrics import Metrics
+from foldline.service.problems import problem, problem_of
+from foldline.service.tenants import Tenants
+
+log = logging.getLogger("foldline")
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class Service:
+    """What the application is made of."""
+
+    def __init__(self, serve: ServeSettings, known: Settings) -> None:
+        self.serve = serve
+        self.known = known
+        self.metrics = Metrics()
+        self.tenants = Tenants(serve, serve.store or known.store)
+        self.gateway = Gateway(serve, known, self.tenants, self.metrics)
+        self.ready = False
+
+    def app(self) -> Starlette:
+        """Return the application."""
+        return Starlette(
+            routes=[
+                Route("/health", self._health),
+                Route("/ready", self._ready),
+                Route("/metrics", self._metrics),
+                Mount("/v1", routes=self._gateway_routes()),
+            ],
+            exception_handlers={FoldlineError: _failed, 404: _unknown, 405: _not_allowed},
+            lifespan=self._lifespan,
+        )
+
+    @asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncGenerator[None]:
+        del app
+        self.ready = True
+        try:
+            yield
+        finally:
+            self.ready = False
+            await self.tenants.close(self.serve.drain)
+            await self.gateway.close()
+
+    def _gateway_routes(self) -> list[Route]:
+        gateway = self.gateway
+        asked = [
+            Route(
+                endpoint.path,
+                self._counted("gateway", partial(gateway.ask, endpoint=endpoint)),
+                methods=["POST"],
+            )
+            for endpoint in ENDPOINTS
+        ]
+        count = partial(gateway.relay, vendor="anthropic")
+        return [
+            *asked,
+            Route("/messages/count_tokens", self._counted("gateway", count), methods=["POST"]),
+            Route("/models", self._counted("gateway", self._models)),
+            Route("/models/{name:path}", self._counted("gateway", self._models)),
+        ]
+
+    async def _models(self, request: Request) -> Response:
+        vendor = "anthropic" if "anthropic-version" in request.headers else "openai"
+        return await self.gateway.relay(request, vendor)
+
+    def _counted(self, face: str, handler: Handler) -> Handler:
+        async def counted(request: Request) -> Response:
+            response = await handler(request)
+            self.metrics.answered(face, response.status_code)
+            return response
+
+        return counted
+
+    # ---- whether it works
+
+    async def _health(self, request: Request) -> Response:
+        del request
+        return PlainTextResponse("ok\n")
+
+    async def _ready(self, request: Request) -> Response:
+        del request
+        if not self.ready:
+            return problem(503, "not ready")
+        return PlainTextResponse("ready\n")
+
+    async def _metrics(self, request: Request) -> Response:
+        if self.tenants.closed and self.tenants.find(request.headers)[0] is None:
+            return problem(401, "a token is needed")
+        self.metrics.sessions.set(sum(len(one.sessions) for one in self.tenants.all()))
+        return Response(self.metrics.text(), media_type=figures.MEDIA)
+
+
+def make_app(serve: ServeSettings | None = None) -> Starlette:
+    """Make the application; `serve` defaults to what is set under `[serve]`."""
+    known = settings()
+    return Service(serve or known.serve, known).app()
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    del request
+    if isinstance(error, FoldlineError):
+        return problem_of(error)
+    raise error
+
+
+async def _unknown(request: Request, error: Exception) -> Response:
+    del error
+    return problem(404, "not found", f"there is nothing at {request.url.path}")
+
+
+async def _not_allowed(request: Request, error: Exception) -> Response:
+    del error
+    return problem(405, "method not allowed", f"{request.method} is not possible at {request.url.path}")

@@ -1,0 +1,126 @@
+"""One agent's conversation: the session that is kept of it, in step with the history that the agent sends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from foldline.core.log.entries import Said
+from foldline.core.log.messages import Message, Native
+from foldline.core.view import Item, Kept, Made, native_items
+from foldline.dialects import get
+from foldline.dialects.base import decode_reply
+from foldline.service.gateway.likeness import likeness
+from foldline.service.gateway.request import AgentRequest, Unit
+from foldline.session.session import Session
+from foldline.session.view import ContextMessages
+
+
+class Told(msgspec.Struct):
+    """A message that client and session have in common, in the client's newest bytes."""
+
+    raw: bytes
+    key: str
+    entry: str
+    reply: bool
+
+
+class AgentSession:
+    """A session and the history by which its client knows it; use it while holding `lock`."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.lock = asyncio.Lock()
+        self.users = 0  # requests under way
+        self._told: list[Told] = []
+
+    async def load(self) -> None:
+        """Read what is stored of the session: only what its client sent, or was sent."""
+        path = self.session.store.path(self.session.id)
+        self._told = [
+            Told(
+                entry.message.native.raw, likeness(entry.message), entry.id, entry.message.role == "assistant"
+            )
+            async for entry in path
+            if isinstance(entry, Said) and entry.message.native is not None
+        ]
+
+    @property
+    def tip(self) -> str | None:
+        """The entry of the newest message."""
+        return self._told[-1].entry if self._told else None
+
+    def common(self, asked: AgentRequest) -> int:
+        """Return how many messages from the first on are the same; they are in the client's new bytes now."""
+        found = 0
+        for told, unit in zip(self._told, asked.units, strict=False):
+            if told.raw != unit.raw:
+                if told.key != likeness(asked.decode([unit])[0]):
+                    break
+                told.raw = unit.raw
+            found += 1
+        return found
+
+    def replies(self, count: int) -> int:
+        """Return how many of the first `count` messages are the model's."""
+        return sum(told.reply for told in self._told[:count])
+
+    async def follow(self, asked: AgentRequest) -> bool:
+        """Store what is new in a request; what the client edited becomes a branch.
+
+        False where nothing is in common with what is stored: that is another conversation.
+        """
+        common = self.common(asked)
+        if common < len(self._told):
+            if common == 0:
+                return False
+            await self.session.branch(self._told[common - 1].entry)
+            del self._told[common:]
+        await self._say(asked.units[common:], asked.decode(asked.units[common:]))
+        return True
+
+    async def _say(self, units: Sequence[Unit], messages: Sequence[Message]) -> None:
+        if not units:
+            return
+        entries = await self.session.append(*messages)
+        for unit, message, entry in zip(units, messages, entries, strict=True):
+            self._told.append(Told(unit.raw, likeness(message), entry, message.role == "assistant"))
+
+    async def answered(self, reply: dict[str, Any], dialect: str, after: str | None) -> None:
+        """Store a model's reply, unless the client has gone on elsewhere since."""
+        if self.tip != after:
+            return
+        message = decode_reply(reply, dialect)
+        if not message.parts:
+            return
+        raw = message.native.raw if message.native is not None else b""
+        await self._say([Unit(raw, 0)], [message])
+
+    def folded(self, asked: AgentRequest) -> list[Any] | None:
+        """Return the messages to send instead of the client's own; None where nothing is folded."""
+        items = self.session.view()
+        if not any(item.edits if isinstance(item, Kept) else item.kind == "checkpoint" for item in items):
+            return None
+        newest = {told.entry: told.raw for told in self._told}
+        dialect = asked.endpoint.dialect
+        fresh = [_fresh(item, newest, dialect) for item in items]
+        return get(dialect).render(native_items(fresh), whole=True).messages
+
+    async def context(self) -> ContextMessages:
+        """Fold what must be folded before the next request."""
+        return await self.session.context()
+
+
+def _fresh(item: Item, newest: dict[str, bytes], dialect: str) -> Item:
+    """Return an item in the bytes in which its client sent it last: cache marks move."""
+    if isinstance(item, Made) or item.entry.id not in newest:
+        return item
+    message = item.entry.message
+    native = Native(dialect, newest[item.entry.id])
+    if message.native is not None and message.native.mended:
+        return item
+    entry = msgspec.structs.replace(item.entry, message=msgspec.structs.replace(message, native=native))
+    return msgspec.structs.replace(item, entry=entry)

@@ -1,0 +1,218 @@
+"""One request through the gateway: stored, folded where it must be, sent on, and its reply stored."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import httpx2
+import msgspec
+
+from foldline.core.log.entries import Receipt
+from foldline.errors import FoldlineError
+from foldline.providers.failures import from_body, scrub_with
+from foldline.service.gateway.agent_session import AgentSession
+from foldline.service.gateway.request import AgentRequest
+from foldline.service.gateway.stream import ReplyReader
+from foldline.service.gateway.upstream import Headers, passed_back
+from foldline.service.metrics import Metrics
+from foldline.session.events import CompactionDone, PruneDone
+from foldline.session.view import ContextMessages
+
+log = logging.getLogger("foldline")
+
+MAYBE_OVERFLOW: Final = frozenset({400, 413, 422, 500})  # statuses under which providers report one
+NO_BODY: Final = "{status} status code (no body)"
+
+Send = Callable[[bytes], Awaitable[httpx2.Response]]
+
+
+class Relayed(msgspec.Struct):
+    """What goes back to the client: status, headers, the body in pieces."""
+
+    status: int
+    headers: Headers
+    pieces: AsyncGenerator[bytes]
+
+
+class Exchange:
+    """One request of one conversation."""
+
+    def __init__(self, talk: AgentSession, asked: AgentRequest, metrics: Metrics) -> None:
+        self._talk = talk
+        self._asked = asked
+        self._metrics = metrics
+        self._view: ContextMessages | None = None
+        self._after: str | None = None
+        self._folded = False
+        self._receipts: list[Receipt] = []
+
+    async def prepare(self) -> bytes:
+        """Store what is new in the request, fold, and return the bytes to send."""
+        talk, started = self._talk, time.perf_counter()
+        async with talk.lock:
+            if not await talk.follow(self._asked):
+                return self._asked.raw
+            self._after = talk.tip
+            with self._listening():
+                self._view = await talk.context()
+            body = self._body()
+        self._metrics.added(time.perf_counter() - started)
+        return body
+
+    def _body(self) -> bytes:
+        messages = self._talk.folded(self._asked)
+        self._folded = messages is not None
+        body = self._asked if messages is None else self._asked.changed(messages=messages)
+        most = self._talk.session.max_tokens
+        return body.raw if most is None else body.changed(max_tokens=most).raw
+
+    @contextmanager
+    def _listening(self) -> Any:
+        def heard(event: CompactionDone | PruneDone) -> None:
+            self._receipts.append(event.receipt)
+            self._metrics.folded(event.receipt)
+
+        offs = [self._talk.session.on(name, heard) for name in ("compacted", "pruned")]
+        try:
+            yield
+        finally:
+            for off in offs:
+                off()
+
+    async def run(self, body: bytes, send: Send) -> Relayed:
+        """Send the request, once more where it did not fit, and return what goes back."""
+        passage, refused = await self._try(body, send)
+        if refused is not None:
+            again = await self._mend(refused, passage)
+            if again is not None:
+                passage, _ = await self._try(again, send)
+        return passage
+
+    async def _try(self, body: bytes, send: Send) -> tuple[Relayed, Any]:
+        """Return the passage, and what was refused where that may be an overflow."""
+        response = await send(body)
+        headers = passed_back(response)
+        coding = response.headers.get("content-encoding", "").strip().lower()
+        streamed = response.headers.get("content-type", "").startswith("text/event-stream")
+        reader = ReplyReader(self._asked.endpoint, streamed=streamed, coding=coding)
+        if not streamed or response.status_code >= 400:
+            pieces = [piece async for piece in response.aiter_raw()]
+            await response.aclose()
+            for piece in pieces:
+                reader.feed(piece)
+            refused = None
+            if response.status_code < 400:
+                await self._store(reader)
+            elif response.status_code in MAYBE_OVERFLOW:
+                refused = reader.plain() or NO_BODY.format(status=response.status_code)
+            return Relayed(response.status_code, self._told(headers), _each(pieces)), refused
+        return await self._streamed(response, headers, reader)
+
+    async def _streamed(
+        self, response: httpx2.Response, headers: Headers, reader: ReplyReader
+    ) -> tuple[Relayed, Any]:
+        """Hold the beginning of a stream back until the model answers: an error may come instead."""
+        rest = response.aiter_raw()
+        held: list[bytes] = []
+        async for piece in rest:
+            held.append(piece)
+            reader.feed(piece)
+            if reader.begun:
+                break
+        refused = reader.error
+        if refused is not None:
+            held += [piece async for piece in rest]
+            await response.aclose()
+            return Relayed(response.status_code, headers, _each(held)), refused
+        pieces = self._pass_on(response, held, rest, reader)
+        return Relayed(response.status_code, self._told(headers), pieces), None
+
+    async def _pass_on(
+        self, response: httpx2.Response, held: list[bytes], rest: AsyncIterator[bytes], reader: ReplyReader
+    ) -> AsyncGenerator[bytes]:
+        """Yield the stream; the reply is stored before the bytes that end it go to the client."""
+        stored = False
+        try:
+            async for piece in _following(held, rest, reader):
+                if reader.ended and not stored:
+                    stored = True
+                    await self._store(reader)
+                yield piece
+            if not stored:
+                await self._store(reader)
+            if self._folded:
+                yield b": foldline " + msgspec.json.encode(dict(self._figures())) + b"\n\n"
+        finally:
+            await response.aclose()
+
+    async def _store(self, reader: ReplyReader) -> None:
+        """Store the reply, if it came whole; that it cannot be stored is no reason to withhold it."""
+        reply = reader.whole()
+        if reply is None or self._after is None:
+            return
+        try:
+            async with self._talk.lock:
+                await self._talk.answered(reply, self._asked.endpoint.dialect, self._after)
+        except FoldlineError as error:
+            log.warning("session %s: a reply was not stored: %s", self._talk.session.id, error)
+
+    async def _mend(self, refused: Any, passage: Relayed) -> bytes | None:
+        """Return the request folded after an overflow; None where it was none, or nothing can be done."""
+        if self._view is None:
+            return None
+        body = refused
+        if isinstance(refused, bytes | str):
+            try:
+                body = msgspec.json.decode(refused)
+            except (msgspec.DecodeError, UnicodeDecodeError):
+                body = refused if isinstance(refused, str) else refused.decode("utf-8", "replace")
+        status = passage.status if passage.status >= 400 else None
+        error = from_body(body, self._asked.endpoint.vendor, scrub_with(()), status=status)
+        if error.kind != "overflow":
+            return None
+        session = self._talk.session
+        try:
+            async with self._talk.lock:
+                with self._listening():
+                    view, most = self._view, self._asked.max_tokens
+                    self._view = await session.overflowed(error, view=view, max_tokens=most)
+                return self._body()
+        except FoldlineError as failed:
+            log.warning("session %s: an overflow could not be mended: %s", session.id, failed)
+            return None
+
+    def _told(self, headers: Headers) -> Headers:
+        """Return the headers with what was folded; untouched where nothing is."""
+        if not self._folded and not self._receipts:
+            return headers
+        figures = "; ".join(f"{name}={value}" for name, value in self._figures().items())
+        return [*headers, ("foldline-session", self._talk.session.id), ("foldline-view", figures)]
+
+    def _figures(self) -> Mapping[str, Any]:
+        found: dict[str, Any] = {"session": self._talk.session.id, "tokens": self._talk.session.view_tokens}
+        for receipt in self._receipts:
+            found |= {
+                "reason": receipt.reason,
+                "before": receipt.tokens_before,
+                "after": receipt.tokens_after,
+            }
+        return found
+
+
+async def _following(
+    held: list[bytes], rest: AsyncIterator[bytes], reader: ReplyReader
+) -> AsyncGenerator[bytes]:
+    for piece in held:
+        yield piece
+    async for piece in rest:
+        reader.feed(piece)
+        yield piece
+
+
+async def _each(pieces: list[bytes]) -> AsyncGenerator[bytes]:
+    for piece in pieces:
+        yield piece

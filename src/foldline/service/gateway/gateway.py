@@ -1,0 +1,232 @@
+"""The gateway: what comes in under `/v1` goes to its provider, and what comes back goes to the client."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator
+from functools import partial
+from typing import Final
+
+import httpx2
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+import foldline
+from foldline import providers
+from foldline.config import ServeSettings, Settings
+from foldline.errors import FoldlineError
+from foldline.service.bodies import TooLarge, read_body
+from foldline.service.gateway.agent_session import AgentSession
+from foldline.service.gateway.endpoint import Endpoint, Vendor
+from foldline.service.gateway.exchange import Exchange, Relayed, Send
+from foldline.service.gateway.refusals import refusal
+from foldline.service.gateway.request import AgentRequest, read_request
+from foldline.service.gateway.session_finder import SessionFinder, valid_name
+from foldline.service.gateway.upstream import Headers, Upstreams, passed_back, sent_on
+from foldline.service.metrics import Metrics
+from foldline.service.tenants import Tenant, Tenants
+from foldline.session.session import Session
+from foldline.summarizers import ModelSummarizer, OfflineSummarizer, Summarizer
+
+log = logging.getLogger("foldline")
+
+SESSION: Final = "foldline-session"  # names the session of a request
+SUBAGENT: Final = ("foldline-subagent", "x-openai-subagent")  # say that a sub-agent asks
+
+
+class _From(msgspec.Struct, frozen=True):
+    """Where a request comes from, and the headers with which it goes on."""
+
+    request: Request
+    tenant: Tenant
+    headers: Headers
+
+    @property
+    def subagent(self) -> bool:
+        """Whether a sub-agent asks: no threshold folds its session."""
+        return any(self.request.headers.get(name, "0") not in ("", "0", "false") for name in SUBAGENT)
+
+
+class Gateway:
+    """Answers the requests of agents."""
+
+    def __init__(self, serve: ServeSettings, settings: Settings, tenants: Tenants, metrics: Metrics) -> None:
+        self._serve = serve
+        self._settings = settings
+        self._tenants = tenants
+        self._metrics = metrics
+        self._finders: dict[str, SessionFinder] = {}
+        self._upstreams = Upstreams({"openai": serve.openai_upstream, "anthropic": serve.anthropic_upstream})
+
+    async def close(self) -> None:
+        """Close the connections to the providers."""
+        await self._upstreams.close()
+
+    async def ask(self, request: Request, endpoint: Endpoint) -> Response:
+        """Answer a request for a reply of a model."""
+        tenant, own_key = self._tenants.find(request.headers)
+        if tenant is None:
+            return refusal(
+                endpoint.vendor, 401, "a token is needed: send it as the key, or as foldline-token"
+            )
+        if (seconds := tenant.wait()) > 0:
+            return refusal(endpoint.vendor, 429, "too many requests", wait=seconds)
+        try:
+            raw = await read_body(request, self._serve.max_body)
+        except TooLarge as error:
+            return refusal(endpoint.vendor, 413, str(error))
+        headers = sent_on(request.headers.items(), endpoint.vendor, own_key=own_key)
+        path, query = endpoint.path, request.url.query
+
+        async def send(body: bytes) -> httpx2.Response:
+            return await self._upstreams.send(
+                endpoint.vendor, "POST", path, query=query, headers=headers, body=body
+            )
+
+        try:
+            passage = await self._passage(
+                _From(request, tenant, headers), read_request(endpoint, raw), raw, send
+            )
+        except httpx2.HTTPError as error:
+            self._metrics.upstream_failed(endpoint.vendor)
+            return refusal(
+                endpoint.vendor, 502, f"the model cannot be reached: {type(error).__name__}: {error}"
+            )
+        return _response(passage)
+
+    async def _passage(self, origin: _From, asked: AgentRequest | None, raw: bytes, send: Send) -> Relayed:
+        if asked is None or not asked.units:
+            return _untouched(await send(raw))
+        try:
+            talk = await self._session_of(origin, asked)
+        except FoldlineError as error:
+            log.warning("a request goes on as it came: %s", error)
+            return _untouched(await send(raw))
+        talk.users += 1
+        try:
+            exchange = Exchange(talk, asked, self._metrics)
+            passage = await exchange.run(await _prepared(exchange, asked), send)
+        except BaseException:
+            talk.users -= 1
+            raise
+        return msgspec.structs.replace(passage, pieces=_used(passage, talk))
+
+    async def _session_of(self, origin: _From, asked: AgentRequest) -> AgentSession:
+        request, tenant, headers = origin.request, origin.tenant, origin.headers
+        known = self._finders.get(tenant.name)
+        if known is None:
+            known = SessionFinder(tenant.sessions, self._serve.open_sessions)
+            self._finders[tenant.name] = known
+        name = request.headers.get(SESSION)
+        opener = partial(self._opened, origin, asked)
+        talk = await known.find(asked, name if name and valid_name(name) else None, opener)
+        if talk.session.setup.info.name != self._name_of(asked):
+            async with talk.lock:
+                await self._use_model(talk.session, asked, headers)
+        return talk
+
+    def _name_of(self, asked: AgentRequest) -> str:
+        return (
+            self._settings.model_info(f"{asked.endpoint.vendor}:{asked.model}", self._serve.window).name or ""
+        )
+
+    async def _use_model(self, session: Session, asked: AgentRequest, headers: Headers) -> None:
+        name = f"{asked.endpoint.vendor}:{asked.model}"
+        await session.use_model(name, window=self._serve.window, dialect=asked.endpoint.dialect)
+        session.summarizer = self._summarizer(asked, headers)
+
+    def _opened(self, origin: _From, asked: AgentRequest, session: str) -> Session:
+        return foldline.open(
+            origin.tenant.store,
+            session,
+            model=f"{asked.endpoint.vendor}:{asked.model}",
+            policy=self._serve.policy,
+            window=self._serve.window,
+            dialect=asked.endpoint.dialect,
+            system=asked.system,
+            tools=asked.value("tools"),
+            summarizer=self._summarizer(asked, origin.headers),
+            subagent=origin.subagent,
+        )
+
+    def _summarizer(self, asked: AgentRequest, headers: Headers) -> Summarizer:
+        """Return who writes the summaries: the model that is asked, with the request's key, or as set."""
+        who = self._serve.summaries
+        if who == "offline":
+            return OfflineSummarizer()
+        if who != "upstream":
+            return ModelSummarizer(providers.get(who))
+        vendor: Vendor = asked.endpoint.vendor
+        sent = dict(headers)
+        key = sent.get("x-api-key") or sent.get("authorization", "").removeprefix("Bearer ").strip()
+        name = f"{vendor}-compatible:{asked.model}"
+        if not asked.model or providers.missing(f"{name}@{self._upstreams.url(vendor)}", api_key=key):
+            return OfflineSummarizer()
+        info = self._settings.model_info(f"{vendor}:{asked.model}", self._serve.window)
+        provider = providers.get(
+            name,
+            base_url=self._upstreams.url(vendor),
+            api_key=key or None,
+            dialect=asked.endpoint.dialect,
+            info=info,
+        )
+        return ModelSummarizer(provider, window=info.window, price=info.price)
+
+    async def relay(self, request: Request, vendor: Vendor) -> Response:
+        """Pass a request on that is not about a conversation: the models, a count of tokens."""
+        tenant, own_key = self._tenants.find(request.headers)
+        if tenant is None:
+            return refusal(vendor, 401, "a token is needed: send it as the key, or as foldline-token")
+        try:
+            body = await read_body(request, self._serve.max_body)
+        except TooLarge as error:
+            return refusal(vendor, 413, str(error))
+        path = request.url.path.removeprefix("/v1")
+        headers = sent_on(request.headers.items(), vendor, own_key=own_key)
+        try:
+            response = await self._upstreams.send(
+                vendor, request.method, path, query=request.url.query, headers=headers, body=body
+            )
+        except httpx2.HTTPError as error:
+            return refusal(vendor, 502, f"the model cannot be reached: {type(error).__name__}: {error}")
+        return _response(_untouched(response))
+
+
+async def _prepared(exchange: Exchange, asked: AgentRequest) -> bytes:
+    """Return the bytes to send; whatever fails here, the request goes on as it came."""
+    try:
+        return await exchange.prepare()
+    except FoldlineError as error:
+        log.warning("a request goes on as it came: %s", error)
+    except Exception:  # an agent must not stand still for a defect of ours
+        log.exception("a request goes on as it came")
+    return asked.raw
+
+
+def _untouched(response: httpx2.Response) -> Relayed:
+    async def pieces() -> AsyncGenerator[bytes]:
+        try:
+            async for piece in response.aiter_raw():
+                yield piece
+        finally:
+            await response.aclose()
+
+    return Relayed(response.status_code, passed_back(response), pieces())
+
+
+async def _used(passage: Relayed, talk: AgentSession) -> AsyncGenerator[bytes]:
+    try:
+        async for piece in passage.pieces:
+            yield piece
+    finally:
+        talk.users -= 1
+        await passage.pieces.aclose()
+
+
+def _response(passage: Relayed) -> Response:
+    response = StreamingResponse(passage.pieces, status_code=passage.status)
+    response.raw_headers = [
+        (name.encode("latin-1"), value.encode("latin-1")) for name, value in passage.headers
+    ]
+    return response

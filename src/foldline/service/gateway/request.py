@@ -1,0 +1,141 @@
+"""A request of an agent, read as far as the gateway must: everything else stays the bytes that came."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import msgspec
+
+from foldline.core.log.messages import Message
+from foldline.dialects.base import decode_placed
+from foldline.dialects.values import OPENAI_RESPONSES
+from foldline.errors import DialectError
+from foldline.service.gateway.endpoint import Endpoint
+
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_elements = msgspec.json.Decoder(list[msgspec.Raw])
+_STATEFUL = ("previous_response_id", "conversation")  # the history is the server's: nothing can be folded
+_LEADING = (b'"system"', b'"developer"')
+
+
+class Unit(msgspec.Struct, frozen=True):
+    """One message as the client wrote it: the bytes of its elements, and where its first one stands."""
+
+    raw: bytes
+    place: int
+
+
+class AgentRequest:
+    """A request whose messages were found; `lead` counts the system messages at its beginning."""
+
+    def __init__(
+        self, endpoint: Endpoint, raw: bytes, fields: dict[str, msgspec.Raw], elements: list[bytes]
+    ) -> None:
+        self.endpoint = endpoint
+        self.raw = raw
+        self._fields = fields
+        self.elements = elements
+        self.lead = _leading(elements)
+        self.units = _units(endpoint, elements, self.lead)
+
+    @property
+    def model(self) -> str:
+        """The name of the model that is asked."""
+        name = self.value("model")
+        return name if isinstance(name, str) else ""
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the reply is to come as a stream."""
+        return self.value("stream") is True
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The most that the reply may take, where the request says so."""
+        found = (self.value(name) for name in self.endpoint.limits)
+        return next((value for value in found if isinstance(value, int)), None)
+
+    @property
+    def system(self) -> Any:
+        """What is sent beside the messages: the system prompt, and the leading system messages."""
+        apart = self.value(self.endpoint.system) if self.endpoint.system else None
+        leading = [msgspec.json.decode(one) for one in self.elements[: self.lead]]
+        return [apart, *leading] if leading and apart else (leading or apart)
+
+    def value(self, name: str) -> Any:
+        """Return the value of a field; None where it is not there."""
+        raw = self._fields.get(name)
+        return None if raw is None else msgspec.json.decode(raw)
+
+    def decode(self, units: Sequence[Unit]) -> list[Message]:
+        """Read messages; raises DialectError for what is none."""
+        read: list[Message] = []
+        for unit in units:
+            payload = msgspec.json.decode(unit.raw)
+            payloads = cast("list[Any]", payload) if isinstance(payload, list) else [payload]
+            placed = decode_placed(payloads, self.endpoint.dialect, salt=str(unit.place))
+            if len(placed) != 1:
+                raise DialectError("one message was expected", index=unit.place)
+            read.append(placed[0][1])
+        return read
+
+    def changed(
+        self, *, messages: Sequence[Any] | None = None, max_tokens: int | None = None
+    ) -> AgentRequest:
+        """Return the request with other messages behind the leading ones, or another limit."""
+        fields: dict[str, Any] = dict(self._fields)
+        if messages is not None:
+            fields[self.endpoint.messages] = [
+                *(msgspec.Raw(one) for one in self.elements[: self.lead]),
+                *messages,
+            ]
+        if max_tokens is not None:
+            name = next((name for name in self.endpoint.limits if name in fields), self.endpoint.limits[-1])
+            fields[name] = max_tokens
+        known = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in fields.items()}
+        elements = self.elements if messages is None else _split(known[self.endpoint.messages])
+        return AgentRequest(self.endpoint, msgspec.json.encode(known), known, elements)
+
+
+def read_request(endpoint: Endpoint, raw: bytes) -> AgentRequest | None:
+    """Read a request; None for one whose messages are not there to be folded: it goes on as it is."""
+    try:
+        fields = _fields.decode(raw)
+        if any(fields.get(name, b"null") != b"null" for name in _STATEFUL):
+            return None
+        given = bytes(fields.get(endpoint.messages, b""))
+        if endpoint.dialect == OPENAI_RESPONSES and given.startswith(b'"'):
+            given = msgspec.json.encode([{"role": "user", "content": msgspec.json.decode(given)}])
+        return AgentRequest(endpoint, raw, fields, _split(given))
+    except (msgspec.DecodeError, UnicodeDecodeError, DialectError, RecursionError):
+        return None
+
+
+def _split(messages: bytes | msgspec.Raw) -> list[bytes]:
+    return [bytes(one) for one in _elements.decode(messages)]
+
+
+def _leading(elements: Sequence[bytes]) -> int:
+    for place, raw in enumerate(elements):
+        if not any(word in raw for word in _LEADING):
+            return place
+        payload = msgspec.json.decode(raw)
+        role = cast("dict[str, Any]", payload).get("role") if isinstance(payload, dict) else None
+        if role not in ("system", "developer"):
+            return place
+    return len(elements)
+
+
+def _units(endpoint: Endpoint, elements: Sequence[bytes], lead: int) -> list[Unit]:
+    rest = elements[lead:]
+    if endpoint.dialect != OPENAI_RESPONSES:
+        return [Unit(raw, place) for place, raw in enumerate(rest, lead)]
+    from_here = [
+        place for place, _ in decode_placed([msgspec.json.decode(raw) for raw in rest], endpoint.dialect)
+    ]
+    ends = [*from_here[1:], len(rest)]
+    return [
+        Unit(rest[start] if end == start + 1 else b"[" + b",".join(rest[start:end]) + b"]", lead + start)
+        for start, end in zip(from_here, ends, strict=True)
+    ]

@@ -1,0 +1,103 @@
+"""The provider behind the gateway: requests go to the configured URL alone, bytes as they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import httpx2
+
+from foldline.service.gateway.endpoint import Vendor
+from foldline.service.gateway.stream import READABLE
+
+Headers = list[tuple[str, str]]
+
+# RFC 9110, 7.6.1: what is said to the next hop alone
+HOP_BY_HOP: Final = frozenset(
+    {
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+OURS: Final = "foldline-"  # headers for the gateway itself
+KEYS: Final = ("authorization", "x-api-key")
+_VARIABLES: Final[dict[Vendor, str]] = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+CONNECT_SECONDS: Final = 10.0
+SILENCE_SECONDS: Final = 600.0  # the SDKs' own patience
+
+
+class Upstreams:
+    """The connections to the providers."""
+
+    def __init__(self, urls: Mapping[Vendor, str]) -> None:
+        self._urls = {vendor: url.rstrip("/").removesuffix("/v1") for vendor, url in urls.items()}
+        timeout = httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
+        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=256)
+        self._client = httpx2.AsyncClient(
+            timeout=timeout, limits=limits, follow_redirects=False, trust_env=False
+        )
+        self._client.headers.clear()  # nothing but what the client sent
+
+    def url(self, vendor: Vendor) -> str:
+        """Return the base URL of a provider, with `/v1`."""
+        return f"{self._urls[vendor]}/v1"
+
+    async def send(
+        self, vendor: Vendor, method: str, path: str, *, query: str, headers: Headers, body: bytes
+    ) -> httpx2.Response:
+        """Send a request and return the response, its body unread; raises httpx2.HTTPError."""
+        url = f"{self.url(vendor)}{path}{'?' + query if query else ''}"
+        request = self._client.build_request(method, url, headers=headers, content=body or None)
+        return await self._client.send(request, stream=True)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+
+def sent_on(headers: Sequence[tuple[str, str]], vendor: Vendor, *, own_key: bool) -> Headers:
+    """Return the headers of a request as they go on; with `own_key` the server's key stands for the client's.
+
+    A client without any key is given the server's, too, where that has one.
+    """
+    named = {
+        name.strip().lower() for key, value in headers if key == "connection" for name in value.split(",")
+    }
+    kept = [
+        (name, _readable(value) if name == "accept-encoding" else value)
+        for name, value in headers
+        if name not in HOP_BY_HOP
+        and name not in named
+        and name not in ("host", "content-length")
+        and not name.startswith(OURS)
+        and not (own_key and name in KEYS)
+    ]
+    key = os.environ.get(_VARIABLES[vendor])
+    if key and not any(name in KEYS for name, _ in kept):
+        kept.append(("x-api-key", key) if vendor == "anthropic" else ("authorization", f"Bearer {key}"))
+    if not any(name == "accept-encoding" for name, _ in kept):
+        kept.append(("accept-encoding", "identity"))
+    return kept
+
+
+def passed_back(response: httpx2.Response) -> Headers:
+    """Return the headers of a response as they go back to the client."""
+    return [
+        (name, value)
+        for name, value in response.headers.multi_items()
+        if name.lower() not in HOP_BY_HOP and name.lower() != "content-length"
+    ]
+
+
+def _readable(value: str) -> str:
+    """Return the codings that a client accepts, but for those that the gateway cannot read."""
+    kept = [one for one in value.split(",") if one.split(";")[0].strip().lower() in (*READABLE, "*")]
+    return ",".join(one for one in kept if one.split(";")[0].strip() != "*").strip() or "identity"

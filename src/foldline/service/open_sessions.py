@@ -1,0 +1,88 @@
+"""The sessions of a tenant that are open: each once, closed when it was not used for long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+from foldline.session.session import Session
+from foldline.stores.base import Store
+
+Opener = Callable[[str], Session]
+
+
+class _Open:
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.users = 0
+
+
+class OpenSessions:
+    """Sessions by their ids; at most `most` stay open without being used."""
+
+    def __init__(self, store: Store, most: int) -> None:
+        self.store = store
+        self._most = most
+        self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def take(self, session: str, opener: Opener) -> Session:
+        """Return a session, opened if it is not; `release` it after use."""
+        known = self._open.get(session)
+        if known is None:
+            known = self._open[session] = _Open(opener(session))
+        known.users += 1
+        self._open.move_to_end(session)
+        return known.session
+
+    def release(self, session: str) -> None:
+        """Say that a session is not used any more; it stays open for a while."""
+        known = self._open.get(session)
+        if known is not None:
+            known.users -= 1
+        self._close_idle()
+
+    @contextmanager
+    def use(self, session: str, opener: Opener) -> Generator[Session]:
+        """Use a session while the block runs."""
+        found = self.take(session, opener)
+        try:
+            yield found
+        finally:
+            self.release(session)
+
+    def forget(self, session: str) -> None:
+        """Close a session that is gone from the store."""
+        known = self._open.pop(session, None)
+        if known is not None:
+            self._close(known)
+
+    def _close_idle(self) -> None:
+        idle = [name for name, one in self._open.items() if not one.users]
+        for name in idle[: max(0, len(self._open) - self._most)]:
+            self._close(self._open.pop(name))
+
+    def _close(self, one: _Open) -> None:
+        async def close() -> None:
+            await one.session.settled()  # a draft that is nearly done is not thrown away
+            await one.session.close()
+
+        task = asyncio.ensure_future(close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def close(self, seconds: float) -> None:
+        """Close all of them; what goes on in the background may take that long to end."""
+        opened = [one.session for one in self._open.values()]
+        self._open.clear()
+        if opened:
+            await asyncio.wait([asyncio.ensure_future(one.settled()) for one in opened], timeout=seconds)
+        for one in opened:
+            await one.close()
+        if self._closing:
+            await asyncio.wait(self._closing, timeout=seconds)

@@ -1,0 +1,45 @@
+"""Errors as the service tells them: problem details (RFC 9457), or the form of the API that was asked."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.responses import JSONResponse, Response
+
+from foldline.errors import (
+    CallsOpen,
+    FloorExceeded,
+    FoldlineError,
+    InputError,
+    LeafMoved,
+    ProviderError,
+    SessionNotFound,
+    StoreError,
+)
+
+MEDIA: Final = "application/problem+json"
+_STATUSES: Final[dict[type[FoldlineError], tuple[int, str]]] = {
+    SessionNotFound: (404, "no such session"),
+    LeafMoved: (412, "the session has moved on"),
+    CallsOpen: (409, "tool calls wait for their results"),
+    FloorExceeded: (422, "it cannot be made to fit"),
+    ProviderError: (502, "the model could not answer"),
+    InputError: (400, "the request is wrong"),
+    StoreError: (503, "the store cannot do it"),
+    FoldlineError: (422, "it cannot be done"),
+}
+
+
+def problem(status: int, title: str, detail: str = "", **more: Any) -> Response:
+    """Return an error as problem details."""
+    body = {"type": "about:blank", "title": title, "status": status}
+    body |= {"detail": detail} if detail else {}
+    return JSONResponse(body | more, status_code=status, media_type=MEDIA)
+
+
+def problem_of(error: FoldlineError) -> Response:
+    """Return the problem that an error is."""
+    status, title = next(_STATUSES[kind] for kind in type(error).__mro__ if kind in _STATUSES)
+    return problem(
+        status, title, str(error), **({"leaf": error.leaf} if isinstance(error, LeafMoved) else {})
+    )

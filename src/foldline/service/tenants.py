@@ -1,0 +1,114 @@
+"""Who may ask, and what is theirs: each tenant has a store of its own, so that none can see another's."""
+
+from __future__ import annotations
+
+import hmac
+import re
+import time
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Final
+
+from foldline.config import ServeSettings
+from foldline.errors import InputError
+from foldline.service.open_sessions import OpenSessions
+from foldline.stores import Store, find_store
+
+HEADER: Final = "foldline-token"  # stands for the client's own key, which then goes on to the model
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+
+
+class Tenant:
+    """One of those who ask: a store, the sessions that are open, and how much may still be asked."""
+
+    def __init__(self, name: str, store: Store, settings: ServeSettings) -> None:
+        self.name = name
+        self.store = store
+        self.sessions = OpenSessions(store, settings.open_sessions)
+        self._rate = settings.rate / 60.0
+        self._most = float(settings.rate)
+        self._left = self._most
+        self._at = time.monotonic()
+
+    def wait(self) -> float:
+        """Count a request; return how many seconds too early it is, 0 where it may go on."""
+        if not self._rate:
+            return 0.0
+        now = time.monotonic()
+        self._left = min(self._most, self._left + (now - self._at) * self._rate)
+        self._at = now
+        if self._left < 1.0:
+            return (1.0 - self._left) / self._rate
+        self._left -= 1.0
+        return 0.0
+
+
+class Tenants:
+    """Finds the tenant of a request."""
+
+    def __init__(self, settings: ServeSettings, store: str | None) -> None:
+        for token, name in settings.tokens.items():
+            if not token or not _NAME.fullmatch(name):
+                raise InputError(f"[serve] tokens: {name!r} is no name of a tenant: use a-z, 0-9, - and _")
+        self._settings = settings
+        self._store = store
+        self._tenants: dict[str, Tenant] = {}
+
+    @property
+    def closed(self) -> bool:
+        """Whether a token is needed."""
+        return bool(self._settings.tokens)
+
+    def all(self) -> list[Tenant]:
+        """Return the tenants that have asked since the start."""
+        return list(self._tenants.values())
+
+    def find(self, headers: Mapping[str, str]) -> tuple[Tenant | None, bool]:
+        """Return the tenant of a request, and whether its key is our token and must not go on to a model.
+
+        None where the token is missing or wrong. Without tokens there is one tenant.
+        """
+        if not self.closed:
+            return self._tenant("default"), False
+        apart = headers.get(HEADER)
+        if apart is not None:
+            return self._known(apart), False
+        bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
+        for given in (bearer, headers.get("x-api-key", "")):
+            if given and (found := self._known(given)) is not None:
+                return found, True
+        return None, False
+
+    def _known(self, given: str) -> Tenant | None:
+        name = None
+        for token, tenant in self._settings.tokens.items():  # all of them: the time tells nothing
+            if hmac.compare_digest(token.encode(), given.encode("utf-8", "replace")):
+                name = tenant
+        return None if name is None else self._tenant(name)
+
+    def _tenant(self, name: str) -> Tenant:
+        known = self._tenants.get(name)
+        if known is None:
+            store = find_store(self._store if name == "default" else tenant_url(self._store, name))
+            known = self._tenants[name] = Tenant(name, store, self._settings)
+        return known
+
+    async def close(self, seconds: float) -> None:
+        """Close every session and store; what goes on in the background may take that long to end."""
+        for tenant in self.all():
+            await tenant.sessions.close(seconds)
+            await tenant.store.close()
+
+
+def tenant_url(url: str | None, tenant: str) -> str:
+    """Return the URL of a tenant's store beside the one at `url`; raises InputError where there is none."""
+    url = url or "sqlite:///~/.foldline/foldline.db"
+    scheme, _, rest = url.partition("://")
+    if scheme == "memory":
+        return url
+    if scheme == "sqlite":
+        file = PurePosixPath(rest or "/~/.foldline/foldline.db")
+        return f"sqlite://{file.with_name(f'{file.stem}@{tenant}{file.suffix}')}"
+    raise InputError(
+        f"{scheme}:// keeps no store for each tenant: use sqlite:///FILE, or one service for each"
+    )
