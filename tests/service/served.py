@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import socket
 import threading
 
 import msgspec
-import uvicorn
 
-from foldline.config import ServeSettings, settings
-from foldline.service.app import Service
+from foldline.config import ServeSettings
+from foldline.service.server import Server
 from foldline.testing import Scripted, serve_in_thread
 
 
 @contextlib.contextmanager
 def served(**changes):
-    """Serve the service in a thread of its own; yields its URL and the service."""
-    known = settings()
-    service = Service(msgspec.structs.replace(ServeSettings(), **{"summaries": "offline", **changes}), known)
-    held = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(service.app(), log_level="warning", timeout_graceful_shutdown=5)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[held])), daemon=True)
+    """Serve the service in a thread of its own; yields its URL."""
+    ready = threading.Event()
+    urls = []
+
+    def tell(url):
+        urls.append(url)
+        ready.set()
+
+    given = {"summaries": "offline", "drain": 5.0, **changes}
+    server = Server(msgspec.structs.replace(ServeSettings(port=0), **given), tell)
+    thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        threading.Event().wait(0.01)
+    assert ready.wait(20)
     try:
-        yield f"http://127.0.0.1:{held.getsockname()[1]}", service
+        yield urls[0]
     finally:
         server.should_exit = True
         thread.join(20)
-        held.close()
 
 
 @contextlib.contextmanager
@@ -42,6 +40,6 @@ def in_front_of(answers, *, window=60_000, store="memory://", **changes):
     model = answers if isinstance(answers, Scripted) else Scripted(answers, window=window)
     with (
         serve_in_thread(model) as url,
-        served(openai_upstream=url, anthropic_upstream=url, window=window, store=store, **changes) as (at, _),
+        served(openai_upstream=url, anthropic_upstream=url, window=window, store=store, **changes) as at,
     ):
         yield at, model

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 from typing import Any
 
@@ -63,46 +62,15 @@ def command(store_url: str | None, token: str | None, **given: Any) -> None:
             f"anybody could ask at {serve.host}: give --token, or [serve] tokens in the settings"
         )
     try:
-        import uvicorn  # noqa: PLC0415  an optional extra
-
-        from foldline.service.app import make_app  # noqa: PLC0415  an optional extra
+        from foldline.service.server import Server  # noqa: PLC0415  an optional extra
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("foldline"):
             raise
         raise InputError(f"the service needs {error.name}: pip install 'foldline[serve]'") from error
-    held = _listen(serve)
-    host, port = held.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
-
-    class Server(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            if self.started:
-                click.echo(f"http://{shown}:{port}")
-                sys.stdout.flush()
-
-    config = uvicorn.Config(
-        make_app(serve),
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        timeout_graceful_shutdown=int(serve.drain) or None,
-    )
     with traced():
-        Server(config).run(sockets=[held])
+        Server(serve, _ready).run()
 
 
-def _listen(serve: ServeSettings) -> socket.socket:
-    """Return the socket that was asked for, listening to nobody yet; raises InputError where it is taken."""
-    family = socket.AF_INET6 if ":" in serve.host else socket.AF_INET
-    held = socket.socket(family)
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        held.bind((serve.host, serve.port))
-    except OSError as error:
-        held.close()
-        raise InputError(
-            f"cannot listen at {serve.host}:{serve.port}: {error.strerror}; --port 0 takes a free one"
-        ) from error
-    return held
+def _ready(url: str) -> None:
+    click.echo(url)
+    sys.stdout.flush()

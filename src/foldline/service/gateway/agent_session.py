@@ -10,7 +10,7 @@ import msgspec
 
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Native
-from foldline.core.view import Item, Kept, Made, native_items
+from foldline.core.view import Item, Made, native_items
 from foldline.dialects import get
 from foldline.dialects.base import decode_reply
 from foldline.service.gateway.likeness import likeness
@@ -99,11 +99,11 @@ class AgentSession:
         raw = message.native.raw if message.native is not None else b""
         await self._say([Unit(raw, 0)], [message])
 
-    def folded(self, asked: AgentRequest) -> list[Any] | None:
-        """Return the messages to send instead of the client's own; None where nothing is folded."""
-        items = self.session.view()
-        if not any(item.edits if isinstance(item, Kept) else item.kind == "checkpoint" for item in items):
+    def folded(self, asked: AgentRequest, view: ContextMessages) -> list[Any] | None:
+        """Return the messages to send instead of the client's own; None where no boundary is in the view."""
+        if not view.token:
             return None
+        items = self.session.view()
         newest = {told.entry: told.raw for told in self._told}
         dialect = asked.endpoint.dialect
         fresh = [_fresh(item, newest, dialect) for item in items]

@@ -59,12 +59,12 @@ class Exchange:
             self._after = talk.tip
             with self._listening():
                 self._view = await talk.context()
-            body = self._body()
+            body = self._body(self._view)
         self._metrics.added(time.perf_counter() - started)
         return body
 
-    def _body(self) -> bytes:
-        messages = self._talk.folded(self._asked)
+    def _body(self, view: ContextMessages) -> bytes:
+        messages = self._talk.folded(self._asked, view)
         self._folded = messages is not None
         body = self._asked if messages is None else self._asked.changed(messages=messages)
         most = self._talk.session.max_tokens
@@ -180,7 +180,7 @@ class Exchange:
                 with self._listening():
                     view, most = self._view, self._asked.max_tokens
                     self._view = await session.overflowed(error, view=view, max_tokens=most)
-                return self._body()
+                return self._body(self._view)
         except FoldlineError as failed:
             log.warning("session %s: an overflow could not be mended: %s", session.id, failed)
             return None

@@ -1,0 +1,62 @@
+"""The server of the application: it listens, says where, and ends what is under way before it stops."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+import uvicorn
+
+from foldline.config import ServeSettings
+from foldline.errors import InputError
+from foldline.service.app import make_app
+
+
+class Server(uvicorn.Server):
+    """Serves the application at a socket; `ready` is called with its URL once it answers."""
+
+    def __init__(self, serve: ServeSettings, ready: Callable[[str], None]) -> None:
+        self._held = listen(serve)
+        self._tell = ready
+        # an answer's headers are the model's: none are added
+        super().__init__(
+            uvicorn.Config(
+                make_app(serve),
+                log_level="warning",
+                access_log=False,
+                server_header=False,
+                date_header=False,
+                timeout_graceful_shutdown=int(serve.drain) or None,
+            )
+        )
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        host, port = self._held.getsockname()[:2]
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve until a signal ends it."""
+        with self._held:
+            super().run(sockets or [self._held])
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and say that it has."""
+        await super().startup(sockets)
+        if self.started:
+            self._tell(self.url)
+
+
+def listen(serve: ServeSettings) -> socket.socket:
+    """Return the socket that was asked for; raises InputError where it is taken."""
+    held = socket.socket(socket.AF_INET6 if ":" in serve.host else socket.AF_INET)
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        held.bind((serve.host, serve.port))
+    except OSError as error:
+        held.close()
+        raise InputError(
+            f"cannot listen at {serve.host}:{serve.port}: {error.strerror}; --port 0 takes a free one"
+        ) from error
+    return held
