@@ -8,7 +8,7 @@ import threading
 import msgspec
 
 from foldline.config import ServeSettings
-from foldline.service.server import Server
+from foldline.service.server import HttpServer
 from foldline.testing import Scripted, serve_in_thread
 
 
@@ -23,7 +23,7 @@ def served(**changes):
         ready.set()
 
     given = {"summaries": "offline", "drain": 5.0, **changes}
-    server = Server(msgspec.structs.replace(ServeSettings(port=0), **given), tell)
+    server = HttpServer(msgspec.structs.replace(ServeSettings(port=0), **given), tell)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     assert ready.wait(20)

@@ -1,25 +1,339 @@
-"""Official clients through the gateway: nothing is seen of it, and no session overflows."""
+"""The gateway: which session a request is of, what is folded, and what happens where something fails."""
 
 from __future__ import annotations
 
+import json
+
+import anthropic
+import httpx2
 import openai
-from tests.service.served import in_front_of
+import pytest
+from tests.service.served import in_front_of, served
+from tests.service.upstream import Prepared, upstream
+
+import foldline
+from foldline.testing import Refusal, Scripted
 
 FILLER = "It works as it was asked for, and every word of it is needed. " * 30
+RULE = "Never push to main."
 
 
 def answers(asked):
     return f"Answer {asked.index}. " + FILLER
 
 
-def test_a_chat_goes_on_past_its_window():
+class Chat:
+    """An agent that keeps its whole history and sends it again with every request."""
+
+    def __init__(self, url, **headers):
+        self.client = openai.OpenAI(
+            base_url=f"{url}/v1", api_key="test", max_retries=0, default_headers=headers
+        )
+        self.messages = [{"role": "system", "content": "You help."}]
+
+    def ask(self, text):
+        self.messages.append({"role": "user", "content": text})
+        raw = self.client.chat.completions.with_raw_response.create(model="scripted", messages=self.messages)
+        self.messages.append({"role": "assistant", "content": raw.parse().choices[0].message.content})
+        return raw.headers
+
+    def close(self):
+        self.client.close()
+
+
+@pytest.fixture
+def chat():
+    made = []
+
+    def make(url, **headers):
+        made.append(Chat(url, **headers))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+async def stored(path):
+    """The sessions of a store file: how many messages and compactions each has, the oldest first."""
+    store = foldline.stores.open_store(f"sqlite:///{path}")
+    found = [(one.messages, one.compactions, one.entries) for one in reversed(await store.sessions())]
+    assert await store.verify() == []
+    await store.close()
+    return found
+
+
+def texts(messages):
+    return [message["content"] for message in messages]
+
+
+def test_a_chat_goes_on_past_its_window(chat):
     with in_front_of(answers, window=12_000) as (url, model):
+        talk = chat(url)
+        talk.ask(RULE)
+        plain = talk.ask("Begin.")
+        assert not [name for name in plain if name.startswith("foldline")]
+        heads = [talk.ask(f"Question {number}. {FILLER}") for number in range(40)]
+    sent = model.requests[-1].messages
+    assert sent[0] == {"role": "system", "content": "You help."}
+    assert len(sent) < 30 < len(talk.messages)
+    assert RULE in str(sent)
+    assert sent[-1] == talk.messages[-2]
+    folded = [one for one in heads if "reason=" in one.get("foldline-view", "")]
+    assert folded
+    assert all(one["foldline-session"] == folded[0]["foldline-session"] for one in folded)
+
+
+async def test_a_conversation_is_one_session_and_is_found_again_after_a_restart(chat, tmp_path):
+    model, file = Scripted(answers, window=12_000), tmp_path / "s.db"
+    with in_front_of(model, window=12_000, store=f"sqlite:///{file}") as (url, _):
+        talk = chat(url)
+        for number in range(12):
+            talk.ask(f"Question {number}. {FILLER}")
+    with in_front_of(model, window=12_000, store=f"sqlite:///{file}") as (url, _):
+        again = chat(url)
+        again.messages = talk.messages
+        for number in range(12, 16):
+            again.ask(f"Question {number}. {FILLER}")
+    ((messages, compactions, _),) = await stored(file)
+    assert messages == 32
+    assert compactions > 1
+
+
+async def test_conversations_that_begin_alike_are_told_apart(chat, tmp_path):
+    file = tmp_path / "s.db"
+    with in_front_of(answers, store=f"sqlite:///{file}") as (url, _):
+        one, two = chat(url), chat(url)
+        for text in ("Hello.", "And now?", "Then?"):
+            one.ask(text)
+            two.ask(text)
+    assert [found[0] for found in await stored(file)] == [6, 6]
+
+
+async def test_an_edited_history_becomes_a_branch(chat, tmp_path):
+    file = tmp_path / "s.db"
+    with in_front_of(answers, store=f"sqlite:///{file}") as (url, model):
+        talk = chat(url)
+        for text in ("One.", "Two.", "Three."):
+            talk.ask(text)
+        talk.messages = [*talk.messages[:3], {"role": "user", "content": "Two, otherwise."}]
+        talk.ask("And three.")
+        assert texts(model.requests[-1].messages)[-2:] == ["Two, otherwise.", "And three."]
+    ((messages, _, entries),) = await stored(file)
+    assert (messages, entries) == (5, 9)
+
+
+async def test_a_request_that_is_sent_twice_is_answered_twice_and_stored_once(chat, tmp_path):
+    file = tmp_path / "s.db"
+    with in_front_of(answers, store=f"sqlite:///{file}") as (url, _):
+        talk = chat(url)
+        talk.ask("One.")
+        talk.ask("Two.")
+        del talk.messages[-2:]
+        talk.ask("Two.")
+        talk.ask("Three.")
+    ((messages, _, entries),) = await stored(file)
+    assert (messages, entries) == (6, 7)
+
+
+async def test_a_session_that_the_client_names_is_that_one(chat, tmp_path):
+    file = tmp_path / "s.db"
+    with in_front_of(answers, store=f"sqlite:///{file}") as (url, _):
+        talk = chat(url, **{"foldline-session": "mine"})
+        talk.ask("One.")
+        talk.ask("Two.")
+        # it has compacted by itself: what it goes on with has nothing in common
+        talk.messages = [{"role": "user", "content": "A summary of what we did."}]
+        talk.ask("Go on.")
+        talk.ask("And on.")
+    store = foldline.stores.open_store(f"sqlite:///{file}")
+    assert {one.id: one.messages for one in await store.sessions()} == {"mine": 4, "mine.2": 5}
+    await store.close()
+
+
+def test_a_sub_agent_is_not_folded_by_a_threshold(chat):
+    with in_front_of(answers, window=12_000) as (url, model):
+        talk = chat(url, **{"foldline-subagent": "1"})
+        for number in range(8):
+            headers = talk.ask(f"Question {number}. {FILLER}")
+            assert "foldline-view" not in headers or "reason=overflow" in headers["foldline-view"]
+    assert model.requests
+
+
+def test_marks_that_moved_go_up_as_they_are_now():
+    with in_front_of(answers, window=14_000) as (url, model):
+        client = anthropic.Anthropic(base_url=url, api_key="test", max_retries=0)
+        messages = []
+        with client:
+            for number in range(30):
+                mark = {
+                    "type": "text",
+                    "text": f"Question {number}. {FILLER}",
+                    "cache_control": {"type": "ephemeral"},
+                }
+                messages.append({"role": "user", "content": [mark]})
+                reply = client.messages.create(model="claude-scripted", max_tokens=500, messages=messages)
+                del mark["cache_control"]
+                messages.append({"role": "assistant", "content": [one.to_dict() for one in reply.content]})
+    sent = model.requests[-1].messages
+    assert len(sent) < 40
+    assert str(sent).count("cache_control") == 1
+    assert "cache_control" in sent[-1]["content"][-1]
+
+
+# ---- overflows
+
+
+OPENAI = "This model's maximum context length is 9000 tokens. However, your messages resulted in 9400 tokens."
+ANTHROPIC = "prompt is too long: 9400 tokens > 9000 maximum"
+REFUSALS = {
+    "openai": (400, json.dumps({"error": {"message": OPENAI, "code": "context_length_exceeded"}}).encode()),
+    "anthropic": (400, json.dumps({"type": "error", "error": {"message": ANTHROPIC}}).encode()),
+    "empty": (413, b""),
+}
+DONE = {
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Done."}, "finish_reason": "stop"}],
+    "object": "chat.completion",
+}
+HISTORY = [
+    {"role": role, "content": f"{role} {number}. {FILLER}"}
+    for number in range(8)
+    for role in ("user", "assistant")
+]
+
+
+class Refusing:
+    """An upstream that refuses what has more than so many messages."""
+
+    def __init__(self, refusal, most):
+        self.refusal, self.most, self.sent = refusal, most, []
+
+    async def __call__(self, scope, receive, send):
+        body = b""
+        while (event := await receive()).get("more_body") or event.get("body"):
+            body += event["body"]
+            if not event.get("more_body"):
+                break
+        messages = json.loads(body)["messages"]
+        self.sent.append(messages)
+        status, kind, answer = self.refusal if len(messages) > self.most else self.answer(json.loads(body))
+        headers = [(b"content-type", kind)]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": answer})
+
+    def answer(self, body):
+        del body
+        return 200, b"application/json", json.dumps(DONE).encode()
+
+
+def asked(url, messages, **more):
+    body = {"model": "scripted", "messages": messages, **more}
+    return httpx2.post(
+        f"{url}/v1/chat/completions", json=body, headers={"authorization": "Bearer k"}, timeout=60
+    )
+
+
+@pytest.mark.parametrize("kind", REFUSALS)
+def test_an_overflow_is_mended_inside(kind):
+    status, body = REFUSALS[kind]
+    model = Refusing((status, b"application/json", body), 10)
+    with upstream(model) as (url, _), served(openai_upstream=url, store="memory://", window=200_000) as at:
+        answer = asked(at, [*HISTORY, {"role": "user", "content": "Go on."}])
+    assert answer.status_code == 200
+    assert answer.json() == DONE
+    assert "reason=overflow" in answer.headers["foldline-view"]
+    whole, folded = model.sent
+    assert len(folded) < 10 < len(whole) == 17
+
+
+def test_an_overflow_that_remains_is_told_as_it_came():
+    status, body = REFUSALS["openai"]
+    model = Refusing((status, b"application/json", body), 0)
+    with upstream(model) as (url, _), served(openai_upstream=url, store="memory://", window=200_000) as at:
+        answer = asked(at, [*HISTORY, {"role": "user", "content": "Go on."}])
+    assert (answer.status_code, answer.content) == (status, body)
+    assert len(model.sent) == 2
+
+
+def test_an_overflow_inside_a_stream_is_mended_before_a_byte_is_sent():
+    failed = (
+        b'data: {"error": {"message": "prompt is too long: 9400 tokens > 9000 maximum", "code": 400}}\n\n'
+    )
+    model = Refusing((200, b"text/event-stream", failed), 10)
+    said = b'data: {"choices": [{"index": 0, "delta": {"content": "Done."}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+    model.answer = lambda _: (200, b"text/event-stream", said)
+    with upstream(model) as (url, _), served(openai_upstream=url, store="memory://", window=200_000) as at:
+        answer = asked(at, [*HISTORY, {"role": "user", "content": "Go on."}], stream=True)
+    assert answer.content.startswith(said)
+    assert answer.content[len(said) :].startswith(b": foldline {")
+
+
+def test_a_failed_compaction_never_fails_the_request(chat):
+    def says(asked):
+        return Refusal(500, "no summary today") if "checkpoint" in str(asked.messages[0]) else answers(asked)
+
+    with in_front_of(says, window=12_000, summaries="upstream") as (url, _):
+        talk = chat(url)
+        for number in range(30):
+            talk.ask(f"Question {number}. {FILLER}")
+
+
+# ---- who may ask
+
+
+def test_an_upstream_that_is_not_there_is_an_error_in_the_clients_form():
+    with served(openai_upstream="http://127.0.0.1:9/v1", store="memory://") as at:
+        answer = asked(at, [{"role": "user", "content": "Hello."}])
+    assert answer.status_code == 502
+    assert "cannot be reached" in answer.json()["error"]["message"]
+
+
+def test_a_token_is_needed_where_tokens_are_set_and_never_goes_on_to_the_model(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-the-server")
+    with (
+        upstream() as (url, model),
+        served(openai_upstream=url, store="memory://", tokens={"secret-a": "a", "secret-b": "b"}) as at,
+    ):
+        model.prepared[""] = Prepared(
+            200, [("content-type", "application/json")], [json.dumps(DONE).encode()]
+        )
+        body = {"model": "m", "messages": [{"role": "user", "content": "Hello."}]}
+        path = f"{at}/v1/chat/completions"
+        assert httpx2.post(path, json=body).status_code == 401
+        assert httpx2.post(path, json=body, headers={"authorization": "Bearer wrong"}).status_code == 401
+        assert httpx2.post(path, json=body, headers={"authorization": "Bearer secret-a"}).status_code == 200
+        own = {"authorization": "Bearer mine", "foldline-token": "secret-b"}
+        assert httpx2.post(path, json=body, headers=own).status_code == 200
+        first, second = model.received[""]
+        assert ("authorization", "Bearer key-of-the-server") in first.headers
+        assert ("authorization", "Bearer mine") in second.headers
+        assert "secret" not in str((first, second))
+
+
+def test_a_body_over_the_limit_and_too_many_requests_are_refused():
+    with (
+        upstream() as (url, model),
+        served(openai_upstream=url, store="memory://", max_body=1_000, rate=2) as at,
+    ):
+        model.prepared[""] = Prepared(
+            200, [("content-type", "application/json")], [json.dumps(DONE).encode()]
+        )
+        assert asked(at, HISTORY).status_code == 413
+        small = [{"role": "user", "content": "Hello."}]
+        assert asked(at, small).status_code == 200
+        refused = asked(at, small)
+        assert refused.status_code == 429
+        assert int(refused.headers["retry-after"]) >= 1
+
+
+def test_models_and_a_count_of_tokens_are_passed_on():
+    with in_front_of(answers) as (url, _):
         client = openai.OpenAI(base_url=f"{url}/v1", api_key="test", max_retries=0)
-        messages = [{"role": "system", "content": "You help."}]
-        for number in range(40):
-            messages.append({"role": "user", "content": f"Question {number}. {FILLER}"})
-            reply = client.chat.completions.create(model="scripted", messages=messages)
-            messages.append({"role": "assistant", "content": reply.choices[0].message.content})
-    assert model.requests[-1].messages[0] == {"role": "system", "content": "You help."}
-    assert len(model.requests[-1].messages) < 40
-    assert model.requests[0].messages == messages[:2]
+        with client:
+            assert [one.id for one in client.models.list()]
+        other = anthropic.Anthropic(base_url=url, api_key="test", max_retries=0)
+        with other:
+            found = other.messages.count_tokens(
+                model="m", messages=[{"role": "user", "content": "Hello there."}]
+            )
+    assert found.input_tokens > 0

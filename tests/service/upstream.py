@@ -57,9 +57,9 @@ class Upstream:
 
 
 @contextlib.contextmanager
-def upstream():
+def upstream(app=None):
     """Serve an upstream; yields its URL and itself."""
-    app = Upstream()
+    app = app or Upstream()
     held = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(app, log_level="warning", lifespan="off", server_header=False, date_header=False)
     server = uvicorn.Server(config)

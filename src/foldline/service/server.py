@@ -12,7 +12,7 @@ from foldline.errors import InputError
 from foldline.service.app import make_app
 
 
-class Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     """Serves the application at a socket; `ready` is called with its URL once it answers."""
 
     def __init__(self, serve: ServeSettings, ready: Callable[[str], None]) -> None:

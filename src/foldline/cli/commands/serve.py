@@ -62,13 +62,13 @@ def command(store_url: str | None, token: str | None, **given: Any) -> None:
             f"anybody could ask at {serve.host}: give --token, or [serve] tokens in the settings"
         )
     try:
-        from foldline.service.server import Server  # noqa: PLC0415  an optional extra
+        from foldline.service.server import HttpServer  # noqa: PLC0415  an optional extra
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("foldline"):
             raise
         raise InputError(f"the service needs {error.name}: pip install 'foldline[serve]'") from error
     with traced():
-        Server(serve, _ready).run()
+        HttpServer(serve, _ready).run()
 
 
 def _ready(url: str) -> None:

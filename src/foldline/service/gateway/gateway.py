@@ -16,6 +16,7 @@ import foldline
 from foldline import providers
 from foldline.config import ServeSettings, Settings
 from foldline.errors import FoldlineError
+from foldline.providers.retry import Patience
 from foldline.service.bodies import TooLarge, read_body
 from foldline.service.gateway.agent_session import AgentSession
 from foldline.service.gateway.endpoint import Endpoint, Vendor
@@ -32,6 +33,7 @@ from foldline.summarizers import ModelSummarizer, OfflineSummarizer, Summarizer
 log = logging.getLogger("foldline")
 
 SESSION: Final = "foldline-session"  # names the session of a request
+IMPATIENT: Final = Patience(attempts=2, first=0.2, longest=2.0, timeout=120.0)  # an agent may be waiting
 SUBAGENT: Final = ("foldline-subagent", "x-openai-subagent")  # say that a sub-agent asks
 
 
@@ -156,7 +158,7 @@ class Gateway:
         if who == "offline":
             return OfflineSummarizer()
         if who != "upstream":
-            return ModelSummarizer(providers.get(who))
+            return ModelSummarizer(providers.get(who), patience=IMPATIENT)
         vendor: Vendor = asked.endpoint.vendor
         sent = dict(headers)
         key = sent.get("x-api-key") or sent.get("authorization", "").removeprefix("Bearer ").strip()
@@ -171,7 +173,7 @@ class Gateway:
             dialect=asked.endpoint.dialect,
             info=info,
         )
-        return ModelSummarizer(provider, window=info.window, price=info.price)
+        return ModelSummarizer(provider, window=info.window, price=info.price, patience=IMPATIENT)
 
     async def relay(self, request: Request, vendor: Vendor) -> Response:
         """Pass a request on that is not about a conversation: the models, a count of tokens."""
