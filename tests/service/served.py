@@ -35,8 +35,12 @@ def served(**changes):
 
 
 @contextlib.contextmanager
-def in_front_of(answers, *, window=60_000, store="memory://", **changes):
-    """Serve a scripted model, and the service in front of it; yields the service's URL and the model."""
+def in_front_of(answers, *, window=60_000, store="memory://", fold_at=None, **changes):
+    """Serve a scripted model, and the service in front of it; yields the service's URL and the model.
+
+    `fold_at` is the window that the service is told, where it is not the model's.
+    """
+    window = fold_at or window
     model = answers if isinstance(answers, Scripted) else Scripted(answers, window=window)
     with (
         serve_in_thread(model) as url,

@@ -12,6 +12,7 @@ from tests.service.served import in_front_of, served
 from tests.service.upstream import Prepared, upstream
 
 import foldline
+from foldline.errors import InputError
 from foldline.testing import Refusal, Scripted
 
 FILLER = "It works as it was asked for, and every word of it is needed. " * 30
@@ -276,6 +277,12 @@ def test_a_failed_compaction_never_fails_the_request(chat):
         talk = chat(url)
         for number in range(30):
             talk.ask(f"Question {number}. {FILLER}")
+
+
+@pytest.mark.parametrize("wrong", [{"policy": "none"}, {"summaries": "nobody"}, {"tokens": {"t": "A B"}}])
+def test_what_is_set_wrongly_is_told_at_the_start(wrong):
+    with pytest.raises(InputError), served(**wrong):
+        pass
 
 
 # ---- who may ask

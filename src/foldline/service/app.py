@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
+from foldline import providers
 from foldline.config import ServeSettings, Settings, settings
 from foldline.errors import FoldlineError
 from foldline.service import metrics as figures
@@ -23,6 +24,7 @@ from foldline.service.tenants import Tenants
 
 log = logging.getLogger("foldline")
 
+BY_RULE = ("upstream", "offline")  # who writes summaries, where it is no provider's name
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -32,6 +34,9 @@ class Service:
     def __init__(self, serve: ServeSettings, known: Settings) -> None:
         self.serve = serve
         self.known = known
+        known.find_policy(serve.policy)  # what is set wrongly is told at the start, not at each request
+        if serve.summaries not in BY_RULE:
+            providers.get(serve.summaries)
         self.metrics = Metrics()
         self.tenants = Tenants(serve, serve.store or known.store)
         self.gateway = Gateway(serve, known, self.tenants, self.metrics)

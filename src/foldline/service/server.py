@@ -16,7 +16,6 @@ class HttpServer(uvicorn.Server):
     """Serves the application at a socket; `ready` is called with its URL once it answers."""
 
     def __init__(self, serve: ServeSettings, ready: Callable[[str], None]) -> None:
-        self._held = listen(serve)
         self._tell = ready
         # an answer's headers are the model's: none are added
         super().__init__(
@@ -29,6 +28,7 @@ class HttpServer(uvicorn.Server):
                 timeout_graceful_shutdown=int(serve.drain) or None,
             )
         )
+        self._held = listen(serve)
 
     @property
     def url(self) -> str:

@@ -1,0 +1,60 @@
+"""The published trace of nine turns, asked over HTTP by a client that re-sends all of it with every request."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import httpx2
+import pytest
+from tests.service.served import in_front_of
+
+from foldline.core.log.messages import ToolCall
+from foldline.testing import Answer, Scripted
+
+TRACE = Path(__file__).parents[2] / "examples" / "coop-trace.jsonl"
+LINES = [json.loads(line) for line in TRACE.read_text(encoding="utf-8").splitlines()]
+HEAD, MESSAGES = LINES[0], LINES[1:]
+
+
+def answer(message):
+    calls = [one["function"] | {"id": one["id"]} for one in message.get("tool_calls") or ()]
+    made = tuple(ToolCall(one["id"], one["name"], json.loads(one["arguments"])) for one in calls)
+    return Answer(text=message.get("content") or "", calls=made)
+
+
+def sent_in_all(policy, window):
+    """Ask for every reply of the trace; returns the tokens that the model was sent, by its own count."""
+    replies = [answer(one) for one in MESSAGES if one["role"] == "assistant"]
+    model = Scripted(replies, window=200_000)
+    system = [{"role": "system", "content": HEAD["system"]}]
+    tools = [{"type": "function", "function": one} for one in HEAD["tools"]]
+    with (
+        in_front_of(model, policy=policy, fold_at=window) as (url, _),
+        httpx2.Client(headers={"authorization": "Bearer k"}, timeout=60) as client,
+    ):
+        for place, message in enumerate(MESSAGES):
+            if message["role"] != "assistant":
+                continue
+            body = {"model": "scripted", "messages": [*system, *MESSAGES[:place]], "tools": tools}
+            reply = client.post(f"{url}/v1/chat/completions", json=body)
+            assert reply.status_code == 200, reply.text
+    return sum(asked.tokens for asked in model.requests)
+
+
+@pytest.mark.parametrize(
+    ("policy", "window", "most"),
+    [("coop", 44_000, 1_130_000), ("foldline", 32_000, 1_000_000)],
+)
+def test_what_the_model_is_sent(policy, window, most):
+    assert sent_in_all(policy, window) <= most
+
+
+def test_without_a_fold_it_is_the_published_figure():
+    # 4.25 M, and what tools and messages weigh in the form of this API
+    assert sent_in_all("foldline", 2_000_000) == pytest.approx(4_250_000, rel=0.08)
+
+
+def test_at_the_window_of_its_day_it_is_what_the_replay_says():
+    # 1,262,521 in docs/replay.md's table of the day; calibration and cuts differ a little over HTTP
+    assert sent_in_all("coop", HEAD["window"]) == pytest.approx(1_260_000, rel=0.08)
