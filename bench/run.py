@@ -24,6 +24,7 @@ BENCHES = (
     "rendering",
     "gencode",
     "waiting",
+    "gateway",
     "size_attacks",
 )
 

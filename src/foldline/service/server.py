@@ -50,7 +50,9 @@ class HttpServer(uvicorn.Server):
 
 def listen(serve: ServeSettings) -> socket.socket:
     """Return the socket that was asked for; raises InputError where it is taken."""
-    held = socket.socket(socket.AF_INET6 if ":" in serve.host else socket.AF_INET)
+    # the protocol must be named: by it asyncio sees that small answers must not wait for an ACK (40 ms)
+    family = socket.AF_INET6 if ":" in serve.host else socket.AF_INET
+    held = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         held.bind((serve.host, serve.port))

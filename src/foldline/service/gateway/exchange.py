@@ -31,11 +31,16 @@ Send = Callable[[bytes], Awaitable[httpx2.Response]]
 
 
 class Relayed(msgspec.Struct):
-    """What goes back to the client: status, headers, the body in pieces."""
+    """What goes back to the client: status, headers, and the body, whole or as it streams in.
+
+    `close` ends the connection that a stream comes from, `talk` is in use until then.
+    """
 
     status: int
     headers: Headers
-    pieces: AsyncGenerator[bytes]
+    body: bytes | AsyncGenerator[bytes]
+    close: Callable[[], Awaitable[None]] | None = None
+    talk: AgentSession | None = None
 
 
 class Exchange:
@@ -109,7 +114,7 @@ class Exchange:
                 await self._store(reader)
             elif response.status_code in MAYBE_OVERFLOW:
                 refused = reader.plain() or NO_BODY.format(status=response.status_code)
-            return Relayed(response.status_code, self._told(headers), _each(pieces)), refused
+            return Relayed(response.status_code, self._told(headers), b"".join(pieces)), refused
         return await self._streamed(response, headers, reader)
 
     async def _streamed(
@@ -127,9 +132,9 @@ class Exchange:
         if refused is not None:
             held += [piece async for piece in rest]
             await response.aclose()
-            return Relayed(response.status_code, headers, _each(held)), refused
+            return Relayed(response.status_code, headers, b"".join(held)), refused
         pieces = self._pass_on(response, held, rest, reader)
-        return Relayed(response.status_code, self._told(headers), pieces), None
+        return Relayed(response.status_code, self._told(headers), pieces, close=response.aclose), None
 
     async def _pass_on(
         self, response: httpx2.Response, held: list[bytes], rest: AsyncIterator[bytes], reader: ReplyReader
@@ -210,9 +215,4 @@ async def _following(
         yield piece
     async for piece in rest:
         reader.feed(piece)
-        yield piece
-
-
-async def _each(pieces: list[bytes]) -> AsyncGenerator[bytes]:
-    for piece in pieces:
         yield piece

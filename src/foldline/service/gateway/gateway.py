@@ -11,6 +11,8 @@ import httpx2
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope
+from starlette.types import Send as ASGISend
 
 import foldline
 from foldline import providers
@@ -34,6 +36,7 @@ log = logging.getLogger("foldline")
 
 SESSION: Final = "foldline-session"  # names the session of a request
 IMPATIENT: Final = Patience(attempts=2, first=0.2, longest=2.0, timeout=120.0)  # an agent may be waiting
+NAMES: Final = 1_000  # of models that are remembered
 SUBAGENT: Final = ("foldline-subagent", "x-openai-subagent")  # say that a sub-agent asks
 
 
@@ -58,6 +61,7 @@ class Gateway:
         self._settings = settings
         self._tenants = tenants
         self._metrics = metrics
+        self._names: dict[str, str] = {}  # of models, as sent: as known
         self._finders: dict[str, SessionFinder] = {}
         self._upstreams = Upstreams({"openai": serve.openai_upstream, "anthropic": serve.anthropic_upstream})
 
@@ -87,7 +91,7 @@ class Gateway:
             )
 
         try:
-            passage = await self._passage(
+            relayed = await self._relayed(
                 _From(request, tenant, headers), read_request(endpoint, raw), raw, send
             )
         except httpx2.HTTPError as error:
@@ -95,9 +99,9 @@ class Gateway:
             return refusal(
                 endpoint.vendor, 502, f"the model cannot be reached: {type(error).__name__}: {error}"
             )
-        return _response(passage)
+        return _response(relayed)
 
-    async def _passage(self, origin: _From, asked: AgentRequest | None, raw: bytes, send: Send) -> Relayed:
+    async def _relayed(self, origin: _From, asked: AgentRequest | None, raw: bytes, send: Send) -> Relayed:
         if asked is None or not asked.units:
             return _untouched(await send(raw))
         try:
@@ -108,14 +112,16 @@ class Gateway:
         talk.users += 1
         try:
             exchange = Exchange(talk, asked, self._metrics)
-            passage = await exchange.run(await _prepared(exchange, asked), send)
-        except BaseException:
+            relayed = await exchange.run(await _prepared(exchange, asked), send)
+            if isinstance(relayed.body, bytes):
+                return relayed
+            talk.users += 1  # until its stream has ended
+            return msgspec.structs.replace(relayed, talk=talk)
+        finally:
             talk.users -= 1
-            raise
-        return msgspec.structs.replace(passage, pieces=_used(passage, talk))
 
     async def _session_of(self, origin: _From, asked: AgentRequest) -> AgentSession:
-        request, tenant, headers = origin.request, origin.tenant, origin.headers
+        request, tenant = origin.request, origin.tenant
         known = self._finders.get(tenant.name)
         if known is None:
             known = SessionFinder(tenant.sessions, self._serve.open_sessions)
@@ -124,14 +130,23 @@ class Gateway:
         opener = partial(self._opened, origin, asked)
         talk = await known.find(asked, name if name and valid_name(name) else None, opener)
         if talk.session.setup.info.name != self._name_of(asked):
-            async with talk.lock:
-                await self._use_model(talk.session, asked, headers)
+            talk.users += 1
+            try:
+                async with talk.lock:
+                    await self._use_model(talk.session, asked, origin.headers)
+            finally:
+                talk.users -= 1
         return talk
 
     def _name_of(self, asked: AgentRequest) -> str:
-        return (
-            self._settings.model_info(f"{asked.endpoint.vendor}:{asked.model}", self._serve.window).name or ""
-        )
+        given = f"{asked.endpoint.vendor}:{asked.model}"
+        known = self._names.get(given)
+        if known is None:
+            if len(self._names) >= NAMES:
+                self._names.clear()
+            known = self._settings.model_info(given, self._serve.window).name or ""
+            self._names[given] = known
+        return known
 
     async def _use_model(self, session: Session, asked: AgentRequest, headers: Headers) -> None:
         name = f"{asked.endpoint.vendor}:{asked.model}"
@@ -208,27 +223,35 @@ async def _prepared(exchange: Exchange, asked: AgentRequest) -> bytes:
 
 def _untouched(response: httpx2.Response) -> Relayed:
     async def pieces() -> AsyncGenerator[bytes]:
-        try:
-            async for piece in response.aiter_raw():
-                yield piece
-        finally:
-            await response.aclose()
-
-    return Relayed(response.status_code, passed_back(response), pieces())
-
-
-async def _used(passage: Relayed, talk: AgentSession) -> AsyncGenerator[bytes]:
-    try:
-        async for piece in passage.pieces:
+        async for piece in response.aiter_raw():
             yield piece
-    finally:
-        talk.users -= 1
-        await passage.pieces.aclose()
+
+    return Relayed(response.status_code, passed_back(response), pieces(), close=response.aclose)
 
 
-def _response(passage: Relayed) -> Response:
-    response = StreamingResponse(passage.pieces, status_code=passage.status)
+class _Streamed(StreamingResponse):
+    """A stream on its way back; its connection is closed also where the client has left before it began."""
+
+    def __init__(self, relayed: Relayed, pieces: AsyncGenerator[bytes]) -> None:
+        super().__init__(pieces, status_code=relayed.status)
+        self._pieces = pieces
+        self._relayed = relayed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: ASGISend) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            if self._relayed.talk is not None:
+                self._relayed.talk.users -= 1
+            await self._pieces.aclose()
+            if self._relayed.close is not None:
+                await self._relayed.close()
+
+
+def _response(relayed: Relayed) -> Response:
+    body = relayed.body
+    response = Response(body, relayed.status) if isinstance(body, bytes) else _Streamed(relayed, body)
     response.raw_headers = [
-        (name.encode("latin-1"), value.encode("latin-1")) for name, value in passage.headers
+        (name.encode("latin-1"), value.encode("latin-1")) for name, value in relayed.headers
     ]
     return response
