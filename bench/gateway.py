@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-
 from bench.table import Row
 
 SIZES = (1_000, 50_000, 200_000)  # tokens of history
@@ -74,7 +73,9 @@ def running(*command: str) -> Iterator[tuple[str, int]]:
 def history(tokens: int, who: str) -> list[dict[str, Any]]:
     """Return messages of that many tokens, 500 in each."""
     roles = ("user", "assistant")
-    found = [{"role": roles[place % 2], "content": f"{who} {place}. {TEXT}"} for place in range(tokens // 500)]
+    found = [
+        {"role": roles[place % 2], "content": f"{who} {place}. {TEXT}"} for place in range(tokens // 500)
+    ]
     return found[: len(found) // 2 * 2]
 
 
@@ -150,5 +151,7 @@ def main(*, full: bool = False) -> list[Row]:
         before, seconds = cpu(pid), 20.0 if full else 6.0
         done = asyncio.run(load(sqlite, seconds))
         used = cpu(pid) - before
-        rows.append(Row("gateway, 5,000 tokens of history: requests a second of one core", done / used, "1/s"))
+        rows.append(
+            Row("gateway, 5,000 tokens of history: requests a second of one core", done / used, "1/s")
+        )
     return rows
