@@ -112,6 +112,22 @@ async def test_a_trigger_whose_compaction_raises_does_not_hurt_a_view_that_fits(
         await session.append(prompt(number), answer(number))
 
 
+@pytest.mark.parametrize(("size", "fits"), [(8_900, True), (10_000, False)])
+async def test_a_failed_compaction_stops_only_what_the_model_cannot_take(store, size, fits):
+    """A view between usable, 8,500, and the input limit is sent whole; a larger one is not sent at all."""
+    session = session_on(store, policy=changed(background=False, check_at=("turn_start",)))
+    session.before_compaction(lambda _planned: 1 / 0)
+    number = await until(session, size)
+    await session.append(prompt(number, 1))
+    before = session.view()
+    if fits:
+        assert len(await session.context()) == 2 * number + 1
+    else:
+        with pytest.raises(CompactionFailed, match="ZeroDivisionError"):
+            await session.context()
+    assert session.view() == before
+
+
 async def test_a_draft_that_gains_too_little_is_a_strike_and_not_begun_at_every_turn(store):
     session = session_on(store, policy=msgspec.structs.replace(GREEDY, background=True))
     heard = Heard(session)

@@ -176,7 +176,7 @@ class Triggers:
             await self._cursor.say([Message("user", (Text(text),), injected=True)])
 
     async def _by_itself(self, due: Compact, seen: tuple[str, ...], happenings: int) -> None:
-        """Compact because of a trigger; where that fails, the session goes on as long as its view fits.
+        """Compact because of a trigger; where that fails, the session goes on while its view fits the window.
 
         Until it has ended the moments stay: who asks for the context meanwhile waits for the same compaction,
         and looks again. Those stay that came after the look.
@@ -187,7 +187,8 @@ class Triggers:
                 self._shared.watch.looked(happenings)
         except FoldlineError as error:
             self._shared.watch.looked(happenings)
-            if due.size > due.usable:
+            hopeless = isinstance(error, FloorExceeded)
+            if due.size > (due.usable if hopeless else self._model.setup.window.input_limit):
                 raise
             self._tell_failure(f"a compaction failed, the session goes on with its whole view: {error}")
 
