@@ -139,6 +139,11 @@ class Host:
         parts = [await attach(one) if isinstance(one, str) else (one,) for one in words]
         return tuple(message for part in parts for message in part)
 
+    def interrupt(self) -> bool:
+        """Stop the turn and the compaction behind a reply; return whether there was one. The queue goes on."""
+        folding = self.session.cancel_compaction()
+        return self.agent.interrupt() or folding
+
     # ---- sessions
 
     async def _chosen(self) -> str:

@@ -194,7 +194,7 @@ class Remote:
 
     def _abort(self) -> bool:
         folding = self._fold is not None and self._fold.cancel()
-        return self.host.agent.interrupt() or folding
+        return self.host.interrupt() or folding
 
     def _check_no_fold(self) -> None:
         if self._fold is not None and not self._fold.done():

@@ -233,6 +233,14 @@ class Session:
         """
         await self._triggers.settled()
 
+    def cancel_compaction(self) -> bool:
+        """Cancel the compaction that goes on behind a message, and return whether one did.
+
+        The session is as it was; the triggers are looked at again before the next request. One that somebody
+        waits for is cancelled by cancelling that, and a draft goes on.
+        """
+        return self._triggers.checks.cancel()
+
     # ---- context
 
     async def context(self) -> ContextMessages:

@@ -49,6 +49,13 @@ class Checks:
         if self._task is not None:
             await asyncio.wait({self._task})
 
+    def cancel(self) -> bool:
+        """Cancel the look that goes on, and return whether one did; `finished` waits for its end."""
+        running = self.running
+        if self._task is not None:
+            self._task.cancel()
+        return running
+
     async def stop(self) -> None:
         """Cancel the look: the session is as it was, and the moment is looked at another time."""
         task, self._task = self._task, None

@@ -89,7 +89,7 @@ class Conversation:
 
     def interrupt(self) -> None:
         """Stop the turn or the compaction under way."""
-        self.host.agent.interrupt()
+        self.host.interrupt()
         for worker in self._app.workers:
             if worker.group == "commands":
                 worker.cancel()

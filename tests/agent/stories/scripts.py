@@ -7,6 +7,7 @@ import re
 
 from foldline.providers import Patience
 from foldline.summarizers import ModelSummarizer
+from foldline.testing import Answer, call
 
 QUICK = Patience(attempts=2, first=0.001, longest=0.002, jitter=0.001)
 ASKS = "Use exactly these headings"
@@ -42,6 +43,35 @@ def script(says, **told):
 def long_reply(tokens):
     """A script whose every reply is a numbered text of some many tokens."""
     return lambda asked: f"Reply to “{words(asked.messages[-1])[:40]}”. " + FILLER * (tokens // 13)
+
+
+def plays(moves):
+    """A script of what is answered to each prompt, step by step; a prompt is known by its words."""
+
+    def says(asked):
+        said = [(message["role"], words(message)) for message in asked.messages]
+        place = max(number for number, (role, text) in enumerate(said) if role == "user" and text in moves)
+        return moves[said[place][1]][sum(role == "assistant" for role, _ in said[place:])]
+
+    return says
+
+
+def step(text, *commands):
+    """An answer that says something and runs commands."""
+    return Answer(text=text, calls=tuple(call("bash", command=one).calls[0] for one in commands))
+
+
+def outline(asked):
+    """The first word of each message of a request, but for the system prompt; of a checkpoint, "summary"."""
+    texts = [words(message) for message in asked.messages[1:]]
+    return ["summary" if text.startswith("<foldline-checkpoint") else text.split()[0] for text in texts]
+
+
+def settings(folder, text):
+    """Write the user's own settings of a machine whose home is in that folder."""
+    file = folder / "home/.foldline/settings.toml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
 
 
 def asked_to_reply(model):

@@ -57,10 +57,21 @@ async def back_to(host: Host, place: Prompted) -> Outcome:
 
 
 async def _fork(host: Host, argument: str) -> Outcome:
-    at = chosen(await prompts(host), argument).entry if argument else None
-    made = await host.session.fork(host.new_id(), at=at)
-    await host.resume(made.id)
-    return Outcome(f"This is a copy, session `{made.id}`; the other one stays as it is.", moved=True)
+    place = chosen(await prompts(host), argument) if argument else None
+    end = await _before(host, place) if place else host.session.leaf
+    if place and end is None:
+        await host.resume(host.new_id())
+    else:
+        made = await host.session.fork(host.new_id(), at=end)
+        await host.resume(made.id)
+    up_to = f" up to before “{line(place.text)}”" if place else ""
+    text = f"This is a copy{up_to}, session `{host.session.id}`; the other one stays as it is."
+    return Outcome(text, editor=place.text if place else None, moved=True)
+
+
+async def _before(host: Host, place: Prompted) -> str | None:
+    entry = await host.store.entry(host.session.id, place.entry)
+    return entry.parent if entry is not None else None
 
 
 async def _tree(host: Host, argument: str) -> Outcome:
@@ -119,7 +130,13 @@ COMMANDS = (
     Command(
         "branch", "Go on from before an earlier message of yours, folded ones too.", _branch, "[N]", idle=True
     ),
-    Command("fork", "Go on in a copy of this session, up to message N.", _fork, "[N]", idle=True),
+    Command(
+        "fork",
+        "Go on in a copy of this session, or of what came before message N, which comes into the editor.",
+        _fork,
+        "[N]",
+        idle=True,
+    ),
     Command(
         "rewind",
         "Go back to before your newest message, which comes into the editor.",
