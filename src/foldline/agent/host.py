@@ -140,7 +140,7 @@ class Host:
         return tuple(message for part in parts for message in part)
 
     def interrupt(self) -> bool:
-        """Stop the turn and the compaction behind a reply; return whether there was one. The queue goes on."""
+        """Stop the turn and the compaction behind a reply, if there are any; the queue goes on."""
         folding = self.session.cancel_compaction()
         return self.agent.interrupt() or folding
 
