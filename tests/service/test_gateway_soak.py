@@ -1,0 +1,164 @@
+"""Many clients stream through the gateway while it is killed and started again: nothing acknowledged is lost.
+
+The long form, 100 clients for five minutes, is run by `make soak`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+
+import httpx2
+import msgspec
+import pytest
+
+import foldline
+from foldline.core.log.entries import Said
+from foldline.testing import Answer, Scripted, serve
+
+WORDS = "It works as it was asked for, and every word of it is needed. " * 12
+
+
+class Soak(msgspec.Struct, frozen=True):
+    """How many clients ask for how many seconds, and when the gateway is killed."""
+
+    clients: int
+    seconds: float
+    kills: tuple[float, ...]
+
+
+class Gateway:
+    """`foldline serve` as a program of its own, always at the same port."""
+
+    def __init__(self, folder, model):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._command = [
+            *(sys.executable, "-m", "foldline", "serve", "--port", str(self.port), "--summaries", "offline"),
+            *("--store", f"sqlite:///{folder}/s.db", "--openai-upstream", model, "--window", "12000"),
+        ]
+        self._environment = {**os.environ, "HOME": str(folder)}
+
+    def start(self):
+        self._process = subprocess.Popen(
+            self._command, stdout=subprocess.PIPE, text=True, env=self._environment, start_new_session=True
+        )
+        assert self._process.stdout.readline().startswith("http://")
+
+    def kill(self):
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._ended()
+
+    def stop(self):
+        self._process.terminate()
+        assert self._ended() in (0, -signal.SIGTERM)  # it ends by the signal when all is done
+
+    def _ended(self):
+        code = self._process.wait(60)
+        self._process.stdout.close()
+        return code
+
+
+class Client:
+    """Keeps its whole history, sends it with each request, and asks again where it got no whole answer."""
+
+    def __init__(self, number, url):
+        self.name = f"client-{number}"
+        self.url = f"{url}/v1/chat/completions"
+        self.messages = []
+        self.acknowledged = []
+        self.failed = 0
+
+    async def go_on(self, http, until):
+        clock = asyncio.get_running_loop().time
+        while clock() < until:
+            self.messages.append(
+                {"role": "user", "content": f"{self.name} asks {len(self.messages)}. {WORDS}"}
+            )
+            while (text := await self._asked(http)) is None:
+                self.failed += 1
+                await asyncio.sleep(0.2)
+            self.messages.append({"role": "assistant", "content": text})
+            self.acknowledged.append(text)
+
+    async def _asked(self, http):
+        body = {"model": "scripted", "messages": self.messages, "stream": True}
+        headers = {"authorization": "Bearer k", "foldline-session": self.name}
+        pieces, ended = [], False
+        try:
+            async with http.stream("POST", self.url, json=body, headers=headers) as response:
+                if response.status_code != 200:
+                    assert response.status_code in (502, 503), await response.aread()
+                    return None
+                async for line in response.aiter_lines():
+                    if line == "data: [DONE]":
+                        ended = True
+                    elif line.startswith("data: {"):
+                        choices = msgspec.json.decode(line[6:])["choices"]
+                        pieces += [choices[0]["delta"].get("content") or ""] if choices else []
+        except httpx2.HTTPError:
+            return "".join(pieces) if ended else None
+        return "".join(pieces) if ended else None
+
+
+def says(asked):
+    words = str(asked.messages[-1]["content"]).split(".")[0]
+    return Answer(text=f"To “{words}”: {WORDS}{random.random()}", wait=0.01)
+
+
+async def soaked(folder, soak):
+    model = Scripted(says, window=200_000, keep=10)
+    async with serve(model) as url:
+        gateway = Gateway(folder, url)
+        await asyncio.to_thread(gateway.start)
+        clients = [Client(number, gateway.url) for number in range(soak.clients)]
+        until = asyncio.get_running_loop().time() + soak.seconds
+        limits = httpx2.Limits(max_connections=None)
+        async with httpx2.AsyncClient(timeout=60, limits=limits) as http:
+            working = [asyncio.ensure_future(client.go_on(http, until)) for client in clients]
+            for seconds in soak.kills:
+                await asyncio.sleep(seconds)
+                await asyncio.to_thread(gateway.kill)
+                await asyncio.to_thread(gateway.start)
+            await asyncio.gather(*working)
+        await asyncio.to_thread(gateway.stop)
+    return clients
+
+
+async def check(folder, clients):
+    store = foldline.stores.open_store(f"sqlite:///{folder}/s.db")
+    assert await store.verify() == []
+    found = {one.id: one for one in await store.sessions()}
+    assert set(found) == {client.name for client in clients}
+    for client in clients:
+        path = [entry async for entry in store.path(client.name)]
+        said = [entry.message.text for entry in path if isinstance(entry, Said)]
+        assert [text for text in said if text.startswith("To “")] == client.acknowledged
+        assert len(said) == len(client.messages)
+    await store.close()
+    return sum(one.compactions for one in found.values())
+
+
+async def tried(folder, soak):
+    clients = await soaked(folder, soak)
+    folds = await check(folder, clients)
+    assert folds >= len(clients)
+    assert sum(client.failed for client in clients) > 0  # they were killed at work
+    return {"requests": sum(len(one.acknowledged) for one in clients), "folds": folds}
+
+
+async def test_some_clients_and_a_kill(tmp_path):
+    await tried(tmp_path, Soak(clients=8, seconds=9.0, kills=(4.0,)))
+
+
+@pytest.mark.soak
+async def test_a_hundred_clients_for_five_minutes_and_two_kills(tmp_path, record_property):
+    done = await tried(tmp_path, Soak(clients=100, seconds=300.0, kills=(90.0, 100.0)))
+    record_property("soak", done)
+    print(done)  # noqa: T201  for the note
