@@ -20,6 +20,7 @@ ROOT = HERE.parents[2]
 SEEDS = corpus.ROOT.parent / "seeds"
 NO_BEHAVIOUR = "not a behaviour: "
 MAPS = sorted(HERE.glob("*.toml"))
+SYSTEMS = ["coop", "gencode", "klaude-code", "moldable", "pi-and-research"]
 
 
 def headings(text):
@@ -46,6 +47,10 @@ def places(name):
 
 def lines(path):
     return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def test_every_system_has_its_map():
+    assert [path.stem for path in MAPS] == SYSTEMS
 
 
 @pytest.mark.parametrize("path", MAPS, ids=lambda path: path.stem)
