@@ -195,7 +195,11 @@ async def test_tool_output_pruning_marks_what_it_cleared(tmp_path):
         saved = json.loads(await host.session.export("gencode", view=True))
         parts = [p for m in saved["messages"] if isinstance(m["content"], list) for p in m["content"]]
         results = [str(part["content"]) for part in parts if part["type"] == "tool_result"]
-        pruned = [text for text in results if text.startswith(f"[Old tool result cleared {datetime.now(UTC):%Y-%m-%d}")]
+        pruned = [
+            text
+            for text in results
+            if text.startswith(f"[Old tool result cleared {datetime.now(UTC):%Y-%m-%d}")
+        ]
         assert 0 < len(pruned) < len(results)
 
 
