@@ -160,6 +160,7 @@ async def test_handoff_clear_resume_sessions_save_export(tmp_path):
         assert await host.session.history() == []
         await host.prompt("Hello.")
         shown = (await run(host, "/sessions")).text
+        assert "“" in shown  # each by what it began with
         assert first in shown
         assert shown.count("**here**") == 1
         await run(host, f"/resume {first}")

@@ -13,7 +13,7 @@ from foldline.agent.commands import registry
 from foldline.agent.commands.boundaries import set_autocompact
 from foldline.agent.commands.command import Outcome
 from foldline.agent.commands.places import back_to, line, prompts
-from foldline.agent.commands.sessions import stands
+from foldline.agent.commands.sessions import stands, subject
 from foldline.agent.demo import demonstration
 from foldline.agent.events import OverflowRetried, TurnEnded
 from foldline.agent.host import Host
@@ -199,7 +199,10 @@ class Conversation:
 
     async def _resume(self, _argument: str) -> Outcome | None:
         infos = await self.host.sessions()
-        lines = [f"{info.messages:>4} messages  {info.title or info.id}" for info in infos]
+        lines = [
+            f"{info.messages:>4} messages  {line(await subject(self.host, info)) or info.id}"
+            for info in infos
+        ]
         found = await self._picked("Go on with which session?", lines)
         if found is None:
             return None

@@ -6,8 +6,10 @@ import asyncio
 from datetime import datetime
 
 from foldline.agent.commands.command import Command, Outcome
+from foldline.agent.commands.places import line
 from foldline.agent.host import Host
 from foldline.agent.tools.write import put
+from foldline.core.log.entries import Said
 from foldline.errors import InputError
 from foldline.stores import SessionInfo
 
@@ -28,7 +30,7 @@ async def _handoff(host: Host, argument: str) -> Outcome:
 async def _sessions(host: Host, argument: str) -> str:
     infos = await host.sessions(everywhere=argument == "all")
     rows = [
-        f"{number}. {'**here** ' if info.id == host.session.id else ''}{_told(info)}"
+        f"{number}. {'**here** ' if info.id == host.session.id else ''}{await _told(host, info)}"
         for number, info in enumerate(infos, 1)
     ]
     more = "`/resume N` goes on with one" + (
@@ -37,10 +39,21 @@ async def _sessions(host: Host, argument: str) -> str:
     return "\n".join([*rows, "", more]) if rows else "No session of this folder is stored yet."
 
 
-def _told(info: SessionInfo) -> str:
+async def _told(host: Host, info: SessionInfo) -> str:
     when = datetime.fromtimestamp(info.updated).astimezone().strftime("%d %b %H:%M")
-    title = f", {info.title}" if info.title else ""
-    return f"`{info.id}` {info.messages} messages, {info.compactions} compactions, {when}{title}"
+    about = await subject(host, info)
+    folds = f"{info.compactions} compaction{'s' * (info.compactions != 1)}"
+    return f"{f'“{line(about)}”, ' if about else ''}{info.messages} messages, {folds}, {when}, `{info.id}`"
+
+
+async def subject(host: Host, info: SessionInfo) -> str:
+    """Return a session's title, else what it began with: nobody knows it by its id."""
+    if info.title:
+        return info.title
+    async for entry in host.store.path(info.id):
+        if isinstance(entry, Said) and entry.message.is_prompt:
+            return entry.message.text
+    return ""
 
 
 async def _resume(host: Host, argument: str) -> Outcome:
