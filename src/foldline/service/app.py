@@ -20,11 +20,12 @@ from foldline.service.gateway.endpoint import ENDPOINTS
 from foldline.service.gateway.gateway import Gateway
 from foldline.service.metrics import Metrics
 from foldline.service.problems import problem, problem_of
+from foldline.service.stateless.routes import Stateless
+from foldline.service.summaries import BY_RULE
 from foldline.service.tenants import Tenants
 
 log = logging.getLogger("foldline")
 
-BY_RULE = ("upstream", "offline")  # who writes summaries, where it is no provider's name
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -40,6 +41,7 @@ class Service:
         self.metrics = Metrics()
         self.tenants = Tenants(serve, serve.store or known.store)
         self.gateway = Gateway(serve, known, self.tenants, self.metrics)
+        self._stateless = Stateless(serve, known, self.tenants)
         self.ready = False
 
     def app(self) -> Starlette:
@@ -49,6 +51,7 @@ class Service:
                 Route("/health", self._health),
                 Route("/ready", self._ready),
                 Route("/metrics", self._metrics),
+                Mount("/api", routes=self._stateless.routes()),
                 Mount("/v1", routes=self._gateway_routes()),
             ],
             exception_handlers={FoldlineError: _failed, 404: _unknown, 405: _not_allowed},

@@ -18,7 +18,7 @@ import foldline
 from foldline import providers
 from foldline.config import ServeSettings, Settings
 from foldline.errors import FoldlineError
-from foldline.providers.retry import Patience
+from foldline.providers import Provider
 from foldline.service.bodies import TooLarge, read_body
 from foldline.service.gateway.agent_session import AgentSession
 from foldline.service.gateway.endpoint import Endpoint, Vendor
@@ -28,14 +28,14 @@ from foldline.service.gateway.request import AgentRequest, read_request
 from foldline.service.gateway.session_finder import SessionFinder, valid_name
 from foldline.service.gateway.upstream import Headers, Upstreams, passed_back, sent_on
 from foldline.service.metrics import Metrics
+from foldline.service.summaries import written_by
 from foldline.service.tenants import Tenant, Tenants
 from foldline.session.session import Session
-from foldline.summarizers import ModelSummarizer, OfflineSummarizer, Summarizer
+from foldline.summarizers import Summarizer
 
 log = logging.getLogger("foldline")
 
 SESSION: Final = "foldline-session"  # names the session of a request
-IMPATIENT: Final = Patience(attempts=2, first=0.2, longest=2.0, timeout=120.0)  # an agent may be waiting
 NAMES: Final = 1_000  # of models that are remembered
 SUBAGENT: Final = ("foldline-subagent", "x-openai-subagent")  # say that a sub-agent asks
 
@@ -168,27 +168,20 @@ class Gateway:
         )
 
     def _summarizer(self, asked: AgentRequest, headers: Headers) -> Summarizer:
-        """Return who writes the summaries: the model that is asked, with the request's key, or as set."""
-        who = self._serve.summaries
-        if who == "offline":
-            return OfflineSummarizer()
-        if who != "upstream":
-            return ModelSummarizer(providers.get(who), patience=IMPATIENT)
-        vendor: Vendor = asked.endpoint.vendor
-        sent = dict(headers)
-        key = sent.get("x-api-key") or sent.get("authorization", "").removeprefix("Bearer ").strip()
-        name = f"{vendor}-compatible:{asked.model}"
-        if not asked.model or providers.missing(f"{name}@{self._upstreams.url(vendor)}", api_key=key):
-            return OfflineSummarizer()
+        vendor = asked.endpoint.vendor
         info = self._settings.model_info(f"{vendor}:{asked.model}", self._serve.window)
-        provider = providers.get(
-            name,
-            base_url=self._upstreams.url(vendor),
-            api_key=key or None,
-            dialect=asked.endpoint.dialect,
-            info=info,
-        )
-        return ModelSummarizer(provider, window=info.window, price=info.price, patience=IMPATIENT)
+
+        def upstream() -> Provider | None:
+            """Return the model that is asked, with the request's own key."""
+            sent, url = dict(headers), self._upstreams.url(vendor)
+            key = sent.get("x-api-key") or sent.get("authorization", "").removeprefix("Bearer ").strip()
+            name = f"{vendor}-compatible:{asked.model}"
+            if not asked.model or providers.missing(f"{name}@{url}", api_key=key):
+                return None
+            dialect = asked.endpoint.dialect
+            return providers.get(name, base_url=url, api_key=key or None, dialect=dialect, info=info)
+
+        return written_by(self._serve.summaries, upstream, info)
 
     async def relay(self, request: Request, vendor: Vendor) -> Response:
         """Pass a request on that is not about a conversation: the models, a count of tokens."""

@@ -1,0 +1,28 @@
+"""Who writes the summaries of the service: the model that is asked, another, or code alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from foldline import providers
+from foldline.catalogue import ModelInfo
+from foldline.providers import Patience, Provider
+from foldline.summarizers import ModelSummarizer, OfflineSummarizer, Summarizer
+
+UPSTREAM: Final = "upstream"
+BY_RULE: Final = (UPSTREAM, "offline")  # any other word of `[serve] summaries` is a provider's name
+IMPATIENT: Final = Patience(attempts=2, first=0.2, longest=2.0, timeout=120.0)  # somebody may be waiting
+
+
+def written_by(who: str, upstream: Callable[[], Provider | None], info: ModelInfo | None) -> Summarizer:
+    """Return who writes: `upstream` makes the provider of the model that is asked, None where it cannot."""
+    if who == "offline":
+        return OfflineSummarizer()
+    if who != UPSTREAM:
+        return ModelSummarizer(providers.get(who), patience=IMPATIENT)
+    provider = upstream()
+    if provider is None:
+        return OfflineSummarizer()
+    limits = {} if info is None else {"window": info.window, "price": info.price}
+    return ModelSummarizer(provider, patience=IMPATIENT, **limits)

@@ -1,0 +1,234 @@
+"""Clients that keep their own history: what they send is folded, and they are told from where on."""
+
+from __future__ import annotations
+
+import json
+
+import httpx2
+import pytest
+from tests.service.served import in_front_of, served
+
+from foldline.testing import Answer, Refusal, call
+
+FILLER = "It works as it was asked for, and every word of it is needed. " * 30
+
+
+def said(role, number, text=FILLER):
+    return {
+        "id": f"{role}-{number}",
+        "role": role,
+        "parts": [{"type": "text", "text": f"{role} {number}. {text}"}],
+    }
+
+
+def history(turns):
+    return [said(role, number) for number in range(turns) for role in ("user", "assistant")][:-1]
+
+
+def text_of(message):
+    return message["parts"][0]["text"]
+
+
+@pytest.fixture
+def url():
+    with served(window=8_000, store="memory://") as at:
+        yield at
+
+
+def fold(url, **body):
+    answer = httpx2.post(f"{url}/api/fold", json=body, timeout=60)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_a_fresh_history_is_sent_as_it_is(url):
+    messages = history(2)
+    assert fold(url, messages=messages) == {
+        "messages": messages,
+        "compactionState": None,
+        "compacted": False,
+        "warnings": [],
+    }
+
+
+def test_a_long_one_is_folded_and_the_state_says_from_where_on(url):
+    messages = history(12)
+    found = fold(url, messages=messages)
+    state = found["compactionState"]
+    assert found["compacted"]
+    assert state["version"] == 1
+    assert state["compactedAt"].endswith("Z")
+    assert state["summaryMessage"]["id"] == "compaction-summary-v1"
+    assert state["summaryMessage"]["role"] == "user"
+    start = state["apiStartIndex"]
+    assert state["summarizedRange"] == {"fromIndex": 0, "toIndex": start - 1, "messageCount": start}
+    assert 0 < start < len(messages)
+    assert [text_of(one) for one in found["messages"][1:]] == [text_of(one) for one in messages[start:]]
+    assert text_of(found["messages"][0]) == text_of(state["summaryMessage"])
+
+
+def test_the_state_goes_on_with_the_next_turn_and_a_second_fold_stacks(url):
+    messages = history(12)
+    first = fold(url, messages=messages)["compactionState"]
+    messages += [said("assistant", 99), said("user", 100)]
+    again = fold(url, messages=messages, compactionState=first)
+    if not again["compacted"]:
+        assert again["compactionState"] == first
+        assert text_of(again["messages"][0]) == text_of(first["summaryMessage"])
+    state = first
+    for number in range(101, 140):
+        messages += [said("assistant", number), said("user", number)]
+        state = fold(url, messages=messages, compactionState=state)["compactionState"]
+        if state["version"] > 1:
+            break
+    assert state["version"] == 2
+    assert state["summaryMessage"]["id"] == "compaction-summary-v2"
+    assert state["apiStartIndex"] > first["apiStartIndex"]
+
+
+def test_a_system_message_stands_before_all_and_the_index_counts_it(url):
+    messages = [{"id": "s", "role": "system", "parts": [{"type": "text", "text": "You help."}]}, *history(12)]
+    state = fold(url, messages=messages)["compactionState"]
+    plain = fold(url, messages=messages[1:])["compactionState"]
+    assert state["apiStartIndex"] == plain["apiStartIndex"] + 1
+
+
+def test_snake_case_is_taken_and_the_answer_is_camel_case(url):
+    messages = history(12)
+    state = fold(url, messages=messages)["compactionState"]
+    snake = {
+        "version": state["version"],
+        "compacted_at": state["compactedAt"],
+        "summary_message": state["summaryMessage"],
+        "api_start_index": state["apiStartIndex"],
+        "summarized_range": {"from_index": 0, "to_index": 1, "message_count": 2},
+    }
+    found = fold(url, messages=messages, compaction_state=snake, api_messages=None)
+    assert found["compactionState"]["apiStartIndex"] == state["apiStartIndex"]
+    assert found["warnings"] == []
+
+
+def test_what_the_client_believes_to_be_sent_does_not_count(url):
+    found = fold(url, messages=history(2), apiMessages=[said("user", 7)])
+    assert [text_of(one) for one in found["messages"]] == [text_of(one) for one in history(2)]
+    assert "apiMessages" in found["warnings"][0]
+
+
+@pytest.mark.parametrize(
+    "state", [5, [], {}, {"apiStartIndex": "x"}, {"apiStartIndex": 2, "summaryMessage": {}}]
+)
+def test_a_state_that_cannot_be_read_is_a_warning_and_all_is_sent(url, state):
+    found = fold(url, messages=history(2), compactionState=state)
+    assert len(found["messages"]) == 3
+    assert "cannot be read" in found["warnings"][0]
+
+
+def test_with_fewer_messages_than_before_the_index_is_worked_out_anew(url):
+    state = fold(url, messages=history(12))["compactionState"]
+    found = fold(url, messages=history(3), compactionState=state)
+    assert found["compactionState"]["apiStartIndex"] == 4
+    assert text_of(found["messages"][-1]) == text_of(history(3)[-1])
+    assert "fewer" in found["warnings"][0]
+
+
+def test_it_can_be_asked_for_with_instructions(url):
+    found = fold(url, messages=history(8), compact=True, instructions="the tests")
+    assert found["compacted"]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "cannot be read"),
+        (b"[]", "cannot be read"),
+        (b'{"messages": 5}', "messages"),
+        (b'{"messages": [5]}', "message 0"),
+        (b'{"messages": [], "policy": "nope"}', "no policy"),
+        (b'{"messages": [], "window": -1}', "window"),
+        (b'{"messages": ' + b"[" * 5_000, "cannot be read"),
+    ],
+)
+def test_what_is_wrong_is_told_as_a_problem(url, body, words):
+    answer = httpx2.post(f"{url}/api/fold", content=body)
+    assert answer.status_code == 400
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert words in answer.json()["detail"]
+
+
+# ---- turns
+
+
+def events(answer):
+    lines = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: ")]
+    assert lines[-1] == "[DONE]"
+    return [json.loads(line) for line in lines[:-1]]
+
+
+def turn(url, messages, **body):
+    given = {"messages": messages, "model": "openai:scripted", **body}
+    return httpx2.post(f"{url}/api/turn", json=given, headers={"authorization": "Bearer k"}, timeout=60)
+
+
+def test_a_turn_streams_its_reply():
+    with in_front_of(["It is done."], window=8_000) as (url, model):
+        answer = turn(url, history(1), system="You help.")
+    found = events(answer)
+    assert answer.headers["x-vercel-ai-ui-message-stream"] == "v1"
+    assert [one["type"] for one in found if one["type"] != "text-delta"] == [
+        "start",
+        "text-start",
+        "text-end",
+        "finish",
+    ]
+    assert "".join(one["delta"] for one in found if one["type"] == "text-delta") == "It is done."
+    assert model.requests[0].messages[0] == {"role": "system", "content": "You help."}
+
+
+def test_a_compaction_stands_before_the_reply_of_its_turn():
+    with in_front_of(["Go on."], window=8_000) as (url, model):
+        found = events(turn(url, history(12)))
+    assert found[0]["type"] == "compaction"
+    state = found[0]["compaction"]
+    assert state["version"] == 1
+    sent = model.requests[0].messages
+    assert len(sent) == len(history(12)) - state["apiStartIndex"] + 1
+
+
+def test_calls_and_thoughts_are_told():
+    reply = Answer(text="I read it.", thinking="Hm.", calls=call("read", path="a.py").calls)
+    tools = [{"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}]
+    with in_front_of([reply], window=8_000) as (url, _):
+        found = events(turn(url, history(1), tools=tools))
+    (told,) = [one for one in found if one["type"] == "tool-input-available"]
+    assert (told["toolName"], told["input"]) == ("read", {"path": "a.py"})
+    assert found[-1]["messageMetadata"]["finishReason"] == "tools"
+
+
+def test_a_summary_that_fails_does_not_fail_the_turn():
+    def says(asked):
+        return Refusal(500, "no summary today") if len(asked.messages) == 2 else "Go on."
+
+    with in_front_of(says, window=8_000, summaries="upstream") as (url, _):
+        found = events(turn(url, history(12)))
+    assert "".join(one.get("delta", "") for one in found) == "Go on."
+
+
+def test_a_model_that_refuses_is_an_error_of_the_stream():
+    with in_front_of([Refusal(401, "not today")], window=8_000) as (url, _):
+        found = events(turn(url, history(1)))
+    assert found[-1]["type"] == "error"
+    assert "not today" in found[-1]["errorText"]
+
+
+@pytest.mark.parametrize("model", ["nobody", "openai-compatible:x@http://10.0.0.1/v1", "openai:", None])
+def test_where_a_model_is_the_settings_say_alone(url, model):
+    answer = turn(url, history(1), model=model)
+    assert answer.status_code == 400
+    assert "model" in answer.json()["detail"]
+
+
+def test_a_token_is_needed_where_tokens_are_set():
+    with served(store="memory://", tokens={"t": "a"}) as url:
+        assert httpx2.post(f"{url}/api/fold", json={"messages": []}).status_code == 401
+        headers = {"authorization": "Bearer t"}
+        assert httpx2.post(f"{url}/api/fold", json={"messages": []}, headers=headers).status_code == 200
