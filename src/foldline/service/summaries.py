@@ -24,5 +24,5 @@ def written_by(who: str, upstream: Callable[[], Provider | None], info: ModelInf
     provider = upstream()
     if provider is None:
         return OfflineSummarizer()
-    limits = {} if info is None else {"window": info.window, "price": info.price}
-    return ModelSummarizer(provider, patience=IMPATIENT, **limits)
+    window, price = (None, None) if info is None else (info.window, info.price)
+    return ModelSummarizer(provider, window=window, price=price, patience=IMPATIENT)
