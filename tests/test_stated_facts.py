@@ -10,7 +10,6 @@ import pytest
 
 import foldline
 from foldline.catalogue.info import ModelInfo
-from foldline.cli.commands.import_ import restore
 from foldline.cli.store import opened
 from foldline.core.decide.presets import preset
 from foldline.core.ledger.facts.kinds import Ledger
@@ -19,7 +18,7 @@ from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
 from foldline.executor import run_sync
 from foldline.folding import Wish, fold_once
-from foldline.loading import from_records, with_notes
+from foldline.loading import from_records, restore, with_notes
 from foldline.transcripts import read
 
 MORE = [

@@ -139,7 +139,7 @@ def test_a_session_that_went_on_differently_is_refused(foldline, file, tmp_path)
     assert foldline("import", other, "--id", name).code == 0
     refused = foldline("import", third, "--id", name)
     assert refused.code == 2
-    assert "continued differently: choose another --id" in refused.err
+    assert "continued differently: choose another id" in refused.err
     assert len(stored(name)[0]) == 19
     assert foldline("import", third, "--id", "another").code == 0
 

@@ -10,10 +10,9 @@ import pytest
 
 import foldline
 from foldline import dialects
-from foldline.cli.commands.import_ import restore
 from foldline.core.log.entries import Compacted, Pinned, Receipt, Said
 from foldline.core.log.log import Log, verify
-from foldline.loading import from_own
+from foldline.loading import from_own, restore
 from foldline.transcripts import dump, read
 from foldline.transcripts.records import MessageRecord
 

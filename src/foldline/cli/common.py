@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 import click
-import msgspec
 
 from foldline.cli.memory import TO_FOLD, check_room
 from foldline.cli.output import progress, warn
@@ -15,12 +14,10 @@ from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Window
-from foldline.errors import FormatError, InputError, did_you_mean
-from foldline.loading import Loaded, from_own, from_records
+from foldline.errors import did_you_mean
+from foldline.loading import Loaded, from_stream
 from foldline.policies import load, policy
-from foldline.transcripts import MessageRecord, Record, open_transcript, read
-
-HEADER = 64 * 1024  # bytes that the header line of our own form may have
+from foldline.transcripts import MessageRecord, Record, open_transcript
 
 
 class OneOf(click.Choice[str]):
@@ -32,10 +29,6 @@ class OneOf(click.Choice[str]):
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
             self.fail(f"{error.message.rstrip('.')}{did_you_mean(str(value), self.choices)}.", param, ctx)
-
-
-class _Header(msgspec.Struct):
-    format: str
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -101,25 +94,13 @@ def load_session(
     name = shown_name(file)
     with open_transcript(file) as stream:
         check_room(stream, name, room)
-        if not from_start and _is_own(stream, name):
-            loaded = from_own(stream, name)
-        else:
-            loaded = from_records(counted(read(stream, name=name), tick), counter, from_start=from_start)
-    if not loaded.entries:
-        raise InputError(f"{name}: no message in this file")
-    return loaded
-
-
-def _is_own(stream: BinaryIO, name: str) -> bool:
-    try:
-        header = stream.readline(HEADER)
-        stream.seek(0)
-    except OSError as error:
-        raise FormatError(f"cannot be read: {error.strerror or error}", where=name) from error
-    try:
-        return msgspec.json.decode(header, type=_Header).format == "foldline"
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
+        return from_stream(
+            stream,
+            name,
+            from_start=from_start,
+            counter=counter,
+            through=lambda records: counted(records, tick),
+        )
 
 
 def counted(records: Iterator[Record], tick: Callable[[int], None]) -> Iterator[Record]:

@@ -4,6 +4,8 @@ from foldline.loading.lists import from_messages
 from foldline.loading.loaded import Loaded
 from foldline.loading.own import from_entries, from_own, with_notes
 from foldline.loading.records import as_recorded, from_records, index_of
+from foldline.loading.restore import restore
+from foldline.loading.stream import from_stream
 
 __all__ = [
     "Loaded",
@@ -12,6 +14,8 @@ __all__ = [
     "from_messages",
     "from_own",
     "from_records",
+    "from_stream",
     "index_of",
+    "restore",
     "with_notes",
 ]

@@ -186,6 +186,11 @@ class Session:
         view = self._shared.view
         return Call(messages=view.messages(), system=view.system, tools=self.setup.tools)
 
+    async def follow(self) -> str | None:
+        """Read what other writers have appended since, and return the leaf; an `append` follows it then."""
+        await self._shared.follow()
+        return self.leaf
+
     async def history(self) -> list[Any]:
         """Return every message of the path, folded ones included, as received."""
         return await self._shared.view.history()

@@ -222,6 +222,7 @@ class SyncSession:
     track_files = _waits(Session.track_files)
     use_model = _waits(Session.use_model)
     use_policy = _waits(Session.use_policy)
+    follow = _waits(Session.follow)
     history = _waits(Session.history)
     stats = _waits(Session.stats)
     display_summary = _waits(Session.display_summary)
