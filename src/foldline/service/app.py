@@ -16,6 +16,7 @@ from foldline import providers
 from foldline.config import ServeSettings, Settings, settings
 from foldline.errors import FoldlineError
 from foldline.service import metrics as figures
+from foldline.service.api.api import Api
 from foldline.service.gateway.endpoint import ENDPOINTS
 from foldline.service.gateway.gateway import Gateway
 from foldline.service.metrics import Metrics
@@ -41,6 +42,7 @@ class Service:
         self.metrics = Metrics()
         self.tenants = Tenants(serve, serve.store or known.store)
         self.gateway = Gateway(serve, known, self.tenants, self.metrics)
+        self.api = Api(serve, known, self.tenants, self.metrics)
         self._stateless = Stateless(serve, known, self.tenants)
         self.ready = False
 
@@ -51,8 +53,8 @@ class Service:
                 Route("/health", self._health),
                 Route("/ready", self._ready),
                 Route("/metrics", self._metrics),
-                Mount("/api", routes=self._stateless.routes()),
                 Mount("/v1", routes=self._gateway_routes()),
+                Mount("/api", routes=self._api_routes()),
             ],
             exception_handlers={FoldlineError: _failed, 404: _unknown, 405: _not_allowed},
             lifespan=self._lifespan,
@@ -66,7 +68,9 @@ class Service:
             yield
         finally:
             self.ready = False
+            await self.api.finish()
             await self.tenants.close(self.serve.drain)
+            await self.api.close()
             await self.gateway.close()
 
     def _gateway_routes(self) -> list[Route]:
@@ -85,6 +89,12 @@ class Service:
             Route("/messages/count_tokens", self._counted("gateway", count), methods=["POST"]),
             Route("/models", self._counted("gateway", self._models)),
             Route("/models/{name:path}", self._counted("gateway", self._models)),
+        ]
+
+    def _api_routes(self) -> list[Route]:
+        return [
+            Route(one.path, self._counted("api", one.endpoint), methods=sorted(one.methods or ()))
+            for one in (*self.api.routes(), *self._stateless.routes())
         ]
 
     async def _models(self, request: Request) -> Response:

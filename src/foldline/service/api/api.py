@@ -1,0 +1,188 @@
+"""The API: every operation behind one gate, which knows who asks, reads, checks, and tells of errors."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from foldline.config import ServeSettings, Settings
+from foldline.errors import FoldlineError, InputError
+from foldline.service.api import compaction, exporting, imports, messages, reading, sessions, tree, turns
+from foldline.service.api.decoding import decoded_body, decoded_query, etag, matches
+from foldline.service.api.idempotency import LONGEST, Given, KeyBusy, KeyReused
+from foldline.service.api.openapi import document, index
+from foldline.service.api.operation import JSON, ApiCall, ApiResult, Operation
+from foldline.service.api.state import ApiState
+from foldline.service.bodies import TooLarge, read_body
+from foldline.service.metrics import Metrics
+from foldline.service.problems import problem, problem_of
+from foldline.service.tenants import Tenants
+
+log = logging.getLogger("foldline")
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    *sessions.OPERATIONS,
+    *reading.OPERATIONS,
+    *messages.OPERATIONS,
+    *turns.OPERATIONS,
+    *compaction.OPERATIONS,
+    *tree.OPERATIONS,
+    *exporting.OPERATIONS,
+    *imports.OPERATIONS,
+)
+BODY_SECONDS: Final = 120.0  # that a client may take to send a body
+KEY: Final = "idempotency-key"
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+class Api:
+    """Answers the requests under `/api`."""
+
+    def __init__(self, serve: ServeSettings, known: Settings, tenants: Tenants, metrics: Metrics) -> None:
+        self._serve = serve
+        self._tenants = tenants
+        self.state = ApiState(serve, known, metrics)
+
+    def routes(self) -> list[Route]:
+        """Return the routes below `/api`."""
+        described = document(OPERATIONS, tokens=self._tenants.closed)
+        return [
+            Route("/", self._known(index(OPERATIONS))),
+            Route("/openapi.json", self._known(described)),
+            *(Route(one.path, self._handler(one), methods=[one.method]) for one in OPERATIONS),
+        ]
+
+    async def finish(self) -> None:
+        """Let turns that were left come to their end."""
+        await self.state.finish(self._serve.drain)
+
+    async def close(self) -> None:
+        """Close the connections to the models."""
+        await self.state.close()
+
+    def _known(self, value: object) -> Handler:
+        body = msgspec.json.encode(value)
+
+        async def answer(request: Request) -> Response:
+            del request
+            return Response(body, media_type=JSON)
+
+        return answer
+
+    def _handler(self, operation: Operation) -> Handler:
+        async def handle(request: Request) -> Response:
+            try:
+                return await self._answered(operation, request)
+            except FoldlineError as error:
+                return problem_of(error)
+            except TooLarge as error:
+                return problem(413, "the body is too large", str(error))
+            except KeyReused:
+                return problem(422, "the idempotency key is taken", "it was sent with another request")
+            except KeyBusy:
+                return problem(409, "still under way", "the request with this idempotency key has not ended")
+            except TimeoutError:
+                return problem(408, "it took too long")
+            except RecursionError:
+                return problem(400, "the request is wrong", "it is nested too deep")
+            except ClientDisconnect:
+                return problem(400, "the client has left")
+            except Exception:
+                log.exception("%s %s failed", request.method, operation.path)
+                return problem(500, "it failed", "a defect of the service: its log says more")
+
+        return handle
+
+    async def _answered(self, operation: Operation, request: Request) -> Response:
+        tenant, _ = self._tenants.find(request.headers)
+        if tenant is None:
+            refused = problem(401, "a token is needed", "send it as Authorization: Bearer TOKEN")
+            refused.headers["www-authenticate"] = "Bearer"
+            return refused
+        if (seconds := tenant.wait()) > 0:
+            refused = problem(429, "too many requests", f"try again in {seconds:.0f} s")
+            refused.headers["retry-after"] = str(max(1, round(seconds)))
+            return refused
+        async with asyncio.timeout(BODY_SECONDS):
+            raw = await read_body(request, self._serve.max_body)
+        call = ApiCall(
+            self.state,
+            tenant,
+            names={name: str(value) for name, value in request.path_params.items()},
+            query=None if operation.query is None else decoded_query(request.query_params, operation.query),
+            body=None if operation.body is None else decoded_body(raw, operation.body),
+            raw=raw,
+        )
+        key = request.headers.get(KEY)
+        if key is None or not operation.keyed:
+            return await self._run(operation, call, request)
+        return await self._once(key, operation, call, request)
+
+    async def _once(self, key: str, operation: Operation, call: ApiCall, request: Request) -> Response:
+        """Run an operation unless its key was answered before: then that answer is given again."""
+        if not key or len(key) > LONGEST:
+            raise InputError(f"an idempotency key has 1 to {LONGEST} characters")
+        if operation.of_session:  # a session that is not there, or no more, is not answered from memory
+            await self.state.options(call.tenant, call.names["session"])
+        keys = self.state.of(call.tenant).keys
+        request_line = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
+        known, new = await keys.take(key, request_line + call.raw)
+        if not new and known.given is not None:
+            return Response(known.given.body, known.given.status, known.given.headers)
+        if not new and known.turn is None:
+            raise KeyBusy
+        call.remembered = known
+        given: Given | None = None
+        try:
+            response = await self._run(operation, call, request)
+            if response.status_code < 400 and known.turn is None:
+                given = Given(response.status_code, bytes(response.body), dict(response.headers))
+            return response
+        finally:
+            if new:
+                keys.settle(key, known, given)
+
+    async def _run(self, operation: Operation, call: ApiCall, request: Request) -> Response:
+        if not operation.of_session:
+            return _response(operation, await operation.run(call), None)
+        state, name = self.state, call.names["session"]
+        options = await state.options(call.tenant, name)
+        with state.use(call.tenant, name, options) as session:
+            call.found = session
+            if not operation.changes:
+                await session.follow()
+                return _response(operation, await operation.run(call), session.leaf)
+            lock = state.of(call.tenant).lock(name)
+            async with lock:
+                leaf = await session.follow()
+                if not matches(request.headers.get("if-match"), leaf):
+                    return _moved(leaf)
+                if operation.held:
+                    result = await operation.run(call)
+                    return _response(operation, result, session.leaf)
+            return _response(operation, await operation.run(call), session.leaf)
+
+
+def _moved(leaf: str | None) -> Response:
+    refused = problem(412, "the session has moved on", "its leaf is another one: read it again", leaf=leaf)
+    refused.headers["etag"] = etag(leaf)
+    return refused
+
+
+def _response(operation: Operation, result: ApiResult | Response, leaf: str | None) -> Response:
+    if isinstance(result, ApiResult):
+        status = result.status or operation.status
+        body = b"" if status == 204 else msgspec.json.encode(result.value)
+        result = Response(
+            body, status, headers=result.headers, media_type=None if status == 204 else operation.media
+        )
+    if operation.of_session and operation.method != "DELETE":
+        result.headers.setdefault("etag", etag(leaf))
+    return result

@@ -1,0 +1,290 @@
+"""A session as it is read: its history for display, its view, its figures, its folded past."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from foldline.agent.spending import Spending, spent
+from foldline.core.log.boundaries import undone
+from foldline.core.log.entries import Compacted, Entry, Lifted, Pruned, Receipt, Said
+from foldline.core.log.messages import Usage
+from foldline.dialects import get
+from foldline.errors import InputError
+from foldline.service.api.operation import ApiCall, ApiResult, Offset, Operation, Page
+from foldline.service.api.sessions import AT, HitList
+from foldline.session.recall import PASSAGE, EntryInfo, Standing, as_text
+from foldline.session.session import Session
+from foldline.session.view import Stats
+
+EntryId: TypeAlias = Annotated[str, msgspec.Meta(max_length=200)]
+
+
+class HistoryPage(msgspec.Struct, frozen=True):
+    """Which part of a history: the newest `limit` items, or those before an entry."""
+
+    limit: Page = 50
+    before: EntryId | None = None
+
+
+class ShownMessage(msgspec.Struct, frozen=True, tag="message", tag_field="kind"):
+    """A message of a history: where it stands, its text, and itself in the session's dialect.
+
+    `how` is kept, folded, blanked, elided, stripped or repaired; `native` is one message as a rule. `tokens`
+    is its size, `at` Unix time.
+    """
+
+    entry: str
+    role: str
+    how: Standing
+    text: str
+    native: list[Any]
+    tokens: int
+    at: float | None
+    pinned: bool
+    usage: Usage | None = None
+
+
+class ShownBoundary(msgspec.Struct, frozen=True, tag="boundary", tag_field="kind"):
+    """A boundary of a history: a compaction or a prune, its receipt and summary; `undone` says it was."""
+
+    entry: str
+    made: Literal["compaction", "prune"]
+    receipt: Receipt
+    summary: str | None
+    undone: bool
+    at: float | None
+
+
+class History(msgspec.Struct, frozen=True):
+    """Messages and boundaries of the path, oldest first; `before` asks for those before them (null: none)."""
+
+    items: list[ShownMessage | ShownBoundary]
+    before: str | None
+    leaf: str | None
+
+
+class ViewResult(msgspec.Struct, frozen=True):
+    """What is sent to the model: messages in a dialect, with the system prompt and tools that stand beside.
+
+    `tokens` is its size by Foldline's own count; `max_tokens` the most that the reply may take, where that is
+    limited.
+    """
+
+    dialect: str
+    messages: list[Any]
+    system: Any
+    tools: Any
+    tokens: int
+    leaf: str | None
+    max_tokens: int | None = None
+
+
+class StatsResult(msgspec.Struct, frozen=True):
+    """The figures of a session, and what its replies and summaries took: usage and dollars."""
+
+    stats: Stats
+    spent: Spending
+    model: str | None
+    leaf: str | None
+
+
+class RecallQuery(msgspec.Struct, frozen=True):
+    """What to recall: words of messages, folded ones included."""
+
+    q: Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
+    limit: Page = 20
+
+
+class PassageQuery(msgspec.Struct, frozen=True):
+    """Which part of a message: `limit` characters from `offset`."""
+
+    offset: Offset = 0
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = PASSAGE
+
+
+class PassageResult(msgspec.Struct, frozen=True):
+    """A piece of a message as text; `next_offset` is where to read on, null at the end."""
+
+    session: str
+    entry: str
+    role: str
+    text: str
+    offset: int
+    total: int
+    at: float | None
+    next_offset: int | None
+
+
+class FoldedList(msgspec.Struct, frozen=True):
+    """Messages that the view does not show as received, oldest first."""
+
+    entries: list[EntryInfo]
+
+
+async def history(call: ApiCall) -> ApiResult:
+    """Show a page of the history."""
+    asked: HistoryPage = call.query
+    session = call.session
+    items: deque[Said | Compacted | Pruned] = deque(maxlen=asked.limit)
+    more, lifted, found = False, list[Entry](), asked.before is None
+    async for entry in session.store.path(session.id):
+        lifted += [entry] if isinstance(entry, Lifted) else []
+        found = found or entry.id == asked.before
+        if isinstance(entry, Said | Compacted | Pruned) and (asked.before is None or not found):
+            more = more or len(items) == asked.limit
+            items.append(entry)
+    if not found:
+        raise InputError(f"{asked.before!r} is not on the path of this session")
+    infos = {info.entry: info for info in await session.entries(asked.limit, asked.before)}
+    out = undone([*(one for one in items if not isinstance(one, Said)), *lifted])
+    shown = [
+        _message(session, one, infos.get(one.id)) if isinstance(one, Said) else _boundary(one, out)
+        for one in items
+    ]
+    return ApiResult(History(shown, items[0].id if items and more else None, session.leaf))
+
+
+def _message(session: Session, entry: Said, info: EntryInfo | None) -> ShownMessage:
+    return ShownMessage(
+        entry=entry.id,
+        role=entry.message.role,
+        how=info.how if info is not None else "kept",
+        text=as_text(entry),
+        native=get(session.dialect).render([(entry.message, ())]).messages,
+        tokens=entry.tokens,
+        at=entry.at,
+        pinned=info is not None and info.pinned,
+        usage=entry.message.usage,
+    )
+
+
+def _boundary(entry: Compacted | Pruned, out: Any) -> ShownBoundary:
+    return ShownBoundary(
+        entry=entry.id,
+        made="compaction" if isinstance(entry, Compacted) else "prune",
+        receipt=entry.receipt,
+        summary=entry.checkpoint.summary if isinstance(entry, Compacted) else None,
+        undone=entry.id in out,
+        at=entry.at,
+    )
+
+
+def view_of(session: Session, messages: list[Any] | None = None) -> ViewResult:
+    """Return a session's view; `messages` where they were handed out already."""
+    request = session.prefix()
+    return ViewResult(
+        dialect=session.dialect,
+        messages=request.messages if messages is None else list(messages),
+        system=request.system,
+        tools=request.tools,
+        tokens=session.view_tokens,
+        leaf=session.leaf,
+        max_tokens=session.max_tokens,
+    )
+
+
+async def view(call: ApiCall) -> ApiResult:
+    """Show the view as it stands."""
+    return ApiResult(view_of(call.session))
+
+
+async def context(call: ApiCall) -> ApiResult:
+    """Return the messages to send now, folded first where the policy says so."""
+    messages = await call.session.context()
+    return ApiResult(view_of(call.session, messages))
+
+
+async def stats(call: ApiCall) -> ApiResult:
+    """Show the figures."""
+    session = call.session
+    found = await session.stats()
+    return ApiResult(StatsResult(found, await spent(session), session.setup.info.name, session.leaf))
+
+
+async def recall(call: ApiCall) -> ApiResult:
+    """Search what was said in a session."""
+    asked: RecallQuery = call.query
+    return ApiResult(HitList(await call.session.recall(asked.q, asked.limit)))
+
+
+async def passage(call: ApiCall) -> ApiResult:
+    """Read a message."""
+    asked: PassageQuery = call.query
+    found = await call.session.read(call.names["entry"], asked.offset, asked.limit)
+    fields = {name: getattr(found, name) for name in PassageResult.__struct_fields__}
+    return ApiResult(PassageResult(**fields))
+
+
+async def folded(call: ApiCall) -> ApiResult:
+    """List what the view does not show as received."""
+    asked: HistoryPage = call.query
+    return ApiResult(FoldedList(await call.session.folded(asked.limit, asked.before)))
+
+
+OPERATIONS: Final = (
+    Operation(
+        name="readHistory",
+        method="GET",
+        path=f"{AT}/history",
+        about="Show what was said, folded or not, with boundaries: a page",
+        run=history,
+        query=HistoryPage,
+        result=History,
+    ),
+    Operation(
+        name="readView",
+        method="GET",
+        path=f"{AT}/view",
+        about="Show what the model is sent, as it stands; nothing is folded",
+        run=view,
+        result=ViewResult,
+    ),
+    Operation(
+        name="takeContext",
+        method="POST",
+        path=f"{AT}/context",
+        about="Return the messages to send now, folded first where the policy says so",
+        run=context,
+        result=ViewResult,
+        changes=True,
+        held=False,
+    ),
+    Operation(
+        name="readStats",
+        method="GET",
+        path=f"{AT}/stats",
+        about="Show the figures: messages, summaries, ratio, tokens, window, usage, price",
+        run=stats,
+        result=StatsResult,
+    ),
+    Operation(
+        name="recall",
+        method="GET",
+        path=f"{AT}/recall",
+        about="Search what was said in a session, folded messages included",
+        run=recall,
+        query=RecallQuery,
+        result=HitList,
+    ),
+    Operation(
+        name="readEntry",
+        method="GET",
+        path=f"{AT}/entries/{{entry}}",
+        about="Read a message as text, folded or not",
+        run=passage,
+        query=PassageQuery,
+        result=PassageResult,
+    ),
+    Operation(
+        name="listFolded",
+        method="GET",
+        path=f"{AT}/folded",
+        about="List the messages that the view does not show as received",
+        run=folded,
+        query=HistoryPage,
+        result=FoldedList,
+    ),
+)

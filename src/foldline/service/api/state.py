@@ -1,0 +1,101 @@
+"""What the operations of the API work with: settings, models, and what is kept for each tenant."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Generator
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakValueDictionary
+
+import foldline
+from foldline.config import ServeSettings, Settings
+from foldline.core.decide.presets import PRESETS
+from foldline.errors import PolicyError
+from foldline.service.api.idempotency import IdempotencyKeys
+from foldline.service.api.models import Models
+from foldline.service.api.options import SessionOptions, stored_options
+from foldline.service.api.previews import KeptPreviews
+from foldline.service.metrics import Metrics
+from foldline.service.tenants import Tenant
+from foldline.session.session import Session
+
+
+class TenantState:
+    """What is kept of one tenant: idempotency keys, previews, locks, and sessions with a turn under way."""
+
+    def __init__(self) -> None:
+        self.keys = IdempotencyKeys()
+        self.previews = KeptPreviews()
+        self.turning: set[str] = set()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def lock(self, session: str) -> asyncio.Lock:
+        """Return the lock that a change of a session holds."""
+        known = self._locks.get(session)
+        if known is None:
+            known = self._locks[session] = asyncio.Lock()
+        return known
+
+
+class ApiState:
+    """What all operations share."""
+
+    def __init__(self, serve: ServeSettings, known: Settings, metrics: Metrics) -> None:
+        self.serve = serve
+        self.known = known
+        self.metrics = metrics
+        self.models = Models(serve, known)
+        self.imports = asyncio.Semaphore(2)  # at once: each holds its file in memory
+        self._tenants: dict[str, TenantState] = {}
+        self._ending: set[asyncio.Future[Any]] = set()
+
+    def of(self, tenant: Tenant) -> TenantState:
+        """Return what is kept of a tenant."""
+        return self._tenants.setdefault(tenant.name, TenantState())
+
+    def check_policy(self, name: str | None) -> None:
+        """Raise PolicyError unless it is None or a policy's name; files cannot be named from outside."""
+        known = (*PRESETS, *self.known.user_policies())
+        if name is not None and name not in known:
+            raise PolicyError(f"no policy {name!r}; there are {', '.join(known)}")
+
+    async def options(self, tenant: Tenant, session: str) -> SessionOptions:
+        """Return how a session is opened; raises SessionNotFound where it is not this tenant's."""
+        return await stored_options(tenant.store, session)
+
+    @contextmanager
+    def use(self, tenant: Tenant, session: str, options: SessionOptions) -> Generator[Session]:
+        """Use a session while the block runs."""
+        with tenant.sessions.use(session, lambda name: self._opened(tenant, name, options)) as found:
+            yield found
+
+    def _opened(self, tenant: Tenant, session: str, options: SessionOptions) -> Session:
+        policy = options.policy
+        if policy not in (*PRESETS, *self.known.user_policies()):
+            policy = self.serve.policy  # an imported log may name anything
+        model = options.model if options.model in self.models.names else self.models.usual
+        return foldline.open(
+            tenant.store,
+            session,
+            model=model,
+            policy=policy,
+            window=self.serve.window,
+            system=options.system,
+            summarizer=self.models.summarizer(model),
+        )
+
+    def end(self, work: Awaitable[Any]) -> None:
+        """Let something come to its end beside the requests; `close` waits for it."""
+        task = asyncio.ensure_future(work)
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    async def finish(self, seconds: float) -> None:
+        """Wait for what comes to its end, that long at most."""
+        if self._ending:
+            await asyncio.wait(self._ending, timeout=seconds)
+
+    async def close(self) -> None:
+        """Close the connections to the models."""
+        await self.models.close()

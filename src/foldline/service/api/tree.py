@@ -1,0 +1,206 @@
+"""The tree of a session, and the sessions that begin from it: branches, rewind, fork, hand-off."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from starlette.responses import Response
+
+from foldline.service.api.operation import ApiCall, ApiResult, NewId, Operation, Words
+from foldline.service.api.reading import EntryId
+from foldline.service.api.sessions import AT, LeafResult, busy
+from foldline.service.problems import problem
+from foldline.session.session import Session
+from foldline.session.tree import Branch
+
+
+class BranchList(msgspec.Struct, frozen=True):
+    """The branches of a session, the newest first."""
+
+    branches: list[Branch]
+
+
+class BranchWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The entry to go on from; with `summarize`, what is left is told as data behind it."""
+
+    entry: EntryId
+    summarize: bool = False
+    instructions: Words | None = None
+
+
+class RewindWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The message of the user's to go back to before; null: the newest."""
+
+    entry: EntryId | None = None
+
+
+class RewindResult(msgspec.Struct, frozen=True):
+    """The user's text for editing, the leaf that was left, and the leaf now."""
+
+    text: str
+    left: str
+    leaf: str | None
+
+
+class ForkWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The entry up to which the path is copied (null: all of it), and the new session's id."""
+
+    entry: EntryId | None = None
+    id: NewId | None = None
+
+
+class HandoffWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the new session is for, its id, and its summary as the user edited it."""
+
+    goal: Words | None = None
+    id: NewId | None = None
+    text: Words | None = None
+
+
+class HandoffGoal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the new session is for; null: the newest request."""
+
+    goal: Words | None = None
+
+
+class HandoffText(msgspec.Struct, frozen=True):
+    """The summary that the new session would begin with, for editing."""
+
+    text: str
+
+
+class NextSession(msgspec.Struct, frozen=True):
+    """A session that was begun from another one, and its leaf."""
+
+    id: str
+    leaf: str | None
+
+
+async def branches(call: ApiCall) -> ApiResult:
+    """List the branches."""
+    return ApiResult(BranchList(await call.session.branches()))
+
+
+async def branch(call: ApiCall) -> ApiResult | Response:
+    """Go on from another entry."""
+    wish: BranchWish = call.body
+    if _turning(call):
+        return busy(call.session.id)
+    leaf = await call.session.branch(wish.entry, summarize=wish.summarize, instructions=wish.instructions)
+    return ApiResult(LeafResult(leaf))
+
+
+async def rewind(call: ApiCall) -> ApiResult | Response:
+    """Go back to before a message of the user's."""
+    if _turning(call):
+        return busy(call.session.id)
+    taken = await call.session.rewind(call.body.entry)
+    return ApiResult(RewindResult(taken.text, taken.left, call.session.leaf))
+
+
+def _turning(call: ApiCall) -> bool:
+    return call.session.id in call.state.of(call.tenant).turning
+
+
+async def fork(call: ApiCall) -> ApiResult | Response:
+    """Copy the path into a new session."""
+    wish: ForkWish = call.body
+    if wish.id is not None and await call.tenant.store.leaf(wish.id) is not None:
+        return _taken(wish.id)
+    return await _begun(call, await call.session.fork(wish.id, at=wish.entry))
+
+
+async def handoff(call: ApiCall) -> ApiResult | Response:
+    """Begin a new session with what serves its goal."""
+    wish: HandoffWish = call.body
+    if wish.id is not None and await call.tenant.store.leaf(wish.id) is not None:
+        return _taken(wish.id)
+    return await _begun(call, await call.session.handoff(wish.goal, to=wish.id, text=wish.text))
+
+
+def _taken(name: str) -> Response:
+    return problem(409, "there is such a session", f"{name!r} exists already: give another id")
+
+
+async def _begun(call: ApiCall, child: Session) -> ApiResult:
+    """Note in a new session how it is opened, and close it again."""
+    options = await call.state.options(call.tenant, call.session.id)
+    note = options.noted()
+    async with child:
+        await child.note(note.kind, **note.data)
+        leaf = child.leaf
+    return ApiResult(NextSession(child.id, leaf), headers={"location": f"/api/sessions/{child.id}"})
+
+
+async def preview_handoff(call: ApiCall) -> ApiResult:
+    """Show the summary that a hand-off would begin with."""
+    return ApiResult(HandoffText(await call.session.preview_handoff(call.body.goal)))
+
+
+OPERATIONS: Final = (
+    Operation(
+        name="listBranches",
+        method="GET",
+        path=f"{AT}/branches",
+        about="List the branches of a session",
+        run=branches,
+        result=BranchList,
+    ),
+    Operation(
+        name="branch",
+        method="POST",
+        path=f"{AT}/branch",
+        about="Go on from another entry; what is left stays as a branch",
+        run=branch,
+        body=BranchWish,
+        result=LeafResult,
+        changes=True,
+        keyed=True,
+    ),
+    Operation(
+        name="rewind",
+        method="POST",
+        path=f"{AT}/rewind",
+        about="Go back to before a message of the user's, whose text comes back for editing",
+        run=rewind,
+        body=RewindWish,
+        result=RewindResult,
+        changes=True,
+        keyed=True,
+    ),
+    Operation(
+        name="fork",
+        method="POST",
+        path=f"{AT}/fork",
+        about="Begin a session with a copy of the path",
+        run=fork,
+        body=ForkWish,
+        result=NextSession,
+        status=201,
+        changes=True,
+        keyed=True,
+    ),
+    Operation(
+        name="handOff",
+        method="POST",
+        path=f"{AT}/handoff",
+        about="Begin a session for a goal with what of this one serves it",
+        run=handoff,
+        body=HandoffWish,
+        result=NextSession,
+        status=201,
+        changes=True,
+        held=False,
+        keyed=True,
+    ),
+    Operation(
+        name="previewHandOff",
+        method="POST",
+        path=f"{AT}/handoff/preview",
+        about="Show the summary that a hand-off would begin with; begins nothing",
+        run=preview_handoff,
+        body=HandoffGoal,
+        result=HandoffText,
+    ),
+)

@@ -1,0 +1,233 @@
+"""A turn: the model is asked over a session, and what happens is told as server-sent events.
+
+A client that stops ends the turn: what is whole stays, and nothing is half done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import ExitStack
+from functools import partial
+from typing import Annotated, Any, Final
+
+import msgspec
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from foldline.agent.loop import Agent
+from foldline.agent.tools.tool import AgentTool, Arguments
+from foldline.agent.tools.toolbox import Toolbox
+from foldline.core.log.messages import Message, Text
+from foldline.errors import FoldlineError, LeafMoved
+from foldline.providers import Provider
+from foldline.service.api.decoding import etag
+from foldline.service.api.idempotency import LARGEST, KeyBusy, TurnRecord
+from foldline.service.api.operation import STREAM, ApiCall, ApiResult, Operation, Title, Words
+from foldline.service.api.sessions import AT, busy
+from foldline.service.api.turn_events import DELTAS, DONE, told
+from foldline.session.events import EVERY, CompactionDone, Event, PruneDone
+from foldline.session.session import Session
+from foldline.session.tools import RECALL_TOOLS, Tool
+
+log = logging.getLogger("foldline")
+
+STEPS: Final = 50  # replies to one prompt: there are no tools but recall
+PING_SECONDS: Final = 15
+SEND_SECONDS: Final = 60.0  # that a client may take to read what was sent
+
+
+class TurnWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is said (`text`, or `messages` of any dialect; neither: the model goes on), and who answers.
+
+    `model` is one of those that are configured (null: the session's, else the service's). `max_tokens` bounds
+    a reply. With `settle`, what is compacted behind the reply is told as well, before `done`.
+    """
+
+    text: Words | None = None
+    messages: Annotated[list[dict[str, Any]], msgspec.Meta(max_length=10_000)] = []
+    model: Title | None = None
+    max_tokens: Annotated[int, msgspec.Meta(ge=1, le=2**31)] | None = None
+    settle: bool = False
+
+
+class Turn:
+    """One turn under way: the agent at work, and what it tells."""
+
+    def __init__(
+        self, call: ApiCall, provider: Provider, toolbox: Toolbox, record: TurnRecord, uses: ExitStack
+    ) -> None:
+        most = call.body.max_tokens
+        self._call = call
+        self._agent = Agent(call.session, provider, toolbox, emit=self.heard, steps=STEPS, max_tokens=most)
+        self._record = record
+        self._uses = uses
+        self._queue: asyncio.Queue[tuple[str, dict[str, Any]] | None] = asyncio.Queue()
+        self._work: asyncio.Task[None] | None = None
+        self._off: Callable[[], None] = call.session.on(EVERY, self.heard)
+
+    def heard(self, event: Event) -> None:
+        """Tell of something that happened."""
+        if isinstance(event, CompactionDone | PruneDone):
+            self._call.state.metrics.folded(event.receipt)
+        for name, data in told(event):
+            if name != DONE:  # it is told when all else was
+                self._tell(name, data)
+
+    def _tell(self, name: str, data: dict[str, Any]) -> None:
+        if name not in DELTAS:
+            self._record.events.append((name, data))
+        self._queue.put_nowait((name, data))
+
+    async def _run(self) -> None:
+        wish: TurnWish = self._call.body
+        try:
+            ended = await self._agent.run()
+            if wish.settle:
+                await self._agent.session.settled()
+            data: dict[str, Any] = {**msgspec.to_builtins(ended), "leaf": self._agent.session.leaf}
+            self._record.ended = ended.how != "interrupted"
+        except FoldlineError as error:
+            data = {"how": "failed", "text": "", "detail": str(error), "leaf": self._agent.session.leaf}
+        except Exception:
+            log.exception("a turn of session %s failed", self._agent.session.id)
+            data = {"how": "failed", "text": "", "detail": "a defect of the service: its log says more"}
+        self._tell(DONE, data)
+        self._queue.put_nowait(None)
+
+    async def events(self) -> AsyncGenerator[ServerSentEvent]:
+        """Work, and yield what happens until the turn has ended."""
+        self._work = asyncio.ensure_future(self._run())
+        while (one := await self._queue.get()) is not None:
+            yield _event(*one)
+
+    def stop(self) -> None:
+        """End the turn where it has not ended, beside the request; then the session is free again."""
+        self._call.state.end(self._end())
+
+    async def _end(self) -> None:
+        try:
+            if self._work is not None and not self._work.done():
+                self._agent.interrupt()
+                await self._work
+        finally:
+            self._off()
+            if len(msgspec.json.encode(self._record.events)) > LARGEST:
+                del self._record.events[:-1]  # `done` has the text
+            self._uses.close()
+
+
+class TurnStream(EventSourceResponse):
+    """The stream of a turn, which ends the turn also where the client has left before it began."""
+
+    def __init__(self, turn: Turn, grace: float, leaf: str | None) -> None:
+        super().__init__(  # pyright: ignore[reportUnknownMemberType]
+            turn.events(),
+            headers={"etag": etag(leaf)},
+            ping=PING_SECONDS,
+            send_timeout=SEND_SECONDS,
+            shutdown_grace_period=grace,
+        )
+        self._turn = turn
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the stream, and end the turn."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._turn.stop()
+
+
+def _event(name: str, data: dict[str, Any]) -> ServerSentEvent:
+    return ServerSentEvent(msgspec.json.encode(data).decode(), event=name)
+
+
+async def turn(call: ApiCall) -> ApiResult | Response:
+    """Ask the model over a session."""
+    wish: TurnWish = call.body
+    session, state = call.session, call.state
+    record = call.remembered.turn if call.remembered is not None else None
+    if record is not None and record.ended:
+        return _again(record, session.leaf)
+    if session.id in state.of(call.tenant).turning:
+        if record is not None:
+            raise KeyBusy
+        return busy(session.id)
+    options = await state.options(call.tenant, session.id)
+    known = options.model if options.model in state.models.names else None
+    name = state.models.chosen(wish.model or known)
+    provider = state.models.provider(name)
+    with ExitStack() as uses:
+        turning = state.of(call.tenant).turning
+        turning.add(session.id)
+        uses.callback(turning.discard, session.id)
+        uses.enter_context(state.use(call.tenant, session.id, options))
+        toolbox = _recall_toolbox(session)
+        await _go_on_with(session, name, provider, toolbox, call)
+        record = await _prompted(call, record)
+        going = Turn(call, provider, toolbox, record, uses.pop_all())
+    return TurnStream(going, grace=max(0.0, state.serve.drain - 1.0), leaf=session.leaf)
+
+
+async def _prompted(call: ApiCall, record: TurnRecord | None) -> TurnRecord:
+    """Append what is said, unless an earlier request with this key has done so."""
+    wish, session = call.body, call.session
+    if record is not None:
+        if session.leaf != record.leaf and (await session.standing()).state != "mid_tool":
+            raise LeafMoved("the session has gone on since that turn was left", leaf=session.leaf)
+        record.events.clear()
+        return record
+    said = [*wish.messages, *([Message("user", (Text(wish.text),))] if wish.text is not None else [])]
+    if said:
+        await session.append(*said)
+    record = TurnRecord(session.leaf)
+    if call.remembered is not None:
+        call.remembered.turn = record
+    return record
+
+
+async def _go_on_with(
+    session: Session, name: str, provider: Provider, toolbox: Toolbox, call: ApiCall
+) -> None:
+    """Have the session go on with this model, and with recall as its tools, where it does not already."""
+    tools = toolbox.definitions(provider.dialect)
+    if (session.setup.model, session.dialect, session.setup.tools) == (name, provider.dialect, tools):
+        return
+    state = call.state
+    await session.use_model(name, window=state.serve.window, dialect=provider.dialect, tools=tools)
+    session.summarizer = state.models.summarizer(name)
+
+
+def _recall_toolbox(session: Session) -> Toolbox:
+    return Toolbox(AgentTool(tool, partial(_recalled, session, tool), reads=True) for tool in RECALL_TOOLS)
+
+
+async def _recalled(session: Session, tool: Tool, given: Arguments) -> str:
+    return await session.call_tool(tool.name, given)
+
+
+def _again(record: TurnRecord, leaf: str | None) -> Response:
+    """Tell once more what a turn that has ended told, but for its deltas."""
+
+    async def events() -> AsyncGenerator[ServerSentEvent]:
+        for name, data in record.events:
+            yield _event(name, data)
+
+    return EventSourceResponse(events(), headers={"etag": etag(leaf)}, ping=PING_SECONDS)
+
+
+OPERATIONS: Final = (
+    Operation(
+        name="turn",
+        method="POST",
+        path=f"{AT}/turns",
+        about="Say something and have the model answer: server-sent events, `done` the last",
+        run=turn,
+        body=TurnWish,
+        media=STREAM,
+        changes=True,
+        keyed=True,
+    ),
+)

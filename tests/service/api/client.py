@@ -1,0 +1,100 @@
+"""A client of the API: plain HTTP, and a turn read as its events."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import httpx2
+from tests.service.served import served
+
+from foldline.testing import Scripted, serve_in_thread
+
+FILLER = "It works as it was asked for, and every word of it is needed. " * 30
+RULE = "Never push to main."
+
+
+def answers(asked):
+    return f"Answer {asked.index}. " + FILLER
+
+
+class Client:
+    """One tenant at the API."""
+
+    def __init__(self, url, **headers):
+        self.url = url
+        self.http = httpx2.Client(base_url=f"{url}/api", headers=headers, timeout=30)
+
+    def send(self, method, path, status=None, **given):
+        """Send a request; check its status, and return what it answers."""
+        found = self.http.request(method, path, **given)
+        expected = {"POST": (200, 201), "DELETE": (200, 204)}.get(method, (200,))
+        assert found.status_code in ((status,) if status else expected), found.text
+        if found.status_code >= 400:
+            assert found.headers["content-type"] == "application/problem+json"
+            assert found.json()["status"] == found.status_code
+        return found
+
+    def get(self, path, status=None, **query):
+        return self.send("GET", path, status, params=query)
+
+    def post(self, path, body=None, status=None, **headers):
+        return self.send("POST", path, status, json=body or {}, headers=headers)
+
+    def begin(self, name="s", **given):
+        return self.post("/sessions", {"id": name, **given}).json()
+
+    def say(self, name, *messages, status=None, **headers):
+        return self.post(f"/sessions/{name}/messages", {"messages": messages}, status, **headers)
+
+    def turn(self, name, text=None, status=None, headers=None, **given):
+        """Have a turn; return its events as (name, data)."""
+        body = {**({"text": text} if text is not None else {}), **given}
+        found = self.send("POST", f"/sessions/{name}/turns", status, json=body, headers=headers or {})
+        return events(found.text)
+
+    def leaf(self, name):
+        return self.get(f"/sessions/{name}/view").headers["etag"]
+
+    def close(self):
+        self.http.close()
+
+
+def events(text):
+    """The events of a stream as (name, data)."""
+    found = []
+    for block in text.replace("\r\n", "\n").strip().split("\n\n"):
+        lines = dict(line.split(": ", 1) for line in block.split("\n") if not line.startswith(":"))
+        if lines:
+            found.append((lines["event"], json.loads(lines["data"])))
+    return found
+
+
+@contextlib.contextmanager
+def api(replies=answers, *, window=60_000, store="memory://", headers=None, **changes):
+    """Serve the API in front of a scripted model; yields a client and the model."""
+    model = replies if isinstance(replies, Scripted) else Scripted(replies, window=window)
+    with serve_in_thread(model) as url:
+        name = f"openai-compatible:scripted@{url}/v1"
+        with served(**{"model": name, "window": window, "store": store, **changes}) as at:
+            client = Client(at, **(headers or {}))
+            try:
+                yield client, model
+            finally:
+                client.close()
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+def reply(text):
+    return {"role": "assistant", "content": text}
+
+
+def talk(count, first=0):
+    """A conversation that is worth folding."""
+    found = [user(RULE), reply("Understood.")]
+    for number in range(first, first + count):
+        found += [user(f"Question {number}. {FILLER}"), reply(f"Answer {number}. {FILLER}")]
+    return found

@@ -1,0 +1,206 @@
+"""Conditions by leaf, idempotency keys, limits, tenants: what keeps clients out of each other's way."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from tests.service.api.client import Client, api, reply, talk, user
+
+from foldline.service.api.api import OPERATIONS
+from foldline.service.api.idempotency import IdempotencyKeys
+from foldline.service.api.previews import KeptPreviews
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request, tmp_path):
+    return "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 's.db'}"
+
+
+def test_a_change_holds_for_the_leaf_that_the_client_knows(store):
+    with api(store=store) as (client, _):
+        client.begin("one", messages=[user("Hello.")])
+        leaf = client.leaf("one")
+        said = client.say("one", reply("Hello."), **{"If-Match": leaf})
+        assert said.headers["etag"] != leaf
+        refused = client.say("one", user("Again."), status=412, **{"If-Match": leaf})
+        assert refused.headers["etag"] == said.headers["etag"] == f'"{refused.json()["leaf"]}"'
+        client.say("one", user("Again."), **{"If-Match": f'"other", {said.headers["etag"]}'})
+        client.say("one", reply("Yes."), **{"If-Match": "*"})
+        client.send("DELETE", "/sessions/one", 412, headers={"If-Match": leaf})
+        client.post("/sessions/one/undo", status=412, **{"If-Match": "W/" + client.leaf("one")})
+
+
+def test_of_clients_that_know_the_same_leaf_one_appends(store):
+    with api(store=store) as (client, _):
+        client.begin("one", messages=[user("Hello.")])
+        leaf, statuses = client.leaf("one"), []
+
+        def say(number):
+            mine = Client(client.url)
+            sent = {"messages": [reply(f"I am {number}.")]}
+            found = mine.http.post("/sessions/one/messages", json=sent, headers={"If-Match": leaf})
+            statuses.append(found.status_code)
+            mine.close()
+
+        threads = [threading.Thread(target=say, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(statuses) == [201] + [412] * 7
+        assert client.get("/sessions/one/stats").json()["stats"]["total_messages"] == 2
+
+
+def test_what_another_process_said_is_followed(tmp_path):
+    store = f"sqlite:///{tmp_path / 's.db'}"
+    with api(store=store) as (one, _), api(store=store) as (two, _):
+        one.begin("a", messages=[user("Hello.")])
+        leaf = two.leaf("a")
+        one.say("a", reply("Hello."))
+        two.say("a", user("Again."), status=412, **{"If-Match": leaf})
+        two.say("a", user("Again."))
+        assert len(one.get("/sessions/a/history").json()["items"]) == 3
+
+
+def test_a_repeated_key_gives_the_first_answer(store):
+    with api(store=store) as (client, _):
+        client.begin("one")
+        first = client.say("one", user("Hello."), **{"Idempotency-Key": "k"})
+        again = client.say("one", user("Hello."), **{"Idempotency-Key": "k"})
+        assert (again.status_code, again.json(), again.headers["etag"]) == (
+            first.status_code,
+            first.json(),
+            first.headers["etag"],
+        )
+        client.say("one", user("Other."), status=422, **{"Idempotency-Key": "k"})
+        client.begin("two")
+        client.say("two", user("Hello."), status=422, **{"Idempotency-Key": "k"})
+        client.say("one", user("Hello."), status=400, **{"Idempotency-Key": "k" * 300})
+        assert client.get("/sessions/one/stats").json()["stats"]["total_messages"] == 1
+
+
+def test_a_key_whose_request_was_refused_is_free_again(store):
+    with api(store=store) as (client, _):
+        client.begin("one")
+        key = {"Idempotency-Key": "k"}
+        client.say("one", {"role": "nobody"}, status=400, **key)
+        client.say("one", user("Hello."), status=412, **key, **{"If-Match": '"no"'})
+        client.say("one", user("Hello."), **key)
+        made = [client.post("/sessions", {"title": "T"}, **{"Idempotency-Key": "n"}).json() for _ in range(3)]
+        assert made[0] == made[1] == made[2]
+        assert client.get("/sessions").json()["total"] == 2
+
+
+def test_requests_with_one_key_at_the_same_time_are_one(store):
+    with api(store=store) as (client, _):
+        client.begin("one")
+        found = []
+
+        def say():
+            mine = Client(client.url)
+            found.append(mine.say("one", user("Hello."), **{"Idempotency-Key": "k"}).json()["entries"])
+            mine.close()
+
+        threads = [threading.Thread(target=say) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(found) == 6
+        assert len({tuple(one) for one in found}) == 1
+        assert client.get("/sessions/one/stats").json()["stats"]["total_messages"] == 1
+
+
+async def test_keys_and_previews_are_bounded():
+    keys = IdempotencyKeys(most=3)
+    for number in range(10):
+        known, new = await keys.take(str(number), b"request")
+        assert new
+        keys.settle(str(number), known, None)
+    assert (await keys.take("0", b"other"))[1]
+    kept = KeptPreviews(most=2)
+    made = [kept.keep("s", None) for _ in range(3)]
+    assert [kept.find("s", one.id) is not None for one in made] == [False, True, True]
+    old = KeptPreviews(seconds=-1.0)
+    assert old.find("s", old.keep("s", None).id) is None
+
+
+TOKENS = {"tokens": {"mine": "one", "theirs": "two"}}
+
+
+def paths():
+    for one in OPERATIONS:
+        if one.of_session:
+            yield one.method, one.path
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_no_tenant_sees_another_ones_session(kind, tmp_path):
+    store = "memory://" if kind == "memory" else f"sqlite:///{tmp_path / 's.db'}"
+    bodies = {"messages": {"messages": [user("Hello.")]}, "branch": {"entry": "e"}}
+    with api(store=store, headers={"Authorization": "Bearer mine"}, **TOKENS) as (client, model):
+        client.begin("secret", messages=talk(20))
+        entry = client.get("/sessions/secret/history").json()["items"][0]["entry"]
+        preview = client.post("/sessions/secret/previews").json()["id"]
+        before = client.leaf("secret")
+        other = Client(client.url, Authorization="Bearer theirs")
+        assert other.get("/sessions").json()["total"] == 0
+        assert other.get("/search", q="Question").json()["hits"] == []
+        for method, path in paths():
+            place = path.format(session="secret", entry=entry, preview=preview)
+            body = {"title": "T"} if method == "PATCH" else bodies.get(path.rsplit("/", 1)[-1], {})
+            query = {"q": "Question"} if path.endswith("recall") else {}
+            for key in ({}, {"Idempotency-Key": "k"}):
+                found = other.http.request(
+                    method, place, params=query, headers=key, **({} if method == "GET" else {"json": body})
+                )
+                assert (method, path, found.status_code) == (method, path, 404), found.text
+        other.begin("secret", messages=[user("Mine.")])
+        assert client.leaf("secret") == before
+        assert not model.requests
+        for headers in ({}, {"Authorization": "Bearer wrong"}, {"foldline-token": "wrong"}):
+            nobody = Client(client.url, **headers)
+            refused = nobody.get("/sessions", status=401)
+            assert refused.headers["www-authenticate"] == "Bearer"
+            nobody.close()
+        assert Client(client.url, **{"foldline-token": "theirs"}).get("/sessions").json()["total"] == 1
+        other.close()
+
+
+def test_limits_on_body_depth_and_rate():
+    with api(max_body=20_000) as (client, _):
+        client.begin("one")
+        client.say("one", user("x" * 30_000), status=413)
+        big = (piece for piece in [b"[" * 30_000])
+        client.send("POST", "/imports", 413, content=big)
+        deep = b'{"messages": [{"role": "user", "content": ' + b"[" * 5_000 + b"]" * 5_000 + b"}]}"
+        assert "nested" in client.send("POST", "/sessions/one/messages", 400, content=deep).json()["detail"]
+        quoted = {"messages": [user("[" * 3_000)]}
+        client.send("POST", "/sessions/one/messages", json=quoted)
+    with api(rate=6) as (client, _):
+        statuses = [client.http.get("/sessions").status_code for _ in range(8)]
+        assert statuses == [200] * 6 + [429] * 2
+        assert int(client.get("/sessions", status=429).headers["retry-after"]) >= 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"[]", b"null", b'"\xff"', b'{"messages": 1}', b'{"messages": []}', b'{"messages": [1]}',
+     b'{"other": 1}', b'{"messages": [{"role": "user", "content": "\\ud800"}]}', b"NaN", b'{"messages": [{}]}'],
+)  # fmt: skip
+def test_a_wrong_body_is_told(body):
+    with api() as (client, _):
+        client.begin("one")
+        client.send("POST", "/sessions/one/messages", 400, content=body)
+
+
+def test_what_is_not_there_is_a_problem():
+    with api() as (client, _):
+        client.get("/nothing", status=404)
+        client.send("PUT", "/sessions", 405)
+        client.get("/sessions/none/view", status=404)
+        client.get("/sessions", status=400, limit="many")
+        client.get("/sessions", status=400, colour="red")
+        client.get("/search", status=400)
+        assert client.get("").json()["openapi"] == "/api/openapi.json"
