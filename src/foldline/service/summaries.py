@@ -8,6 +8,7 @@ from typing import Final
 from foldline import providers
 from foldline.catalogue import ModelInfo
 from foldline.providers import Patience, Provider
+from foldline.session.session import Session
 from foldline.summarizers import ModelSummarizer, OfflineSummarizer, Summarizer
 
 UPSTREAM: Final = "upstream"
@@ -26,3 +27,16 @@ def written_by(who: str, upstream: Callable[[], Provider | None], info: ModelInf
         return OfflineSummarizer()
     window, price = (None, None) if info is None else (info.window, info.price)
     return ModelSummarizer(provider, window=window, price=price, patience=IMPATIENT)
+
+
+def give(session: Session, summarizer: Summarizer) -> None:
+    """Have a session's summaries written so from now on."""
+    session.summarizer = summarizer
+    closing(session)
+
+
+def closing(session: Session) -> Session:
+    """Have a session close its summariser's connections when it is closed; return the session."""
+    if isinstance(session.summarizer, ModelSummarizer):
+        session.at_close(session.summarizer.close)
+    return session

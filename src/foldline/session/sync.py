@@ -244,6 +244,7 @@ class SyncSession:
     standing = _waits(Session.standing)
     prefix = _direct(Session.prefix)
     at_close = _direct(Session.at_close)
+    cancel_compaction = _direct(Session.cancel_compaction)
     tools = _direct(Session.tools)
     on = _direct(Session.on)
     attach = _direct(Session.attach)

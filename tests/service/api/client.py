@@ -48,10 +48,10 @@ class Client:
         return self.post(f"/sessions/{name}/messages", {"messages": messages}, status, **headers)
 
     def turn(self, name, text=None, status=None, headers=None, **given):
-        """Have a turn; return its events as (name, data)."""
+        """Have a turn; return its events as (name, data), none where it is refused."""
         body = {**({"text": text} if text is not None else {}), **given}
         found = self.send("POST", f"/sessions/{name}/turns", status, json=body, headers=headers or {})
-        return events(found.text)
+        return events(found.text) if found.status_code == 200 else []
 
     def leaf(self, name):
         return self.get(f"/sessions/{name}/view").headers["etag"]

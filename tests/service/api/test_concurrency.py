@@ -164,7 +164,9 @@ def test_no_tenant_sees_another_ones_session(kind, tmp_path):
             refused = nobody.get("/sessions", status=401)
             assert refused.headers["www-authenticate"] == "Bearer"
             nobody.close()
-        assert Client(client.url, **{"foldline-token": "theirs"}).get("/sessions").json()["total"] == 1
+        apart = Client(client.url, **{"foldline-token": "theirs"})
+        assert apart.get("/sessions").json()["total"] == 1
+        apart.close()
         other.close()
 
 

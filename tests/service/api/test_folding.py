@@ -58,7 +58,7 @@ def test_a_preview_is_dropped_and_is_no_other_sessions(client):
     stale = client.post("/sessions/one/previews").json()["id"]
     client.post("/sessions/one/compact")
     told = client.post(f"/sessions/one/previews/{stale}/commit").json()
-    assert (told["receipt"], told["nothing"]["why"]) == (None, "void")
+    assert (told["receipt"], told["nothing"]["why"]) == (None, "nothing_new")
 
 
 def test_rewind_and_branch(client):
@@ -82,7 +82,9 @@ def test_fork_and_hand_off(client):
     assert client.get("/sessions/two").json()["policy"] == "pi"
     client.post("/sessions/one/fork", {"id": "two"}, status=409)
     text = client.post("/sessions/one/handoff/preview", {"goal": "Write the report"}).json()["text"]
-    told = client.post("/sessions/one/handoff", {"goal": "Write the report", "id": "three", "text": text}).json()
+    told = client.post(
+        "/sessions/one/handoff", {"goal": "Write the report", "id": "three", "text": text}
+    ).json()
     assert told["id"] == "three"
     assert RULE in str(client.get("/sessions/three/view").json()["messages"])
     detail = client.get("/sessions/three").json()

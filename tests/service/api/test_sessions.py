@@ -71,7 +71,9 @@ def test_the_history_is_read_page_by_page_with_its_boundaries(store):
         client.say("one", user("And now?"))
         items, before, pages = [], None, 0
         while pages == 0 or before:
-            page = client.get("/sessions/one/history", limit=15, **({"before": before} if before else {})).json()
+            page = client.get(
+                "/sessions/one/history", limit=15, **({"before": before} if before else {})
+            ).json()
             items, before, pages = page["items"] + items, page["before"], pages + 1
         assert pages == 3
         assert [one["kind"] for one in items].count("boundary") == 1
@@ -128,7 +130,9 @@ def test_a_cleared_session_keeps_what_was_said_as_a_branch(store):
         assert client.get("/sessions/one/history").json()["items"] == []
         assert client.get("/sessions/one").json()["info"]["title"] == "Work"
         client.say("one", user("Anew."))
-        (old, new) = sorted(client.get("/sessions/one/branches").json()["branches"], key=lambda b: b["current"])
+        (old, new) = sorted(
+            client.get("/sessions/one/branches").json()["branches"], key=lambda b: b["current"]
+        )
         assert (old["messages"], new["messages"]) == (8, 1)
         client.post("/sessions/one/branch", {"entry": old["leaf"]})
         assert len(client.get("/sessions/one/history").json()["items"]) == 8

@@ -154,7 +154,7 @@ def test_a_repeated_key_tells_the_turn_again_and_says_nothing_twice(store):
 
 
 def test_a_turn_that_was_left_goes_on_under_its_key():
-    with api(gated := Gated()) as (client, model):
+    with api(gated := Gated()) as (client, _model):
         client.begin("one")
         key = {"Idempotency-Key": "a"}
         with client.http.stream("POST", "/sessions/one/turns", json={"text": "Tell."}, headers=key):

@@ -14,9 +14,9 @@ from starlette.routing import Route
 
 from foldline.config import ServeSettings, Settings
 from foldline.errors import FoldlineError, InputError
-from foldline.service.api import compaction, exporting, imports, messages, reading, sessions, tree, turns
-from foldline.service.api.decoding import decoded_body, decoded_query, etag, matches
+from foldline.service.api import compaction, exports, history, imports, messages, sessions, tree, turns
 from foldline.service.api.idempotency import LONGEST, Given, KeyBusy, KeyReused
+from foldline.service.api.inputs import decoded_body, decoded_query, etag, matches
 from foldline.service.api.openapi import document, index
 from foldline.service.api.operation import JSON, ApiCall, ApiResult, Operation
 from foldline.service.api.state import ApiState
@@ -29,12 +29,12 @@ log = logging.getLogger("foldline")
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *sessions.OPERATIONS,
-    *reading.OPERATIONS,
+    *history.OPERATIONS,
     *messages.OPERATIONS,
     *turns.OPERATIONS,
     *compaction.OPERATIONS,
     *tree.OPERATIONS,
-    *exporting.OPERATIONS,
+    *exports.OPERATIONS,
     *imports.OPERATIONS,
 )
 BODY_SECONDS: Final = 120.0  # that a client may take to send a body

@@ -8,7 +8,8 @@ from foldline import providers
 from foldline.config import ServeSettings, Settings
 from foldline.errors import InputError, ProviderError
 from foldline.providers import Provider, Retrying
-from foldline.summarizers import ModelSummarizer, OfflineSummarizer, Summarizer
+from foldline.service.summaries import written_by
+from foldline.summarizers import OfflineSummarizer, Summarizer
 
 log = logging.getLogger("foldline")
 
@@ -41,30 +42,27 @@ class Models:
             why = providers.missing(name)
             if why:
                 raise ProviderError(why, kind="auth", provider=name)
-            info = self._known.model_info(name, self._serve.window)
-            known = self._asked[name] = Retrying(providers.get(name, base_url=self._url(name), info=info))
+            known = self._asked[name] = Retrying(self._made(name))
         return known
+
+    def _made(self, name: str) -> Provider:
+        info = self._known.model_info(name, self._serve.window)
+        return providers.get(name, base_url=self._url(name), info=info)
 
     def _url(self, name: str) -> str | None:
         """Return where a vendor's own models are, as `foldline serve` was told."""
         urls = {"openai": self._serve.openai_upstream, "anthropic": self._serve.anthropic_upstream}
         url = urls.get(name.partition(":")[0])
-        if url is None:
-            return None
-        return url.rstrip("/").removesuffix("/v1") + "/v1"
+        return None if url is None else url.rstrip("/").removesuffix("/v1") + "/v1"
 
     def summarizer(self, name: str | None) -> Summarizer:
         """Return who writes the summaries of a session that goes on with this model."""
-        who = self._serve.summaries
-        if who == "offline":
-            return OfflineSummarizer()
+        known = None if name is None or name not in self.names else name
+        info = None if known is None else self._known.model_info(known, self._serve.window)
         try:
-            if who != "upstream":
-                return ModelSummarizer(providers.get(who))
-            if name is None or name not in self.names:
-                return OfflineSummarizer()
-            info = self._known.model_info(name, self._serve.window)
-            return ModelSummarizer(self.provider(name), window=info.window, price=info.price)
+            return written_by(
+                self._serve.summaries, lambda: None if known is None else self._made(known), info
+            )
         except (ProviderError, InputError) as error:
             log.warning("summaries are written without a model: %s", error)
             return OfflineSummarizer()

@@ -14,7 +14,7 @@ VERSION: Final = "1.0.0"  # of the API, not of the package
 REF: Final = "#/components/schemas/{name}"
 
 
-class Problem(msgspec.Struct, frozen=True):
+class ProblemDetails(msgspec.Struct, frozen=True):
     """What went wrong (RFC 9457); `leaf` where the session has moved on."""
 
     type: str
@@ -37,7 +37,7 @@ def index(operations: Sequence[Operation]) -> dict[str, Any]:
 def document(operations: Sequence[Operation], *, tokens: bool) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document; `tokens` says that one is needed."""
     kinds = [kind for one in operations for kind in (one.body, one.result) if kind is not None]
-    unique = list(dict.fromkeys([*kinds, Problem]))
+    unique = list(dict.fromkeys([*kinds, ProblemDetails]))
     schemas, components = msgspec.json.schema_components(unique, ref_template=REF)
     refs = dict(zip(unique, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
@@ -126,5 +126,5 @@ def _success(one: Operation, refs: dict[Any, Any]) -> dict[str, Any]:
 def _refused(refs: dict[Any, Any]) -> dict[str, Any]:
     return {
         "description": "What went wrong",
-        "content": {"application/problem+json": {"schema": refs[Problem]}},
+        "content": {"application/problem+json": {"schema": refs[ProblemDetails]}},
     }

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 from starlette.responses import Response
 
+from foldline.service.api.idempotency import Remembered
+from foldline.service.api.state import ApiState
 from foldline.service.tenants import Tenant
 from foldline.session.session import Session
-
-if TYPE_CHECKING:
-    from foldline.service.api.idempotency import Remembered
-    from foldline.service.api.state import ApiState
 
 T = TypeVar("T")
 

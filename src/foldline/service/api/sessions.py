@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from foldline.core.log.log import chained
 from foldline.errors import LeafMoved
-from foldline.service.api.decoding import etag
+from foldline.service.api.inputs import etag
 from foldline.service.api.operation import ApiCall, ApiResult, NewId, Offset, Operation, Page, Title, Words
 from foldline.service.api.options import SessionOptions, stored_options
 from foldline.service.problems import problem

@@ -17,6 +17,7 @@ from foldline.service.api.models import Models
 from foldline.service.api.options import SessionOptions, stored_options
 from foldline.service.api.previews import KeptPreviews
 from foldline.service.metrics import Metrics
+from foldline.service.summaries import closing
 from foldline.service.tenants import Tenant
 from foldline.session.session import Session
 
@@ -75,7 +76,7 @@ class ApiState:
         if policy not in (*PRESETS, *self.known.user_policies()):
             policy = self.serve.policy  # an imported log may name anything
         model = options.model if options.model in self.models.names else self.models.usual
-        return foldline.open(
+        opened = foldline.open(
             tenant.store,
             session,
             model=model,
@@ -84,6 +85,7 @@ class ApiState:
             system=options.system,
             summarizer=self.models.summarizer(model),
         )
+        return closing(opened)
 
     def end(self, work: Awaitable[Any]) -> None:
         """Let something come to its end beside the requests; `close` waits for it."""

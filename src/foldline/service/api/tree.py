@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 from starlette.responses import Response
 
+from foldline.service.api.history import EntryId
 from foldline.service.api.operation import ApiCall, ApiResult, NewId, Operation, Words
-from foldline.service.api.reading import EntryId
 from foldline.service.api.sessions import AT, LeafResult, busy
 from foldline.service.problems import problem
 from foldline.session.session import Session

@@ -23,11 +23,12 @@ from foldline.agent.tools.toolbox import Toolbox
 from foldline.core.log.messages import Message, Text
 from foldline.errors import FoldlineError, LeafMoved
 from foldline.providers import Provider
-from foldline.service.api.decoding import etag
 from foldline.service.api.idempotency import LARGEST, KeyBusy, TurnRecord
+from foldline.service.api.inputs import etag
 from foldline.service.api.operation import STREAM, ApiCall, ApiResult, Operation, Title, Words
 from foldline.service.api.sessions import AT, busy
 from foldline.service.api.turn_events import DELTAS, DONE, told
+from foldline.service.summaries import give
 from foldline.session.events import EVERY, CompactionDone, Event, PruneDone
 from foldline.session.session import Session
 from foldline.session.tools import RECALL_TOOLS, Tool
@@ -94,7 +95,11 @@ class Turn:
         except Exception:
             log.exception("a turn of session %s failed", self._agent.session.id)
             data = {"how": "failed", "text": "", "detail": "a defect of the service: its log says more"}
+        finally:
+            self._free()  # who hears that it is done may ask again at once
         self._tell(DONE, data)
+        if len(msgspec.json.encode(self._record.events)) > LARGEST:
+            del self._record.events[:-1]  # `done` has the text
         self._queue.put_nowait(None)
 
     async def events(self) -> AsyncGenerator[ServerSentEvent]:
@@ -105,18 +110,17 @@ class Turn:
 
     def stop(self) -> None:
         """End the turn where it has not ended, beside the request; then the session is free again."""
-        self._call.state.end(self._end())
+        if self._work is None:  # the client has left before it began
+            self._free()
+        elif not self._work.done():
+            self._call.state.end(self._work)
+            if not self._agent.interrupt():  # it was about to begin, or had only to settle
+                self._work.cancel()
+                self._free()
 
-    async def _end(self) -> None:
-        try:
-            if self._work is not None and not self._work.done():
-                self._agent.interrupt()
-                await self._work
-        finally:
-            self._off()
-            if len(msgspec.json.encode(self._record.events)) > LARGEST:
-                del self._record.events[:-1]  # `done` has the text
-            self._uses.close()
+    def _free(self) -> None:
+        self._off()
+        self._uses.close()
 
 
 class TurnStream(EventSourceResponse):
@@ -197,7 +201,7 @@ async def _go_on_with(
         return
     state = call.state
     await session.use_model(name, window=state.serve.window, dialect=provider.dialect, tools=tools)
-    session.summarizer = state.models.summarizer(name)
+    give(session, state.models.summarizer(name))
 
 
 def _recall_toolbox(session: Session) -> Toolbox:

@@ -28,7 +28,7 @@ from foldline.service.gateway.request import AgentRequest, read_request
 from foldline.service.gateway.session_finder import SessionFinder, valid_name
 from foldline.service.gateway.upstream import Headers, Upstreams, passed_back, sent_on
 from foldline.service.metrics import Metrics
-from foldline.service.summaries import written_by
+from foldline.service.summaries import closing, give, written_by
 from foldline.service.tenants import Tenant, Tenants
 from foldline.session.session import Session
 from foldline.summarizers import Summarizer
@@ -151,10 +151,10 @@ class Gateway:
     async def _use_model(self, session: Session, asked: AgentRequest, headers: Headers) -> None:
         name = f"{asked.endpoint.vendor}:{asked.model}"
         await session.use_model(name, window=self._serve.window, dialect=asked.endpoint.dialect)
-        session.summarizer = self._summarizer(asked, headers)
+        give(session, self._summarizer(asked, headers))
 
     def _opened(self, origin: _From, asked: AgentRequest, session: str) -> Session:
-        return foldline.open(
+        opened = foldline.open(
             origin.tenant.store,
             session,
             model=f"{asked.endpoint.vendor}:{asked.model}",
@@ -163,9 +163,10 @@ class Gateway:
             dialect=asked.endpoint.dialect,
             system=asked.system,
             tools=asked.value("tools"),
-            summarizer=self._summarizer(asked, origin.headers),
             subagent=origin.subagent,
+            summarizer=self._summarizer(asked, origin.headers),
         )
+        return closing(opened)
 
     def _summarizer(self, asked: AgentRequest, headers: Headers) -> Summarizer:
         vendor = asked.endpoint.vendor

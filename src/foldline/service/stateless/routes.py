@@ -22,7 +22,7 @@ from foldline.providers import Call, Delta, Provider, Reply
 from foldline.service.bodies import TooLarge, read_body
 from foldline.service.problems import problem, problem_of
 from foldline.service.stateless.fork import SESSION, Asking, Fork, asking_of, forked, new_state
-from foldline.service.summaries import written_by
+from foldline.service.summaries import closing, written_by
 from foldline.service.tenants import Tenants
 from foldline.session.session import Session
 
@@ -111,7 +111,7 @@ class Stateless:
     # ---- a session in memory
 
     def _session(self, fork: Fork, asking: Asking, provider: Provider | None) -> Session:
-        return foldline.open(
+        opened = foldline.open(
             fork.store,
             SESSION,
             model=asking.model or self._serve.model,
@@ -122,6 +122,7 @@ class Stateless:
             tools=asking.tools,
             summarizer=written_by(self._serve.summaries, lambda: provider, None),
         )
+        return closing(opened)
 
     def _provider(self, request: Request, asking: Asking) -> Provider:
         """Return the model of a turn: a request names it, the settings say where it is."""

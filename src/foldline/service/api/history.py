@@ -58,7 +58,7 @@ class ShownBoundary(msgspec.Struct, frozen=True, tag="boundary", tag_field="kind
     at: float | None
 
 
-class History(msgspec.Struct, frozen=True):
+class HistoryResult(msgspec.Struct, frozen=True):
     """Messages and boundaries of the path, oldest first; `before` asks for those before them (null: none)."""
 
     items: list[ShownMessage | ShownBoundary]
@@ -144,7 +144,7 @@ async def history(call: ApiCall) -> ApiResult:
         _message(session, one, infos.get(one.id)) if isinstance(one, Said) else _boundary(one, out)
         for one in items
     ]
-    return ApiResult(History(shown, items[0].id if items and more else None, session.leaf))
+    return ApiResult(HistoryResult(shown, items[0].id if items and more else None, session.leaf))
 
 
 def _message(session: Session, entry: Said, info: EntryInfo | None) -> ShownMessage:
@@ -232,7 +232,7 @@ OPERATIONS: Final = (
         about="Show what was said, folded or not, with boundaries: a page",
         run=history,
         query=HistoryPage,
-        result=History,
+        result=HistoryResult,
     ),
     Operation(
         name="readView",
