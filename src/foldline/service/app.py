@@ -92,10 +92,12 @@ class Service:
         ]
 
     def _api_routes(self) -> list[Route]:
-        return [
-            Route(one.path, self._counted("api", one.endpoint), methods=sorted(one.methods or ()))
-            for one in (*self.api.routes(), *self._stateless.routes())
-        ]
+        """Return one route a path, so that a method that is not there is told with those that are."""
+        found: dict[str, dict[str, Handler]] = {}
+        for one in (*self.api.routes(), *self._stateless.routes()):
+            for method in one.methods or ():
+                found.setdefault(one.path, {})[method] = self._counted("api", one.endpoint)
+        return [Route(path, _by_method(those), methods=list(those)) for path, those in found.items()]
 
     async def _models(self, request: Request) -> Response:
         vendor = "anthropic" if "anthropic-version" in request.headers else "openai"
@@ -134,6 +136,13 @@ def make_app(serve: ServeSettings | None = None) -> Starlette:
     return Service(serve or known.serve, known).app()
 
 
+def _by_method(handlers: dict[str, Handler]) -> Handler:
+    async def handle(request: Request) -> Response:
+        return await handlers[request.method](request)
+
+    return handle
+
+
 async def _failed(request: Request, error: Exception) -> Response:
     del request
     if isinstance(error, FoldlineError):
@@ -147,5 +156,6 @@ async def _unknown(request: Request, error: Exception) -> Response:
 
 
 async def _not_allowed(request: Request, error: Exception) -> Response:
-    del error
-    return problem(405, "method not allowed", f"{request.method} is not possible at {request.url.path}")
+    refused = problem(405, "method not allowed", f"{request.method} is not possible at {request.url.path}")
+    refused.headers.update(getattr(error, "headers", None) or {})  # Allow
+    return refused

@@ -170,6 +170,7 @@ def test_a_turn_that_was_left_goes_on_under_its_key():
 def test_a_turn_is_refused_before_it_streams():
     with api() as (client, model):
         client.begin("one")
+        client.turn("one", status=400)
         client.turn("one", "Hello.", status=400, model="openai:gpt-5.2")
         client.turn("one", "Hello.", status=412, headers={"If-Match": '"other"'})
         client.turn("one", messages=[{"role": "nobody"}], status=400)

@@ -71,7 +71,7 @@ async def preview(call: ApiCall) -> ApiResult:
     wish: CompactionWish = call.body
     made = await call.session.preview(wish.instructions, target=wish.target)
     if isinstance(made, Nothing):
-        return ApiResult(PreviewResult(None, None, None, None, made), status=200)
+        return ApiResult(PreviewResult(None, None, None, None, made))
     kept = call.state.of(call.tenant).previews.keep(call.session.id, made)
     return ApiResult(_shown(kept))
 
@@ -147,7 +147,6 @@ OPERATIONS: Final = (
         run=preview,
         body=CompactionWish,
         result=PreviewResult,
-        status=201,
         changes=True,
         held=False,
         keyed=True,

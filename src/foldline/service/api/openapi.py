@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from foldline.service.api.operation import BYTES, JSON, STREAM, Operation
+from foldline.service.api.operation import BYTES, JSON, Operation
 
 VERSION: Final = "1.0.0"  # of the API, not of the package
 REF: Final = "#/components/schemas/{name}"
@@ -116,10 +116,9 @@ def _headers(one: Operation) -> list[dict[str, Any]]:
 def _success(one: Operation, refs: dict[Any, Any]) -> dict[str, Any]:
     if one.status == 204:
         return {"description": "Done"}
+    content: dict[str, Any] = {one.media: {}}
     if one.result is not None:
         content = {JSON: {"schema": refs[one.result]}}
-    else:
-        content = {one.media: {"schema": {"type": "string"}} if one.media == STREAM else {}}
     return {"description": one.about, "content": content}
 
 

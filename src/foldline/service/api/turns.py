@@ -21,7 +21,7 @@ from foldline.agent.loop import Agent
 from foldline.agent.tools.tool import AgentTool, Arguments
 from foldline.agent.tools.toolbox import Toolbox
 from foldline.core.log.messages import Message, Text
-from foldline.errors import FoldlineError, LeafMoved
+from foldline.errors import FoldlineError, InputError, LeafMoved
 from foldline.providers import Provider
 from foldline.service.api.idempotency import LARGEST, KeyBusy, TurnRecord
 from foldline.service.api.inputs import etag
@@ -186,6 +186,8 @@ async def _prompted(call: ApiCall, record: TurnRecord | None) -> TurnRecord:
     said = [*wish.messages, *([Message("user", (Text(wish.text),))] if wish.text is not None else [])]
     if said:
         await session.append(*said)
+    elif not (await session.stats()).total_messages:
+        raise InputError("there is nothing to answer yet: give a text, or messages")
     record = TurnRecord(session.leaf)
     if call.remembered is not None:
         call.remembered.turn = record

@@ -1,0 +1,69 @@
+"""The OpenAPI document says what the service does: requests made from it, right and wrong ones, get what it says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.service.api.client import api, talk
+
+CHECKS = (
+    "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,"
+    "unsupported_method,use_after_free,ensure_resource_availability"
+)
+
+
+def attacked(client, folder, examples):
+    """Have schemathesis make requests of every operation; return how many."""
+    tool = Path(sys.executable).parent / "schemathesis"
+    given = ["--checks", CHECKS, "--max-examples", str(examples), "--continue-on-failure", "--no-color"]
+    given += ["--generation-deterministic", "--request-timeout", "30"]
+    ran = subprocess.run(
+        [tool, "run", f"{client.url}/api/openapi.json", *given],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=1_200,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-6_000:]
+    found = re.search(r"(\d+) generated, (\d+) passed", ran.stdout)
+    assert found is not None, ran.stdout[-2_000:]
+    assert found[1] == found[2]
+    return int(found[1])
+
+
+def test_every_operation_answers_as_the_document_says(tmp_path):
+    with api(store=f"sqlite:///{tmp_path / 's.db'}") as (client, _):
+        client.begin("one", messages=talk(6))
+        assert attacked(client, tmp_path, 4) > 500
+        assert client.get("/sessions").status_code == 200
+
+
+@pytest.mark.soak
+def test_thousands_of_requests_are_no_server_error(tmp_path):
+    with api(store=f"sqlite:///{tmp_path / 's.db'}") as (client, _):
+        client.begin("one", messages=talk(6))
+        assert attacked(client, tmp_path, 200) > 5_000
+
+
+def test_the_document_names_every_type_and_needs_a_token_where_the_service_does():
+    with api() as (client, _):
+        document = client.get("/openapi.json").json()
+        assert document["openapi"].startswith("3.1")
+        assert "security" not in document
+        refs = set(re.findall(r'"#/components/schemas/(\w+)"', client.get("/openapi.json").text))
+        assert refs <= set(document["components"]["schemas"])
+        index = client.get("/").json()
+        assert len(index["operations"]) == sum(len(methods) for methods in document["paths"].values())
+    with api(tokens={"t": "default"}, headers={"Authorization": "Bearer t"}) as (client, _):
+        assert client.get("/openapi.json").json()["security"]
+
+
+def test_a_method_that_is_not_there_is_told_with_those_that_are():
+    with api() as (client, _):
+        refused = client.send("PUT", "/sessions", 405)
+        assert set(refused.headers["allow"].split(", ")) >= {"GET", "POST"}
