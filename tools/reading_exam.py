@@ -47,6 +47,7 @@ ROOT = Path(__file__).parents[1]
 CATEGORIES = ("goal", "decisions", "state", "specifics", "traps")
 EACH = 3  # questions in a category
 QUESTIONS = EACH * len(CATEGORIES)
+NAMED = 4  # contexts that are not marked yet are named; of the others there is a count
 BEST = 2  # marks for an answer that is right and complete
 ENORMOUS = 8_000  # characters of a result from which on past.md shows its head and tail
 ABOUT = {
@@ -383,7 +384,12 @@ def table(folders: Sequence[Path]) -> Table:
     cells = [(*_name(*kind), *_means(found)) for kind, found in sorted(rows.items())]
     columns = ("context", "asked", "size", "exams", "marks", *CATEGORIES, "readability")
     notes = (f"{len(folders)} exams of {QUESTIONS} questions.",)
-    return Table(columns, cells, notes=(*notes, f"Not marked: {', '.join(open_)}.") if open_ else notes)
+    more = f", and {len(open_) - NAMED} more" if len(open_) > NAMED else ""
+    return Table(
+        columns,
+        cells,
+        notes=(*notes, f"Not marked: {', '.join(open_[:NAMED])}{more}.") if open_ else notes,
+    )
 
 
 def _name(policy: str, label: str, share: float) -> tuple[str, str]:
