@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import ClassVar, Final
+
 from starlette.requests import Request
 
+SECONDS: Final = 120.0  # that a client may take to send a body
 
-class TooLarge(Exception):
+
+class BodyError(Exception):
+    """A body that is not taken; `status` is the answer's."""
+
+    status: ClassVar[int] = 400
+    title: ClassVar[str] = "the body is not taken"
+
+
+class TooLarge(BodyError):
     """The body is larger than may be."""
+
+    status = 413
+    title = "the body is too large"
+
+
+class TooSlow(BodyError):
+    """The body did not come in time."""
+
+    status = 408
+    title = "the body came too slowly"
 
 
 async def read_body(request: Request, most: int) -> bytes:
-    """Return the whole body; raises TooLarge as soon as it is known to be more than `most` bytes."""
+    """Return the whole body; raises TooLarge as soon as it is known to exceed `most` bytes, or TooSlow."""
     told = request.headers.get("content-length", "")
     if told.isdecimal() and int(told) > most:
         raise TooLarge(f"the body has {int(told):,} bytes; {most:,} may be sent ([serve] max_body)")
     body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > most:
-            raise TooLarge(f"the body has more than {most:,} bytes ([serve] max_body)")
+    try:
+        async with asyncio.timeout(SECONDS):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > most:
+                    raise TooLarge(f"the body has more than {most:,} bytes ([serve] max_body)")
+    except TimeoutError as error:
+        raise TooSlow(f"the body did not come within {SECONDS:.0f} s") from error
     return bytes(body)

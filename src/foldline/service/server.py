@@ -10,6 +10,7 @@ import uvicorn
 from foldline.config import ServeSettings
 from foldline.errors import InputError
 from foldline.service.app import make_app
+from foldline.service.connection import PatientConnection
 
 
 class HttpServer(uvicorn.Server):
@@ -21,6 +22,7 @@ class HttpServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 make_app(serve),
+                http=PatientConnection,
                 log_level="warning",
                 access_log=False,
                 server_header=False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -20,7 +19,7 @@ from foldline.service.api.inputs import decoded_body, decoded_query, etag, match
 from foldline.service.api.openapi import document, index
 from foldline.service.api.operation import JSON, ApiCall, ApiResult, Operation
 from foldline.service.api.state import ApiState
-from foldline.service.bodies import TooLarge, read_body
+from foldline.service.bodies import BodyError, read_body
 from foldline.service.metrics import Metrics
 from foldline.service.problems import problem, problem_of
 from foldline.service.tenants import Tenants
@@ -37,7 +36,6 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *exports.OPERATIONS,
     *imports.OPERATIONS,
 )
-BODY_SECONDS: Final = 120.0  # that a client may take to send a body
 KEY: Final = "idempotency-key"
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -82,14 +80,12 @@ class Api:
                 return await self._answered(operation, request)
             except FoldlineError as error:
                 return problem_of(error)
-            except TooLarge as error:
-                return problem(413, "the body is too large", str(error))
+            except BodyError as error:
+                return problem(error.status, error.title, str(error))
             except KeyReused:
                 return problem(422, "the idempotency key is taken", "it was sent with another request")
             except KeyBusy:
                 return problem(409, "still under way", "the request with this idempotency key has not ended")
-            except TimeoutError:
-                return problem(408, "it took too long")
             except RecursionError:
                 return problem(400, "the request is wrong", "it is nested too deep")
             except ClientDisconnect:
@@ -110,8 +106,7 @@ class Api:
             refused = problem(429, "too many requests", f"try again in {seconds:.0f} s")
             refused.headers["retry-after"] = str(max(1, round(seconds)))
             return refused
-        async with asyncio.timeout(BODY_SECONDS):
-            raw = await read_body(request, self._serve.max_body)
+        raw = await read_body(request, self._serve.max_body)
         call = ApiCall(
             self.state,
             tenant,

@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Final
+from urllib.parse import unquote
 
 import httpx2
 import msgspec
@@ -19,7 +20,7 @@ from foldline import providers
 from foldline.config import ServeSettings, Settings
 from foldline.errors import FoldlineError
 from foldline.providers import Provider
-from foldline.service.bodies import TooLarge, read_body
+from foldline.service.bodies import BodyError, read_body
 from foldline.service.gateway.agent_session import AgentSession
 from foldline.service.gateway.endpoint import Endpoint, Vendor
 from foldline.service.gateway.exchange import Exchange, Relayed, Send
@@ -80,8 +81,8 @@ class Gateway:
             return refusal(endpoint.vendor, 429, "too many requests", wait=seconds)
         try:
             raw = await read_body(request, self._serve.max_body)
-        except TooLarge as error:
-            return refusal(endpoint.vendor, 413, str(error))
+        except BodyError as error:
+            return refusal(endpoint.vendor, error.status, str(error))
         headers = sent_on(request.headers.items(), endpoint.vendor, own_key=own_key)
         path, query = endpoint.path, request.url.query
 
@@ -191,9 +192,11 @@ class Gateway:
             return refusal(vendor, 401, "a token is needed: send it as the key, or as foldline-token")
         try:
             body = await read_body(request, self._serve.max_body)
-        except TooLarge as error:
-            return refusal(vendor, 413, str(error))
-        path = request.url.path.removeprefix("/v1")
+        except BodyError as error:
+            return refusal(vendor, error.status, str(error))
+        path = request.scope["raw_path"].decode("ascii").removeprefix("/v1")
+        if ".." in unquote(path).replace("\\", "/").split("/"):
+            return refusal(vendor, 404, "there is nothing above /v1")
         headers = sent_on(request.headers.items(), vendor, own_key=own_key)
         try:
             response = await self._upstreams.send(

@@ -19,7 +19,7 @@ from foldline.config import ServeSettings, Settings
 from foldline.dialects import UI_MESSAGE
 from foldline.errors import FoldlineError, InputError
 from foldline.providers import Call, Delta, Provider, Reply
-from foldline.service.bodies import TooLarge, read_body
+from foldline.service.bodies import BodyError, read_body
 from foldline.service.problems import problem, problem_of
 from foldline.service.stateless.fork import SESSION, Asking, Fork, asking_of, forked, new_state
 from foldline.service.summaries import closing, written_by
@@ -55,8 +55,8 @@ class Stateless:
             return problem(429, "too many requests", f"try again in {seconds:.0f} s")
         try:
             return asking_of(await read_body(request, self._serve.max_body))
-        except TooLarge as error:
-            return problem(413, "the body is too large", str(error))
+        except BodyError as error:
+            return problem(error.status, error.title, str(error))
 
     async def _fold(self, request: Request) -> Response:
         asking = await self._asked(request)

@@ -1,0 +1,334 @@
+"""What hostile clients try against the service. Each is refused or harmless, and the service answers the next."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import logging
+import re
+import socket
+import time
+from urllib.parse import urlsplit
+
+import httpx2
+import pytest
+from tests.service.api.client import Client, api, reply, talk, user
+from tests.service.served import in_front_of, served
+from tests.service.upstream import Prepared, upstream
+
+from foldline.service import bodies, connection
+
+SECRET = "sk-ant-api03-" + "Qd7" * 31
+CHAT = json.dumps({"model": "m", "messages": [user("Hello.")]}).encode()
+
+
+@contextlib.contextmanager
+def wire(url):
+    """A bare connection to a server."""
+    place = urlsplit(url)
+    with socket.create_connection((place.hostname, place.port), timeout=10) as sock:
+        yield sock
+
+
+def answered(sock):
+    """All that comes until the server closes the connection or is silent."""
+    found = b""
+    with contextlib.suppress(TimeoutError, ConnectionError):
+        while piece := sock.recv(65_536):
+            found += piece
+    return found
+
+
+def statuses(found):
+    return [int(one) for one in re.findall(rb"HTTP/1\.1 (\d{3})", found)]
+
+
+# ---- paths and names
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/sessions/../../etc/passwd",
+        "/api/sessions/..%2f..%2fetc%2fpasswd",
+        "/api/sessions/%2e%2e/%2e%2e/settings.toml/view",
+        "/api/sessions/..%5c..%5csettings/export",
+        "/api/sessions/%00/view",
+        "/api/sessions/sqlite:%2f%2f%2fetc%2fpasswd/view",
+        "/v1/models/..%2f..%2fadmin",
+        "/v1/../admin",
+        "//evil.example/v1/models",
+        "/api/sessions/" + "a" * 30_000,
+    ],
+)
+def test_paths_lead_nowhere_but_to_the_api(path, tmp_path):
+    (tmp_path / "settings.toml").write_text("model = 'm'")
+    with (
+        upstream() as (url, model),
+        served(openai_upstream=url, store=f"sqlite:///{tmp_path / 's.db'}") as at,
+    ):
+        model.prepared[""] = Prepared(404, [("content-type", "application/json")], [b"{}"])
+        with wire(at) as sock:
+            sock.sendall(f"GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n".encode())
+            found = answered(sock)
+        assert statuses(found)[0] in (400, 404), found[:200]
+        assert b"root:" not in found
+        paths = [one.path for several in model.received.values() for one in several]
+        assert all(one.startswith("/v1/models/") and ".." not in one for one in paths)
+
+
+@pytest.mark.parametrize(
+    "name", ["../x", "a/b", "a\\b", "", ".", "a b", "a\nb", "é", "x" * 129, "a'; DROP TABLE entries;--"]
+)
+def test_a_sessions_name_is_one_word(name):
+    with api() as (client, _):
+        client.post("/sessions", {"id": name}, 400)
+        assert client.get("/sessions").json()["total"] == 0
+
+
+def test_words_of_a_search_are_no_query_language():
+    with api() as (client, _):
+        client.begin("one", messages=talk(2))
+        for words in ('" OR 1=1 --', "NEAR(", "a* AND", "'; DROP TABLE entries;--", "(" * 500, "\x00", "😀"):
+            client.get("/search", q=words)
+            client.get("/sessions/one/recall", q=words)
+        assert client.get("/search", q='nothing" OR "1"="1').json()["hits"] == []
+        assert client.get("/search", q="Question").json()["hits"]
+
+
+# ---- sizes and patience
+
+
+def test_a_body_is_not_read_further_than_its_limit():
+    with served(max_body=10_000) as at:
+        for path in ("/api/sessions", "/api/imports", "/api/fold", "/v1/messages", "/v1/chat/completions"):
+            with wire(at) as sock:  # the size is told
+                sock.sendall(
+                    f"POST {path} HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999999\r\n\r\n".encode()
+                )
+                assert statuses(answered_soon(sock)) == [413]
+            with wire(at) as sock:  # the size is not told
+                sock.sendall(
+                    f"POST {path} HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+                )
+                with contextlib.suppress(ConnectionError):
+                    for _ in range(40):
+                        sock.sendall(b"1000\r\n" + b"x" * 0x1000 + b"\r\n")
+                assert statuses(answered_soon(sock)) in ([413], [])
+        assert httpx2.get(f"{at}/health").status_code == 200
+
+
+def answered_soon(sock):
+    sock.settimeout(0.5)
+    return answered(sock)
+
+
+def test_a_packed_transcript_is_unpacked_up_to_the_limit():
+    bomb = gzip.compress(b"\n" * 200_000_000)
+    with api(max_body=1_000_000) as (client, _):
+        assert len(bomb) < 1_000_000
+        refused = client.send("POST", "/imports", 413, content=bomb)
+        assert "unpacked" in refused.json()["detail"]
+        client.send("POST", "/imports", 400, content=gzip.compress(b"{}")[:-3])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 100_000,
+        b'{"messages": ' + b"[" * 5_000 + b"]" * 5_000 + b"}",
+        b'{"messages": [' + b'{"role": "user", "content": [{"a":' * 2_000 + b"1" + b"}]}" * 2_000 + b"]}",
+        b"\xff\xfe\x00",
+        b'{"messages": [{"role": "user", "content": "\\ud800"}]}',
+        b'{"title": "' + b"x" * 2_000_000 + b'"}',
+        b'{"messages": [{"role": "user", "content": ' + b"1" * 5_000 + b"}]}",
+        b'{"id": "a", "id": "b"}',
+    ],
+    ids=["brackets", "nested", "objects", "bytes", "half a character", "title", "number", "twice"],
+)
+def test_hostile_json_is_a_problem_and_no_defect(body, caplog):
+    with api(max_body=4_000_000) as (client, _):
+        for path in ("/sessions", "/fold", "/turn"):
+            found = client.http.post(path, content=body, headers={"content-type": "application/json"})
+            assert found.status_code < 500, (path, found.text)
+        found = client.http.post("/imports", content=body)
+        assert found.status_code < 500, found.text
+        assert client.get("/sessions").status_code == 200
+    assert [one for one in caplog.records if one.levelno >= logging.ERROR] == []
+
+
+def test_slow_clients_are_let_go_of_and_others_are_served_meanwhile(monkeypatch):
+    monkeypatch.setattr(connection, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(bodies, "SECONDS", 0.5)
+    with served() as at, contextlib.ExitStack() as open_:
+        slow = [open_.enter_context(wire(at)) for _ in range(30)]
+        for number, sock in enumerate(slow):
+            if number % 3 == 0:
+                sock.sendall(b"GET /health HTTP/1.1\r\nHost:")  # a head without an end
+            elif number % 3 == 1:
+                sock.sendall(
+                    b"POST /v1/messages HTTP/1.1\r\nHost: h\r\nContent-Length: 50\r\n\r\n{"
+                )  # a body
+        assert httpx2.get(f"{at}/health", timeout=5).status_code == 200
+        for number, sock in enumerate(slow):
+            assert statuses(answered(sock)) == ([408] if number % 3 == 1 else [])
+        with wire(at) as sock:  # the second request of a connection
+            sock.sendall(b"GET /health HTTP/1.1\r\nHost: h\r\n\r\n")
+            sock.settimeout(3)
+            assert b"200" in sock.recv(4096)
+            begun = time.monotonic()
+            sock.sendall(b"GET /health HTTP/1.1\r\n")
+            assert statuses(answered(sock)) == []
+            assert time.monotonic() - begun < 3
+
+
+# ---- headers, and one request for another
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"Content-Length: 5\r\nContent-Length: 50\r\n",
+        b"Content-Length: -1\r\n",
+        b"Content-Length: 5 5\r\n",
+        b"Content-Length: +5\r\n",
+        b"Transfer-Encoding: gzip, chunked\r\n",
+        b"Transfer-Encoding: chunked, identity\r\n",
+        b" Folded: x\r\nHost: h\r\n",
+        b"X : y\r\n",
+        b"X: a\x00b\r\n",
+        b"X: " + b"y" * 200_000 + b"\r\n",
+    ],
+)
+def test_a_head_that_two_servers_could_read_differently_is_refused(head):
+    with upstream() as (url, model), served(openai_upstream=url) as at, wire(at) as sock:
+        sock.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: h\r\n" + head + b"\r\n" + CHAT)
+        found = answered_soon(sock)
+        assert set(statuses(found)) <= {400, 431, 501}, found[:300]
+        assert not model.received
+
+
+def test_a_request_within_a_request_does_not_go_on():
+    inner = b"POST /v1/chat/completions HTTP/1.1\r\nHost: h\r\nx-case: inner\r\nContent-Length: 2\r\n\r\n{}"
+    with upstream() as (url, model), served(openai_upstream=url, store="memory://") as at:
+        for case in ("outer", "inner"):
+            model.prepared[case] = Prepared(200, [("content-type", "application/json")], [b"{}"])
+        body = CHAT[:-1] + b', "x": ' + json.dumps(inner.decode()).encode() + b"}"
+        chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+        with wire(at) as sock:
+            sock.sendall(
+                b"POST /v1/chat/completions HTTP/1.1\r\nHost: h\r\nx-case: outer\r\nConnection: close\r\n"
+                b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked
+            )
+            answered_soon(sock)
+        assert set(model.received) <= {"outer"}
+        for sent in model.received.get("outer", []):
+            assert sent.body == body
+            assert not [value for name, value in sent.headers if name.lower() == "transfer-encoding"]
+
+
+def test_headers_for_the_next_hop_and_for_the_gateway_stay_here():
+    with upstream() as (url, model), served(openai_upstream=url, store="memory://") as at:
+        model.prepared["c"] = Prepared(200, [("content-type", "application/json")], [b"{}"])
+        headers = {
+            "x-case": "c",
+            "connection": "x-hidden, keep-alive",
+            "x-hidden": "1",
+            "proxy-authorization": "Basic c2VjcmV0",
+            "te": "trailers",
+            "foldline-session": "mine",
+            "foldline-token": "anything",
+            "host": "evil.example",
+            "content-type": "application/json",
+        }
+        httpx2.post(f"{at}/v1/chat/completions", content=CHAT, headers=headers)
+        (sent,) = model.received["c"]
+        names = {name.lower() for name, _ in sent.headers}
+        assert not names & {"x-hidden", "proxy-authorization", "te"}
+        assert not [name for name in names if name.startswith("foldline-")]
+        assert dict(sent.headers).get("host") == urlsplit(url).netloc
+
+
+# ---- whose session it is
+
+
+def test_a_forged_session_header_finds_nothing_of_another_tenants():
+    tokens = {"tokens": {"mine-token": "mine", "their-token": "theirs"}}
+    with in_front_of(lambda asked: f"Answer {asked.index}.", **tokens) as (at, _):
+        history = [user("The code word is heron.")]
+        mine = {"foldline-token": "mine-token", "authorization": "Bearer k", "foldline-session": "shared"}
+        theirs = {**mine, "foldline-token": "their-token"}
+        first = httpx2.post(
+            f"{at}/v1/chat/completions", json={"model": "m", "messages": history}, headers=mine
+        )
+        history += [first.json()["choices"][0]["message"]]
+        for forged in ("shared", "../mine/shared", "mine/shared", "shared;", "x" * 5_000):
+            headers = {**theirs, "foldline-session": forged}
+            body = {"model": "m", "messages": [*history, user("What is the code word?")]}
+            found = httpx2.post(f"{at}/v1/chat/completions", json=body, headers=headers)
+            assert found.status_code in (200, 400), found.text
+        for token in ("", "nobody", "mine-toke", "MINE-TOKEN", "mine-token\u00e9".encode()):
+            assert httpx2.get(f"{at}/api/sessions", headers={"foldline-token": token}).status_code == 401
+        other = Client(at, **{"foldline-token": "their-token"})
+        me = Client(at, **{"foldline-token": "mine-token"})
+        assert me.get("/sessions/shared/stats").json()["stats"]["total_messages"] == 2
+        assert other.get("/sessions").json()["total"] >= 1  # what they said themselves
+        other.close()
+        me.close()
+
+
+def test_a_hostile_transcript_is_text_and_nothing_else(tmp_path):
+    lines = [
+        {"type": "user", "uuid": "../../../etc/cron.d/x", "parentUuid": None, "sessionId": "../../evil",
+         "cwd": "/etc", "message": {"role": "user", "content": "<script>alert(1)</script> ${jndi:ldap://x}"}},
+        {"type": "assistant", "uuid": "b", "parentUuid": "../../../etc/cron.d/x", "sessionId": "../../evil",
+         "message": {"role": "assistant", "content": [{"type": "text", "text": "{{7*7}} \x1b[2J \u202e"}]}},
+        {"type": "user", "uuid": "b", "parentUuid": "b", "message": {"role": "user", "content": "a cycle"}},
+    ]  # fmt: skip
+    content = "\n".join(json.dumps(one) for one in lines).encode()
+    with api(store=f"sqlite:///{tmp_path / 's.db'}") as (client, _):
+        told = client.send("POST", "/imports", content=content).json()
+        assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._:-]*", told["session"])
+        shown = client.get(f"/sessions/{told['session']}/history").json()
+        assert "<script>" in shown["items"][0]["text"]
+        assert client.get(f"/sessions/{told['session']}", verify=True).json()["verified"] == []
+        for form in client.get("/formats").json()["formats"]:
+            found = client.http.get(f"/sessions/{told['session']}/export", params={"format": form})
+            assert found.status_code in (200, 422), (form, found.text)
+            assert "html" not in found.headers["content-type"]
+    assert sorted(one.name for one in tmp_path.iterdir() if not one.name.startswith("s.db")) == []
+
+
+# ---- what is told
+
+
+def test_no_key_stands_in_logs_errors_or_the_store(tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
+    file = tmp_path / "s.db"
+    with served(
+        openai_upstream="http://127.0.0.1:9",
+        anthropic_upstream="http://127.0.0.1:9",
+        store=f"sqlite:///{file}",
+    ) as at:
+        told = []
+        for path, headers in (
+            ("/v1/chat/completions", {"authorization": f"Bearer {SECRET}"}),
+            ("/v1/messages", {"x-api-key": SECRET}),
+            ("/v1/messages/count_tokens", {"x-api-key": SECRET}),
+            ("/api/turn", {"authorization": f"Bearer {SECRET}"}),
+        ):
+            body = {
+                "model": "openai:m" if "api" in path else "m",
+                "max_tokens": 9,
+                "messages": [user("Hi"), reply("Yes?"), user("Hi")],
+            }
+            found = httpx2.post(f"{at}{path}", json=body, headers=headers, timeout=60)
+            told.append(found.text)
+        told.append(httpx2.get(f"{at}/metrics").text)
+    told += [
+        one.getMessage() + str(one.exc_text) for one in caplog.records if one.name.startswith("foldline")
+    ]
+    told += [path.read_bytes().decode("latin-1") for path in tmp_path.iterdir()]
+    assert len(told) > 6
+    assert not [one for one in told if SECRET[:24] in one]
