@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.support.llama import llama
+from tests.support.spans import spans
 
-__all__ = ["llama"]
+__all__ = ["llama", "spans"]
 
 settings.register_profile(
     "check",

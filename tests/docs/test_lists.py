@@ -9,6 +9,9 @@ import click
 
 import foldline
 from foldline.cli.app import cli
+from foldline.config import ServeSettings
+from foldline.service.api.api import OPERATIONS
+from foldline.service.api.turn_events import NAMES
 from foldline.session import events
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -43,3 +46,28 @@ def test_every_method_of_a_session_is_told_of():
     assert [
         name for name in public if not re.search(rf"`(await |session\.)?{name}\b|session\.{name}\b", text)
     ] == []
+
+
+def test_every_operation_of_the_service_is_in_the_table():
+    text = (
+        (DOCS / "service.md")
+        .read_text(encoding="utf-8")
+        .split("<!-- operations -->")[1]
+        .split("<!-- end -->")[0]
+    )
+    rows = re.findall(r"^\| ([A-Z]+) \| `(.+?)` \| (.+) \|$", text, re.MULTILINE)
+    assert rows == [(one.method, one.path, one.about) for one in OPERATIONS]
+
+
+def test_every_event_of_a_turn_is_in_the_table():
+    text = (DOCS / "service.md").read_text(encoding="utf-8").split("## Turns")[1].split("\n## ")[0]
+    told = {name for name, _ in NAMES.values()} | {"usage"}
+    assert [name for name in told if f"`{name}`" not in text] == []
+
+
+def test_every_setting_of_the_service_is_told_of():
+    text = (DOCS / "service.md").read_text(encoding="utf-8") + (DOCS / "gateway.md").read_text(
+        encoding="utf-8"
+    )
+    names = [field for field in ServeSettings.__struct_fields__ if field != "open_sessions"]
+    assert [name for name in names if name not in text and name.replace("_", "-") not in text] == []

@@ -6,10 +6,6 @@ messages_to_summarize, cut_index and tokens_before; `compaction complete` with s
 """
 
 import pytest
-from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 from tests.support.live import Gate, answer, prompt, session_on, settled, turns, until
 
@@ -19,18 +15,6 @@ from foldline.core.measure.window import Window
 from foldline.errors import ProviderError
 from foldline.providers.base import Call
 from foldline.testing import Refusal, Scripted
-
-EXPORTER = InMemorySpanExporter()
-
-
-@pytest.fixture
-def spans():
-    if not isinstance(trace.get_tracer_provider(), TracerProvider):
-        provider = TracerProvider()
-        provider.add_span_processor(SimpleSpanProcessor(EXPORTER))
-        trace.set_tracer_provider(provider)
-    EXPORTER.clear()
-    return EXPORTER.get_finished_spans
 
 
 def named(spans, name):

@@ -24,6 +24,7 @@ from foldline.service.problems import problem, problem_of
 from foldline.service.stateless.routes import Stateless
 from foldline.service.summaries import BY_RULE
 from foldline.service.tenants import Tenants
+from foldline.tracing import span
 
 log = logging.getLogger("foldline")
 
@@ -54,6 +55,7 @@ class Service:
                 Route("/ready", self._ready),
                 Route("/metrics", self._metrics),
                 Mount("/v1", routes=self._gateway_routes()),
+                Route("/api", self.api.index),
                 Mount("/api", routes=self._api_routes()),
             ],
             exception_handlers={FoldlineError: _failed, 404: _unknown, 405: _not_allowed},
@@ -75,10 +77,14 @@ class Service:
 
     def _gateway_routes(self) -> list[Route]:
         gateway = self.gateway
+
+        def counted(path: str, handler: Handler) -> Handler:
+            return self._counted("gateway", f"/v1{path}", handler)
+
         asked = [
             Route(
                 endpoint.path,
-                self._counted("gateway", partial(gateway.ask, endpoint=endpoint)),
+                counted(endpoint.path, partial(gateway.ask, endpoint=endpoint)),
                 methods=["POST"],
             )
             for endpoint in ENDPOINTS
@@ -86,9 +92,9 @@ class Service:
         count = partial(gateway.relay, vendor="anthropic")
         return [
             *asked,
-            Route("/messages/count_tokens", self._counted("gateway", count), methods=["POST"]),
-            Route("/models", self._counted("gateway", self._models)),
-            Route("/models/{name:path}", self._counted("gateway", self._models)),
+            Route("/messages/count_tokens", counted("/messages/count_tokens", count), methods=["POST"]),
+            Route("/models", counted("/models", self._models)),
+            Route("/models/{name:path}", counted("/models/{name}", self._models)),
         ]
 
     def _api_routes(self) -> list[Route]:
@@ -96,16 +102,22 @@ class Service:
         found: dict[str, dict[str, Handler]] = {}
         for one in (*self.api.routes(), *self._stateless.routes()):
             for method in one.methods or ():
-                found.setdefault(one.path, {})[method] = self._counted("api", one.endpoint)
+                handler = self._counted("api", f"/api{one.path}", one.endpoint)
+                found.setdefault(one.path, {})[method] = handler
         return [Route(path, _by_method(those), methods=list(those)) for path, those in found.items()]
 
     async def _models(self, request: Request) -> Response:
         vendor = "anthropic" if "anthropic-version" in request.headers else "openai"
         return await self.gateway.relay(request, vendor)
 
-    def _counted(self, face: str, handler: Handler) -> Handler:
+    def _counted(self, face: str, route: str, handler: Handler) -> Handler:
+        """Count the answers of a handler, each in a span that is the parent of its compactions."""
+
         async def counted(request: Request) -> Response:
-            response = await handler(request)
+            values = {"http.request.method": request.method, "http.route": route, "foldline.face": face}
+            with span(f"{request.method} {route}", values) as opened:
+                response = await handler(request)
+                opened.put({"http.response.status_code": response.status_code})
             self.metrics.answered(face, response.status_code)
             return response
 

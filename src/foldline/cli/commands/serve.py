@@ -19,6 +19,7 @@ EPILOG = """
 Examples:
   foldline serve
   foldline serve --port 0 --openai-upstream http://127.0.0.1:8080/v1 --window 32000
+  foldline serve --model anthropic:claude-sonnet-4-5
   foldline serve --host 0.0.0.0 --token "$(openssl rand -hex 24)"
 """
 
@@ -33,6 +34,7 @@ Examples:
 @click.option(
     "--window", type=click.IntRange(min=1), help="The models' context in tokens  [default: as known]"
 )
+@click.option("--model", metavar="NAME", help="Who answers the turns of sessions under /api")
 @click.option("--openai-upstream", metavar="URL", help="Where OpenAI's APIs are  [default: api.openai.com]")
 @click.option(
     "--anthropic-upstream", metavar="URL", help="Where Anthropic's is  [default: api.anthropic.com]"

@@ -47,12 +47,13 @@ class Api:
         self._serve = serve
         self._tenants = tenants
         self.state = ApiState(serve, known, metrics)
+        self.index = self._known(index(OPERATIONS))
 
     def routes(self) -> list[Route]:
         """Return the routes below `/api`."""
         described = document(OPERATIONS, tokens=self._tenants.closed)
         return [
-            Route("/", self._known(index(OPERATIONS))),
+            Route("/", self.index),
             Route("/openapi.json", self._known(described)),
             *(Route(one.path, self._handler(one), methods=[one.method]) for one in OPERATIONS),
         ]

@@ -29,7 +29,7 @@ class Models:
     def chosen(self, name: str | None) -> str:
         """Return the name of a configured model (None: the usual one); raises InputError for any other."""
         if name is None and self.usual is None:
-            raise InputError("no model is configured: set [serve] model")
+            raise InputError("no model is configured: start the service with --model, or set [serve] model")
         if name is not None and name not in self.names:
             known = ", ".join(self.names) or "none"
             raise InputError(f"no model {name!r} is configured ([serve] model, [models]); there is {known}")

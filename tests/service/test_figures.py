@@ -1,0 +1,53 @@
+"""What operators see of the service: figures for Prometheus, spans for OpenTelemetry."""
+
+from __future__ import annotations
+
+import httpx2
+from prometheus_client.parser import text_string_to_metric_families
+from tests.service.api.client import api, talk, user
+from tests.service.served import in_front_of, served
+
+
+def figures(url):
+    """All samples by name and labels."""
+    text = httpx2.get(f"{url}/metrics").text
+    return {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_answers_folds_and_open_sessions_are_counted():
+    with api() as (client, _):
+        client.begin("one", messages=talk(20))
+        receipt = client.post("/sessions/one/compact").json()["receipt"]
+        client.get("/sessions/none", 404)
+        found = figures(client.url)
+    assert found["foldline_requests_total", ("face", "api"), ("status", "201")] == 1
+    assert found["foldline_requests_total", ("face", "api"), ("status", "404")] == 1
+    assert found["foldline_folds_total", ("reason", "manual")] == 1
+    assert found["foldline_folded_tokens_total",] == receipt["tokens_before"] - receipt["tokens_after"]
+    assert found["foldline_open_sessions",] == 1
+
+
+def test_the_time_that_the_gateway_adds_and_its_failures_are_counted():
+    body, key = {"model": "m", "messages": [user("Hello.")]}, {"authorization": "Bearer k"}
+    with in_front_of(["Hello."]) as (url, _):
+        assert httpx2.post(f"{url}/v1/chat/completions", json=body, headers=key).status_code == 200
+        assert figures(url)["foldline_added_seconds_count",] == 1
+    with served(openai_upstream="http://127.0.0.1:9", store="memory://") as url:
+        assert httpx2.post(f"{url}/v1/chat/completions", json=body, headers=key).status_code == 502
+        assert figures(url)["foldline_upstream_failures_total", ("vendor", "openai")] == 1
+
+
+def test_a_request_is_a_span_and_the_parent_of_its_compaction(spans):
+    with api() as (client, _):
+        client.begin("one", messages=talk(20))
+        client.post("/sessions/one/compact")
+    by_name = {one.name: one for one in spans()}
+    asked, made = by_name["POST /api/sessions/{session}/compact"], by_name["compaction"]
+    assert asked.attributes["http.response.status_code"] == 200
+    assert asked.attributes["foldline.face"] == "api"
+    assert made.parent.span_id == asked.context.span_id
+    assert "Question" not in str([dict(one.attributes) for one in spans()])
