@@ -5,13 +5,14 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 
 import pytest
-from tests.support.llama import WINDOW
+from tests.support.llama import WINDOW, running
 from tests.support.talkers import DIALECTS, calling, question, results, talker
 
 import foldline
 from foldline.dialects import decode_all, get
 
 TURNS, SOAK_TURNS = 20, 200
+SMALL = 4_096  # reading takes long: a half of the window is read in a quarter of the time
 MOST = 4  # tokens of a reply: the model is small and slow, and what it says is of no matter
 RULE = "Never delete a file of the archive."
 SYSTEM = "You keep an archive."
@@ -90,11 +91,11 @@ async def converse(url, turns, lines, dialects=DIALECTS, **setup):
             for speaker in done:
                 await speaker.turn(turn, lines)
         for speaker in done:
-            await whole(speaker, turns, lines)
+            await whole(speaker, turns, lines, setup["window"])
     return done
 
 
-async def whole(speaker, turns, lines):
+async def whole(speaker, turns, lines, window):
     """Everything that was said is there, and only that; every request was valid; the rule is in the view."""
     session, dialect = speaker.session, speaker.dialect
     figures, history = await session.stats(), await session.history()
@@ -110,8 +111,9 @@ async def whole(speaker, turns, lines):
         assert answer.role == "assistant"
     assert speaker.boundaries, dialect
     assert figures.summaries >= 1, dialect
-    assert sum(await received(session)) > WINDOW, "the talk must not fit the window"
-    assert figures.view_tokens < WINDOW
+    context = window if isinstance(window, int) else window.context
+    assert sum(await received(session)) > context, "the talk must not fit the window"
+    assert figures.view_tokens < context
     assert RULE in str(await session.context()), dialect
     assert await session.verify() == []
 
@@ -121,9 +123,10 @@ async def received(session):
     return [entry.tokens async for entry in session.store.path(session.id) if hasattr(entry, "said_key")]
 
 
-async def test_twenty_turns_outgrow_a_real_window_and_nobody_notices(llama):
-    (speaker,) = await converse(llama, TURNS, (10, 4), ["openai-responses"], window=WINDOW)
-    assert speaker.sent >= TURNS
+async def test_twenty_turns_outgrow_a_real_window_and_nobody_notices():
+    with running(SMALL) as url:
+        for speaker in await converse(url, TURNS, (6, 2), ["anthropic"], window=SMALL):
+            assert speaker.sent >= TURNS
 
 
 @pytest.mark.soak
