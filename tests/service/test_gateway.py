@@ -13,7 +13,7 @@ from tests.service.upstream import Prepared, upstream
 
 import foldline
 from foldline.errors import InputError
-from foldline.testing import Refusal, Scripted
+from foldline.testing import Answer, Refusal, Scripted
 
 FILLER = "It works as it was asked for, and every word of it is needed. " * 30
 RULE = "Never push to main."
@@ -245,6 +245,45 @@ def test_an_overflow_is_mended_inside(kind):
     assert "reason=overflow" in answer.headers["foldline-view"]
     whole, folded = model.sent
     assert len(folded) < 10 < len(whole) == 17
+
+
+def thinking(asked):
+    return Answer(text=f"Answer {asked.index}. " + FILLER, thinking="I think so.")
+
+
+@pytest.mark.parametrize("budget", [1_024, 7_999])
+def test_a_reply_made_shorter_keeps_a_budget_for_thinking_below_it(budget):
+    with in_front_of(thinking, window=14_000) as (url, model):
+        client = anthropic.Anthropic(base_url=url, api_key="test", max_retries=0)
+        messages = []
+        asked = {"max_tokens": 8_000, "thinking": {"type": "enabled", "budget_tokens": budget}}
+        with client:
+            for number in range(24):
+                messages.append({"role": "user", "content": f"Question {number}. {FILLER}"})
+                reply = client.messages.create(model="claude-scripted", messages=messages, **asked)
+                messages.append({"role": "assistant", "content": [one.to_dict() for one in reply.content]})
+    sent = [(one.max_tokens, one.body["thinking"]["budget_tokens"]) for one in model.requests]
+    assert sent[0] == (8_000, budget)
+    shorter = [one for one in sent if one[0] < 8_000]
+    assert shorter
+    assert all(1_024 <= thought < most for most, thought in shorter)
+    assert {one.refused[:12] for one in model.requests if one.refused} == {"input length"}
+
+
+def test_a_limit_that_a_longer_reply_was_given_never_raises_a_shorter_one():
+    with in_front_of(answers, window=14_000) as (url, model):
+        client = anthropic.Anthropic(base_url=url, api_key="test", max_retries=0)
+        messages, limits = [], []
+        with client:
+            for number in range(12):
+                messages.append({"role": "user", "content": f"Question {number}. {FILLER}"})
+                limits.append(8_000 if number % 2 else 700)
+                asked = {"model": "claude-scripted", "messages": messages, "max_tokens": limits[-1]}
+                reply = client.messages.create(**asked)
+                messages.append({"role": "assistant", "content": [one.to_dict() for one in reply.content]})
+    answered = [one.max_tokens for one in model.requests if not one.refused]
+    assert all(sent <= given for sent, given in zip(answered, limits, strict=True))
+    assert any(sent < given for sent, given in zip(answered, limits, strict=True))
 
 
 def test_an_overflow_that_remains_is_told_as_it_came():

@@ -72,8 +72,10 @@ class Exchange:
         messages = self._talk.folded(self._asked, view)
         self._folded = messages is not None
         body = self._asked if messages is None else self._asked.changed(messages=messages)
-        most = self._talk.session.max_tokens
-        return body.raw if most is None else body.changed(max_tokens=most).raw
+        most, wanted = self._talk.session.max_tokens, body.max_tokens
+        if most is None or (wanted is not None and wanted <= most):
+            return body.raw
+        return body.changed(max_tokens=most).raw
 
     @contextmanager
     def _listening(self) -> Any:

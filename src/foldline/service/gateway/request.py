@@ -11,6 +11,7 @@ from foldline.core.log.messages import Message
 from foldline.dialects.base import decode_placed
 from foldline.dialects.values import OPENAI_RESPONSES
 from foldline.errors import DialectError
+from foldline.providers.anthropic import LEAST_BUDGET
 from foldline.service.gateway.endpoint import Endpoint
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -93,6 +94,7 @@ class AgentRequest:
         if max_tokens is not None:
             name = next((name for name in self.endpoint.limits if name in fields), self.endpoint.limits[-1])
             fields[name] = max_tokens
+            fields |= _thinking_within(max_tokens, self.value("thinking"), self.max_tokens)
         known = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in fields.items()}
         elements = self.elements if messages is None else _split(known[self.endpoint.messages])
         return AgentRequest(self.endpoint, msgspec.json.encode(known), known, elements)
@@ -110,6 +112,21 @@ def read_request(endpoint: Endpoint, raw: bytes) -> AgentRequest | None:
         return AgentRequest(endpoint, raw, fields, _split(given))
     except (msgspec.DecodeError, UnicodeDecodeError, DialectError, RecursionError):
         return None
+
+
+def _thinking_within(most: int, thinking: Any, wanted: int | None) -> dict[str, Any]:
+    """Return the field for thinking in a reply of `most` tokens; empty where it needs no change.
+
+    A budget must stay below the reply's limit: it keeps the share that it had of the `wanted` tokens.
+    """
+    given = cast("dict[str, Any]", thinking) if isinstance(thinking, dict) else {}
+    budget = given.get("budget_tokens")
+    if not isinstance(budget, int) or budget < most:
+        return {}
+    if most <= LEAST_BUDGET:
+        return {"thinking": {"type": "disabled"}}
+    share = most * budget // max(wanted or 0, budget + 1)
+    return {"thinking": {**given, "budget_tokens": max(LEAST_BUDGET, share)}}
 
 
 def _split(messages: bytes | msgspec.Raw) -> list[bytes]:
