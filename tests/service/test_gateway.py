@@ -13,6 +13,8 @@ from tests.service.upstream import Prepared, upstream
 
 import foldline
 from foldline.errors import InputError
+from foldline.service.gateway.own_summary import goes_on_from
+from foldline.session.links import links
 from foldline.testing import Answer, Refusal, Scripted
 
 FILLER = "It works as it was asked for, and every word of it is needed. " * 30
@@ -149,7 +151,69 @@ async def test_a_session_that_the_client_names_is_that_one(chat, tmp_path):
         talk.ask("And on.")
     store = foldline.stores.open_store(f"sqlite:///{file}")
     assert {one.id: one.messages for one in await store.sessions()} == {"mine": 4, "mine.2": 5}
+    assert [(one.session, one.how) for one in await links(store, "mine.2")] == [("mine", "compacted")]
     await store.close()
+
+
+SUMMARY = """<analysis>
+The user asked for a parser first, and then for its tests; both were written and pass.
+</analysis>
+<summary>
+1. Primary request: write a parser for the schedule of the harbour office, without a dependency.
+2. Files: src/harbour/schedule.py holds parse() and Berth; tests/test_schedule.py has eleven tests.
+3. Never push to main. The user said so at the beginning, and it holds for the rest of the work.
+4. Next: read the tide tables, whose format is described in docs/tides.md, and join them by hour.
+</summary>"""
+
+
+async def test_a_client_that_compacts_by_itself_goes_on_in_a_child(chat, tmp_path):
+    def reply(asked):
+        return SUMMARY if "Summarize" in str(asked.messages[-1]) else answers(asked)
+
+    file = tmp_path / "s.db"
+    with in_front_of(reply, store=f"sqlite:///{file}") as (url, _):
+        talk = chat(url)
+        for text in ("Write a parser.", "And its tests.", "Summarize what was done, in tags."):
+            talk.ask(text)
+        inner = talk.messages[-1]["content"].split("<summary>")[1].removesuffix("</summary>")
+        talk.messages = [
+            {"role": "system", "content": "You help."},
+            {"role": "user", "content": f"This session goes on from an earlier one.\n\n{inner}"},
+        ]
+        talk.ask("Go on with the tides.")
+        talk.ask("And then?")
+        other = chat(url)
+        other.ask("Something else.")
+    store = foldline.stores.open_store(f"sqlite:///{file}")
+    parent, child, apart = [one.id for one in sorted(await store.sessions(), key=lambda one: one.created)]
+    (link,) = await links(store, child)
+    assert (link.session, link.how, link.way) == (parent, "compacted", "from")
+    (back,) = await links(store, parent)
+    assert (back.session, back.how, back.way) == (child, "compacted", "to")
+    assert await links(store, apart) == []
+    async with foldline.open(store, child) as session:
+        assert await session.recall("parser tests")  # what was said before its client's summary too
+    assert await store.verify() == []
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    ("reply", "beginning", "carried"),
+    [
+        (SUMMARY, f"Another model wrote this:\n{SUMMARY}\nGo on.", True),
+        (SUMMARY, "\n".join(f"> {line}" for line in SUMMARY.splitlines()), True),
+        (
+            SUMMARY,
+            "2. Files: src/harbour/schedule.py holds parse() and Berth; tests/test_schedule.py.",
+            False,
+        ),
+        (SUMMARY, "Write a parser for the schedule of the harbour office.", False),
+        ("Done.\n\nOk.", "Done.\n\nOk. And now?", False),
+        ("", "anything", False),
+    ],
+)
+def test_a_summary_is_known_again_by_its_lines(reply, beginning, carried):
+    assert goes_on_from(reply, beginning) is carried
 
 
 def test_a_sub_agent_is_not_folded_by_a_threshold(chat):

@@ -273,3 +273,37 @@ async def test_a_prune_that_is_enough_is_drafted_and_committed_without_a_summary
     pruned = [entry async for entry in store.path("s") if isinstance(entry, Pruned)]
     assert len(pruned) == len(heard.of("pruned"))
     await session.close()
+
+
+async def test_what_was_drafted_is_committed_before_a_session_is_left(store):
+    gate = Gate()
+    session, number = await drafted(store, gate)
+    await session.append(answer(number))
+    asyncio.get_running_loop().call_later(0.05, gate.go.set)
+    receipt = await session.commit_draft()  # it waits for the one that is being written
+    assert receipt is not None
+    assert receipt.reason == "threshold"
+    assert receipt.tokens_after < receipt.tokens_before
+    assert await session.commit_draft() is None
+    assert (await session.stats()).summaries == 1
+    assert get(session.dialect).validate(await session.context()) == []
+    await session.close()
+    again = session_on(store, Gate())
+    assert (await again.stats()).summaries == 1
+    await again.close()
+
+
+async def test_no_draft_is_committed_while_calls_are_open_or_where_the_path_has_left_it(store):
+    gate = Gate()
+    session, number = await drafted(store, gate)
+    gate.go.set()
+    await session.append(answer(number))
+    await settled(lambda: session._compactor.drafts.ready is not None)
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    await session.append({"role": "assistant", "content": None, "tool_calls": [call]})
+    assert await session.commit_draft() is None
+    await session.append({"role": "tool", "tool_call_id": "c", "content": "seen"}, answer(number))
+    entries = [entry.id async for entry in store.path(session.id)]
+    await session.branch(entries[1])
+    assert await session.commit_draft() is None
+    await session.close()

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
+from foldline.errors import FoldlineError
 from foldline.session.session import Session
 from foldline.stores.base import Store
 
+log = logging.getLogger("foldline")
 Opener = Callable[[str], Session]
 
 
@@ -69,7 +72,7 @@ class OpenSessions:
 
     def _close(self, one: _Open) -> None:
         async def close() -> None:
-            await one.session.settled()  # a draft that is nearly done is not thrown away
+            await _finish(one.session)
             await one.session.close()
 
         task = asyncio.ensure_future(close())
@@ -77,12 +80,20 @@ class OpenSessions:
         task.add_done_callback(self._closing.discard)
 
     async def close(self, seconds: float) -> None:
-        """Close all of them; what goes on in the background may take that long to end."""
+        """Close all of them; what goes on in the background may take that long to end, and is kept."""
         opened = [one.session for one in self._open.values()]
         self._open.clear()
         if opened:
-            await asyncio.wait([asyncio.ensure_future(one.settled()) for one in opened], timeout=seconds)
+            await asyncio.wait([asyncio.ensure_future(_finish(one)) for one in opened], timeout=seconds)
         for one in opened:
             await one.close()
         if self._closing:
             await asyncio.wait(self._closing, timeout=seconds)
+
+
+async def _finish(session: Session) -> None:
+    """Wait for what goes on in the background, and keep the draft that a model was paid for."""
+    try:
+        await session.commit_draft()
+    except FoldlineError as error:
+        log.warning("session %s: the draft is lost: %s", session.id, error)

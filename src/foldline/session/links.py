@@ -24,15 +24,17 @@ from foldline.stores.base import Store
 
 LINK: Final = "link"  # the kind of note that links two sessions
 HEAD: Final = 64  # entries at the beginning of a session among which the link to its origin stands
-CHAIN: Final = 16  # hand-offs that are followed back
+CHAIN: Final = 16  # sessions that are followed back
 SUBAGENTS: Final = "sub-agents"  # the name of the live state that lists those that are running
 
-How = Literal["handoff", "subagent", "fork"]
+How = Literal["handoff", "subagent", "fork", "compacted"]
 Way = Literal["from", "to"]
 
 
 class Link(msgspec.Struct, frozen=True, omit_defaults=True):
     """A session that this one came `from` or led `to`: a hand-off, a sub-agent, or a copy of its path.
+
+    Where a client of the gateway went on with a summary of its own, it is `compacted`.
 
     `entry` is the leaf that the older session had then, `goal` what the newer one is for.
     """
@@ -164,11 +166,11 @@ async def origin(store: Store, session: str) -> Link | None:
 
 
 async def handed_from(store: Store, session: str) -> list[str]:
-    """Return the session and those that it was handed off from, the newest first."""
+    """Return the session and those whose work it goes on with in a summary, the newest first."""
     chain = [session]
     while len(chain) <= CHAIN:
         link = await origin(store, chain[-1])
-        if link is None or link.how != "handoff" or link.session in chain:
+        if link is None or link.how not in ("handoff", "compacted") or link.session in chain:
             break
         chain.append(link.session)
     return chain

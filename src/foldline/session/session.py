@@ -238,6 +238,14 @@ class Session:
         """
         await self._triggers.settled()
 
+    async def commit_draft(self) -> Receipt | None:
+        """Commit the summary that was drafted in the background now, not when the view no longer fits.
+
+        For a session that is about to be closed: what a model wrote would be lost. Waits while one is still
+        written. None where there is none, where the path has left it, or while tool calls wait for results.
+        """
+        return await self._triggers.commit_draft()
+
     def cancel_compaction(self) -> bool:
         """Cancel the compaction that goes on behind a message, and return whether one did.
 

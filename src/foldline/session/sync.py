@@ -209,6 +209,7 @@ class SyncSession:
 
     append = _waits(Session.append)
     settled = _waits(Session.settled)
+    commit_draft = _waits(Session.commit_draft)
     context = _waits(Session.context)
     overflowed = _waits(Session.overflowed)
     compact = _waits(Session.compact)

@@ -15,7 +15,7 @@ from typing import Any
 from foldline.core.compact.sight import standing
 from foldline.core.decide.triggers import Compact, Refuse, StartDraft
 from foldline.core.decide.watch import CommitDraft, Wait
-from foldline.core.log.entries import Compacted, Noted
+from foldline.core.log.entries import Compacted, Noted, Receipt
 from foldline.core.log.messages import Message, Text
 from foldline.errors import FloorExceeded, FoldlineError
 from foldline.session.compactor import FIRST, Compactor
@@ -150,6 +150,17 @@ class Triggers:
         while self.checks.running or self._drafts.running:
             await self.checks.finished()
             await self._drafts.finished()
+
+    async def commit_draft(self) -> Receipt | None:
+        """Wait for a draft that is being made, and commit it; None where there is none, or it will not do."""
+        await self.settled()
+        async with self._shared.locked() as cursor:
+            self._drafts.check(cursor.state)
+            if self._drafts.ready is None or cursor.state.open_calls:
+                return None
+            done = await self._drafts.commit(self._model.ask("threshold"))
+            self._shared.watch.looked()
+            return done if isinstance(done, Receipt) else None
 
     def _cold(self) -> bool:
         """Whether the provider's cache is cold, so that committing the draft that is ready costs nothing."""

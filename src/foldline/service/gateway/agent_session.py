@@ -35,18 +35,20 @@ class AgentSession:
         self.session = session
         self.lock = asyncio.Lock()
         self.users = 0  # requests under way
+        self.newest_reply = ""  # its text, where it is the newest message
         self._told: list[Told] = []
 
     async def load(self) -> None:
         """Read what is stored of the session: only what its client sent, or was sent."""
-        path = self.session.store.path(self.session.id)
-        self._told = [
-            Told(
-                entry.message.native.raw, likeness(entry.message), entry.id, entry.message.role == "assistant"
-            )
-            async for entry in path
-            if isinstance(entry, Said) and entry.message.native is not None
-        ]
+        self._told = []
+        async for entry in self.session.store.path(self.session.id):
+            if isinstance(entry, Said) and entry.message.native is not None:
+                self._tell(entry.message.native.raw, entry.message, entry.id)
+
+    def _tell(self, raw: bytes, message: Message, entry: str) -> None:
+        reply = message.role == "assistant"
+        self._told.append(Told(raw, likeness(message), entry, reply))
+        self.newest_reply = message.text if reply else ""
 
     @property
     def tip(self) -> str | None:
@@ -87,7 +89,7 @@ class AgentSession:
             return
         entries = await self.session.append(*messages)
         for unit, message, entry in zip(units, messages, entries, strict=True):
-            self._told.append(Told(unit.raw, likeness(message), entry, message.role == "assistant"))
+            self._tell(unit.raw, message, entry)
 
     async def answered(self, reply: dict[str, Any], dialect: str, after: str | None) -> None:
         """Store a model's reply, unless the client has gone on elsewhere since."""

@@ -5,12 +5,19 @@ from __future__ import annotations
 import re
 import secrets
 from collections import OrderedDict
-from typing import Final
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, Final, cast
+
+import msgspec
 
 from foldline.service.gateway.agent_session import AgentSession
 from foldline.service.gateway.likeness import likeness
+from foldline.service.gateway.own_summary import beginning_of, goes_on_from
 from foldline.service.gateway.request import AgentRequest
 from foldline.service.open_sessions import Opener, OpenSessions
+from foldline.session.links import LINK, Link
+from foldline.session.session import Session
 
 _MADE: Final = re.compile(r"([0-9a-f]{16})-[0-9a-f]{8}")  # ids that begin with their first message's key
 _NAMED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")  # what a client may name a session
@@ -49,7 +56,24 @@ class SessionFinder:
                 best, most, tied = talk, common, common == most
         if best is not None and not (tied and name is None):
             return best
-        return await self._begin(first, name, opener)
+        origin = await self._origin(asked, candidates if name is not None else None, opener)
+        talk = await self._begin(first, name, opener)
+        if origin is not None:
+            await _link(origin.session, talk.session)
+        return talk
+
+    async def _origin(
+        self, asked: AgentRequest, named: Sequence[str] | None, opener: Opener
+    ) -> AgentSession | None:
+        """Return the conversation that a client has compacted by itself, and goes on with in a new one.
+
+        That is the newest of those that it names; without a name, the one whose newest reply it carries on.
+        """
+        if named is not None:
+            return await self._open(named[0], opener) if named else None
+        beginning = beginning_of(asked)
+        recent = islice(reversed(self._known.values()), CANDIDATES)
+        return next((talk for talk in recent if goes_on_from(talk.newest_reply, beginning)), None)
 
     async def _begin(self, first: str, name: str | None, opener: Opener) -> AgentSession:
         index = await self._index()
@@ -90,6 +114,14 @@ class SessionFinder:
                     index.setdefault(key, []).append(info.id)
             self._by_first = index
         return self._by_first
+
+
+async def _link(origin: Session, child: Session) -> None:
+    """Note in both sessions that the client went on in the second with a summary of its own."""
+    link = Link(origin.id, "compacted", "from", origin.leaf)
+    to = msgspec.structs.replace(link, session=child.id, way="to")
+    await child.note(LINK, **cast("dict[str, Any]", msgspec.to_builtins(link)))
+    await origin.note(LINK, **cast("dict[str, Any]", msgspec.to_builtins(to)))
 
 
 def valid_name(name: str) -> bool:

@@ -1,0 +1,107 @@
+"""A stop lets what is under way end: replies, turns, and summaries that a model is still writing."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import httpx2
+import pytest
+from tests.service.api.client import Client, events, user
+from tests.service.served import served
+
+import foldline
+from foldline.testing import Scripted, serve_in_thread
+
+FILLER = "It works as it was asked for, and every word of it is needed. " * 12
+
+
+class Slow(Scripted):
+    """A model that takes its time for summaries, or for all."""
+
+    def __init__(self, seconds, *, only_summaries):
+        super().__init__(lambda asked: f"Answer {asked.index}. " + FILLER, window=14_000)
+        self.begun = threading.Event()
+        self._seconds = seconds
+        self._only = only_summaries
+
+    async def answer(self, asked):
+        said = str(asked.messages[-1].get("content"))
+        if not self._only or not said.startswith("Question"):
+            self.begun.set()
+            await asyncio.sleep(self._seconds)
+        return await super().answer(asked)
+
+
+async def stored(file):
+    """Messages and compactions of the only session of a store."""
+    store = foldline.stores.open_store(f"sqlite:///{file}")
+    (one,) = await store.sessions()
+    assert await store.verify() == []
+    await store.close()
+    return one.messages, one.compactions
+
+
+async def test_a_summary_that_is_being_written_is_kept(tmp_path):
+    model, file = Slow(1.0, only_summaries=True), tmp_path / "s.db"
+    messages = []
+    with (
+        serve_in_thread(model) as url,
+        served(
+            openai_upstream=url, store=f"sqlite:///{file}", window=14_000, summaries="upstream", drain=15
+        ) as at,
+    ):
+        for number in range(120):
+            messages.append(user(f"Question {number}. {FILLER}"))
+            body = {"model": "scripted", "messages": messages}
+            found = await asyncio.to_thread(
+                httpx2.post,
+                f"{at}/v1/chat/completions",
+                json=body,
+                headers={"authorization": "Bearer k"},
+                timeout=30,
+            )
+            messages.append(found.json()["choices"][0]["message"])
+            if await asyncio.to_thread(model.begun.wait, 0.2):  # behind the reply
+                break
+        before = await stored(file)
+    assert model.begun.is_set()
+    assert before == (len(messages), 0)
+    assert await stored(file) == (len(messages), 1)
+
+
+async def test_a_reply_and_a_turn_that_are_under_way_are_told_to_their_end(tmp_path):
+    model, file, told = Slow(1.0, only_summaries=False), tmp_path / "s.db", []
+
+    def turn(client):
+        told.append(client.http.post("/sessions/one/turns", json={"text": "Question."}).text)
+
+    with serve_in_thread(model) as url:
+        name = f"openai-compatible:scripted@{url}/v1"
+        with served(model=name, store=f"sqlite:///{file}", window=14_000, drain=15) as at:
+            client = Client(at)
+            client.begin("one")
+            asking = threading.Thread(target=turn, args=(client,))
+            asking.start()
+            assert await asyncio.to_thread(model.begun.wait, 10)
+        asking.join(20)
+        client.close()
+    name, data = events(told[0])[-1]
+    assert (name, data["how"]) == ("done", "done")
+    assert await stored(file) == (2, 0)
+
+
+def test_it_does_not_wait_for_longer_than_it_was_told(tmp_path):
+    model = Slow(60.0, only_summaries=False)
+    with serve_in_thread(model) as url:
+        name = f"openai-compatible:scripted@{url}/v1"
+        with served(model=name, store=f"sqlite:///{tmp_path / 's.db'}", drain=1.0) as at:
+            client = Client(at)
+            client.begin("one")
+            with client.http.stream("POST", "/sessions/one/turns", json={"text": "Question."}):
+                assert model.begun.wait(10)
+                # the block ends, and the stop begins, while the model is still silent
+        with pytest.raises(httpx2.ConnectError):  # it has ended, and the model is silent for a minute
+            client.get("/sessions")
+        client.close()
+    assert asyncio.run(stored(tmp_path / "s.db")) == (1, 0)
