@@ -70,7 +70,7 @@ def test_paths_lead_nowhere_but_to_the_api(path, tmp_path):
     ):
         model.prepared[""] = Prepared(404, [("content-type", "application/json")], [b"{}"])
         with wire(at) as sock:
-            sock.sendall(f"GET {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n".encode())
+            sock.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
             found = answered(sock)
         assert statuses(found)[0] in (400, 404), found[:200]
         assert b"root:" not in found
@@ -105,12 +105,12 @@ def test_a_body_is_not_read_further_than_its_limit():
         for path in ("/api/sessions", "/api/imports", "/api/fold", "/v1/messages", "/v1/chat/completions"):
             with wire(at) as sock:  # the size is told
                 sock.sendall(
-                    f"POST {path} HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999999\r\n\r\n".encode()
+                    f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n".encode()
                 )
                 assert statuses(answered_soon(sock)) == [413]
             with wire(at) as sock:  # the size is not told
                 sock.sendall(
-                    f"POST {path} HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
+                    f"POST {path} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
                 )
                 with contextlib.suppress(ConnectionError):
                     for _ in range(40):
@@ -168,13 +168,13 @@ def test_slow_clients_are_let_go_of_and_others_are_served_meanwhile(monkeypatch)
                 sock.sendall(b"GET /health HTTP/1.1\r\nHost:")  # a head without an end
             elif number % 3 == 1:
                 sock.sendall(
-                    b"POST /v1/messages HTTP/1.1\r\nHost: h\r\nContent-Length: 50\r\n\r\n{"
+                    b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{"
                 )  # a body
         assert httpx2.get(f"{at}/health", timeout=5).status_code == 200
         for number, sock in enumerate(slow):
             assert statuses(answered(sock)) == ([408] if number % 3 == 1 else [])
         with wire(at) as sock:  # the second request of a connection
-            sock.sendall(b"GET /health HTTP/1.1\r\nHost: h\r\n\r\n")
+            sock.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
             sock.settimeout(3)
             assert b"200" in sock.recv(4096)
             begun = time.monotonic()
@@ -195,7 +195,7 @@ def test_slow_clients_are_let_go_of_and_others_are_served_meanwhile(monkeypatch)
         b"Content-Length: +5\r\n",
         b"Transfer-Encoding: gzip, chunked\r\n",
         b"Transfer-Encoding: chunked, identity\r\n",
-        b" Folded: x\r\nHost: h\r\n",
+        b" Folded: x\r\nHost: localhost\r\n",
         b"X : y\r\n",
         b"X: a\x00b\r\n",
         b"X: " + b"y" * 200_000 + b"\r\n",
@@ -203,14 +203,14 @@ def test_slow_clients_are_let_go_of_and_others_are_served_meanwhile(monkeypatch)
 )
 def test_a_head_that_two_servers_could_read_differently_is_refused(head):
     with upstream() as (url, model), served(openai_upstream=url) as at, wire(at) as sock:
-        sock.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: h\r\n" + head + b"\r\n" + CHAT)
+        sock.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n" + CHAT)
         found = answered_soon(sock)
         assert set(statuses(found)) <= {400, 431, 501}, found[:300]
         assert not model.received
 
 
 def test_a_request_within_a_request_does_not_go_on():
-    inner = b"POST /v1/chat/completions HTTP/1.1\r\nHost: h\r\nx-case: inner\r\nContent-Length: 2\r\n\r\n{}"
+    inner = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nx-case: inner\r\nContent-Length: 2\r\n\r\n{}"
     with upstream() as (url, model), served(openai_upstream=url, store="memory://") as at:
         for case in ("outer", "inner"):
             model.prepared[case] = Prepared(200, [("content-type", "application/json")], [b"{}"])
@@ -218,7 +218,7 @@ def test_a_request_within_a_request_does_not_go_on():
         chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
         with wire(at) as sock:
             sock.sendall(
-                b"POST /v1/chat/completions HTTP/1.1\r\nHost: h\r\nx-case: outer\r\nConnection: close\r\n"
+                b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nx-case: outer\r\nConnection: close\r\n"
                 b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked
             )
             answered_soon(sock)
@@ -239,7 +239,7 @@ def test_headers_for_the_next_hop_and_for_the_gateway_stay_here():
             "te": "trailers",
             "foldline-session": "mine",
             "foldline-token": "anything",
-            "host": "evil.example",
+            "forwarded": "host=evil.example",
             "content-type": "application/json",
         }
         httpx2.post(f"{at}/v1/chat/completions", content=CHAT, headers=headers)
@@ -248,6 +248,38 @@ def test_headers_for_the_next_hop_and_for_the_gateway_stay_here():
         assert not names & {"x-hidden", "proxy-authorization", "te"}
         assert not [name for name in names if name.startswith("foldline-")]
         assert dict(sent.headers).get("host") == urlsplit(url).netloc
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+        ({"origin": "http://localhost:1"}, 403),
+        ({"host": "evil.example"}, 403),
+        ({"host": "127.0.0.1.evil.example"}, 403),
+        ({"host": "localhost.evil.example:8400", "origin": "http://localhost.evil.example:8400"}, 403),
+        ({}, 200),
+        ({"host": "localhost:1"}, 200),
+        ({"host": "[::1]:8400", "origin": "http://[::1]:8400"}, 200),
+    ],
+)
+def test_a_page_elsewhere_cannot_have_a_browser_ask(headers, status):
+    with api() as (client, model):
+        client.begin("one", messages=talk(20))
+        for method, path in (("GET", "/sessions/one/history"), ("POST", "/sessions/one/compact")):
+            assert client.http.request(method, path, headers=headers).status_code == status
+        assert client.get("/sessions/one/stats").json()["stats"]["summaries"] == (status == 200)
+        assert not model.requests
+
+
+def test_with_a_token_it_answers_under_any_name():
+    with api(tokens={"t": "default"}, headers={"Authorization": "Bearer t"}) as (client, _):
+        assert client.http.get("/sessions", headers={"host": "foldline.example"}).status_code == 200
+        refused = client.http.get(
+            "/sessions", headers={"host": "foldline.example", "origin": "https://other.example"}
+        )
+        assert refused.status_code == 403
 
 
 # ---- whose session it is

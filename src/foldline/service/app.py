@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
@@ -20,6 +21,7 @@ from foldline.service.api.api import Api
 from foldline.service.gateway.endpoint import ENDPOINTS
 from foldline.service.gateway.gateway import Gateway
 from foldline.service.metrics import Metrics
+from foldline.service.origin import OriginGuard
 from foldline.service.problems import problem, problem_of
 from foldline.service.stateless.routes import Stateless
 from foldline.service.summaries import BY_RULE
@@ -58,6 +60,7 @@ class Service:
                 Route("/api", self.api.index),
                 Mount("/api", routes=self._api_routes()),
             ],
+            middleware=[Middleware(OriginGuard, host=self.serve.host, tokens=self.tenants.closed)],
             exception_handlers={FoldlineError: _failed, 404: _unknown, 405: _not_allowed},
             lifespan=self._lifespan,
         )
