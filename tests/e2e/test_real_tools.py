@@ -1,7 +1,7 @@
 """Other tools themselves open what we export: `make soak`, where npm reaches its registry.
 
-`FOLDLINE_TOOLS` names a folder whose node_modules hold the tools already; `FOLDLINE_TOOLS_TABLE` a file to which
-a line is added for each session: tool, version, session, form, outcome, warnings, what is missing and why.
+`FOLDLINE_TOOLS_TABLE` names a file to which a line is added for each session: tool, version, session, form, outcome,
+warnings, what is missing and why.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ import io
 import json
 import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -51,31 +49,6 @@ OWN_RULES = {  # what a tool does to any session, its own too; docs/export.md li
     "pi": r"tool \(unanswered\) ToolResult|assistant Thinking",
     "claude-code": r"assistant Thinking",
 }
-
-
-@pytest.fixture(scope="session")
-def tools(tmp_path_factory):
-    """A folder with the tools, installed once; the tests are skipped where npm cannot."""
-    ready = os.environ.get("FOLDLINE_TOOLS")
-    if ready:
-        return Path(ready)
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("npm is not installed")
-    folder = tmp_path_factory.mktemp("tools")
-    asked = [
-        npm,
-        "install",
-        "--no-fund",
-        "--no-audit",
-        "--prefix",
-        str(folder),
-        *(t.package for t in TOOLS.values()),
-    ]
-    done = subprocess.run(asked, capture_output=True, text=True, timeout=1_200, check=False)
-    if done.returncode:
-        pytest.skip(f"npm could not install the tools: {done.stderr.strip()[-200:]}")
-    return folder
 
 
 def load(recorded, name):

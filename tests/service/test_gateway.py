@@ -13,6 +13,7 @@ from tests.service.upstream import Prepared, upstream
 
 import foldline
 from foldline.errors import InputError
+from foldline.service.gateway.gateway import SUBAGENT
 from foldline.service.gateway.own_summary import goes_on_from
 from foldline.session.links import links
 from foldline.testing import Answer, Refusal, Scripted
@@ -85,6 +86,20 @@ def test_a_chat_goes_on_past_its_window(chat):
     folded = [one for one in heads if "reason=" in one.get("foldline-view", "")]
     assert folded
     assert all(one["foldline-session"] == folded[0]["foldline-session"] for one in folded)
+
+
+async def test_every_fold_is_told_once_and_counted(chat, tmp_path):
+    file = tmp_path / "s.db"
+    with in_front_of(answers, window=12_000, store=f"sqlite:///{file}") as (url, _):
+        talk = chat(url)
+        heads = [talk.ask(f"Question {number}. {FILLER}") for number in range(40)]
+        figures = httpx2.get(f"{url}/metrics").text
+    ((_, compactions, _),) = await stored(file)
+    assert compactions > 3
+    told = sum("reason=" in one.get("foldline-view", "") for one in heads)
+    assert told in (compactions, compactions - 1)  # one behind the last reply is told with the next
+    counted = [line for line in figures.splitlines() if line.startswith("foldline_folds_total{")]
+    assert sum(float(line.split()[-1]) for line in counted) == told
 
 
 async def test_a_conversation_is_one_session_and_is_found_again_after_a_restart(chat, tmp_path):
@@ -216,13 +231,13 @@ def test_a_summary_is_known_again_by_its_lines(reply, beginning, carried):
     assert goes_on_from(reply, beginning) is carried
 
 
-def test_a_sub_agent_is_not_folded_by_a_threshold(chat):
-    with in_front_of(answers, window=12_000) as (url, model):
-        talk = chat(url, **{"foldline-subagent": "1"})
-        for number in range(8):
-            headers = talk.ask(f"Question {number}. {FILLER}")
-            assert "foldline-view" not in headers or "reason=overflow" in headers["foldline-view"]
-    assert model.requests
+@pytest.mark.parametrize("header", [*SUBAGENT, "x-nobody"])
+def test_a_sub_agent_is_not_folded_by_a_threshold(chat, header):
+    with in_front_of(answers, window=12_000) as (url, _):
+        talk = chat(url, **{header: "1"})
+        views = [talk.ask(f"Question {number}. {FILLER}").get("foldline-view", "") for number in range(16)]
+    reasons = {word for view in views for word in view.split("; ") if word.startswith("reason=")}
+    assert reasons == {"reason=threshold" if header == "x-nobody" else "reason=overflow"}
 
 
 def test_marks_that_moved_go_up_as_they_are_now():

@@ -6,16 +6,12 @@ The long form, 100 clients for five minutes, is run by `make soak`.
 from __future__ import annotations
 
 import asyncio
-import os
 import random
-import signal
-import socket
-import subprocess
-import sys
 
 import httpx2
 import msgspec
 import pytest
+from tests.support.gateway_process import GatewayProcess
 
 import foldline
 from foldline.core.log.entries import Said
@@ -30,39 +26,6 @@ class Soak(msgspec.Struct, frozen=True):
     clients: int
     seconds: float
     kills: tuple[float, ...]
-
-
-class Gateway:
-    """`foldline serve` as a program of its own, always at the same port."""
-
-    def __init__(self, folder, model):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self._command = [
-            *(sys.executable, "-m", "foldline", "serve", "--port", str(self.port), "--summaries", "offline"),
-            *("--store", f"sqlite:///{folder}/s.db", "--openai-upstream", model, "--window", "12000"),
-        ]
-        self._environment = {**os.environ, "HOME": str(folder)}
-
-    def start(self):
-        self._process = subprocess.Popen(
-            self._command, stdout=subprocess.PIPE, text=True, env=self._environment, start_new_session=True
-        )
-        assert self._process.stdout.readline().startswith("http://")
-
-    def kill(self):
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._ended()
-
-    def stop(self):
-        self._process.terminate()
-        assert self._ended() in (0, -signal.SIGTERM)  # it ends by the signal when all is done
-
-    def _ended(self):
-        code = self._process.wait(60)
-        self._process.stdout.close()
-        return code
 
 
 class Client:
@@ -115,7 +78,7 @@ def says(asked):
 async def soaked(folder, soak):
     model = Scripted(says, window=200_000, keep=10)
     async with serve(model) as url:
-        gateway = Gateway(folder, url)
+        gateway = GatewayProcess(folder, url)
         await asyncio.to_thread(gateway.start)
         clients = [Client(number, gateway.url) for number in range(soak.clients)]
         until = asyncio.get_running_loop().time() + soak.seconds

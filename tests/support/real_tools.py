@@ -168,3 +168,4 @@ TOOLS: Mapping[str, Tool] = {
     "claude-code": Tool("@anthropic-ai/claude-code", "claude", "claude-code", resume_claude_code),
     "pi": Tool("@mariozechner/pi-coding-agent", "pi", "pi", resume_pi),
 }
+SDKS = ("openai", "@anthropic-ai/sdk")  # of npm

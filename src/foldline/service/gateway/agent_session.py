@@ -8,13 +8,14 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.log.entries import Said
+from foldline.core.log.entries import Receipt, Said
 from foldline.core.log.messages import Message, Native
 from foldline.core.view import Item, Made, native_items
 from foldline.dialects import get
 from foldline.dialects.base import decode_reply
 from foldline.service.gateway.likeness import likeness
 from foldline.service.gateway.request import AgentRequest, Unit
+from foldline.session.events import CompactionDone, PruneDone
 from foldline.session.session import Session
 from foldline.session.view import ContextMessages
 
@@ -36,7 +37,18 @@ class AgentSession:
         self.lock = asyncio.Lock()
         self.users = 0  # requests under way
         self.newest_reply = ""  # its text, where it is the newest message
+        self.untold: list[Receipt] = []  # folds that no response has told yet
         self._told: list[Told] = []
+        self._offs = [session.on(name, self._heard) for name in ("compacted", "pruned")]
+
+    def _heard(self, event: CompactionDone | PruneDone) -> None:
+        """Keep the receipt of a fold: many are made behind a reply, when there is no request to tell."""
+        self.untold.append(event.receipt)
+
+    def close(self) -> None:
+        """Hear no more of the session: others may still use it."""
+        for off in self._offs:
+            off()
 
     async def load(self) -> None:
         """Read what is stored of the session: only what its client sent, or was sent."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import contextmanager
 from typing import Any, Final
 
 import httpx2
@@ -19,7 +18,6 @@ from foldline.service.gateway.request import AgentRequest
 from foldline.service.gateway.stream import ReplyReader
 from foldline.service.gateway.upstream import Headers, passed_back
 from foldline.service.metrics import Metrics
-from foldline.session.events import CompactionDone, PruneDone
 from foldline.session.view import ContextMessages
 
 log = logging.getLogger("foldline")
@@ -62,8 +60,7 @@ class Exchange:
             if not await talk.follow(self._asked):
                 return self._asked.raw
             self._after = talk.tip
-            with self._listening():
-                self._view = await talk.context()
+            self._view = await talk.context()
             body = self._body(self._view)
         self._metrics.added(time.perf_counter() - started)
         return body
@@ -71,24 +68,20 @@ class Exchange:
     def _body(self, view: ContextMessages) -> bytes:
         messages = self._talk.folded(self._asked, view)
         self._folded = messages is not None
+        self._take_receipts()
         body = self._asked if messages is None else self._asked.changed(messages=messages)
         most, wanted = self._talk.session.max_tokens, body.max_tokens
         if most is None or (wanted is not None and wanted <= most):
             return body.raw
         return body.changed(max_tokens=most).raw
 
-    @contextmanager
-    def _listening(self) -> Any:
-        def heard(event: CompactionDone | PruneDone) -> None:
-            self._receipts.append(event.receipt)
-            self._metrics.folded(event.receipt)
-
-        offs = [self._talk.session.on(name, heard) for name in ("compacted", "pruned")]
-        try:
-            yield
-        finally:
-            for off in offs:
-                off()
+    def _take_receipts(self) -> None:
+        """Take the folds that are in the view and were not told to the client."""
+        found = self._talk.untold
+        for receipt in found:
+            self._metrics.folded(receipt)
+        self._receipts += found
+        found.clear()
 
     async def run(self, body: bytes, send: Send) -> Relayed:
         """Send the request, once more where it did not fit, and return what goes back."""
@@ -184,9 +177,8 @@ class Exchange:
         session = self._talk.session
         try:
             async with self._talk.lock:
-                with self._listening():
-                    view, most = self._view, self._asked.max_tokens
-                    self._view = await session.overflowed(error, view=view, max_tokens=most)
+                view, most = self._view, self._asked.max_tokens
+                self._view = await session.overflowed(error, view=view, max_tokens=most)
                 return self._body(self._view)
         except FoldlineError as failed:
             log.warning("session %s: an overflow could not be mended: %s", session.id, failed)

@@ -38,7 +38,12 @@ log = logging.getLogger("foldline")
 
 SESSION: Final = "foldline-session"  # names the session of a request
 NAMES: Final = 1_000  # of models that are remembered
-SUBAGENT: Final = ("foldline-subagent", "x-openai-subagent")  # say that a sub-agent asks
+SUBAGENT: Final = (  # say that a sub-agent asks: any client, Codex, Claude Code, OpenCode
+    "foldline-subagent",
+    "x-openai-subagent",
+    "x-claude-code-agent-id",
+    "x-parent-session-id",
+)
 
 
 class _From(msgspec.Struct, frozen=True):

@@ -91,6 +91,7 @@ class SessionFinder:
             talk = AgentSession(self._sessions.take(session, opener))
             await talk.load()
             if session in self._known:  # another request has opened it meanwhile
+                talk.close()
                 self._sessions.release(session)
             talk = self._known.setdefault(session, talk)
         self._known.move_to_end(session)
@@ -101,7 +102,7 @@ class SessionFinder:
         """Forget conversations that were not used for long; they are read from the store again."""
         idle = [name for name, one in self._known.items() if not one.users]
         for name in idle[: max(0, len(self._known) - self._most)]:
-            del self._known[name]
+            self._known.pop(name).close()
             self._sessions.release(name)
 
     async def _index(self) -> dict[str, list[str]]:

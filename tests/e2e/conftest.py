@@ -1,0 +1,48 @@
+"""Other tools themselves, installed once for the tests that run them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.support.real_tools import SDKS, TOOLS
+
+
+def run(*command: object) -> None:
+    """Run an installer; skip the tests where it cannot."""
+    done = subprocess.run(
+        [str(one) for one in command], capture_output=True, text=True, timeout=1_200, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"{command[0]} could not install the tools: {done.stderr.strip()[-200:]}")
+
+
+@pytest.fixture(scope="session")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the tools of npm; `FOLDLINE_TOOLS` names one whose node_modules hold them already."""
+    ready = os.environ.get("FOLDLINE_TOOLS")
+    if ready:
+        return Path(ready)
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("npm is not installed")
+    folder = tmp_path_factory.mktemp("tools")
+    packages = [*(tool.package for tool in TOOLS.values()), *SDKS]
+    run(npm, "install", "--no-fund", "--no-audit", "--prefix", folder, *packages)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def mini_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program of mini-swe-agent; `FOLDLINE_MINI` names one that is installed already."""
+    ready = os.environ.get("FOLDLINE_MINI")
+    if ready:
+        return Path(ready)
+    folder = tmp_path_factory.mktemp("mini")
+    run(sys.executable, "-m", "venv", folder)
+    run(folder / "bin" / "pip", "install", "-q", "mini-swe-agent")
+    return folder / "bin" / "mini"
