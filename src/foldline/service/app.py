@@ -10,7 +10,7 @@ from functools import partial
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 
 from foldline import providers
@@ -26,6 +26,7 @@ from foldline.service.problems import problem, problem_of
 from foldline.service.stateless.routes import Stateless
 from foldline.service.summaries import BY_RULE
 from foldline.service.tenants import Tenants
+from foldline.service.web.site import Site
 from foldline.tracing import span
 
 log = logging.getLogger("foldline")
@@ -47,6 +48,7 @@ class Service:
         self.gateway = Gateway(serve, known, self.tenants, self.metrics)
         self.api = Api(serve, known, self.tenants, self.metrics)
         self._stateless = Stateless(serve, known, self.tenants)
+        self._site = Site(self.api, self.tenants)
         self.ready = False
 
     def app(self) -> Starlette:
@@ -59,6 +61,8 @@ class Service:
                 Mount("/v1", routes=self._gateway_routes()),
                 Route("/api", self.api.index),
                 Mount("/api", routes=self._api_routes()),
+                Route("/", _to_the_page),
+                Mount("/web", routes=self._site.routes()),
             ],
             middleware=[Middleware(OriginGuard, host=self.serve.host, tokens=self.tenants.closed)],
             exception_handlers={FoldlineError: _failed, 404: _unknown, 405: _not_allowed},
@@ -156,6 +160,11 @@ def _by_method(handlers: dict[str, Handler]) -> Handler:
         return await handlers[request.method](request)
 
     return handle
+
+
+async def _to_the_page(request: Request) -> Response:
+    del request
+    return RedirectResponse("/web/", 307)
 
 
 async def _failed(request: Request, error: Exception) -> Response:

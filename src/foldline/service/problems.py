@@ -37,9 +37,18 @@ def problem(status: int, title: str, detail: str = "", **more: Any) -> Response:
     return JSONResponse(body | more, status_code=status, media_type=MEDIA)
 
 
+def status_of(error: FoldlineError) -> int:
+    """Return the status of an answer that tells of an error."""
+    return _kind(error)[0]
+
+
+def _kind(error: FoldlineError) -> tuple[int, str]:
+    return next(_STATUSES[kind] for kind in type(error).__mro__ if kind in _STATUSES)
+
+
 def problem_of(error: FoldlineError) -> Response:
     """Return the problem that an error is."""
-    status, title = next(_STATUSES[kind] for kind in type(error).__mro__ if kind in _STATUSES)
+    status, title = _kind(error)
     return problem(
         status, title, str(error), **({"leaf": error.leaf} if isinstance(error, LeafMoved) else {})
     )

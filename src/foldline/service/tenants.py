@@ -6,6 +6,7 @@ import hmac
 import re
 import time
 from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -70,7 +71,7 @@ class Tenants:
         """
         if not self.closed:
             return self._tenant("default"), False
-        apart = headers.get(HEADER)
+        apart = headers.get(HEADER) or _cookie(headers)
         if apart is not None:
             return self._known(apart), False
         bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
@@ -98,6 +99,16 @@ class Tenants:
         for tenant in self.all():
             await tenant.sessions.close(seconds)
             await tenant.store.close()
+
+
+def _cookie(headers: Mapping[str, str]) -> str | None:
+    """Return the token that a browser was given when somebody typed it into the page."""
+    found: SimpleCookie = SimpleCookie()
+    try:
+        found.load(headers.get("cookie", ""))
+    except CookieError:
+        return None
+    return found[HEADER].value if HEADER in found else None
 
 
 def tenant_url(url: str | None, tenant: str) -> str:

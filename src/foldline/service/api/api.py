@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -13,7 +13,17 @@ from starlette.routing import Route
 
 from foldline.config import ServeSettings, Settings
 from foldline.errors import FoldlineError, InputError
-from foldline.service.api import compaction, exports, history, imports, messages, sessions, tree, turns
+from foldline.service.api import (
+    boundaries,
+    compaction,
+    exports,
+    history,
+    imports,
+    messages,
+    sessions,
+    tree,
+    turns,
+)
 from foldline.service.api.idempotency import LONGEST, Given, KeyBusy, KeyReused
 from foldline.service.api.inputs import decoded_body, decoded_query, etag, matches
 from foldline.service.api.openapi import document, index
@@ -22,13 +32,14 @@ from foldline.service.api.state import ApiState
 from foldline.service.bodies import BodyError, read_body
 from foldline.service.metrics import Metrics
 from foldline.service.problems import problem, problem_of
-from foldline.service.tenants import Tenants
+from foldline.service.tenants import Tenant, Tenants
 
 log = logging.getLogger("foldline")
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *sessions.OPERATIONS,
     *history.OPERATIONS,
+    *boundaries.OPERATIONS,
     *messages.OPERATIONS,
     *turns.OPERATIONS,
     *compaction.OPERATIONS,
@@ -146,24 +157,46 @@ class Api:
                 keys.settle(key, known, given)
 
     async def _run(self, operation: Operation, call: ApiCall, request: Request) -> Response:
+        found, leaf = await self._done(operation, call, request.headers.get("if-match"))
+        return _response(operation, found, leaf)
+
+    async def ask(
+        self,
+        tenant: Tenant,
+        operation: Operation,
+        *,
+        names: dict[str, str] | None = None,
+        query: Any = None,
+        body: Any = None,
+        raw: bytes = b"",
+    ) -> ApiResult | Response:
+        """Run an operation for another face: what it found, or a problem; raises FoldlineError."""
+        found, _ = await self._done(
+            operation, ApiCall(self.state, tenant, names or {}, query, body, raw), None
+        )
+        return found
+
+    async def _done(
+        self, operation: Operation, call: ApiCall, condition: str | None
+    ) -> tuple[ApiResult | Response, str | None]:
         if not operation.of_session:
-            return _response(operation, await operation.run(call), None)
+            return await operation.run(call), None
         state, name = self.state, call.names["session"]
         options = await state.options(call.tenant, name)
         with state.use(call.tenant, name, options) as session:
             call.found = session
             if not operation.changes:
                 await session.follow()
-                return _response(operation, await operation.run(call), session.leaf)
+                return await operation.run(call), session.leaf
             lock = state.of(call.tenant).lock(name)
             async with lock:
                 leaf = await session.follow()
-                if not matches(request.headers.get("if-match"), leaf):
-                    return _moved(leaf)
+                if not matches(condition, leaf):
+                    return _moved(leaf), leaf
                 if operation.held:
-                    result = await operation.run(call)
-                    return _response(operation, result, session.leaf)
-            return _response(operation, await operation.run(call), session.leaf)
+                    found = await operation.run(call)
+                    return found, session.leaf
+            return await operation.run(call), session.leaf
 
 
 def _moved(leaf: str | None) -> Response:

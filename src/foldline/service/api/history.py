@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -10,7 +11,16 @@ import msgspec
 from foldline.agent.spending import Spending, spent
 from foldline.core.log.boundaries import undone
 from foldline.core.log.entries import Compacted, Entry, Lifted, Pruned, Receipt, Said
-from foldline.core.log.messages import Usage
+from foldline.core.log.messages import (
+    Media,
+    Opaque,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from foldline.dialects import get
 from foldline.errors import InputError
 from foldline.service.api.operation import ApiCall, ApiResult, Offset, Operation, Page
@@ -29,11 +39,20 @@ class HistoryPage(msgspec.Struct, frozen=True):
     before: EntryId | None = None
 
 
+class ShownPart(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A part of a message as text: words, thinking, a call (`name`, arguments in JSON), a result, media."""
+
+    kind: Literal["text", "thinking", "call", "result", "media", "other"]
+    text: str
+    name: str = ""
+    failed: bool = False
+
+
 class ShownMessage(msgspec.Struct, frozen=True, tag="message", tag_field="kind"):
-    """A message of a history: where it stands, its text, and itself in the session's dialect.
+    """A message of a history: where it stands, its text and parts, and itself in the session's dialect.
 
     `how` is kept, folded, blanked, elided, stripped or repaired; `native` is one message as a rule. `tokens`
-    is its size, `at` Unix time.
+    is its size, `at` Unix time; `injected` says that a program wrote it, not the user.
     """
 
     entry: str
@@ -44,6 +63,8 @@ class ShownMessage(msgspec.Struct, frozen=True, tag="message", tag_field="kind")
     tokens: int
     at: float | None
     pinned: bool
+    parts: list[ShownPart]
+    injected: bool = False
     usage: Usage | None = None
 
 
@@ -141,7 +162,7 @@ async def history(call: ApiCall) -> ApiResult:
     infos = {info.entry: info for info in await session.entries(asked.limit, asked.before)}
     out = undone([*(one for one in items if not isinstance(one, Said)), *lifted])
     shown = [
-        _message(session, one, infos.get(one.id)) if isinstance(one, Said) else _boundary(one, out)
+        _message(session, one, infos.get(one.id)) if isinstance(one, Said) else shown_boundary(one, out)
         for one in items
     ]
     return ApiResult(HistoryResult(shown, items[0].id if items and more else None, session.leaf))
@@ -157,11 +178,36 @@ def _message(session: Session, entry: Said, info: EntryInfo | None) -> ShownMess
         tokens=entry.tokens,
         at=entry.at,
         pinned=info is not None and info.pinned,
+        parts=[_part(part) for part in entry.message.parts],
+        injected=entry.message.injected,
         usage=entry.message.usage,
     )
 
 
-def _boundary(entry: Compacted | Pruned, out: Any) -> ShownBoundary:
+def _part(part: Part) -> ShownPart:
+    match part:
+        case Text(text):
+            return ShownPart("text", text)
+        case Thinking(text):
+            return ShownPart("thinking", text)
+        case ToolCall(_, name, given):
+            words = (
+                given if isinstance(given, str) else msgspec.json.format(msgspec.json.encode(given)).decode()
+            )
+            return ShownPart("call", words, name)
+        case ToolResult(_, content, is_error):
+            inner = [_part(one) for one in content]
+            return ShownPart(
+                "result", "\n".join(one.text or f"[{one.name}]" for one in inner), failed=is_error
+            )
+        case Media(kind, mime, _, _, name):
+            return ShownPart("media", "", " ".join(one for one in (kind, mime, name) if one))
+        case Opaque(_, kind):
+            return ShownPart("other", "", kind)
+
+
+def shown_boundary(entry: Compacted | Pruned, out: Collection[str]) -> ShownBoundary:
+    """Return a boundary as it is shown; `out` are the ids of those that are undone."""
     return ShownBoundary(
         entry=entry.id,
         made="compaction" if isinstance(entry, Compacted) else "prune",

@@ -136,6 +136,14 @@ class TurnStream(EventSourceResponse):
         )
         self._turn = turn
 
+    async def to_its_end(self) -> None:
+        """Have the turn without telling anybody of it."""
+        try:
+            async for _ in self._turn.events():
+                pass
+        finally:
+            self._turn.stop()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stream, and end the turn."""
         try:

@@ -1,0 +1,138 @@
+"""What folding has done to a session: its boundaries, the newest ledger, and the view's size as it grew."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from foldline.core.checkpoint.receipt import category
+from foldline.core.log.boundaries import undone
+from foldline.core.log.entries import Compacted, Entry, Lifted, Pruned, Said
+from foldline.service.api.history import ShownBoundary, shown_boundary
+from foldline.service.api.operation import ApiCall, ApiResult, Operation
+from foldline.service.api.sessions import AT
+
+POINTS: Final = 400  # of a timeline; of a longer one every so-and-so-many message is told
+
+
+class BoundaryList(msgspec.Struct, frozen=True):
+    """The boundaries of the path, oldest first."""
+
+    boundaries: list[ShownBoundary]
+
+
+class LedgerResult(msgspec.Struct, frozen=True):
+    """What the newest standing checkpoint says: its summary, and the facts that code took, by kind."""
+
+    entry: str | None
+    summary: str
+    ledger: dict[str, Any]
+
+
+class TimePoint(msgspec.Struct, frozen=True):
+    """The size of the view behind a message, in tokens by category; `boundary` is one that stands there."""
+
+    entry: str
+    message: int
+    by_category: dict[str, int]
+    boundary: str | None = None
+
+
+class Timeline(msgspec.Struct, frozen=True):
+    """How the view grew and was folded; system prompt and tools are not in it."""
+
+    points: list[TimePoint]
+
+
+async def _path(call: ApiCall) -> list[Entry]:
+    return [entry async for entry in call.session.store.path(call.session.id)]
+
+
+async def boundaries(call: ApiCall) -> ApiResult:
+    """List the boundaries."""
+    path = await _path(call)
+    out = undone(path)
+    made = [entry for entry in path if isinstance(entry, Compacted | Pruned)]
+    return ApiResult(BoundaryList([shown_boundary(entry, out) for entry in made]))
+
+
+async def ledger(call: ApiCall) -> ApiResult:
+    """Show the newest checkpoint's facts."""
+    path = await _path(call)
+    out = undone(path)
+    for entry in reversed(path):
+        if isinstance(entry, Compacted) and entry.id not in out:
+            return ApiResult(LedgerResult(entry.id, entry.checkpoint.summary, entry.ledger))
+    return ApiResult(LedgerResult(None, "", {}))
+
+
+async def timeline(call: ApiCall) -> ApiResult:
+    """Tell how the view grew."""
+    points = sizes(await _path(call))
+    step = max(1, len(points) // POINTS)
+    last = len(points) - 1
+    kept = [one for n, one in enumerate(points) if n % step == 0 or one.boundary or n == last]
+    return ApiResult(Timeline(kept))
+
+
+def sizes(path: list[Entry]) -> list[TimePoint]:
+    """Return the size of the view behind each message and boundary of a path; an undo takes a fold back."""
+    found: list[TimePoint] = []
+    now: dict[str, int] = {}
+    before: dict[
+        str, tuple[dict[str, int], dict[str, int]]
+    ] = {}  # of each boundary: sizes before and after it
+    messages = 0
+    for entry in path:
+        boundary = None
+        if isinstance(entry, Said):
+            messages += 1
+            kind = category(entry)
+            now = {**now, kind: now.get(kind, 0) + entry.tokens}
+        elif isinstance(entry, Compacted | Pruned):
+            after = {kind: size for kind, (_, size) in entry.receipt.by_category.items() if size}
+            before[entry.id] = now, after
+            now, boundary = after, entry.id
+        elif isinstance(entry, Lifted) and entry.target in before:
+            old, new = before[entry.target]
+            now = _moved(now, *((new, old) if entry.lifted else (old, new)))
+        else:
+            continue
+        found.append(TimePoint(entry.id, messages, now, boundary))
+    return found
+
+
+def _moved(now: dict[str, int], old: dict[str, int], new: dict[str, int]) -> dict[str, int]:
+    """Return sizes in which one part is another one; what was said since stays."""
+    kinds = {**now, **new}
+    moved = {kind: now.get(kind, 0) - old.get(kind, 0) + new.get(kind, 0) for kind in kinds}
+    return {kind: size for kind, size in moved.items() if size > 0}
+
+
+OPERATIONS: Final = (
+    Operation(
+        name="listBoundaries",
+        method="GET",
+        path=f"{AT}/boundaries",
+        about="List the compactions and prunes of a session, with their receipts",
+        run=boundaries,
+        result=BoundaryList,
+    ),
+    Operation(
+        name="readLedger",
+        method="GET",
+        path=f"{AT}/ledger",
+        about="Show the facts that the newest checkpoint holds",
+        run=ledger,
+        result=LedgerResult,
+    ),
+    Operation(
+        name="readTimeline",
+        method="GET",
+        path=f"{AT}/timeline",
+        about="Tell how the view grew and was folded, in tokens by category",
+        run=timeline,
+        result=Timeline,
+    ),
+)

@@ -1,0 +1,1 @@
+"""The web page: sessions seen, folded and steered in a browser."""

@@ -1,0 +1,252 @@
+"""What is clicked: each a form, after which the browser goes to the page that shows what came of it."""
+
+from __future__ import annotations
+
+from typing import Any, Final, cast
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.responses import RedirectResponse, Response
+
+from foldline.core.decide.ask import Nothing
+from foldline.errors import FoldlineError
+from foldline.service.api.compaction import CompactionResult, CompactionWish, EditedSummary, LiftResult
+from foldline.service.api.exports import ExportQuery
+from foldline.service.api.history import HistoryPage, HistoryResult, ShownMessage
+from foldline.service.api.sessions import NewTitle
+from foldline.service.api.tree import BranchWish, ForkWish, HandoffGoal, HandoffWish, RewindWish
+from foldline.service.api.turns import TurnStream, TurnWish
+from foldline.service.web.asking import BASE, Asked, Refused
+from foldline.service.web.rendering import HEADERS, segment, short
+
+SHOWN: Final = 1_000  # newest messages of which a preview shows what becomes
+
+
+def to_session(name: str, **told: str) -> Response:
+    """Return the way to a session's page, with something to tell there."""
+    query = f"?{urlencode(told)}" if told else ""
+    return RedirectResponse(f"{BASE}/s/{segment(name)}{query}", 303)
+
+
+def why(nothing: Nothing) -> str:
+    """Return why nothing was folded."""
+    return f"Nothing was folded: {nothing.detail or nothing.why.replace('_', ' ')}."
+
+
+async def act(asked: Asked) -> Response:
+    """Do what a button says, and go back to the session."""
+    do = ACTIONS.get(asked.request.path_params["action"])
+    if do is None:
+        return asked.problem(404, "No such action", "")
+    form = await asked.form()
+    try:
+        return await do(asked, form)
+    except (FoldlineError, Refused) as error:
+        return to_session(asked.session, problem=str(error))
+
+
+async def _compact(asked: Asked, form: dict[str, str]) -> Response:
+    found: CompactionResult = await asked.answer(
+        "compact", body=CompactionWish(form.get("instructions") or None)
+    )
+    if found.receipt is None:
+        return to_session(asked.session, problem=why(cast("Nothing", found.nothing)))
+    told = f"Folded: {short(found.receipt.tokens_before)} tokens are {short(found.receipt.tokens_after)} now."
+    return to_session(asked.session, notice=told)
+
+
+async def _undo(asked: Asked, form: dict[str, str]) -> Response:
+    del form
+    found: LiftResult = await asked.answer("undo")
+    told = (
+        "The newest fold is undone: what it folded is sent again."
+        if found.entry
+        else "There is no fold to undo."
+    )
+    return to_session(asked.session, notice=told)
+
+
+async def _redo(asked: Asked, form: dict[str, str]) -> Response:
+    del form
+    found: LiftResult = await asked.answer("redo")
+    return to_session(
+        asked.session, notice="The fold holds again." if found.entry else "There is nothing to redo."
+    )
+
+
+async def _pin(asked: Asked, form: dict[str, str]) -> Response:
+    await asked.answer("pinEntry", entry=form.get("entry", ""))
+    return to_session(asked.session, notice="Pinned: every later view holds it word for word.")
+
+
+async def _unpin(asked: Asked, form: dict[str, str]) -> Response:
+    await asked.answer("unpinEntry", entry=form.get("entry", ""))
+    return to_session(asked.session, notice="Unpinned.")
+
+
+async def _branch(asked: Asked, form: dict[str, str]) -> Response:
+    await asked.answer("branch", body=BranchWish(form.get("entry", "")))
+    return to_session(
+        asked.session, notice="The session goes on from there. What was left is under Branches."
+    )
+
+
+async def _rewind(asked: Asked, form: dict[str, str]) -> Response:
+    found = await asked.answer("rewind", body=RewindWish(form.get("entry") or None))
+    return to_session(
+        asked.session, notice="Edit it, and send it again. What was left is under Branches.", draft=found.text
+    )
+
+
+async def _fork(asked: Asked, form: dict[str, str]) -> Response:
+    found = await asked.answer("fork", body=ForkWish(form.get("entry") or None))
+    return to_session(found.id, notice=f"A copy of {asked.session}.")
+
+
+async def _rename(asked: Asked, form: dict[str, str]) -> Response:
+    await asked.answer("renameSession", body=NewTitle(form.get("title", "")))
+    return to_session(asked.session)
+
+
+async def _clear(asked: Asked, form: dict[str, str]) -> Response:
+    del form
+    await asked.answer("clearSession")
+    return to_session(asked.session, notice="Begun again. What was said is under Branches.")
+
+
+async def _delete(asked: Asked, form: dict[str, str]) -> Response:
+    if form.get("sure") != "yes":
+        return to_session(asked.session, problem="Tick the box first: it is for good.")
+    await asked.answer("deleteSession")
+    return RedirectResponse(f"{BASE}/", 303)
+
+
+ACTIONS: Final = {
+    "compact": _compact,
+    "undo": _undo,
+    "redo": _redo,
+    "pin": _pin,
+    "unpin": _unpin,
+    "branch": _branch,
+    "rewind": _rewind,
+    "fork": _fork,
+    "rename": _rename,
+    "clear": _clear,
+    "delete": _delete,
+}
+
+
+# ---- a fold that is shown first
+
+
+async def preview(asked: Asked) -> Response:
+    """Show what a fold would do."""
+    form = await asked.form()
+    return await _previewed(asked, form.get("instructions", ""))
+
+
+async def _previewed(asked: Asked, instructions: str) -> Response:
+    shown = await asked.answer("previewCompaction", body=CompactionWish(instructions or None))
+    history: HistoryResult = await asked.answer("readHistory", query=HistoryPage(SHOWN))
+    sent = [one for one in history.items if isinstance(one, ShownMessage) and one.how != "folded"]
+    first = shown.receipt.first_kept if shown.receipt is not None else None
+    places = [number for number, one in enumerate(sent) if one.entry == first]
+    end = places[0] if places else len(sent)
+    detail = await asked.answer("showSession")
+    return asked.page(
+        "preview.html",
+        here="sessions",
+        info=detail.info,
+        shown=shown,
+        instructions=instructions,
+        going=sent[:end],
+        staying=len(sent) - end,
+    )
+
+
+async def keep(asked: Asked) -> Response:
+    """Pin messages that must stay, and show the fold again."""
+    async with asked.request.form(max_files=0) as form:
+        wanted = [one for one in form.getlist("keep") if isinstance(one, str)]
+        instructions = str(form.get("instructions") or "")
+    await _drop(asked)
+    for entry in wanted:
+        await asked.answer("pinEntry", entry=entry)
+    return await _previewed(asked, instructions)
+
+
+async def commit(asked: Asked) -> Response:
+    """Fold as it was shown, with the summary as edited."""
+    form = await asked.form()
+    summary = form.get("summary", "").replace("\r\n", "\n")
+    name = asked.request.path_params["preview"]
+    shown = await asked.answer("showPreview", preview=name)
+    edited = summary if summary != shown.summary else None
+    found: CompactionResult = await asked.answer("commitPreview", body=EditedSummary(edited), preview=name)
+    if found.receipt is None:
+        return to_session(asked.session, problem=why(cast("Nothing", found.nothing)))
+    return to_session(asked.session, notice="Folded as it was shown.")
+
+
+async def leave(asked: Asked) -> Response:
+    """Drop a preview."""
+    await _drop(asked)
+    return to_session(asked.session, notice="Nothing has changed.")
+
+
+async def _drop(asked: Asked) -> None:
+    try:
+        await asked.answer("dropPreview", preview=asked.request.path_params["preview"])
+    except Refused:  # it is gone already
+        return
+
+
+# ---- another session
+
+
+async def preview_handoff(asked: Asked) -> Response:
+    """Show what a hand-off would begin with."""
+    form = await asked.form()
+    goal = form.get("goal", "")
+    found = await asked.answer("previewHandOff", body=HandoffGoal(goal or None))
+    detail = await asked.answer("showSession")
+    return asked.page("handoff.html", here="sessions", info=detail.info, goal=goal, text=found.text)
+
+
+async def hand_off(asked: Asked) -> Response:
+    """Begin a session with what was shown."""
+    form = await asked.form()
+    text = form.get("text", "").replace("\r\n", "\n")
+    found = await asked.answer("handOff", body=HandoffWish(form.get("goal") or None, None, text or None))
+    return to_session(found.id, notice=f"Handed off from {asked.session}.")
+
+
+async def download(asked: Asked) -> Response:
+    """Write a session out as a file."""
+    form = asked.request.query_params.get("format", "markdown")
+    found: Response = await asked.answer("exportSession", query=ExportQuery(form))
+    suffix = {"markdown": "md", "json": "json"}.get(form, "jsonl")
+    name = "".join(one if one.isalnum() or one in "._-" else "-" for one in asked.session)[:80]
+    headers = {**HEADERS, "content-disposition": f'attachment; filename="{name}.{form}.{suffix}"'}
+    return Response(found.body, media_type="application/octet-stream", headers=headers)
+
+
+# ---- talk
+
+
+async def say(asked: Asked) -> Response:
+    """Have a turn: as events for a script that reads them, else to its end and back to the page."""
+    form = await asked.form()
+    streamed = "text/event-stream" in asked.request.headers.get("accept", "")
+    try:
+        found: Any = await asked.answer("turn", body=TurnWish(text=form.get("text", "")))
+    except (FoldlineError, Refused) as error:
+        if streamed:
+            body = msgspec.json.encode({"detail": str(error)})
+            return Response(body, 409, media_type="application/json")
+        return to_session(asked.session, problem=str(error), draft=form.get("text", ""))
+    stream = cast("TurnStream", found)
+    if streamed:
+        return stream
+    await stream.to_its_end()
+    return to_session(asked.session)

@@ -1,0 +1,128 @@
+"""How pages ask: the operations of the API, for the tenant whose browser it is."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from foldline.errors import FoldlineError, SessionNotFound
+from foldline.service.api.api import OPERATIONS, Api
+from foldline.service.api.operation import ApiResult, Operation
+from foldline.service.bodies import BodyError, TooLarge
+from foldline.service.problems import status_of
+from foldline.service.tenants import Tenant, Tenants
+from foldline.service.web.rendering import Pages
+
+BASE: Final = "/web"
+BY_NAME: Final = {one.name: one for one in OPERATIONS}
+FORM: Final = 1_000_000  # bytes of a form without a file
+
+Handler = Callable[["Asked"], Awaitable[Response]]
+
+
+class Refused(Exception):
+    """The API refused: status, title, detail."""
+
+    def __init__(self, status: int, title: str, detail: str) -> None:
+        super().__init__(detail or title)
+        self.status = status
+        self.title = title
+
+
+class Asked:
+    """One request of a browser."""
+
+    def __init__(self, request: Request, tenant: Tenant, api: Api, pages: Pages) -> None:
+        self.request = request
+        self.tenant = tenant
+        self.pages = pages
+        self._api = api
+        self.models = api.state.models
+
+    @property
+    def session(self) -> str:
+        """The id of the session that the path names."""
+        return self.request.path_params["session"]
+
+    @property
+    def max_body(self) -> int:
+        """The bytes that a body may have."""
+        return self._api.state.serve.max_body
+
+    @property
+    def partial(self) -> bool:
+        """Whether htmx asks for a part of the page."""
+        return self.request.headers.get("hx-request") == "true"
+
+    async def form(self) -> dict[str, str]:
+        """Return the fields of a form; raises TooLarge."""
+        told = self.request.headers.get("content-length", "")
+        if not told.isdecimal() or int(told) > FORM:
+            raise TooLarge(f"a form may have {FORM:,} bytes")
+        async with self.request.form(max_files=0, max_fields=2_000) as form:
+            return {name: value for name, value in form.items() if isinstance(value, str)}
+
+    async def answer(
+        self, name: str, *, query: Any = None, body: Any = None, raw: bytes = b"", **names: str
+    ) -> Any:
+        """Return what an operation of the API finds, or its stream; raises Refused, FoldlineError."""
+        operation: Operation = BY_NAME[name]
+        if operation.of_session:
+            names.setdefault("session", self.session)
+        if operation.query is not None and query is None:
+            query = operation.query()
+        if operation.body is not None and body is None:
+            body = operation.body()
+        found = await self._api.ask(self.tenant, operation, names=names, query=query, body=body, raw=raw)
+        if isinstance(found, ApiResult):
+            return found.value
+        if found.status_code >= 400:
+            told: dict[str, Any] = msgspec.json.decode(bytes(found.body))
+            raise Refused(found.status_code, told.get("title", ""), told.get("detail", ""))
+        return found
+
+    def page(
+        self, template: str, status: int = 200, headers: dict[str, str] | None = None, **given: Any
+    ) -> Response:
+        """Return a page; `here` is its place in the navigation."""
+        return self.pages.page(
+            template, status, headers, **{"base": BASE, "here": "", "problem": "", **given}
+        )
+
+    def problem(self, status: int, title: str, detail: str) -> Response:
+        """Return a page that says what went wrong."""
+        return self.page("problem.html", status, title=title, detail=detail)
+
+
+class Asking:
+    """Makes handlers of functions: who asks, and what goes wrong, is dealt with once, here."""
+
+    def __init__(self, api: Api, tenants: Tenants, pages: Pages) -> None:
+        self._api = api
+        self._tenants = tenants
+        self._pages = pages
+
+    def __call__(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+        """Return a handler of requests."""
+
+        async def handle(request: Request) -> Response:
+            tenant, _ = self._tenants.find(request.headers)
+            if tenant is None:
+                return RedirectResponse(f"{BASE}/login", 303)
+            asked = Asked(request, tenant, self._api, self._pages)
+            if tenant.wait() > 0:
+                return asked.problem(429, "Too many requests", "Wait a moment.")
+            try:
+                return await handler(asked)
+            except SessionNotFound:
+                return asked.problem(404, "No such session", "It was deleted, or never was.")
+            except FoldlineError as error:
+                return asked.problem(status_of(error), "It cannot be done", str(error))
+            except (Refused, BodyError) as error:
+                return asked.problem(error.status, error.title, str(error))
+
+        return handle

@@ -1,0 +1,68 @@
+"""The sessions that are kept: listed, searched, imported, begun."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.datastructures import UploadFile
+from starlette.responses import Response
+
+from foldline.errors import FoldlineError
+from foldline.service.api.history import RecallQuery
+from foldline.service.api.imports import ImportResult
+from foldline.service.api.sessions import NewSession, SearchQuery, SessionList, SessionPage
+from foldline.service.bodies import BodyError, TooLarge
+from foldline.service.web.actions import to_session
+from foldline.service.web.asking import Asked, Refused
+
+LIMIT: Final = 50  # sessions at once
+
+
+async def list_page(asked: Asked, problem: str = "") -> Response:
+    """Show the sessions, and what a search found in them."""
+    query = asked.request.query_params
+    words, offset = query.get("q", "")[:1_000], query.get("offset", "0")
+    start = int(offset) if offset.isdecimal() and len(offset) < 12 else 0
+    found: SessionList = await asked.answer("listSessions", query=SessionPage(LIMIT, start))
+    hits: list[Any] = []
+    if words.strip():
+        hits = (await asked.answer("searchSessions", query=SearchQuery(words, RecallQuery(words).limit))).hits
+    return asked.page(
+        "sessions.html",
+        400 if problem else 200,
+        here="sessions",
+        sessions=found.sessions,
+        total=found.total,
+        offset=start,
+        limit=LIMIT,
+        q=words,
+        hits=hits,
+        problem=problem,
+    )
+
+
+async def begin(asked: Asked) -> Response:
+    """Begin a session."""
+    form = await asked.form()
+    made = await asked.answer("createSession", body=NewSession(title=form.get("title") or None))
+    return to_session(made.id)
+
+
+async def put(asked: Asked) -> Response:
+    """Import a file, and lead to its session."""
+    most = asked.max_body
+    told = asked.request.headers.get("content-length", "")
+    if not told.isdecimal() or int(told) > most:
+        raise TooLarge(f"the file has more than {most:,} bytes ([serve] max_body)")
+    async with asked.request.form(max_files=1, max_fields=4) as form:
+        given = form.get("file")
+        if not isinstance(given, UploadFile):
+            return await list_page(asked, "Choose a file first.")
+        raw, name = await given.read(), given.filename or "the file"
+    try:
+        found: ImportResult = await asked.answer("importTranscript", raw=raw)
+    except (FoldlineError, BodyError, Refused) as error:
+        return await list_page(asked, f"{name} was not imported: {error}")
+    told_of = f"{found.messages:,} messages of {found.format}"
+    warned = f" {len(found.warnings)} warnings: {found.warnings[0]}" if found.warnings else ""
+    return to_session(found.session, notice=f"Imported {told_of}.{warned}"[:500])

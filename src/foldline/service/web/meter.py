@@ -1,0 +1,122 @@
+"""The context meter and its course, as shapes: the templates draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from foldline.service.api.boundaries import TimePoint
+from foldline.session.view import Stats
+
+KINDS: Final = {  # the category and the name of its colour; the order is that of the window
+    "system prompt and tools": "system",
+    "system": "system",
+    "checkpoint": "checkpoint",
+    "user": "user",
+    "assistant": "assistant",
+    "tool results": "results",
+}
+WIDTH, HEIGHT = 1_000.0, 220.0  # of the plot, in its own units
+WARM, HOT, FULL = 0.70, 0.85, 0.95  # of what may be used
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """A part of the window: its category, colour, tokens, and place in percent."""
+
+    name: str
+    colour: str
+    tokens: int
+    start: float
+    width: float
+
+
+class Meter(msgspec.Struct, frozen=True):
+    """How much of the window the next request takes; `limit` is the place of what may be used, in percent."""
+
+    used: int
+    usable: int
+    window: int
+    share: float
+    level: str
+    limit: float
+    segments: list[Segment]
+
+
+def meter(stats: Stats) -> Meter:
+    """Return the meter of a session."""
+    window = max(stats.window.context, 1)
+    usable = max(stats.usable, 1)
+    scale = stats.context_tokens / max(
+        sum(stats.by_category.values()), 1
+    )  # usage counts, categories estimate
+    segments: list[Segment] = []
+    place = 0.0
+    for name, count in in_order(stats.by_category):
+        width = max(0.0, min(100 * count * scale / window, 100 - place))
+        segments.append(Segment(name, KINDS.get(name, "other"), round(count * scale), place, width))
+        place += width
+    share = stats.context_tokens / usable
+    levels = ((FULL, "full"), (HOT, "hot"), (WARM, "warm"))
+    level = next((name for least, name in levels if share >= least), "cool")
+    return Meter(
+        stats.context_tokens, stats.usable, window, share, level, min(100.0, 100 * usable / window), segments
+    )
+
+
+def in_order(sizes: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return sizes by category in the order of the window; unknown ones last."""
+    places = {name: place for place, name in enumerate(KINDS)}
+    return sorted(sizes.items(), key=lambda one: places.get(one[0], len(places)))
+
+
+class Area(msgspec.Struct, frozen=True):
+    """One category over time: the outline of its area."""
+
+    name: str
+    colour: str
+    points: str
+
+
+class Fold(msgspec.Struct, frozen=True):
+    """A boundary in the plot."""
+
+    entry: str
+    x: float
+
+
+class Course(msgspec.Struct, frozen=True):
+    """The view's size over the messages: stacked areas, folds, the lines of what may be used and of the window."""
+
+    areas: list[Area]
+    folds: list[Fold]
+    usable: float
+    window: float
+    most: int
+    messages: int
+
+
+def course(points: Sequence[TimePoint], stats: Stats) -> Course:
+    """Return the plot of a timeline."""
+    highest = max((sum(point.by_category.values()) for point in points), default=0)
+    most = max(highest, stats.usable, 1)
+    last = max(len(points) - 1, 1)
+    places = [WIDTH * number / last for number in range(len(points))]
+    floor = [0.0] * len(points)
+    areas: list[Area] = []
+    known = {name for point in points for name in point.by_category}
+    for name, _ in in_order(dict.fromkeys(known, 0)):
+        top = [low + point.by_category.get(name, 0) for low, point in zip(floor, points, strict=True)]
+        outline = [*zip(places, top, strict=True), *reversed(list(zip(places, floor, strict=True)))]
+        drawn = " ".join(f"{x:.1f},{_y(size, most):.1f}" for x, size in outline)
+        areas.append(Area(name, KINDS.get(name, "other"), drawn))
+        floor = top
+    folds = [Fold(point.entry, x) for x, point in zip(places, points, strict=True) if point.boundary]
+    window = _y(min(stats.window.context, most), most)
+    messages = points[-1].message if points else 0
+    return Course(areas, folds, _y(stats.usable, most), window, most, messages)
+
+
+def _y(size: float, most: float) -> float:
+    return HEIGHT - HEIGHT * size / most

@@ -1,0 +1,81 @@
+"""Pages from templates: everything that a session holds is escaped, and no script of anybody else's runs."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from starlette.responses import Response
+
+# no inline script or style, nothing from elsewhere, no frame around the page
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+def tokens(count: float | None) -> str:
+    """Return a count with thousands set apart; `-` for none."""
+    return "-" if count is None else f"{count:,.0f}"
+
+
+def short(count: float | None) -> str:
+    """Return a count in three letters or so: 950, 1.2k, 38k, 1.4M."""
+    if count is None:
+        return "-"
+    for limit, letter in ((1e6, "M"), (1e3, "k")):
+        if count >= limit:
+            return f"{count / limit:.{0 if count >= 10 * limit else 1}f}{letter}"
+    return f"{count:.0f}"
+
+
+def money(dollars: float | None) -> str:
+    """Return a price."""
+    if dollars is None:
+        return "-"
+    return f"${dollars:,.2f}" if dollars >= 1 or not dollars else f"${dollars:.4f}"
+
+
+def moment(at: float | None) -> str:
+    """Return Unix time as UTC, to the minute; empty for none."""
+    return "" if at is None else time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at))
+
+
+def segment(text: str) -> str:
+    """Return a text as one part of a path."""
+    return quote(text, safe="")
+
+
+class Pages:
+    """The templates."""
+
+    def __init__(self) -> None:
+        self._templates = Environment(
+            loader=PackageLoader("foldline.service.web"),
+            autoescape=select_autoescape(default=True, default_for_string=True),
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        for filter_ in (tokens, short, money, moment, segment):
+            self._templates.filters[filter_.__name__] = filter_
+
+    def html(self, name: str, **given: Any) -> str:
+        """Return a template filled in."""
+        return self._templates.get_template(name).render(**given)
+
+    def page(
+        self, name: str, status: int = 200, headers: dict[str, str] | None = None, **given: Any
+    ) -> Response:
+        """Return a template filled in, as an answer."""
+        return Response(
+            self.html(name, **given), status, media_type="text/html", headers={**HEADERS, **(headers or {})}
+        )

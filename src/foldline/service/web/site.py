@@ -1,0 +1,88 @@
+"""The routes of the web page."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from foldline.service.api.api import Api
+from foldline.service.tenants import HEADER, Tenants
+from foldline.service.web import actions, list_page, session_page
+from foldline.service.web.asking import BASE, Asking
+from foldline.service.web.rendering import HEADERS, Pages
+
+STATIC: Final = {
+    "page.css": "text/css",
+    "page.js": "text/javascript",
+    "htmx.min.js": "text/javascript",
+    "fold.svg": "image/svg+xml",
+}
+SESSION: Final = "/s/{session}"
+LONGEST: Final = 4_096  # characters of a form with a token
+
+
+class Site:
+    """The web page of the service."""
+
+    def __init__(self, api: Api, tenants: Tenants) -> None:
+        self._pages = Pages()
+        self._tenants = tenants
+        self._asking = Asking(api, tenants, self._pages)
+        folder = files("foldline.service.web") / "static"
+        self._static = {name: (folder / name).read_bytes() for name in STATIC}
+
+    def routes(self) -> list[Route]:
+        """Return the routes below `/web`."""
+        asks, preview = self._asking, f"{SESSION}/preview/{{preview}}"
+        read = {
+            "/": list_page.list_page,
+            SESSION: session_page.session_page,
+            f"{SESSION}/earlier": session_page.earlier,
+            f"{SESSION}/since": session_page.since,
+            f"{SESSION}/panel/{{panel}}": session_page.panel,
+            f"{SESSION}/at/{{entry}}": session_page.at,
+            f"{SESSION}/download": actions.download,
+        }
+        done = {
+            "/new": list_page.begin,
+            "/import": list_page.put,
+            f"{SESSION}/do/{{action}}": actions.act,
+            f"{SESSION}/preview": actions.preview,
+            f"{preview}/keep": actions.keep,
+            f"{preview}/commit": actions.commit,
+            f"{preview}/drop": actions.leave,
+            f"{SESSION}/handoff": actions.preview_handoff,
+            f"{SESSION}/handoff/begin": actions.hand_off,
+            f"{SESSION}/say": actions.say,
+        }
+        return [
+            *(Route(path, asks(handler)) for path, handler in read.items()),
+            *(Route(path, asks(handler), methods=["POST"]) for path, handler in done.items()),
+            Route("/login", self._login, methods=["GET", "POST"]),
+            Route("/static/{name}", self._file),
+        ]
+
+    async def _file(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in STATIC:
+            return Response(status_code=404)
+        headers = {**HEADERS, "cache-control": "max-age=300"}
+        return Response(self._static[name], media_type=STATIC[name], headers=headers)
+
+    async def _login(self, request: Request) -> Response:
+        """Take a token, and keep it in the browser until that is closed."""
+        problem = ""
+        if request.method == "POST" and int(request.headers.get("content-length") or LONGEST + 1) <= LONGEST:
+            async with request.form(max_files=0, max_fields=4) as form:
+                token = str(form.get("token") or "").strip()
+            if self._tenants.find({HEADER: token})[0] is not None:
+                answer = RedirectResponse(f"{BASE}/", 303)
+                secure = request.url.scheme == "https"
+                answer.set_cookie(HEADER, token, path=BASE, httponly=True, samesite="strict", secure=secure)
+                return answer
+            problem = "There is no such token."
+        return self._pages.page("login.html", 401 if problem else 200, base=BASE, here="", problem=problem)
