@@ -87,7 +87,7 @@ class Fold(msgspec.Struct, frozen=True):
 
 
 class Course(msgspec.Struct, frozen=True):
-    """The view's size over the messages: stacked areas, folds, the lines of what may be used and of the window."""
+    """The view's size over the messages: stacked areas, folds, and a line at what may be used."""
 
     areas: list[Area]
     folds: list[Fold]

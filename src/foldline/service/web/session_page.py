@@ -9,6 +9,7 @@ import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from foldline.core.log.log import digest
+from foldline.service.api.boundaries import Timeline
 from foldline.service.api.history import (
     HistoryPage,
     HistoryResult,
@@ -70,7 +71,7 @@ def grouped(items: Sequence[Item]) -> list[Group]:
 
 
 def state_of(items: Sequence[Item]) -> str:
-    """Return a word that changes where an item that is shown already has changed: by a fold, an undo, a pin."""
+    """Return a word that changes where an item that is shown has changed: by a fold, an undo, a pin."""
     looks = [
         [one.entry, *([one.how, one.pinned] if isinstance(one, ShownMessage) else [one.undone])]
         for one in items
@@ -139,7 +140,7 @@ async def since(asked: Asked) -> Response:
     detail = await asked.answer("showSession")
     anew = not old or state_of(old[-PAGE:]) != known.get("state")
     shown = found.items[-PAGE:] if anew else new
-    given = {
+    given: dict[str, Any] = {
         "info": detail.info,
         "groups": grouped(shown),
         "before": found.before if len(found.items) <= PAGE else found.items[-PAGE].entry,
@@ -175,24 +176,24 @@ async def _panel(asked: Asked, name: str, stats: StatsResult) -> dict[str, Any]:
     given: dict[str, Any] = {"panel": name, "stats": stats.stats, "q": words, "shown": [], "pinned": []}
     if name == "recall":
         found = await asked.answer("recall", query=RecallQuery(words)) if words.strip() else NO_HITS
-    else:
-        found = await asked.answer(OPERATION[name])
+        return {**given, "data": found}
+    found = await asked.answer(OPERATION[name])
     if name == "view":
         given["shown"] = [_sent(one) for one in cast("ViewResult", found).messages]
     elif name == "rules":
-        entries = await asked.answer("readHistory", query=HistoryPage(LIVE))
+        entries: HistoryResult = await asked.answer("readHistory", query=HistoryPage(LIVE))
         given["pinned"] = [one for one in entries.items if isinstance(one, ShownMessage) and one.pinned]
     elif name == "course":
-        found = course(found.points, stats.stats)
+        found = course(cast("Timeline", found).points, stats.stats)
     return {**given, "data": found}
 
 
-def _sent(message: Any) -> dict[str, str]:
+def _sent(message: dict[str, Any]) -> dict[str, str]:
     """Return a message of the view: who says it, how it begins, and its JSON."""
     text = msgspec.json.format(msgspec.json.encode(message), indent=2).decode()
-    role = str(message.get("role") or message.get("type") or "") if isinstance(message, dict) else ""
-    content = message.get("content") if isinstance(message, dict) else None
+    content = message.get("content")
     start = content if isinstance(content, str) else msgspec.json.encode(content or message).decode()
+    role = str(message.get("role") or message.get("type") or "")
     return {"role": role, "start": start[:120], "json": text}
 
 
