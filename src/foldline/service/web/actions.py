@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
+from foldline.agent.commands.boundaries import WHY_NOT
 from foldline.core.decide.ask import Nothing
 from foldline.errors import FoldlineError
 from foldline.service.api.compaction import CompactionResult, CompactionWish, EditedSummary, LiftResult
@@ -16,7 +17,7 @@ from foldline.service.api.history import HistoryPage, HistoryResult, ShownMessag
 from foldline.service.api.sessions import NewTitle
 from foldline.service.api.tree import BranchWish, ForkWish, HandoffGoal, HandoffWish, RewindWish
 from foldline.service.api.turns import TurnStream, TurnWish
-from foldline.service.web.asking import BASE, Asked, Refused
+from foldline.service.web.page_request import BASE, PageRequest, Refused
 from foldline.service.web.rendering import HEADERS, segment, short
 
 SHOWN: Final = 1_000  # newest messages of which a preview shows what becomes
@@ -30,10 +31,10 @@ def to_session(name: str, **told: str) -> Response:
 
 def why(nothing: Nothing) -> str:
     """Return why nothing was folded."""
-    return f"Nothing was folded: {nothing.detail or nothing.why.replace('_', ' ')}."
+    return f"Nothing was folded: {nothing.detail or WHY_NOT[nothing.why]}."
 
 
-async def act(asked: Asked) -> Response:
+async def act(asked: PageRequest) -> Response:
     """Do what a button says, and go back to the session."""
     do = ACTIONS.get(asked.request.path_params["action"])
     if do is None:
@@ -45,7 +46,7 @@ async def act(asked: Asked) -> Response:
         return to_session(asked.session, problem=str(error))
 
 
-async def _compact(asked: Asked, form: dict[str, str]) -> Response:
+async def _compact(asked: PageRequest, form: dict[str, str]) -> Response:
     found: CompactionResult = await asked.answer(
         "compact", body=CompactionWish(form.get("instructions") or None)
     )
@@ -55,7 +56,7 @@ async def _compact(asked: Asked, form: dict[str, str]) -> Response:
     return to_session(asked.session, notice=told)
 
 
-async def _undo(asked: Asked, form: dict[str, str]) -> Response:
+async def _undo(asked: PageRequest, form: dict[str, str]) -> Response:
     del form
     found: LiftResult = await asked.answer("undo")
     told = (
@@ -66,7 +67,7 @@ async def _undo(asked: Asked, form: dict[str, str]) -> Response:
     return to_session(asked.session, notice=told)
 
 
-async def _redo(asked: Asked, form: dict[str, str]) -> Response:
+async def _redo(asked: PageRequest, form: dict[str, str]) -> Response:
     del form
     found: LiftResult = await asked.answer("redo")
     return to_session(
@@ -74,47 +75,47 @@ async def _redo(asked: Asked, form: dict[str, str]) -> Response:
     )
 
 
-async def _pin(asked: Asked, form: dict[str, str]) -> Response:
+async def _pin(asked: PageRequest, form: dict[str, str]) -> Response:
     await asked.answer("pinEntry", entry=form.get("entry", ""))
     return to_session(asked.session, notice="Pinned: every later view holds it word for word.")
 
 
-async def _unpin(asked: Asked, form: dict[str, str]) -> Response:
+async def _unpin(asked: PageRequest, form: dict[str, str]) -> Response:
     await asked.answer("unpinEntry", entry=form.get("entry", ""))
     return to_session(asked.session, notice="Unpinned.")
 
 
-async def _branch(asked: Asked, form: dict[str, str]) -> Response:
+async def _branch(asked: PageRequest, form: dict[str, str]) -> Response:
     await asked.answer("branch", body=BranchWish(form.get("entry", "")))
     return to_session(
         asked.session, notice="The session goes on from there. What was left is under Branches."
     )
 
 
-async def _rewind(asked: Asked, form: dict[str, str]) -> Response:
+async def _rewind(asked: PageRequest, form: dict[str, str]) -> Response:
     found = await asked.answer("rewind", body=RewindWish(form.get("entry") or None))
     return to_session(
         asked.session, notice="Edit it, and send it again. What was left is under Branches.", draft=found.text
     )
 
 
-async def _fork(asked: Asked, form: dict[str, str]) -> Response:
+async def _fork(asked: PageRequest, form: dict[str, str]) -> Response:
     found = await asked.answer("fork", body=ForkWish(form.get("entry") or None))
     return to_session(found.id, notice=f"A copy of {asked.session}.")
 
 
-async def _rename(asked: Asked, form: dict[str, str]) -> Response:
+async def _rename(asked: PageRequest, form: dict[str, str]) -> Response:
     await asked.answer("renameSession", body=NewTitle(form.get("title", "")))
     return to_session(asked.session)
 
 
-async def _clear(asked: Asked, form: dict[str, str]) -> Response:
+async def _clear(asked: PageRequest, form: dict[str, str]) -> Response:
     del form
     await asked.answer("clearSession")
     return to_session(asked.session, notice="Begun again. What was said is under Branches.")
 
 
-async def _delete(asked: Asked, form: dict[str, str]) -> Response:
+async def _delete(asked: PageRequest, form: dict[str, str]) -> Response:
     if form.get("sure") != "yes":
         return to_session(asked.session, problem="Tick the box first: it is for good.")
     await asked.answer("deleteSession")
@@ -139,13 +140,13 @@ ACTIONS: Final = {
 # ---- a fold that is shown first
 
 
-async def preview(asked: Asked) -> Response:
+async def preview(asked: PageRequest) -> Response:
     """Show what a fold would do."""
     form = await asked.form()
     return await _previewed(asked, form.get("instructions", ""))
 
 
-async def _previewed(asked: Asked, instructions: str) -> Response:
+async def _previewed(asked: PageRequest, instructions: str) -> Response:
     shown = await asked.answer("previewCompaction", body=CompactionWish(instructions or None))
     history: HistoryResult = await asked.answer("readHistory", query=HistoryPage(SHOWN))
     sent = [one for one in history.items if isinstance(one, ShownMessage) and one.how != "folded"]
@@ -158,13 +159,14 @@ async def _previewed(asked: Asked, instructions: str) -> Response:
         here="sessions",
         info=detail.info,
         shown=shown,
+        nothing="" if shown.nothing is None else why(shown.nothing),
         instructions=instructions,
         going=sent[:end],
         staying=len(sent) - end,
     )
 
 
-async def keep(asked: Asked) -> Response:
+async def keep(asked: PageRequest) -> Response:
     """Pin messages that must stay, and show the fold again."""
     async with asked.request.form(max_files=0) as form:
         wanted = [one for one in form.getlist("keep") if isinstance(one, str)]
@@ -175,7 +177,7 @@ async def keep(asked: Asked) -> Response:
     return await _previewed(asked, instructions)
 
 
-async def commit(asked: Asked) -> Response:
+async def commit(asked: PageRequest) -> Response:
     """Fold as it was shown, with the summary as edited."""
     form = await asked.form()
     summary = form.get("summary", "").replace("\r\n", "\n")
@@ -185,16 +187,17 @@ async def commit(asked: Asked) -> Response:
     found: CompactionResult = await asked.answer("commitPreview", body=EditedSummary(edited), preview=name)
     if found.receipt is None:
         return to_session(asked.session, problem=why(cast("Nothing", found.nothing)))
-    return to_session(asked.session, notice="Folded as it was shown.")
+    told = " ".join(("Folded as it was shown.", *found.receipt.notes))
+    return to_session(asked.session, notice=told)
 
 
-async def leave(asked: Asked) -> Response:
+async def leave(asked: PageRequest) -> Response:
     """Drop a preview."""
     await _drop(asked)
     return to_session(asked.session, notice="Nothing has changed.")
 
 
-async def _drop(asked: Asked) -> None:
+async def _drop(asked: PageRequest) -> None:
     try:
         await asked.answer("dropPreview", preview=asked.request.path_params["preview"])
     except Refused:  # it is gone already
@@ -204,7 +207,7 @@ async def _drop(asked: Asked) -> None:
 # ---- another session
 
 
-async def preview_handoff(asked: Asked) -> Response:
+async def preview_handoff(asked: PageRequest) -> Response:
     """Show what a hand-off would begin with."""
     form = await asked.form()
     goal = form.get("goal", "")
@@ -213,7 +216,7 @@ async def preview_handoff(asked: Asked) -> Response:
     return asked.page("handoff.html", here="sessions", info=detail.info, goal=goal, text=found.text)
 
 
-async def hand_off(asked: Asked) -> Response:
+async def hand_off(asked: PageRequest) -> Response:
     """Begin a session with what was shown."""
     form = await asked.form()
     text = form.get("text", "").replace("\r\n", "\n")
@@ -221,7 +224,7 @@ async def hand_off(asked: Asked) -> Response:
     return to_session(found.id, notice=f"Handed off from {asked.session}.")
 
 
-async def download(asked: Asked) -> Response:
+async def download(asked: PageRequest) -> Response:
     """Write a session out as a file."""
     form = asked.request.query_params.get("format", "markdown")
     found: Response = await asked.answer("exportSession", query=ExportQuery(form))
@@ -234,7 +237,7 @@ async def download(asked: Asked) -> Response:
 # ---- talk
 
 
-async def say(asked: Asked) -> Response:
+async def say(asked: PageRequest) -> Response:
     """Have a turn: as events for a script that reads them, else to its end and back to the page."""
     form = await asked.form()
     streamed = "text/event-stream" in asked.request.headers.get("accept", "")

@@ -13,12 +13,12 @@ from foldline.service.api.imports import ImportResult
 from foldline.service.api.sessions import NewSession, SearchQuery, SessionList, SessionPage
 from foldline.service.bodies import BodyError, TooLarge
 from foldline.service.web.actions import to_session
-from foldline.service.web.asking import Asked, Refused
+from foldline.service.web.page_request import PageRequest, Refused
 
 LIMIT: Final = 50  # sessions at once
 
 
-async def list_page(asked: Asked, problem: str = "") -> Response:
+async def list_page(asked: PageRequest, problem: str = "") -> Response:
     """Show the sessions, and what a search found in them."""
     query = asked.request.query_params
     words, offset = query.get("q", "")[:1_000], query.get("offset", "0")
@@ -41,14 +41,14 @@ async def list_page(asked: Asked, problem: str = "") -> Response:
     )
 
 
-async def begin(asked: Asked) -> Response:
+async def begin(asked: PageRequest) -> Response:
     """Begin a session."""
     form = await asked.form()
     made = await asked.answer("createSession", body=NewSession(title=form.get("title") or None))
     return to_session(made.id)
 
 
-async def put(asked: Asked) -> Response:
+async def put(asked: PageRequest) -> Response:
     """Import a file, and lead to its session."""
     most = asked.max_body
     told = asked.request.headers.get("content-length", "")

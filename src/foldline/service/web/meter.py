@@ -17,6 +17,7 @@ KINDS: Final = {  # the category and the name of its colour; the order is that o
     "user": "user",
     "assistant": "assistant",
     "tool results": "results",
+    "unanswered": "open",
 }
 WIDTH, HEIGHT = 1_000.0, 220.0  # of the plot, in its own units
 WARM, HOT, FULL = 0.70, 0.85, 0.95  # of what may be used
@@ -32,7 +33,7 @@ class Segment(msgspec.Struct, frozen=True):
     width: float
 
 
-class Meter(msgspec.Struct, frozen=True):
+class WindowMeter(msgspec.Struct, frozen=True):
     """How much of the window the next request takes; `limit` is the place of what may be used, in percent."""
 
     used: int
@@ -44,7 +45,7 @@ class Meter(msgspec.Struct, frozen=True):
     segments: list[Segment]
 
 
-def meter(stats: Stats) -> Meter:
+def meter(stats: Stats) -> WindowMeter:
     """Return the meter of a session."""
     window = max(stats.window.context, 1)
     usable = max(stats.usable, 1)
@@ -60,7 +61,7 @@ def meter(stats: Stats) -> Meter:
     share = stats.context_tokens / usable
     levels = ((FULL, "full"), (HOT, "hot"), (WARM, "warm"))
     level = next((name for least, name in levels if share >= least), "cool")
-    return Meter(
+    return WindowMeter(
         stats.context_tokens, stats.usable, window, share, level, min(100.0, 100 * usable / window), segments
     )
 

@@ -19,8 +19,8 @@ from foldline.service.api.history import (
     StatsResult,
     ViewResult,
 )
-from foldline.service.web.asking import BASE, Asked
 from foldline.service.web.meter import course, meter
+from foldline.service.web.page_request import BASE, PageRequest
 from foldline.service.web.rendering import segment
 
 PAGE: Final = 50  # messages and boundaries at once
@@ -79,7 +79,7 @@ def state_of(items: Sequence[Item]) -> str:
     return digest(msgspec.json.encode(looks))[:16]
 
 
-async def session_page(asked: Asked) -> Response:
+async def session_page(asked: PageRequest) -> Response:
     """Show a session."""
     query = asked.request.query_params
     panel = query.get("panel", "view")
@@ -107,7 +107,7 @@ async def session_page(asked: Asked) -> Response:
     )
 
 
-async def _history(asked: Asked, before: str | None, limit: int = PAGE) -> dict[str, Any]:
+async def _history(asked: PageRequest, before: str | None, limit: int = PAGE) -> dict[str, Any]:
     """Return what the history of a page is made of."""
     found: HistoryResult = await asked.answer("readHistory", query=HistoryPage(limit, before or None))
     detail = await asked.answer("showSession")
@@ -122,12 +122,12 @@ async def _history(asked: Asked, before: str | None, limit: int = PAGE) -> dict[
     }
 
 
-async def earlier(asked: Asked) -> Response:
+async def earlier(asked: PageRequest) -> Response:
     """Show the messages before one."""
     return asked.page("earlier.html", **await _history(asked, asked.request.query_params.get("before")))
 
 
-async def since(asked: Asked) -> Response:
+async def since(asked: PageRequest) -> Response:
     """Show what was said since the page was made, or the history anew where something of it has changed."""
     known = asked.request.query_params
     stats: StatsResult = await asked.answer("readStats")
@@ -156,7 +156,7 @@ async def since(asked: Asked) -> Response:
     return asked.page("anew.html", headers=headers, **given)
 
 
-async def panel(asked: Asked) -> Response:
+async def panel(asked: PageRequest) -> Response:
     """Show a panel."""
     name = asked.request.path_params["panel"]
     if name not in OPERATION:
@@ -170,7 +170,7 @@ async def panel(asked: Asked) -> Response:
     return asked.page("panel.html", info=detail.info, **await _panel(asked, name, stats))
 
 
-async def _panel(asked: Asked, name: str, stats: StatsResult) -> dict[str, Any]:
+async def _panel(asked: PageRequest, name: str, stats: StatsResult) -> dict[str, Any]:
     """Return what a panel is made of."""
     words = asked.request.query_params.get("q", "")[:1_000]
     given: dict[str, Any] = {"panel": name, "stats": stats.stats, "q": words, "shown": [], "pinned": []}
@@ -197,7 +197,7 @@ def _sent(message: dict[str, Any]) -> dict[str, str]:
     return {"role": role, "start": start[:120], "json": text}
 
 
-async def at(asked: Asked) -> Response:
+async def at(asked: PageRequest) -> Response:
     """Lead to a message, wherever in the history it stands."""
     entry = asked.request.path_params["entry"]
     stored = [one.id async for one in asked.tenant.store.path(asked.session)]

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from foldline.service.api.api import Api
 from foldline.service.tenants import HEADER, Tenants
 from foldline.service.web import actions, list_page, session_page
-from foldline.service.web.asking import BASE, Asking
+from foldline.service.web.page_request import BASE, PageHandlers
 from foldline.service.web.rendering import HEADERS, Pages
 
 STATIC: Final = {
@@ -31,7 +31,7 @@ class Site:
     def __init__(self, api: Api, tenants: Tenants) -> None:
         self._pages = Pages()
         self._tenants = tenants
-        self._asking = Asking(api, tenants, self._pages)
+        self._asking = PageHandlers(api, tenants, self._pages)
         folder = files("foldline.service.web") / "static"
         self._static = {name: (folder / name).read_bytes() for name in STATIC}
 

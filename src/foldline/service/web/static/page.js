@@ -82,6 +82,18 @@ if (say) {
   stop.addEventListener("click", () => work && work.abort());
 }
 
+// the newest messages are in sight, and stay there while they come, unless somebody reads further up
+const history_ = document.getElementById("history");
+if (history_ && document.getElementById("live")) {
+  const toTheEnd = () => { history_.scrollTop = history_.scrollHeight; };
+  if (!location.hash) toTheEnd();
+  let atTheEnd = true;
+  history_.addEventListener("scroll", () => {
+    atTheEnd = history_.scrollHeight - history_.scrollTop - history_.clientHeight < 60;
+  });
+  document.addEventListener("htmx:afterSwap", () => { if (atTheEnd) toTheEnd(); });
+}
+
 for (const tab of document.querySelectorAll(".tabs a")) {
   tab.addEventListener("click", () => {
     for (const one of document.querySelectorAll(".tabs a")) one.removeAttribute("aria-current");

@@ -21,7 +21,7 @@ BASE: Final = "/web"
 BY_NAME: Final = {one.name: one for one in OPERATIONS}
 FORM: Final = 1_000_000  # bytes of a form without a file
 
-Handler = Callable[["Asked"], Awaitable[Response]]
+Handler = Callable[["PageRequest"], Awaitable[Response]]
 
 
 class Refused(Exception):
@@ -33,7 +33,7 @@ class Refused(Exception):
         self.title = title
 
 
-class Asked:
+class PageRequest:
     """One request of a browser."""
 
     def __init__(self, request: Request, tenant: Tenant, api: Api, pages: Pages) -> None:
@@ -98,7 +98,7 @@ class Asked:
         return self.page("problem.html", status, title=title, detail=detail)
 
 
-class Asking:
+class PageHandlers:
     """Makes handlers of functions: who asks, and what goes wrong, is dealt with once, here."""
 
     def __init__(self, api: Api, tenants: Tenants, pages: Pages) -> None:
@@ -113,7 +113,7 @@ class Asking:
             tenant, _ = self._tenants.find(request.headers)
             if tenant is None:
                 return RedirectResponse(f"{BASE}/login", 303)
-            asked = Asked(request, tenant, self._api, self._pages)
+            asked = PageRequest(request, tenant, self._api, self._pages)
             if tenant.wait() > 0:
                 return asked.problem(429, "Too many requests", "Wait a moment.")
             try:

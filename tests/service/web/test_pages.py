@@ -1,0 +1,231 @@
+"""The pages without a script: every page can be read, and every button is a form."""
+
+from __future__ import annotations
+
+import re
+
+import httpx2
+import pytest
+from tests.service.api.client import FILLER, RULE, api, reply, talk, user
+
+from foldline.service.web.session_page import PANELS
+
+POLICY = "content-security-policy"
+
+
+class Browser:
+    """Asks for pages as a browser without scripts would."""
+
+    def __init__(self, client):
+        self.client = client
+        self.http = httpx2.Client(base_url=client.url, follow_redirects=True, timeout=30)
+
+    def get(self, path, status=200, **query):
+        return self.checked(self.http.get(path, params=query or None), status)
+
+    def post(self, path, status=200, files=None, **fields):
+        found = self.http.post(path, data=fields, files=files, headers={"origin": self.client.url})
+        return self.checked(found, status)
+
+    def checked(self, found, status):
+        assert found.status_code == status, found.text
+        assert "script-src 'self'" in found.headers[POLICY]
+        assert "<script>" not in found.text
+        assert " style=" not in found.text
+        return found.text
+
+
+@pytest.fixture
+def browser(tmp_path):
+    with api(store=f"sqlite:///{tmp_path / 's.db'}", window=60_000) as (client, _):
+        made = Browser(client)
+        yield made
+        made.http.close()
+
+
+def test_the_list_searches_begins_and_imports(browser):
+    assert "There is none yet" in browser.get("/")
+    page = browser.post("/web/new", title="A <b>title</b>")
+    assert "A &lt;b&gt;title&lt;/b&gt;" in page
+    with open("examples/session.jsonl", "rb") as file:  # noqa: PTH123
+        page = browser.post("/web/import", files={"file": ("session.jsonl", file)})
+    assert "Imported 173 messages" in page
+    assert "Rate limits for shelfmark" in browser.get("/web/")
+    assert "limits" in browser.get("/web/", q="token bucket")
+    assert "was not imported" in browser.post("/web/import", 400, files={"file": ("x", b"\x00\xff")})
+    assert "Choose a file first" in browser.post("/web/import", 400, files={"other": ("x", b"")})
+
+
+@pytest.mark.parametrize("panel", [name for name, _ in PANELS])
+def test_every_panel_shows_a_folded_session(browser, panel):
+    browser.client.begin("one", messages=talk(20))
+    browser.client.post("/sessions/one/compact")
+    page = browser.get("/web/s/one", panel=panel, q="Question")
+    assert 'aria-current="true"' in page
+    part = browser.http.get(
+        f"/web/s/one/panel/{panel}", params={"q": "Question"}, headers={"hx-request": "true"}
+    ).text
+    assert part.strip() in page or panel == "recall"
+    assert "<html" not in part
+    assert "Question" in part or panel in ("ledger", "course", "tree", "receipts", "rules")
+
+
+def test_folding_undoing_and_redoing_by_buttons(browser):
+    browser.client.begin("one", messages=talk(20))
+    page = browser.post("/web/s/one/do/compact", instructions="numbers")
+    assert "Folded:" in page
+    assert "folded messages" in page
+    assert 'class="fold-line"' in page
+    page = browser.post("/web/s/one/do/undo")
+    assert "is undone" in page
+    assert 'class="fold-line undone"' in page
+    assert "The fold holds again" in browser.post("/web/s/one/do/redo")
+    assert "Nothing was folded" in browser.post("/web/s/one/do/compact")
+
+
+def test_a_fold_is_shown_edited_and_made_and_messages_are_kept_in_it(browser):
+    browser.client.begin("one", messages=talk(20))
+    first = browser.client.get("/sessions/one/history", limit=100).json()["items"][4]
+    page = browser.post("/web/s/one/preview", instructions="")
+    assert "Preview of a fold" in page
+    (name,) = set(re.findall(r"/preview/([0-9a-f]+)/commit", page))
+    page = browser.post(f"/web/s/one/preview/{name}/keep", keep=first["entry"], instructions="")
+    assert "checked disabled" in page
+    (name,) = set(re.findall(r"/preview/([0-9a-f]+)/commit", page))
+    page = browser.post(f"/web/s/one/preview/{name}/commit", summary="## Goal\n\nA summary of my own.")
+    assert "Folded as it was shown" in page
+    view = browser.client.get("/sessions/one/view").text
+    assert "A summary of my own." in view
+    assert first["parts"][0]["text"][:40] in view
+    assert RULE in page  # the summary has left it out, which is told
+
+
+def test_branches_rewinds_forks_pins_and_hand_offs_by_buttons(browser):
+    browser.client.begin("one", messages=talk(4))
+    items = browser.client.get("/sessions/one/history").json()["items"]
+    assert "Pinned" in browser.post("/web/s/one/do/pin", entry=items[2]["entry"])
+    assert "Unpinned" in browser.post("/web/s/one/do/unpin", entry=items[2]["entry"])
+    page = browser.post("/web/s/one/do/rewind", entry=items[4]["entry"])
+    assert "Question 1." in re.search(r"<textarea[^>]*>(.*?)</textarea>", page, re.DOTALL)[1]
+    assert "goes on from there" in browser.post("/web/s/one/do/branch", entry=items[-1]["entry"])
+    assert "A copy of one" in browser.post("/web/s/one/do/fork", entry=items[3]["entry"])
+    page = browser.post("/web/s/one/handoff", goal="Write the tests")
+    assert "Write the tests" in page
+    page = browser.post(
+        "/web/s/one/handoff/begin", goal="Write the tests", text="## Goal\n\nWrite the tests."
+    )
+    assert "Handed off from one" in page
+    assert "Begun again" in browser.post("/web/s/one/do/clear")
+    assert "Tick the box" in browser.post("/web/s/one/do/delete")
+    browser.post("/web/s/one/do/delete", sure="yes")
+    assert "No such session" in browser.get("/web/s/one", 404)
+
+
+def test_a_talk_without_a_script_goes_on_past_its_window(browser):
+    browser.client.begin("one")
+    for number in range(14):
+        page = browser.post("/web/s/one/say", text=f"Question {number}. {FILLER * 8}")
+        assert "Answer" in page
+    assert 'class="fold-line"' in page
+    assert browser.client.get("/sessions/one/stats").json()["stats"]["total_messages"] == 28
+
+
+def test_a_long_history_is_read_page_by_page(browser):
+    browser.client.begin("one", messages=talk(200))
+    seen, path = set(), "/web/s/one"
+    while path:
+        page = browser.get(path)
+        seen |= set(re.findall(r"Question (\d+)\.", page))
+        found = re.search(r'class="earlier"><a href="([^"]+)"', page)
+        path = found[1].replace("&amp;", "&") if found else None
+    assert {str(number) for number in range(200)} <= seen
+    entry = browser.client.get("/sessions/one/history", limit=300).json()["items"][30]["entry"]
+    assert f'id="e-{entry}"' in browser.get(f"/web/s/one/at/{entry}")
+
+
+@pytest.mark.parametrize("form", ["markdown", "json", "claude-code", "codex", "jsonl"])
+def test_a_session_is_written_out_as_a_file(browser, form):
+    browser.client.begin("one", messages=talk(3))
+    found = browser.http.get("/web/s/one/download", params={"format": form})
+    assert found.headers["content-disposition"].startswith("attachment;")
+    assert "Question 2" in found.text
+
+
+def test_a_token_is_typed_once():
+    with api(tokens={"secret": "default"}, headers={"Authorization": "Bearer secret"}) as (client, _):
+        browser = Browser(client)
+        assert "A token is needed" in browser.get("/")
+        assert "no such token" in browser.post("/web/login", 401, token="wrong")
+        assert "Sessions" in browser.post("/web/login", token="secret")
+        cookie = next(iter(browser.http.cookies.jar))
+        assert (cookie.path, cookie.has_nonstandard_attr("HttpOnly")) == ("/web", True)
+        assert "none yet" in browser.get("/web/")
+        browser.http.close()
+
+
+def test_what_was_said_meanwhile_comes_by_itself(browser):
+    browser.client.begin("one", messages=talk(20))
+
+    def since(page):
+        path = re.search(r'id="live" hx-get="([^"]+)"', page)[1].replace("&amp;", "&")
+        return browser.http.get(path, headers={"hx-request": "true"})
+
+    page = browser.get("/web/s/one")
+    assert since(page).status_code == 204
+    browser.client.say("one", user("And this?"), reply("This, too."))
+    found = since(page)
+    assert "And this?" in found.text
+    assert "Question 19" not in found.text
+    assert "hx-retarget" not in found.headers
+    assert since(found.text).status_code == 204
+    browser.client.post("/sessions/one/compact")
+    found = since(found.text)
+    assert found.headers["hx-retarget"] == "#history"
+    assert "fold-line" in found.text
+
+
+def test_no_other_page_can_click(browser):
+    browser.client.begin("one", messages=talk(20))
+    for origin in ("https://evil.example", "null"):
+        refused = browser.http.post("/web/s/one/do/compact", data={}, headers={"origin": origin})
+        assert refused.status_code == 403
+    assert browser.client.get("/sessions/one/stats").json()["stats"]["summaries"] == 0
+
+
+HOSTILE = (
+    "<script>alert(1)</script><img src=x onerror=alert(2)>\"'{{7*7}}</textarea></title><svg onload=alert(3)>"
+)
+
+
+def test_nothing_that_a_session_holds_is_markup(browser):
+    call = {
+        "id": "c",
+        "type": "function",
+        "function": {"name": HOSTILE[:60], "arguments": '{"path": "' + "<b>x</b>" + '"}'},
+    }
+    browser.client.begin(
+        "one",
+        title=HOSTILE,
+        messages=[
+            user(f"Never do {HOSTILE}."),
+            {"role": "assistant", "content": HOSTILE, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c", "content": HOSTILE},
+            reply(HOSTILE),
+            *talk(20),
+        ],
+    )
+    browser.client.post("/sessions/one/compact")
+    pages = [browser.get("/web/"), browser.get("/web/", q="script")]
+    pages += [
+        browser.get("/web/s/one", panel=name, q="alert", notice=HOSTILE, problem=HOSTILE, draft=HOSTILE)
+        for name, _ in PANELS
+    ]
+    pages += [
+        browser.post("/web/s/one/preview", instructions=HOSTILE),
+        browser.post("/web/s/one/handoff", goal=HOSTILE),
+    ]
+    for page in pages:
+        assert "<img src=x" not in page
+        assert "<svg onload" not in page
+        assert "<b>x</b>" not in page
+        assert page.count("</textarea>") == page.count("<textarea")
