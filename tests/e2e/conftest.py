@@ -44,5 +44,6 @@ def mini_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return Path(ready)
     folder = tmp_path_factory.mktemp("mini")
     run(sys.executable, "-m", "venv", folder)
-    run(folder / "bin" / "pip", "install", "-q", "mini-swe-agent")
+    # litellm 1.106 imports mcp, which it does not install
+    run(folder / "bin" / "pip", "install", "-q", "mini-swe-agent", "litellm==1.83.0")
     return folder / "bin" / "mini"

@@ -40,8 +40,10 @@ def worked(agent, place, work, gateway):
     for number, task in enumerate(TASKS):
         gateway.start()
         work.left = agent.commands
-        done = agent.say(place, task, again=number > 0)
-        gateway.kill()
+        try:
+            done = agent.say(place, task, again=number > 0)
+        finally:
+            gateway.kill()
         assert done.code == 0, done.err[-2_000:]
         assert DONE in done.out + done.err
         assert work.left == 0
@@ -98,8 +100,10 @@ async def test_an_agent_that_keeps_no_sessions_works_past_its_window(mini_progra
         gateway = GatewayProcess(tmp_path, url, window=20_000)
         gateway.start()
         work.left = 24
-        done = mini(Place(mini_program, tmp_path / "home", gateway.url), TASKS[0], again=False)
-        gateway.stop()
+        try:
+            done = mini(Place(mini_program, tmp_path / "home", gateway.url), TASKS[0], again=False)
+        finally:
+            gateway.stop()
     assert done.code == 0, done.err[-2_000:]
     assert DONE in done.out
     assert [one.refused for one in model.requests if one.refused] == []
