@@ -29,10 +29,10 @@ class NativeView:
         self._nested: list[int] = []  # messages with values other than text; a shallow copy would share those
         self._extends = False
 
-    def messages(self, dialect: str, items: Sequence[Item]) -> list[Any]:
+    def messages(self, dialect: str, items: Sequence[Item], *, shared: bool = False) -> list[Any]:
         """Return the view as native messages; a list of items seen before may only have grown.
 
-        Raises DialectError as `render` does.
+        With `shared` they are not copied: nobody may change them. Raises DialectError as `render` does.
         """
         new = items[self._known :]
         same = items is self._items and dialect == self._dialect
@@ -47,7 +47,7 @@ class NativeView:
             self._items, self._dialect = items, dialect
             self._extends = _may_extend(items, dialect)
         self._known = len(items)
-        return self._copies()
+        return list(self._messages) if shared else self._copies()
 
     def _take(self, messages: Sequence[dict[str, Any]]) -> None:
         for at, message in enumerate(messages, len(self._messages)):

@@ -256,13 +256,14 @@ class Session:
 
     # ---- context
 
-    async def context(self) -> ContextMessages:
+    async def context(self, *, shared: bool = False) -> ContextMessages:
         """Return the messages to send, in the session's dialect; compacts first if the policy says so.
 
         A list that knows which view it is: hand it to `overflowed`. What other writers have said is in it. A
         summary that was drafted in the background is committed here; only where none is ready and the view
-        would not fit is one waited for. Raises CallsOpen while tool calls wait for their results,
-        FloorExceeded where nothing can help.
+        would not fit is one waited for. The messages are the caller's to change; `shared` ones are not, which
+        saves copying a long view. Raises CallsOpen while tool calls wait for their results, FloorExceeded
+        where nothing can help.
         """
         while True:
             async with self._shared.locked() as cursor:
@@ -273,7 +274,7 @@ class Session:
                     await self._triggers.carry_on()
                     size = self._shared.model.trigger_size(cursor.state)
                     self._shared.reply.look_ahead(size, self.setup.window)
-                    return self._shared.view.hand_out()
+                    return self._shared.view.hand_out(shared=shared)
             await wait()
 
     async def overflowed(

@@ -91,13 +91,13 @@ class SessionView:
         """What the provider's cache holds of the next request, as the newest reply's usage tells."""
         return cache_of(self._cursor.state, self.dialect, time.time())
 
-    def messages(self) -> list[Any]:
-        """Return the messages of the view as it stands."""
-        return self._native.messages(self.dialect, self._cursor.state.items())
+    def messages(self, *, shared: bool = False) -> list[Any]:
+        """Return the messages of the view as it stands; `shared` ones are not copied."""
+        return self._native.messages(self.dialect, self._cursor.state.items(), shared=shared)
 
-    def hand_out(self) -> ContextMessages:
+    def hand_out(self, *, shared: bool = False) -> ContextMessages:
         """Return the messages of the view for a request; they know which view they are."""
-        messages = ContextMessages(self.messages())
+        messages = ContextMessages(self.messages(shared=shared))
         messages.token = self._newest = self._cursor.state.boundaries
         return messages
 

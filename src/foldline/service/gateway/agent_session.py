@@ -39,6 +39,12 @@ class AgentSession:
         self.newest_reply = ""  # its text, where it is the newest message
         self.untold: list[Receipt] = []  # folds that no response has told yet
         self._told: list[Told] = []
+        self._changes = 0  # of what was told
+        self._compared: tuple[AgentRequest | None, int, int] = (
+            None,
+            0,
+            0,
+        )  # a request, and what is in common
         self._offs = [session.on(name, self._heard) for name in ("compacted", "pruned")]
 
     def _heard(self, event: CompactionDone | PruneDone) -> None:
@@ -60,6 +66,7 @@ class AgentSession:
     def _tell(self, raw: bytes, message: Message, entry: str) -> None:
         reply = message.role == "assistant"
         self._told.append(Told(raw, likeness(message), entry, reply))
+        self._changes += 1
         self.newest_reply = message.text if reply else ""
 
     @property
@@ -69,6 +76,9 @@ class AgentSession:
 
     def common(self, asked: AgentRequest) -> int:
         """Return how many messages from the first on are the same; they are in the client's new bytes now."""
+        request, changes, found = self._compared
+        if request is asked and changes == self._changes:
+            return found
         found = 0
         for told, unit in zip(self._told, asked.units, strict=False):
             if told.raw != unit.raw:
@@ -76,11 +86,12 @@ class AgentSession:
                     break
                 told.raw = unit.raw
             found += 1
+        self._compared = asked, self._changes, found
         return found
 
-    def replies(self, count: int) -> int:
-        """Return how many of the first `count` messages are the model's."""
-        return sum(told.reply for told in self._told[:count])
+    def has_reply(self, count: int) -> bool:
+        """Return whether one of the first `count` messages is the model's."""
+        return any(told.reply for told in self._told[:count])
 
     async def follow(self, asked: AgentRequest) -> bool:
         """Store what is new in a request; what the client edited becomes a branch.
@@ -93,6 +104,7 @@ class AgentSession:
                 return False
             await self.session.branch(self._told[common - 1].entry)
             del self._told[common:]
+            self._changes += 1
         await self._say(asked.units[common:], asked.decode(asked.units[common:]))
         return True
 
@@ -125,7 +137,7 @@ class AgentSession:
 
     async def context(self) -> ContextMessages:
         """Fold what must be folded before the next request."""
-        return await self.session.context()
+        return await self.session.context(shared=True)  # the bytes that go out are the client's
 
 
 def _fresh(item: Item, newest: dict[str, bytes], dialect: str) -> Item:

@@ -50,7 +50,7 @@ class SessionFinder:
         for session in candidates:
             talk = await self._open(session, opener)
             common = talk.common(asked)
-            if (name is None and not talk.replies(common)) or not common:
+            if (name is None and not talk.has_reply(common)) or not common:
                 continue
             if common >= most:
                 best, most, tied = talk, common, common == most
