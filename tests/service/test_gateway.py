@@ -449,3 +449,9 @@ def test_a_body_over_the_limit_and_too_many_requests_are_refused():
         refused = asked(at, small)
         assert refused.status_code == 429
         assert int(refused.headers["retry-after"]) >= 1
+
+
+def test_who_asks_for_a_websocket_is_told_at_once_that_there_is_none():
+    with served() as url:
+        headers = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
+        assert httpx2.get(f"{url}/v1/responses", headers=headers).status_code == 426

@@ -76,18 +76,13 @@ def _name(tool: Any) -> str:
 def codex(place: Place, text: str, *, again: bool) -> Run:
     settings = f"""
         model = "gpt-5.4"
-        model_provider = "foldline"
+        openai_base_url = "{place.url}/v1"
         model_context_window = 1000000
-        [model_providers.foldline]
-        name = "foldline"
-        base_url = "{place.url}/v1"
-        env_key = "OPENAI_API_KEY"
-        wire_api = "responses"
     """
     place.write(".codex/config.toml", settings)
     words = ["exec", *(["resume", "--last"] if again else []), "--skip-git-repo-check"]
     free = "--dangerously-bypass-approvals-and-sandbox"
-    return place.run(*words, free, text, OPENAI_API_KEY="any")
+    return place.run(*words, free, text, OPENAI_API_KEY="any", CODEX_API_KEY="any")
 
 
 def claude_code(place: Place, text: str, *, again: bool) -> Run:

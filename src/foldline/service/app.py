@@ -99,6 +99,7 @@ class Service:
         count = partial(gateway.relay, vendor="anthropic")
         return [
             *asked,
+            Route("/responses", _no_socket),  # by GET: a WebSocket is asked for
             Route("/messages/count_tokens", counted("/messages/count_tokens", count), methods=["POST"]),
             Route("/models", counted("/models", self._models)),
             Route("/models/{name:path}", counted("/models/{name}", self._models)),
@@ -160,6 +161,12 @@ def _by_method(handlers: dict[str, Handler]) -> Handler:
         return await handlers[request.method](request)
 
     return handle
+
+
+async def _no_socket(request: Request) -> Response:
+    """Say that there are no WebSockets here: Codex then goes on over HTTP at once."""
+    del request
+    return problem(426, "no WebSocket", "send a POST")
 
 
 async def _to_the_page(request: Request) -> Response:

@@ -34,6 +34,9 @@ class PatientConnection(H11Protocol):
         self._end_wait()
         super().connection_lost(exc)
 
+    def _should_upgrade(self) -> bool:
+        return False  # there are no WebSockets here; uvicorn would warn of each that is asked for
+
     def _wait(self) -> None:
         self._head = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
 

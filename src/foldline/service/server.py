@@ -23,6 +23,7 @@ class HttpServer(uvicorn.Server):
             uvicorn.Config(
                 make_app(serve),
                 http=PatientConnection,
+                ws="none",
                 log_level="warning",
                 access_log=False,
                 server_header=False,
