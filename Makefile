@@ -10,7 +10,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 JOBS   ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test live check format lint types layers cover rest corpus bench soak mutate lock
+.PHONY: help setup run serve test live check format lint types layers cover rest corpus bench soak mutate lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -32,6 +32,9 @@ $(READY): $(RUN) requirements.lock
 
 run: $(RUN)  ## fold an example session and show every step
 	@$(BIN)/foldline demo
+
+serve: $(READY)  ## open the web page on the example session, with a scripted model
+	@$(BIN)/foldline serve --demo --open
 
 test: $(READY)  ## run the tests
 	@$(BIN)/python -m pytest -n $(JOBS) -q

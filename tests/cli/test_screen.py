@@ -112,7 +112,7 @@ def test_the_example_of_the_demo_is_in_what_is_installed(tmp_path):
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
     wheel = zipfile.ZipFile(next(tmp_path.glob("*.whl")))
-    assert wheel.read("foldline/cli/example.jsonl") == SESSION.read_bytes()
+    assert wheel.read("foldline/example.jsonl") == SESSION.read_bytes()
 
 
 def test_in_a_pipe_no_line_is_padded(foldline, file):

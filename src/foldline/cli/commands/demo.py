@@ -24,7 +24,7 @@ from foldline.core.view import ViewState
 from foldline.folding import Wish, as_dict, fold_now
 from foldline.loading import Loaded
 
-EXAMPLE = "example.jsonl"  # beside this package, in what is installed
+EXAMPLE = "example.jsonl"  # in the package
 WINDOW = Window(context=32_000, output=4_000)
 
 
@@ -76,7 +76,7 @@ def command(file: Path | None, target: int, lines: int, as_json: bool) -> None:
 
 def _example() -> AbstractContextManager[Path]:
     """Give the path of the example session while it is read; an archive's is unpacked for that."""
-    return resources.as_file(resources.files("foldline.cli") / EXAMPLE)
+    return resources.as_file(resources.files("foldline") / EXAMPLE)
 
 
 def _print_composition(loaded: Loaded, console: Console) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from typing import Any
+import webbrowser
+from contextlib import nullcontext
+from functools import partial
+from typing import Any, NoReturn
 
 import click
 import msgspec
@@ -18,6 +22,7 @@ EPILOG = """
 \b
 Examples:
   foldline serve
+  foldline serve --demo --open
   foldline serve --port 0 --openai-upstream http://127.0.0.1:8080/v1 --window 32000
   foldline serve --model anthropic:claude-sonnet-4-5
   foldline serve --host 0.0.0.0 --token "$(openssl rand -hex 24)"
@@ -46,7 +51,9 @@ Examples:
     " [default: upstream]",
 )
 @click.option("--token", metavar="TOKEN", help="Answer those alone who send it.")
-def command(store_url: str | None, token: str | None, **given: Any) -> None:
+@click.option("--open", "opened", is_flag=True, help="Open the page in the browser.")
+@click.option("--demo", is_flag=True, help="Show the example session, with a scripted model; keep nothing.")
+def command(store_url: str | None, token: str | None, opened: bool, demo: bool, **given: Any) -> None:
     """Serve sessions over HTTP, and a gateway that folds what agents send to their models.
 
     Point an agent at http://HOST:PORT/v1 in place of its provider; its sessions never overflow from then on.
@@ -64,15 +71,24 @@ def command(store_url: str | None, token: str | None, **given: Any) -> None:
             f"anybody could ask at {serve.host}: give --token, or [serve] tokens in the settings"
         )
     try:
-        from foldline.service.server import HttpServer  # noqa: PLC0415  an optional extra
+        from foldline.service.demo import demonstration  # noqa: PLC0415  an optional extra
+        from foldline.service.server import HttpServer  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("foldline"):
             raise
         raise InputError(f"the service needs {error.name}: pip install 'foldline[serve]'") from error
-    with traced():
-        HttpServer(serve, _ready).run()
+    signal.signal(signal.SIGTERM, _leave)  # once the server has drained, what was opened here is closed too
+    with traced(), demonstration(serve) if demo else nullcontext(serve) as settled:
+        HttpServer(settled, partial(_ready, opened=opened)).run()
 
 
-def _ready(url: str) -> None:
+def _leave(number: int, frame: object) -> NoReturn:
+    del frame
+    sys.exit(128 + number)
+
+
+def _ready(url: str, *, opened: bool) -> None:
     click.echo(url)
     sys.stdout.flush()
+    if opened:
+        webbrowser.open(url)
