@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import msgspec
@@ -27,7 +28,8 @@ def rules_of(entries: Sequence[Entry]) -> Rules:
 
 async def stored_rules(store: Store, session: str) -> Rules:
     """Return the rules of a stored session; reads its path."""
-    return rules_of([entry async for entry in store.path(session)])
+    path = [entry async for entry in store.path(session)]
+    return await asyncio.to_thread(rules_of, path)  # seconds for a path of ten thousands of messages
 
 
 def _proven(entries: Sequence[Entry]) -> frozenset[str]:

@@ -143,6 +143,16 @@ def test_a_long_history_is_read_page_by_page(browser):
     assert f'id="e-{entry}"' in browser.get(f"/web/s/one/at/{entry}")
 
 
+def test_of_a_long_view_the_ends_are_shown():
+    with api(window=1_000_000) as (client, _):
+        browser = Browser(client)
+        client.begin("one", messages=talk(150))
+        page = browser.get("/web/s/one", panel="view")
+        assert page.count('class="sent"') == 200
+        assert "102 messages in between" in page
+        browser.http.close()
+
+
 @pytest.mark.parametrize("form", ["markdown", "json", "claude-code", "codex", "jsonl"])
 def test_a_session_is_written_out_as_a_file(browser, form):
     browser.client.begin("one", messages=talk(3))

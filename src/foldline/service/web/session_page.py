@@ -24,6 +24,7 @@ from foldline.service.web.page_request import BASE, PageRequest
 from foldline.service.web.rendering import segment
 
 PAGE: Final = 50  # messages and boundaries at once
+FIRST, NEWEST = 20, 180  # messages of a long view that are shown as they are sent
 LIVE: Final = 1_000  # that may come between two looks
 PANELS: Final = (
     ("view", "Sent"),
@@ -173,13 +174,24 @@ async def panel(asked: PageRequest) -> Response:
 async def _panel(asked: PageRequest, name: str, stats: StatsResult) -> dict[str, Any]:
     """Return what a panel is made of."""
     words = asked.request.query_params.get("q", "")[:1_000]
-    given: dict[str, Any] = {"panel": name, "stats": stats.stats, "q": words, "shown": [], "pinned": []}
+    given: dict[str, Any] = {
+        "panel": name,
+        "stats": stats.stats,
+        "q": words,
+        "shown": [],
+        "left_out": 0,
+        "first": FIRST,
+        "pinned": [],
+    }
     if name == "recall":
         found = await asked.answer("recall", query=RecallQuery(words)) if words.strip() else NO_HITS
         return {**given, "data": found}
     found = await asked.answer(OPERATION[name])
     if name == "view":
-        given["shown"] = [_sent(one) for one in cast("ViewResult", found).messages]
+        messages = cast("ViewResult", found).messages
+        given["left_out"] = max(0, len(messages) - FIRST - NEWEST)
+        shown = messages if not given["left_out"] else [*messages[:FIRST], *messages[-NEWEST:]]
+        given["shown"] = [_sent(one) for one in shown]
     elif name == "rules":
         entries: HistoryResult = await asked.answer("readHistory", query=HistoryPage(LIVE))
         given["pinned"] = [one for one in entries.items if isinstance(one, ShownMessage) and one.pinned]
