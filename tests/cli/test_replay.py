@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 from tests.cli.calling import EXAMPLES, talk, work, write_lines
 
@@ -118,6 +120,34 @@ def test_a_file_without_messages_is_told(foldline, tmp_path):
     done = foldline("replay", empty)
     assert done.code == 2
     assert str(empty) in done.err
+
+
+def test_a_session_of_our_own_is_replayed_as_the_file_that_it_came_from(foldline, tmp_path):
+    came, store = EXAMPLES / "session.jsonl", ("--store", f"sqlite:///{tmp_path / 's.db'}")
+    name = foldline("import", came, *store, "--json").json["session"]
+    own = tmp_path / "own.jsonl"
+    foldline("export", name, "-o", own, *store)
+    totals = [
+        foldline("replay", file, "--policy", "foldline", "--window", 30_000, "--json").json["sessions"][0]
+        for file in (came, own)
+    ]
+    counts = [one["policies"][0]["totals"]["compactions"] for one in totals]
+    assert counts[0] == counts[1] > 0
+
+
+def test_progress_is_told_in_lines(foldline, session, tmp_path):
+    def told(*files):
+        done = foldline("replay", *files, "--progress", "--no-retention", "--json")
+        assert done.json["sessions"]
+        return [json.loads(line) for line in done.err.splitlines() if line.startswith("{")]
+
+    lines = told(EXAMPLES / "session.jsonl")
+    assert {one["total"] for one in lines} == {173}
+    counts = [one["done"] for one in lines]
+    assert counts == sorted(counts)
+    assert (counts[0], counts[-1]) == (0, 173)
+    assert {20, 40, 160} <= set(counts)
+    assert told(session, session)[-1] == {"done": 2, "total": 2}
 
 
 def test_a_short_session_has_no_retention(foldline, tmp_path):

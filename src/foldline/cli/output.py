@@ -129,6 +129,21 @@ def share(part: int, whole: int) -> str:
 
 
 @contextmanager
+def progress_lines(total: int) -> Generator[Callable[[int], None]]:
+    """Write progress to standard error as lines of JSON; yields a function that takes the count so far.
+
+    The first line is written before the work, the last one when it has succeeded.
+    """
+
+    def tick(done: int) -> None:
+        print(json.dumps({"done": done, "total": total}), file=sys.stderr, flush=True)
+
+    tick(0)
+    yield tick
+    tick(total)
+
+
+@contextmanager
 def progress(what: str, total: int | None = None) -> Generator[Callable[[int], None]]:
     """Show progress, only on a terminal; yields a function that takes the count so far.
 

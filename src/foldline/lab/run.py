@@ -31,7 +31,7 @@ from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, WarningRecord, read
 
 HEARD = 50  # messages at most in which the model is looked for
-EVERY = 200  # messages between two reports of progress
+EVERY = 20  # messages between two reports of progress
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -117,7 +117,7 @@ def _facts(file: str, wanted: Wanted, counter: Counter) -> SessionHead:
         window=info.window,
         price=info.price,
         model=model,
-        dialect=told.get("dialect", "openai-chat"),
+        dialect=told.get("dialect") or "openai-chat",  # a session of ours may name none
         apart=tokens_apart(told.get("system"), told.get("tools"), counter),
         note=str(told.get("note") or ""),
     )

@@ -77,6 +77,7 @@ class Service:
             yield
         finally:
             self.ready = False
+            await self._site.close()
             await self.api.finish()
             await self.tenants.close(self.serve.drain)
             await self.api.close()

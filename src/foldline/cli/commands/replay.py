@@ -10,7 +10,7 @@ import click
 
 from foldline.cli.common import shown_name
 from foldline.cli.options import json_option
-from foldline.cli.output import err, escape, fail, out, print_json, progress, tell, warn
+from foldline.cli.output import err, escape, fail, out, print_json, progress, progress_lines, tell, warn
 from foldline.cli.reports.replay import print_session, print_totals
 from foldline.config import settings
 from foldline.core.decide.policy import Policy
@@ -23,6 +23,7 @@ from foldline.lab.report import SessionReport
 from foldline.lab.report import as_json as reports_as_json
 from foldline.lab.run import Wanted
 from foldline.policies import load, policy
+from foldline.transcripts import MessageRecord, read
 
 NONE = Policy(name="none", summary="Never compacts.", enabled=False)
 TEN = tuple(name for name in PRESETS if ":" not in name)  # the systems, without tunings of one
@@ -89,6 +90,12 @@ Examples:
     metavar="N",
     help="Processes, for several files  [default: one per core]",
 )
+@click.option(
+    "--progress",
+    "told",
+    is_flag=True,
+    help="Write progress to standard error as lines of JSON: messages replayed, or files of several.",
+)
 @json_option
 def command(
     files: tuple[str, ...],
@@ -102,6 +109,7 @@ def command(
     plots: tuple[Path, ...],
     plot_linked: bool,
     jobs: int | None,
+    told: bool,
     as_json: bool,
 ) -> None:
     """Replay session FILEs as they would have gone under one or more policies.
@@ -123,7 +131,8 @@ def command(
     )
     paths = session_files(files)
     _check(paths, plots)
-    with progress(_title(paths), len(paths) if len(paths) > 1 else None) as tick:
+    shown = progress_lines(_total(paths)) if told else progress(_title(paths), _several(paths))
+    with shown as tick:
         found = replay_many(paths, wanted, jobs, tick)
     reports = [report for report in found if isinstance(report, SessionReport)]
     _complain(found)
@@ -176,6 +185,15 @@ def _check(paths: Sequence[str], plots: Sequence[Path]) -> None:
     check_targets(plots)
     if "-" in paths:
         raise InputError("a replay reads its file more than once: save standard input to a file first")
+
+
+def _several(paths: Sequence[str]) -> int | None:
+    return len(paths) if len(paths) > 1 else None
+
+
+def _total(paths: Sequence[str]) -> int:
+    """Return the number of files, or of the messages of a single one."""
+    return _several(paths) or sum(isinstance(record, MessageRecord) for record in read(paths[0]))
 
 
 def _title(paths: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from foldline.errors import FoldlineError
 from foldline.service.api.history import RecallQuery
 from foldline.service.api.imports import ImportResult
 from foldline.service.api.sessions import NewSession, SearchQuery, SessionList, SessionPage
-from foldline.service.bodies import BodyError, TooLarge
+from foldline.service.bodies import BodyError
 from foldline.service.web.actions import to_session
 from foldline.service.web.page_request import PageRequest, Refused
 
@@ -50,10 +50,7 @@ async def begin(asked: PageRequest) -> Response:
 
 async def put(asked: PageRequest) -> Response:
     """Import a file, and lead to its session."""
-    most = asked.max_body
-    told = asked.request.headers.get("content-length", "")
-    if not told.isdecimal() or int(told) > most:
-        raise TooLarge(f"the file has more than {most:,} bytes ([serve] max_body)")
+    asked.check_length(asked.max_body, "a file ([serve] max_body)")
     async with asked.request.form(max_files=1, max_fields=4) as form:
         given = form.get("file")
         if not isinstance(given, UploadFile):

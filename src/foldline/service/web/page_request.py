@@ -58,11 +58,15 @@ class PageRequest:
         """Whether htmx asks for a part of the page."""
         return self.request.headers.get("hx-request") == "true"
 
+    def check_length(self, most: int, what: str) -> None:
+        """Raise TooLarge for a body that is larger, or does not tell its size."""
+        told = self.request.headers.get("content-length", "")
+        if not told.isdecimal() or int(told) > most:
+            raise TooLarge(f"{what} may have {most:,} bytes at most")
+
     async def form(self) -> dict[str, str]:
         """Return the fields of a form; raises TooLarge."""
-        told = self.request.headers.get("content-length", "")
-        if not told.isdecimal() or int(told) > FORM:
-            raise TooLarge(f"a form may have {FORM:,} bytes")
+        self.check_length(FORM, "a form")
         async with self.request.form(max_files=0, max_fields=2_000) as form:
             return {name: value for name, value in form.items() if isinstance(value, str)}
 
@@ -71,8 +75,8 @@ class PageRequest:
     ) -> Any:
         """Return what an operation of the API finds, or its stream; raises Refused, FoldlineError."""
         operation: Operation = BY_NAME[name]
-        if operation.of_session:
-            names.setdefault("session", self.session)
+        if operation.of_session and "session" not in names:
+            names["session"] = self.session
         if operation.query is not None and query is None:
             query = operation.query()
         if operation.body is not None and body is None:

@@ -14,6 +14,7 @@ from foldline.service.tenants import HEADER, Tenants
 from foldline.service.web import actions, list_page, session_page
 from foldline.service.web.page_request import BASE, PageHandlers
 from foldline.service.web.rendering import HEADERS, Pages
+from foldline.service.web.replay_page import ReplayPages
 
 STATIC: Final = {
     "page.css": "text/css",
@@ -22,6 +23,7 @@ STATIC: Final = {
     "fold.svg": "image/svg+xml",
 }
 SESSION: Final = "/s/{session}"
+REPLAY: Final = "/replay/{job}"
 LONGEST: Final = 4_096  # characters of a form with a token
 
 
@@ -32,12 +34,14 @@ class Site:
         self._pages = Pages()
         self._tenants = tenants
         self._asking = PageHandlers(api, tenants, self._pages)
+        self._replays = ReplayPages(api.state.known)
         folder = files("foldline.service.web") / "static"
         self._static = {name: (folder / name).read_bytes() for name in STATIC}
 
     def routes(self) -> list[Route]:
         """Return the routes below `/web`."""
         asks, preview = self._asking, f"{SESSION}/preview/{{preview}}"
+        replays = self._replays
         read = {
             "/": list_page.list_page,
             SESSION: session_page.session_page,
@@ -46,6 +50,9 @@ class Site:
             f"{SESSION}/panel/{{panel}}": session_page.panel,
             f"{SESSION}/at/{{entry}}": session_page.at,
             f"{SESSION}/download": actions.download,
+            "/replay": replays.form,
+            REPLAY: replays.show,
+            f"{REPLAY}/{{file}}": replays.save,
         }
         done = {
             "/new": list_page.begin,
@@ -58,6 +65,8 @@ class Site:
             f"{SESSION}/handoff": actions.preview_handoff,
             f"{SESSION}/handoff/begin": actions.hand_off,
             f"{SESSION}/say": actions.say,
+            "/replay": replays.begin,
+            f"{REPLAY}/drop": replays.drop,
         }
         return [
             *(Route(path, asks(handler)) for path, handler in read.items()),
@@ -65,6 +74,10 @@ class Site:
             Route("/login", self._login, methods=["GET", "POST"]),
             Route("/static/{name}", self._file),
         ]
+
+    async def close(self) -> None:
+        """End the replays that are under way, and remove their files."""
+        await self._replays.jobs.close()
 
     async def _file(self, request: Request) -> Response:
         name = request.path_params["name"]

@@ -12,6 +12,7 @@ if (drop) {
     over(false)(event);
     if (event.dataTransfer.files.length) {
       drop.elements.file.files = event.dataTransfer.files;
+      if ("wait" in drop.dataset) return;
       said("Importing …");
       drop.requestSubmit();
     }

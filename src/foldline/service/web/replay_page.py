@@ -1,0 +1,199 @@
+"""Replays in a browser: a session under several policies, begun, watched, compared and saved."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from starlette.datastructures import FormData, UploadFile
+from starlette.responses import FileResponse, RedirectResponse, Response
+
+from foldline.config import Settings
+from foldline.core.decide.presets import PRESETS
+from foldline.lab.report import MEASURES
+from foldline.service.api.exports import ExportQuery
+from foldline.service.api.sessions import SessionList, SessionPage
+from foldline.service.bodies import TooLarge
+from foldline.service.web.page_request import BASE, PageRequest, Refused
+from foldline.service.web.rendering import HEADERS
+from foldline.service.web.replay_table import NONE, as_csv, as_list
+from foldline.service.web.replays import PLOTS, REPORT, ReplayJob, ReplayJobs, ReplayWish, can_draw, safe_name
+
+LISTED: Final = 200  # sessions that can be chosen
+FIELDS: Final = 200  # of the form
+LARGEST: Final = 100_000_000  # tokens of a window
+OTHER: Final = ("pi", "codex")  # that are ticked beside `foldline`: the first that is not set already
+STOP_ASKING: Final = 286  # a status at which htmx asks no more
+MEDIA: Final = {
+    "table.csv": "text/csv",
+    "table.json": "application/json",
+    REPORT: "application/json",
+    "plot.svg": "image/svg+xml",
+    "plot.png": "image/png",
+}
+
+
+class ReplayPages:
+    """The pages of the replays."""
+
+    def __init__(self, known: Settings) -> None:
+        own = {name: one.summary for name, one in known.user_policies().items() if "," not in name}
+        presets = {name: one.summary for name, one in PRESETS.items()}
+        self._policies = {NONE: "Never compacts: what the others are compared with.", **own, **presets}
+        other = known.policy if known.policy not in ("foldline", NONE) else OTHER[0]
+        self._ticked = {NONE, "foldline", other}
+        self.jobs = ReplayJobs()
+
+    async def form(self, asked: PageRequest) -> Response:
+        """Show what can be replayed, and the replays there are."""
+        return await self._form(asked, session=asked.request.query_params.get("session", ""))
+
+    async def _form(
+        self,
+        asked: PageRequest,
+        problem: str = "",
+        *,
+        session: str = "",
+        window: str = "",
+        ticked: set[str] | None = None,
+    ) -> Response:
+        found: SessionList = await asked.answer("listSessions", query=SessionPage(LISTED))
+        return asked.page(
+            "replay.html",
+            400 if problem else 200,
+            here="replay",
+            problem=problem,
+            policies=self._policies,
+            ticked=self._ticked if ticked is None else ticked,
+            window=window,
+            sessions=[one for one in found.sessions if one.messages],
+            session=session,
+            max_body=asked.max_body,
+            jobs=self.jobs.of(asked.tenant.name),
+        )
+
+    async def begin(self, asked: PageRequest) -> Response:
+        """Begin a replay, and lead to its page."""
+        asked.check_length(asked.max_body, "a file ([serve] max_body)")
+        async with asked.request.form(max_files=1, max_fields=FIELDS) as form:
+            ticked = {one for one in form.getlist("policy") if isinstance(one, str)}
+            window, session = _text(form, "window"), _text(form, "session")
+            try:
+                chosen, tokens = self._chosen(ticked), _window(window)
+                label, write = await _source(asked, form.get("file"), session)
+                self._check_room(asked.tenant.name)
+                job = await self.jobs.begin(asked.tenant.name, ReplayWish(label, chosen, tokens), write)
+            except (Refused, OSError) as error:  # a full disk
+                return await self._form(asked, str(error), session=session, window=window, ticked=ticked)
+        return RedirectResponse(_place(job), 303)
+
+    def _check_room(self, tenant: str) -> None:
+        if self.jobs.full(tenant):
+            raise Refused(429, "Too many replays", "Wait until one of yours has ended.")
+
+    def _chosen(self, ticked: set[str]) -> tuple[str, ...]:
+        """Return the policies that were ticked, in the order of the page."""
+        if unknown := ticked - set(self._policies):
+            raise Refused(400, "No such policy", f"There is no policy {min(unknown)[:100]!r}.")
+        if not ticked:
+            raise Refused(400, "No policy", "Tick a policy first.")
+        return tuple(name for name in self._policies if name in ticked)
+
+    async def show(self, asked: PageRequest) -> Response:
+        """Show how far a replay is, or what it found."""
+        job = self._job(asked)
+        if job is None:
+            return _gone(asked)
+        template = "replay_state.html" if asked.partial else "replay_job.html"
+        return asked.page(
+            template,
+            here="replay",
+            job=job,
+            progress=job.progress,
+            plots=await asyncio.to_thread(lambda: job.plots),
+            measures=MEASURES,
+            most=_most(job),
+            can_draw=can_draw(),
+        )
+
+    async def drop(self, asked: PageRequest) -> Response:
+        """Stop a replay that runs, and remove what it found."""
+        job = self._job(asked)
+        if job is not None:
+            await self.jobs.drop(job)
+        return RedirectResponse(f"{BASE}/replay", 303)
+
+    async def save(self, asked: PageRequest) -> Response:
+        """Write out a table, a report or a drawing as a file."""
+        job, name = self._job(asked), asked.request.path_params["file"]
+        if job is None or job.state != "done" or name not in MEDIA:
+            return _gone(asked)
+        base = PurePosixPath(safe_name(job.wish.label)).stem
+        headers = {**HEADERS, "content-disposition": f'attachment; filename="{base}.replay.{name}"'}
+        if name in (REPORT, *PLOTS):
+            if not (job.folder / name).is_file():
+                return _gone(asked)
+            return FileResponse(job.folder / name, media_type=MEDIA[name], headers=headers)
+        body = as_csv(job.rows) if name == "table.csv" else as_list(job.rows)
+        return Response(body, media_type=MEDIA[name], headers=headers)
+
+    def _job(self, asked: PageRequest) -> ReplayJob | None:
+        return self.jobs.find(asked.tenant.name, asked.request.path_params["job"])
+
+
+async def _source(asked: PageRequest, given: Any, session: str) -> tuple[str, Callable[[Path], object]]:
+    """Return the name of what is replayed, and what writes it into a file."""
+    if isinstance(given, UploadFile) and given.filename:
+        stream = given.file
+
+        def copy(target: Path) -> None:
+            with target.open("wb") as copied:
+                shutil.copyfileobj(stream, copied)
+
+        return given.filename[:200], copy
+    if not session:
+        raise Refused(400, "Nothing to replay", "Choose a file or a session first.")
+    detail = await asked.answer("showSession", session=session)
+    found: Response = await asked.answer("exportSession", query=ExportQuery(), session=session)
+    raw = bytes(found.body)
+    if len(raw) > asked.max_body:
+        raise TooLarge(f"the session has more than {asked.max_body:,} bytes ([serve] max_body)")
+    return detail.info.title or session, lambda target: target.write_bytes(raw)
+
+
+def _text(form: FormData, name: str) -> str:
+    value = form.get(name)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _window(text: str) -> int | None:
+    """Return the tokens that somebody typed; None for nothing."""
+    digits = text.replace(",", "").replace("_", "").replace(" ", "")
+    if not digits:
+        return None
+    if not (digits.isascii() and digits.isdecimal() and len(digits) < 10 and 0 < int(digits) <= LARGEST):
+        raise Refused(400, "Not a window", f"A window is a number of tokens, up to {LARGEST:,}.")
+    return int(digits)
+
+
+def _most(job: ReplayJob) -> dict[str, float]:
+    """Return the largest value of each column that is drawn as bars."""
+    most: dict[str, float] = {"input_tokens": max((row.input_tokens for row in job.rows), default=0)}
+    for row in job.rows:
+        for name, value in row.prices.items():
+            most[name] = max(most.get(name, 0.0), value or 0.0)
+    return most
+
+
+def _place(job: ReplayJob) -> str:
+    return f"{BASE}/replay/{job.id}"
+
+
+def _gone(asked: PageRequest) -> Response:
+    if asked.partial:
+        text = '<p class="problem" role="alert">This replay is gone.</p>'
+        return Response(text, STOP_ASKING, media_type="text/html", headers=HEADERS)
+    return asked.problem(404, "No such replay", "It was removed, or never was.")
