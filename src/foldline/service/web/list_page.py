@@ -7,9 +7,10 @@ from typing import Any, Final
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
-from foldline.errors import FoldlineError
+from foldline.core.log.log import digest
+from foldline.errors import FoldlineError, InputError
 from foldline.service.api.history import RecallQuery
-from foldline.service.api.imports import ImportResult
+from foldline.service.api.imports import ImportQuery, ImportResult
 from foldline.service.api.sessions import NewSession, SearchQuery, SessionList, SessionPage
 from foldline.service.bodies import BodyError
 from foldline.service.web.actions import to_session
@@ -57,9 +58,18 @@ async def put(asked: PageRequest) -> Response:
             return await list_page(asked, "Choose a file first.")
         raw, name = await given.read(), given.filename or "the file"
     try:
-        found: ImportResult = await asked.answer("importTranscript", raw=raw)
+        found = await _imported(asked, raw)
     except (FoldlineError, BodyError, Refused) as error:
         return await list_page(asked, f"{name} was not imported: {error}")
     told_of = f"{found.messages:,} messages of {found.format}"
     warned = f" {len(found.warnings)} warnings: {found.warnings[0]}" if found.warnings else ""
     return to_session(found.session, notice=f"Imported {told_of}.{warned}"[:500])
+
+
+async def _imported(asked: PageRequest, raw: bytes) -> ImportResult:
+    """Import a file; one that leaves the session of its id becomes a session of its own."""
+    try:
+        return await asked.answer("importTranscript", raw=raw)
+    except InputError:
+        own = ImportQuery(id=f"import-{digest(raw)[:16]}")
+        return await asked.answer("importTranscript", query=own, raw=raw)

@@ -1,0 +1,106 @@
+"""Take docs/web-*.png: the page of `foldline serve --demo` in Chromium, folded, in light, dark and on a phone.
+
+Usage: python -m tools.make_web_shots
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Final
+
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from foldline.config import ServeSettings
+from foldline.service.demo import NAME, demonstration
+from foldline.service.server import HttpServer
+
+DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
+DESKTOP, PHONE = (1280, 800), (390, 844)
+TO_THE_FOLD: Final = "document.querySelector('.folded-group + *').scrollIntoView({block: 'center'})"
+ARGUMENTS: Final = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
+
+
+@contextmanager
+def service() -> Generator[str]:
+    """Serve the demonstration; yields its URL."""
+    ready, urls = threading.Event(), list[str]()
+
+    def tell(url: str) -> None:
+        urls.append(url)
+        ready.set()
+
+    with demonstration(ServeSettings(port=0, summaries="offline")) as serve:
+        server = HttpServer(serve, tell)
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        ready.wait(20)
+        try:
+            yield urls[0]
+        finally:
+            server.should_exit = True
+            thread.join(20)
+
+
+@contextmanager
+def page(browser: Browser, size: tuple[int, int], scheme: str = "light") -> Generator[Page]:
+    """Open a page."""
+    context = browser.new_context(viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce")
+    made = context.new_page()
+    made.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    try:
+        yield made
+    finally:
+        context.close()
+
+
+def take(browser: Browser, url: str) -> None:
+    """Take the pictures: a preview first, then the folded session."""
+    session = f"{url}/web/s/{NAME}"
+    with page(browser, DESKTOP) as shown:
+        shown.goto(session)
+        shown.locator(".actions summary", has_text="Fold").click()
+        shown.locator("#focus").fill("the rate limits")
+        shown.get_by_role("button", name="Preview").first.click()
+        shown.locator("#summary").wait_for()
+        shoot(shown, "web-preview")
+        shown.get_by_role("button", name="Fold", exact=True).click()
+        shown.locator(".notice").wait_for()
+    for size, scheme, name in (
+        (DESKTOP, "light", "web-session"),
+        (DESKTOP, "dark", "web-session-dark"),
+        (PHONE, "light", "web-phone"),
+    ):
+        with page(browser, size, scheme) as shown:
+            shown.goto(session)
+            shown.evaluate(TO_THE_FOLD)
+            if size == DESKTOP:
+                shown.evaluate("scrollTo(0, 0)")
+            shoot(shown, name)
+
+
+def shoot(shown: Page, name: str) -> None:
+    """Take one picture."""
+    shown.wait_for_timeout(300)
+    raw = shown.screenshot()
+    with Image.open(
+        BytesIO(raw)
+    ) as image:  # a page has few colours: a palette of them is a third of the size
+        image.convert("RGB").quantize(128).save(DOCS / f"{name}.png", optimize=True)
+
+
+def main() -> None:
+    """Take them all."""
+    with service() as url, sync_playwright() as made:
+        browser = made.chromium.launch(executable_path=shutil.which("chromium"), args=ARGUMENTS)
+        take(browser, url)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
