@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from tests.service.api.client import FILLER, Client, api, reply, talk, user
@@ -360,3 +363,66 @@ def test_a_phone_scrolls_down_alone(page, service, scheme):
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
     page.locator(".actions summary", has_text="More").click()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+# ---- accessibility
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory):
+    """The program of axe-core; `FOLDLINE_AXE` names a folder whose node_modules hold it already."""
+    ready = os.environ.get("FOLDLINE_AXE")
+    folder = Path(ready) if ready else tmp_path_factory.mktemp("axe")
+    if not ready:
+        npm = shutil.which("npm")
+        if npm is None:
+            pytest.skip("npm is not installed")
+        install = [npm, "install", "--no-fund", "--no-audit", "--prefix", str(folder), "axe-core@4"]
+        if subprocess.run(install, capture_output=True, timeout=60, check=False).returncode:
+            pytest.skip("npm could not install axe-core")
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+
+
+def serious(page, axe):
+    """The findings of axe on a page that matter: rule and element."""
+    page.evaluate(axe)
+    found = page.evaluate("async () => (await axe.run(document)).violations")
+    return [
+        (one["id"], one["nodes"][0]["html"][:160], one["nodes"][0]["failureSummary"][:300])
+        for one in found
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(page, service, axe, scheme):
+    name = f"axe-{scheme}"
+    call = {"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    tools = [
+        user("Read it."),
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "Lines."},
+    ]
+    service.begin(name, messages=[*talk(12), *tools, reply("Read.")])
+    service.post(f"/sessions/{name}/compact")
+    service.say(name, *talk(12, first=100)[2:])
+    page.emulate_media(color_scheme=scheme)
+    places = ["", "?q=Question", "login", *(f"s/{name}?panel={panel}&q=Question" for panel, _ in PANELS)]
+    found = {}
+    for place in places:
+        page.goto(f"/web/{place}")
+        found[place] = serious(page, axe)
+    page.locator(".message .menu summary").first.click()
+    found["menu"] = serious(page, axe)
+    page.locator(".actions summary", has_text="Hand off").click()
+    page.get_by_label("What is the new session for?").fill("Go on")
+    page.get_by_role("button", name="Preview").last.click()
+    page.locator("#text").wait_for()
+    found["hand-off"] = serious(page, axe)
+    page.goto(f"/web/s/{name}")
+    fold_menu(page)
+    page.get_by_role("button", name="Preview").first.click()
+    page.locator("#summary").wait_for()
+    found["preview"] = serious(page, axe)
+    assert {place: one for place, one in found.items() if one} == {}

@@ -131,9 +131,9 @@ async def earlier(asked: PageRequest) -> Response:
 async def since(asked: PageRequest) -> Response:
     """Show what was said since the page was made, or the history anew where something of it has changed."""
     known = asked.request.query_params
-    stats: StatsResult = await asked.answer("readStats")
-    if stats.leaf == known.get("leaf"):
+    if (await asked.tenant.store.leaf(asked.session) or "") == known.get("leaf"):  # asked every second
         return Response(status_code=204)
+    stats: StatsResult = await asked.answer("readStats")
     found: HistoryResult = await asked.answer("readHistory", query=HistoryPage(LIVE))
     places = [number for number, one in enumerate(found.items) if one.entry == known.get("last")]
     end = places[0] + 1 if places else 0
