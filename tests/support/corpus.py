@@ -34,6 +34,7 @@ CHAT = "openai-chat"
 DIALECTS = ("openai-chat", "anthropic")
 SHARES = (0.05, 0.1, 0.2, 0.5)
 ONE_IN = 30  # of the sessions, in the sample that every check of the project folds
+LARGEST = 120_000  # bytes of a packed session in the sample
 ROOT = Path(os.environ.get("FOLDLINE_CORPUS") or Path(__file__).parents[3] / "shared" / "data")
 NOW = "2026-01-02T03:04:05Z"
 
@@ -54,8 +55,12 @@ def sessions(root: Path) -> list[Path]:
 
 
 def sample(paths: Sequence[Path]) -> list[Path]:
-    """One in `ONE_IN` by the hash of the name, and the first by that hash of every agent that it left out."""
-    ranked = sorted(paths, key=lambda path: hashlib.sha256(path.name.encode()).digest())
+    """One in `ONE_IN` by the hash of the name, and the first by that hash of every agent that it left out.
+
+    Of those of up to `LARGEST` bytes: a check is to be quick, and `make corpus` takes all.
+    """
+    small = [path for path in paths if path.stat().st_size <= LARGEST]
+    ranked = sorted(small, key=lambda path: hashlib.sha256(path.name.encode()).digest())
     picked = [path for path in ranked if hashlib.sha256(path.name.encode()).digest()[0] % ONE_IN == 0]
     for path in ranked:
         if agent(path) not in {agent(known) for known in picked}:
