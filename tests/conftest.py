@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.support.llama import llama
+from tests.support.postgres import postgres_server, postgres_url
 from tests.support.spans import spans
 
-__all__ = ["llama", "spans"]
+__all__ = ["llama", "postgres_server", "postgres_url", "spans"]
 
 settings.register_profile(
     "check",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import pytest
 from tests.stores.build import compact, lift, say, talk, title
@@ -13,18 +12,19 @@ from tests.stores.build import compact, lift, say, talk, title
 from foldline.core.log.entries import Entry, Pinned, Said
 from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Media, Message, Native, Opaque, Text, Thinking, ToolCall, ToolResult
-from foldline.errors import LeafMoved, SessionNotFound, StoreError
-from foldline.stores import MemoryStore, SqliteStore, Store
+from foldline.errors import InputError, LeafMoved, SessionNotFound, StoreError
+from foldline.stores import MemoryStore, SqliteStore, Store, open_store
 
-STORES: dict[str, Callable[[Path], Store]] = {
-    "memory": lambda folder: MemoryStore(),
-    "sqlite": lambda folder: SqliteStore(folder / "sessions.db"),
+STORES: dict[str, Callable[[pytest.FixtureRequest], Store]] = {
+    "memory": lambda request: MemoryStore(),
+    "sqlite": lambda request: SqliteStore(request.getfixturevalue("tmp_path") / "sessions.db"),
+    "postgres": lambda request: open_store(request.getfixturevalue("postgres_url")),
 }
 
 
 @pytest.fixture(params=STORES)
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
-    return lambda: STORES[request.param](tmp_path)
+def make(request: pytest.FixtureRequest) -> Callable[[], Store]:
+    return lambda: STORES[request.param](request)
 
 
 def over_store(test: Callable[[Store], Awaitable[None]]) -> Callable[..., None]:
@@ -239,6 +239,18 @@ async def test_all_branches_come_in_the_order_of_appending(store: Store) -> None
     assert [entry async for entry in store.all("s")] == [*log, *branch]
     await store.move("s", None, seen=branch[-1].id)
     assert [entry async for entry in store.all("s")] == [*log, *branch]
+
+
+@over_store
+async def test_what_was_appended_since_comes_alone(store: Store) -> None:
+    first = talk(None, *"abc")
+    await store.append("s", first, seen=None)
+    await store.move("s", first[0].id, seen=first[2].id)
+    second = talk(first[0], *"de")
+    await store.append("s", second, seen=first[0].id)
+    every = [*first, *second]
+    for after in range(7):
+        assert [entry async for entry in store.all("s", after=after)] == every[after:]
 
 
 @over_store
@@ -713,3 +725,75 @@ def test_a_store_that_is_opened_again_holds_what_was_appended(make: Callable[[],
             await again.close()
 
     asyncio.run(run())
+
+
+@over_store
+async def test_a_tail_is_the_end_of_the_path(store: Store) -> None:
+    assert await store.tail("s", 5) == []
+    first = talk(None, *"abcd")
+    await store.append("s", first, seen=None)
+    await store.move("s", first[1].id, seen=first[3].id)
+    second = talk(first[1], *"efg")
+    await store.append("s", second, seen=first[1].id)
+    whole = [*first[:2], *second]
+    for limit in range(8):
+        assert await store.tail("s", limit) == (whole[-limit:] if limit else [])
+        assert await store.tail("s", limit, leaf=first[3].id) == (first[-limit:] if limit else [])
+        for at, entry in enumerate(whole):
+            earlier = whole[max(0, at - limit) : at]
+            assert await store.tail("s", limit, before=entry.id) == earlier
+    with pytest.raises(InputError, match="not on the path"):
+        await store.tail("s", 1, before=first[3].id)
+    with pytest.raises(InputError, match="not on the path"):
+        await store.tail("s", 1, before="nowhere")
+    await store.move("s", None, seen=second[-1].id)
+    assert await store.tail("s", 3) == []
+
+
+@over_store
+async def test_marks_are_all_that_is_no_message(store: Store) -> None:
+    assert await store.marks("s") == []
+    one, two = talk(None, "one", "two")
+    fold = compact(two, two.id)
+    named = title(fold, "a name")
+    back = lift(named, fold.id)
+    await store.append("s", [one, two, fold, named, back], seen=None)
+    assert await store.marks("s") == [fold, named, back]
+    assert await store.marks("s", kinds=("lifted", "compacted")) == [fold, back]
+    assert await store.marks("s", kinds=()) == []
+    assert await store.marks("s", two.id) == []
+    await store.move("s", two.id, seen=back.id)
+    other = title(two, "another")
+    await store.append("s", [other], seen=two.id)
+    assert await store.marks("s") == [other]
+    assert await store.marks("s", named.id) == [fold, named]
+
+
+@over_store
+async def test_sessions_are_counted_and_paged(store: Store) -> None:
+    assert await store.info("s0") is None
+    assert await store.count() == 0
+    for number in range(7):
+        await store.append(f"s{number}", [say(None, "x", at=float(number))], seen=None)
+    every = await store.sessions()
+    assert [info.id for info in every] == [f"s{number}" for number in reversed(range(7))]
+    assert await store.count() == 7
+    assert await store.sessions(limit=3) == every[:3]
+    assert await store.sessions(limit=3, offset=5) == every[5:]
+    assert await store.sessions(offset=4) == every[4:]
+    assert await store.sessions(limit=0) == []
+    for info in every:
+        assert await store.info(info.id) == info
+
+
+@over_store
+async def test_ids_are_found_by_their_beginning(store: Store) -> None:
+    for name in ("ab", "abc", "b", "ab.2", "a", "ab\U0001f600"):
+        await store.append(name, talk(None, name), seen=None)
+    assert await store.ids("ab", 10) == ["ab\U0001f600", "ab.2", "abc", "ab"]
+    assert await store.ids("ab", 2) == ["ab\U0001f600", "ab.2"]
+    assert await store.ids("ab.", 10) == ["ab.2"]
+    assert await store.ids("c", 10) == []
+    await store.purge("abc")
+    assert await store.ids("ab", 2) == ["ab\U0001f600", "ab.2"]
+    assert "abc" not in await store.ids("", 10)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import random
+import string
+
 from foldline.core.log.codec import encode
 from foldline.core.log.entries import Checkpoint, Compacted, Entry, Lifted, Noted, Receipt, Said
 from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message, Native, Text
+
+
+def noise(size: int) -> str:
+    """So many characters that no compression makes much shorter."""
+    return "".join(random.Random(size).choices(string.digits + string.ascii_letters + "+/;:!?-_", k=size))
 
 
 def message(text: str, role: str = "user") -> Message:

@@ -9,13 +9,20 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from tests.stores.build import compact, lift, say, talk, title
 
 from foldline.core.log.entries import Compacted, Entry, Lifted, Said
-from foldline.core.log.log import Log
+from foldline.core.log.log import Log, chained
 from foldline.errors import LeafMoved
-from foldline.stores import MemoryStore, SqliteStore, Store
+from foldline.stores import MemoryStore, SessionInfo, SqliteStore, Store, open_store
 
 NUMBERS = st.integers(0, 10_000)
 
@@ -33,20 +40,41 @@ def expected(path: list[Entry]) -> list[Entry]:
 
 
 class Histories(RuleBasedStateMachine):
-    def __init__(self) -> None:
+    """One history in every store, each opened twice as by two processes; `Log` of the core is the model."""
+
+    def __init__(self, postgres_url: str) -> None:
         super().__init__()
+        self.postgres_url = postgres_url
         self.folder = tempfile.TemporaryDirectory()
         self.loop = asyncio.new_event_loop()
         self.stores: list[Store] = []
+        self.others: list[Store] = []
         self.log = Log()
         self.batches: list[tuple[list[Entry], str | None]] = []
+        self.races = 0
+
+    def opened(self) -> list[Store]:
+        return [SqliteStore(Path(self.folder.name) / "s.db"), open_store(self.postgres_url)]
 
     @initialize()
     def open(self) -> None:
-        self.stores = [MemoryStore(), SqliteStore(Path(self.folder.name) / "s.db")]
+        memory = MemoryStore()
+        self.stores, self.others = [memory, *self.opened()], [memory, *self.opened()]
 
     def each(self, ask):
         return [self.loop.run_until_complete(ask(store)) for store in self.stores]
+
+    def at_once(self, *asks) -> list[list[object]]:
+        """What each store answers when both of its openings are asked all of this at once."""
+
+        async def ask_all(pair) -> list[object]:
+            return await asyncio.gather(
+                *(ask(store) for ask in asks for store in pair), return_exceptions=True
+            )
+
+        return [
+            self.loop.run_until_complete(ask_all(pair)) for pair in zip(self.stores, self.others, strict=True)
+        ]
 
     def append(self, batch: list[Entry], seen: str | None) -> None:
         try:
@@ -110,18 +138,81 @@ class Histories(RuleBasedStateMachine):
         self.each(lambda store: store.move("s", to, seen=seen))
         self.log.move(to)
 
+    @rule(folds=st.booleans(), late=st.integers(1, 3))
+    @precondition(lambda self: self.log.leaf)
+    def write_at_once(self, folds: bool, late: int) -> None:
+        """One commit sent twice, among others who saw an older leaf: it is there once, and they are told."""
+        seen, tip = self.log.leaf, self.tip()
+        mine = [compact(tip, tip.id) if folds else say(tip, "word1", key=self.key(), at=float(len(self.log)))]
+        path = self.log.path()
+        stale = [title(path[-1 - back], f"stale {back}") for back in range(1, late + 1) if back < len(path)]
+        found = self.at_once(
+            lambda store: store.append("s", mine, seen=seen),
+            *(lambda store, entry=entry: store.append("s", [entry], seen=entry.parent) for entry in stale),
+        )
+        self.log.append(mine, seen=seen)
+        self.batches.append((mine, seen))
+        for answers in found:
+            assert answers[:2] == [None, None]
+            assert all(isinstance(answer, LeafMoved) for answer in answers[2:])
+            assert {answer.leaf for answer in answers[2:]} <= {seen, mine[0].id}
+
+    @rule()
+    @precondition(lambda self: self.log.leaf)
+    def commit_a_fold_that_was_planned_earlier(self) -> None:
+        """Planned at one leaf, overtaken by a message, put behind that, and sent again."""
+        planned_at, tip = self.log.leaf, self.tip()
+        draft = compact(tip, tip.id)
+        self.append([say(tip, "word2 came between", key=self.key())], planned_at)
+        self.append([draft], planned_at)  # everybody refuses it
+        rebased = chained(draft, self.log.leaf)
+        seen = self.log.leaf
+        self.append([rebased], seen)
+        self.append([rebased], seen)
+        assert sum(entry.id == rebased.id for entry in self.log.path()) == 1
+
+    @rule(writers=st.integers(2, 4), turns=st.integers(1, 3))
+    def race(self, writers: int, turns: int) -> None:
+        """Writers of one session who each take the leaf that they find: one history, nothing lost."""
+        self.races += 1
+        name = f"race {self.races}"
+
+        async def write(store: Store, number: int) -> list[str]:
+            done: list[str] = []
+            while len(done) < turns:
+                leaf = await store.leaf(name)
+                before = await store.entry(name, leaf) if leaf else None
+                entry = say(before, f"{number} {len(done)}")
+                try:
+                    await store.append(name, [entry], seen=leaf)
+                except LeafMoved:
+                    continue
+                done.append(entry.id)
+            return done
+
+        async def run(pair) -> None:
+            done = await asyncio.gather(*(write(pair[n % 2], n) for n in range(writers)))
+            path = [entry.id async for entry in pair[0].path(name)]
+            assert sorted(path) == sorted(id_ for ids in done for id_ in ids)
+            assert await pair[1].verify(name) == []
+            await pair[1].purge(name)
+
+        for pair in zip(self.stores, self.others, strict=True):
+            self.loop.run_until_complete(run(pair))
+
     @rule()
     def reopen(self) -> None:
-        sqlite = self.stores[1]
-        self.loop.run_until_complete(sqlite.close())
-        self.stores[1] = SqliteStore(Path(self.folder.name) / "s.db")
+        for store in self.stores[1:]:
+            self.loop.run_until_complete(store.close())
+        self.stores[1:] = self.opened()
 
     @rule(number=st.integers(0, 5), on_path=st.booleans())
     def search(self, number: int, on_path: bool) -> None:
-        memory, sqlite = self.each(
+        memory, *databases = self.each(
             lambda store: store.search(f"word{number}", "s", limit=1000, on_path=on_path)
         )
-        assert sorted(hit.seq for hit in memory) == sorted(hit.seq for hit in sqlite)
+        for found in databases:
+            assert sorted(hit.seq for hit in memory) == sorted(hit.seq for hit in found)
         where = self.log.path() if on_path else self.log.entries()
         said = [entry.id for entry in where if isinstance(entry, Said)]
         assert {hit.entry for hit in memory} == {
@@ -134,6 +225,18 @@ class Histories(RuleBasedStateMachine):
         leaf = self.some(number).id
         for found in self.each(lambda store: store.active("s", leaf)):
             assert found == expected(self.log.path(leaf))
+
+    @rule(number=NUMBERS, before=NUMBERS, limit=st.integers(0, 12))
+    @precondition(lambda self: len(self.log) > 0)
+    def read_the_end(self, number: int, before: int, limit: int) -> None:
+        leaf = self.some(number).id
+        path = self.log.path(leaf)
+        at = before % (len(path) + 1)
+        until = path[at].id if at < len(path) else None
+        for found in self.each(lambda store: store.tail("s", limit, leaf=leaf, before=until)):
+            assert found == path[max(0, at - limit) : at]
+        for found in self.each(lambda store: store.marks("s", leaf)):
+            assert found == [entry for entry in path if not isinstance(entry, Said)]
 
     @invariant()
     def all_the_same(self) -> None:
@@ -149,21 +252,31 @@ class Histories(RuleBasedStateMachine):
 
         for found in self.each(path):
             assert found == self.log.path()
-        memory, sqlite = self.each(lambda store: store.sessions())
-        assert [(i.id, i.title, i.messages, i.entries, i.compactions, i.tokens, i.leaf) for i in memory] == [
-            (i.id, i.title, i.messages, i.entries, i.compactions, i.tokens, i.leaf) for i in sqlite
-        ]
+        memory, *databases = self.each(lambda store: store.sessions())
+        for infos in databases:
+            assert [figures(info) for info in infos] == [figures(info) for info in memory]
         assert sum(info.entries for info in memory) == len(self.log)
 
     def teardown(self) -> None:
         try:
             for problems in self.each(lambda store: store.verify()):
                 assert [line for line in problems if "said-key" not in line] == []
-            self.each(lambda store: store.close())
+            if self.log.leaf or len(self.log):
+                self.each(lambda store: store.purge("s"))
+            assert self.each(lambda store: store.count()) == [0] * len(self.stores)
+            for store in (*self.stores, *self.others):
+                self.loop.run_until_complete(store.close())
         finally:
             self.loop.close()
             self.folder.cleanup()
 
 
-Histories.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
-TestHistories = Histories.TestCase
+def figures(info: SessionInfo) -> list[object]:
+    return [info.id, info.title, info.messages, info.entries, info.compactions, info.tokens, info.leaf]
+
+
+def test_histories(postgres_url: str) -> None:
+    run_state_machine_as_test(
+        lambda: Histories(postgres_url),
+        settings=settings(max_examples=40, stateful_step_count=25, deadline=None),
+    )

@@ -20,7 +20,7 @@ async def opened(url: str | None, *, make: bool = False) -> AsyncGenerator[Store
     """Open the store that a URL names, and close it; a missing one is empty, and created only if `make`."""
     named = url or settings().store
     store = open_store(named)
-    if not make and _is_missing(store):
+    if not make and is_missing(store):
         if named:
             warn([f"there is no store at {named} yet: `foldline import FILE --store {named}` creates one"])
         store = MemoryStore()
@@ -30,7 +30,8 @@ async def opened(url: str | None, *, make: bool = False) -> AsyncGenerator[Store
         await store.close()
 
 
-def _is_missing(store: Store) -> bool:
+def is_missing(store: Store) -> bool:
+    """Return whether a store is a file that nobody has made yet."""
     try:
         return isinstance(store, SqliteStore) and not store.file.exists()
     except OSError:

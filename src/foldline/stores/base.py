@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Protocol
+from collections.abc import AsyncIterator, Collection, Sequence
+from typing import Final, Literal, Protocol, get_args
 
 import msgspec
 
 from foldline.core.log.entries import Entry
+
+Mark = Literal["compacted", "pruned", "lifted", "pinned", "noted"]  # the kinds of entries but messages
+MARKS: Final[tuple[Mark, ...]] = get_args(Mark)
 
 
 class SessionInfo(msgspec.Struct, frozen=True):
@@ -80,8 +83,30 @@ class Store(Protocol):
         """Yield the entries from the root to `leaf` (default: the session's leaf), read page by page."""
         ...
 
-    def all(self, session: str) -> AsyncIterator[Entry]:
-        """Yield every entry of the session, all branches, in append order; nothing for an unknown session."""
+    async def tail(
+        self, session: str, limit: int, *, leaf: str | None = None, before: str | None = None
+    ) -> list[Entry]:
+        """Return the last `limit` entries of a path, in path order; with `before`, those before that entry.
+
+        The work is O(limit), however long the path. [] for an empty path; raises InputError where `before`
+        is not on it.
+        """
+        ...
+
+    async def marks(
+        self, session: str, leaf: str | None = None, *, kinds: Collection[Mark] = MARKS
+    ) -> list[Entry]:
+        """Return the entries of a path that are no messages, in path order: those of some kinds.
+
+        The work is O(those). [] for an unknown session.
+        """
+        ...
+
+    def all(self, session: str, *, after: int = 0) -> AsyncIterator[Entry]:
+        """Yield every entry of the session, all branches, in append order; nothing for an unknown session.
+
+        With `after`, only those behind the first `after` entries.
+        """
         ...
 
     async def entry(self, session: str, entry: str) -> Entry | None:
@@ -92,8 +117,20 @@ class Store(Protocol):
         """Return the entries with these ids, in that order; raises StoreError naming those it lacks."""
         ...
 
-    async def sessions(self) -> list[SessionInfo]:
-        """Return every session, the last updated first."""
+    async def sessions(self, *, limit: int | None = None, offset: int = 0) -> list[SessionInfo]:
+        """Return sessions, the last updated first: `limit` of them (None: all) from `offset` on."""
+        ...
+
+    async def info(self, session: str) -> SessionInfo | None:
+        """Return what `sessions` tells of one session; None if there is none."""
+        ...
+
+    async def ids(self, prefix: str, limit: int) -> list[str]:
+        """Return the ids of the `limit` newest sessions whose ids begin so, the one begun last first."""
+        ...
+
+    async def count(self) -> int:
+        """Return how many sessions there are."""
         ...
 
     async def search(

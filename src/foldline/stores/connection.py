@@ -7,11 +7,11 @@ import sqlite3
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
 from foldline.errors import FoldlineError, FormatError, StoreCorrupt, StoreError, StoreVersion
+from foldline.stores.queries import migrations
 from foldline.stores.read_only import open_read_only
 
 APPLICATION = (
@@ -66,7 +66,7 @@ def _connect_to_read(path: Path, timeout: float) -> sqlite3.Connection:
 
 def _check_current(database: sqlite3.Connection, path: Path) -> None:
     version = _check_ours(database, path)
-    if version < len(migrations()):
+    if version < len(migrations("sqlite")):
         raise StoreError(
             f"{path} was written by an older Foldline (schema {version}) and cannot be brought up to date, "
             "since it can only be read: make the file and its directory writable, or use a copy "
@@ -123,7 +123,7 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
     database.execute("PRAGMA foreign_keys = ON")
     database.execute(f"PRAGMA cache_size = -{_CACHE_KB}")
     database.execute(f"PRAGMA wal_autocheckpoint = {_AUTOCHECKPOINT_PAGES}")
-    if version < len(migrations()):
+    if version < len(migrations("sqlite")):
         _migrate(database, path)
 
 
@@ -136,9 +136,10 @@ def _check_ours(database: sqlite3.Connection, path: Path) -> int:
         raise FormatError(
             "this SQLite database belongs to another program: choose another file", where=str(path)
         )
-    if version > len(migrations()):
+    if version > len(migrations("sqlite")):
         raise StoreVersion(
-            f"{path} was written by a newer Foldline (schema {version}, this one knows {len(migrations())}). "
+            f"{path} was written by a newer Foldline (schema {version}, this one knows "
+            f"{len(migrations('sqlite'))}). "
             "Upgrade with `pip install --upgrade foldline`, or choose another file; nothing was changed."
         )
     return version
@@ -147,19 +148,11 @@ def _check_ours(database: sqlite3.Connection, path: Path) -> int:
 def _migrate(database: sqlite3.Connection, path: Path) -> None:
     with transaction(database):
         version = _check_ours(database, path)  # another process may have migrated it
-        for number, script in enumerate(migrations()[version:], version + 1):
+        for number, script in enumerate(migrations("sqlite")[version:], version + 1):
             for statement in statements(script):
                 database.execute(statement)
             database.execute(f"PRAGMA user_version = {number}")
         database.execute(f"PRAGMA application_id = {APPLICATION}")
-
-
-@cache
-def migrations() -> list[str]:
-    """Return the migration scripts in order; a database of version n has had the first n."""
-    return [
-        script.read_text(encoding="utf-8") for script in sorted((Path(__file__).parent / "sql").glob("*.sql"))
-    ]
 
 
 def statements(script: str) -> Iterator[str]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
-import sqlite3
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from foldline.core.log.entries import Said
 from foldline.stores import search, tree
 from foldline.stores.base import Hit
-from foldline.stores.connection import transaction
 from foldline.stores.read_only import is_read_only
-from foldline.stores.rows import is_escaped, unpack
-from foldline.stores.tables import SESSION_KEYS, Tables, key
+from foldline.stores.rows import searchable_bytes, unpack
+from foldline.stores.sqlite_database import SqliteDatabase
+from foldline.stores.tables import Tables
 from foldline.stores.tree import Spans
 
+SESSION_KEYS = 2**32  # the keys of one session: a session's rows stand side by side, in order
 _BATCH = 500  # messages indexed in one commit, which bounds how long another writer waits
 _PAGE = 2_000  # messages read in one step of a scan
 
@@ -44,53 +43,47 @@ def scope(tables: Tables, session: str | None, *, on_path: bool) -> Scope | None
         paths = dict(tables.spans_of(name, None) for name in names)
     if known is None:
         return Scope(0, 2**63 - 1, paths)
-    return Scope(key(known.no, 0), key(known.no, SESSION_KEYS - 1), paths)
+    return Scope(key(known.key, 0), key(known.key, SESSION_KEYS - 1), paths)
 
 
-def catch_up(database: sqlite3.Connection, scope: Scope) -> bool:
+def catch_up(database: SqliteDatabase, scope: Scope) -> bool:
     """Index the next messages of one session in the scope; returns False when all that can be are indexed."""
-    if is_read_only(database):
+    if is_read_only(database.connection):
         return False
-    behind = (
-        "SELECT no, indexed, entries FROM sessions WHERE indexed < entries AND no BETWEEN ? AND ? LIMIT 1"
-    )
-    numbers = (scope.first // SESSION_KEYS, scope.last // SESSION_KEYS)
-    if database.execute(behind, numbers).fetchone() is None:
+    numbers = {"first": scope.first // SESSION_KEYS, "last": scope.last // SESSION_KEYS}
+    if database.row("session_behind", **numbers) is None:
         return False
-    with transaction(database):
-        row = database.execute(behind, numbers).fetchone()
+    with database.transaction():
+        row = database.row("session_behind", **numbers)
         if row is None:
             return False
         no, indexed, entries = row
         upto = min(indexed + _BATCH, entries)
-        for at, text in _texts(database, key(no, indexed + 1), key(no, upto)):
-            database.execute("INSERT INTO search (rowid, body) VALUES (?, ?)", (at, text))
-        database.execute("UPDATE sessions SET indexed = ? WHERE no = ?", (upto, no))
+        for seq, text in _texts(database, no, indexed + 1, upto):
+            database.change("index_message", session=no, seq=seq, text=text)
+        database.change("set_indexed", session=no, upto=upto)
     return True
 
 
-def forget(database: sqlite3.Connection, no: int) -> None:
+def forget(database: SqliteDatabase, no: int) -> None:
     """Remove a session from the index before its entries go; the text must be the one that was indexed."""
-    upto: int = database.execute("SELECT indexed FROM sessions WHERE no = ?", (no,)).fetchone()[0]
-    for at, text in _texts(database, key(no, 1), key(no, upto)):
-        database.execute("INSERT INTO search (search, rowid, body) VALUES ('delete', ?, ?)", (at, text))
+    (upto,) = database.row("indexed_upto", session=no) or (0,)
+    for seq, text in _texts(database, no, 1, upto):
+        database.change("forget_message", session=no, seq=seq, text=text)
 
 
-def clear(database: sqlite3.Connection) -> None:
+def clear(database: SqliteDatabase) -> None:
     """Empty the index of all sessions; it is filled again before the next search."""
-    database.execute("INSERT INTO search (search) VALUES ('delete-all')")
-    database.execute("UPDATE sessions SET indexed = 0")
+    database.change("empty_index")
+    database.change("index_nothing")
 
 
-def matches(database: sqlite3.Connection, query: str, scope: Scope, limit: int) -> list[Hit]:
+def matches(database: SqliteDatabase, query: str, scope: Scope, limit: int) -> list[Hit]:
     """Return the index's best matches."""
     expression = search.expression(query)
     if expression is None:
         return []
-    rows = database.execute(
-        "SELECT rowid FROM search WHERE search MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rank, rowid DESC",
-        (expression, scope.first, scope.last),
-    )
+    rows = database.rows("matches", expression=expression, first=scope.first, last=scope.last)
     found: list[int] = []
     for (at,) in rows:
         if len(found) == limit:
@@ -101,45 +94,37 @@ def matches(database: sqlite3.Connection, query: str, scope: Scope, limit: int) 
 
 
 def scan(
-    database: sqlite3.Connection, query: str, scope: Scope, before: int, limit: int
+    database: SqliteDatabase, query: str, scope: Scope, before: int, limit: int
 ) -> tuple[list[Hit], int]:
     """Look for the words anywhere in the messages of one page before the key `before`, the newest first.
 
     Returns the hits and the key before which to continue; 0 at the end.
     """
-    rows = database.execute(
-        "SELECT key, payload FROM entries WHERE key BETWEEN ? AND ? AND kind = 'said'"
-        " ORDER BY key DESC LIMIT ?",
-        (scope.first, before - 1, _PAGE),
-    ).fetchall()
-    rough = [
-        re.compile(re.escape(word.encode()), re.IGNORECASE) for word in search.words(query) if word.isascii()
-    ]
+    rows = database.rows("messages_before", first=scope.first, last=before - 1, count=_PAGE)
+    rough = search.rough_patterns(query)
     hits: list[Hit] = []
     for at, payload in rows:
-        # Decoding a payload costs far more than searching its bytes.
-        if not is_escaped(payload) and not all(pattern.search(payload) for pattern in rough):
+        plain = searchable_bytes(payload)  # to decode a payload costs far more than to search its bytes
+        if plain is not None and not all(pattern.search(plain) for pattern in rough):
             continue
         if len(hits) < limit and scope.holds(at) and search.holds(search.said_text(unpack(payload)), query):
             hits += [hit] if (hit := _hit(database, at, query)) else []
     return hits, rows[-1][0] if len(rows) == _PAGE else 0
 
 
-def _hit(database: sqlite3.Connection, at: int, query: str) -> Hit | None:
-    row = database.execute(
-        "SELECT s.id, e.seq, e.payload FROM entries e JOIN sessions s ON s.no = e.session_no WHERE e.key = ?",
-        (at,),
-    ).fetchone()
+def key(no: int, seq: int) -> int:
+    """Return the key of a row of the log, which is the row's in the index too."""
+    return no * SESSION_KEYS + seq
+
+
+def _hit(database: SqliteDatabase, at: int, query: str) -> Hit | None:
+    row = database.row("found", key=at)
     entry = unpack(row[2]) if row else None
-    if not isinstance(entry, Said):
+    if row is None or not isinstance(entry, Said):
         return None
     return search.hit(row[0], row[1], entry, query)
 
 
-def _texts(database: sqlite3.Connection, first: int, last: int) -> Iterator[tuple[int, str]]:
-    rows = database.execute(
-        "SELECT key, payload FROM entries WHERE key BETWEEN ? AND ? AND kind = 'said' ORDER BY key",
-        (first, last),
-    )
-    for at, payload in rows:
-        yield at, search.indexed(search.said_text(unpack(payload)))
+def _texts(database: SqliteDatabase, no: int, first: int, last: int) -> Iterator[tuple[int, str]]:
+    for seq, payload in database.rows("messages", session=no, first=first, last=last):
+        yield seq, search.indexed(search.said_text(unpack(payload)))

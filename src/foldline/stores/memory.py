@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,9 @@ from foldline.core.log.entries import Compacted, Entry, Lifted, Said
 from foldline.core.log.log import verify
 from foldline.errors import LeafMoved, SessionNotFound, StoreError
 from foldline.stores import search, tree
-from foldline.stores.base import Hit, SessionInfo, Store
-from foldline.stores.rows import pack, unpack
+from foldline.stores.base import MARKS, Hit, Mark, SessionInfo, Store
+from foldline.stores.key_values import MemoryKeyValues
+from foldline.stores.rows import copy
 from foldline.stores.tree import Place, Spans
 
 
@@ -37,8 +38,8 @@ class _Session:
             raise StoreError(f"no entry {entry} in this session")
         return seq
 
-    def spans(self, place: Place | None, first: int = 1) -> Spans:
-        return tree.spans(lambda seq: self.places[seq - 1], place.seq if place else None, first)
+    def spans(self, place: Place | None, first: int = 1, most: int | None = None) -> Spans:
+        return tree.spans(lambda seq: self.places[seq - 1], place.seq if place else None, first, most)
 
     def read(self, spans: Spans) -> list[Entry]:
         return [entry for start, end in spans for entry in self.entries[start - 1 : end]]
@@ -80,16 +81,17 @@ class _Session:
 class MemoryStore:
     """A store that lives as long as the process, with the rules of a database but nothing durable."""
 
+    shared = False  # with other processes
+
     def __init__(self) -> None:
+        self.key_values = MemoryKeyValues()
         self._sessions: dict[str, _Session] = {}
         self._closed = False
 
     async def append(self, session: str, entries: Sequence[Entry], *, seen: str | None) -> None:
         """Append a chain of entries: see `Store.append`."""
         tree.check_batch(session, entries, seen)
-        copies = [
-            unpack(pack(entry)) for entry in entries
-        ]  # nobody else holds a reference to the stored copies
+        copies = [copy(entry) for entry in entries]  # nobody else holds a reference to the stored copies
         known = self._open().get(session) or _Session()
         if known.is_retry(copies):
             return
@@ -142,10 +144,31 @@ class MemoryStore:
         for entry in known.read(known.spans(known.place(known.leaf if leaf is None else leaf))):
             yield entry
 
-    async def all(self, session: str) -> AsyncIterator[Entry]:
+    async def tail(
+        self, session: str, limit: int, *, leaf: str | None = None, before: str | None = None
+    ) -> list[Entry]:
+        """Return the last entries of a path: see `Store.tail`."""
+        known = self._open().get(session)
+        place = known.place(known.leaf if leaf is None else leaf) if known else None
+        if before is not None:
+            path = known.spans(place) if known else []
+            tree.check_before(path, known.seqs.get(before) if known else None, before)
+        if known is None or place is None:
+            return []
+        if before is None:
+            return known.read(known.spans(place, most=limit))
+        return known.read(known.spans(known.place(before), most=max(limit, 0) + 1))[:-1]
+
+    async def marks(
+        self, session: str, leaf: str | None = None, *, kinds: Collection[Mark] = MARKS
+    ) -> list[Entry]:
+        """Return the entries of the path that are no messages: see `Store.marks`."""
+        return [entry async for entry in self.path(session, leaf) if tree.kind(entry) in kinds]
+
+    async def all(self, session: str, *, after: int = 0) -> AsyncIterator[Entry]:
         """Yield every entry in append order."""
         known = self._open().get(session) or _Session()
-        for entry in list(known.entries):
+        for entry in known.entries[after:]:
             yield entry
 
     async def entry(self, session: str, entry: str) -> Entry | None:
@@ -161,11 +184,25 @@ class MemoryStore:
             raise StoreError(f"session {session} has no entry {', '.join(missing[:5])}")
         return [known.entries[known.seqs[id_] - 1] for id_ in ids]
 
-    async def sessions(self) -> list[SessionInfo]:
-        """Return every session, the last updated first."""
+    async def sessions(self, *, limit: int | None = None, offset: int = 0) -> list[SessionInfo]:
+        """Return sessions, the last updated first."""
         infos = [_info(name, known) for name, known in self._open().items()]
         infos.reverse()
-        return sorted(infos, key=lambda info: -info.updated)
+        ordered = sorted(infos, key=lambda info: -info.updated)
+        return ordered[offset:] if limit is None else ordered[offset : offset + limit]
+
+    async def info(self, session: str) -> SessionInfo | None:
+        """Return what `sessions` tells of one session."""
+        known = self._open().get(session)
+        return _info(session, known) if known else None
+
+    async def ids(self, prefix: str, limit: int) -> list[str]:
+        """Return the ids of the newest sessions that begin so."""
+        return [name for name in reversed(self._open()) if name.startswith(prefix)][:limit]
+
+    async def count(self) -> int:
+        """Return how many sessions there are."""
+        return len(self._open())
 
     async def search(
         self, query: str, session: str | None = None, limit: int = 20, *, on_path: bool = False
@@ -189,10 +226,16 @@ class MemoryStore:
         names = list(self._open()) if session is None else [session]
         return [f"session {name}: {line}" for name in names for line in verify(self._known(name).entries)]
 
+    async def set_times(self, session: str, created: float, updated: float) -> None:
+        """Set the times that `sessions` tells: a copy keeps those of the original."""
+        known = self._known(session)
+        known.created, known.updated = created, updated
+
     async def purge(self, session: str) -> None:
         """Delete a session permanently."""
         self._known(session)
         del self._sessions[session]
+        self.key_values.forget(session)
 
     async def close(self) -> None:
         """Forget everything."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from foldline.stores.base import Hit
 _UNSPACED = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])"
 )
+_ACCENTS = re.compile("[\u0300-\u036f]")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=_-]{1024,}")
 _AROUND = 80  # characters of context on either side of a match
 
@@ -56,11 +58,16 @@ def holds(text: str, query: str) -> bool:
     return all(word.casefold() in folded for word in words(query))
 
 
+def rough_patterns(query: str) -> list[re.Pattern[bytes]]:
+    """Return patterns that the bytes of a payload must all match, if its text holds the query's words."""
+    asked = [word for word in words(query) if word.isascii()]
+    return [re.compile(re.escape(word.encode()), re.IGNORECASE) for word in asked]
+
+
 def begins(text: str, query: str) -> bool:
     """Return whether every word of the query begins a word of the text, as the index sees words."""
-    terms = _terms(text)
-    line = " " + " ".join(terms)
-    asked = [_terms(word) for word in words(query)]
+    line = " " + " ".join(terms(text))
+    asked = [terms(word) for word in words(query)]
     return all(asked) and all(" " + " ".join(word) in line for word in asked)
 
 
@@ -69,8 +76,8 @@ def snippet(text: str, query: str) -> str:
     folded = text.casefold() if len(text.casefold()) == len(text) else text
     found = [at for word in words(query) if (at := folded.find(word.casefold())) >= 0]
     if not found:
-        terms = [term for word in words(query) for term in _terms(word)]
-        found = [at for term in terms if (at := folded.find(term)) >= 0]
+        parts = [term for word in words(query) for term in terms(word)]
+        found = [at for term in parts if (at := folded.find(term)) >= 0]
     at = min(found, default=0)
     start, end = max(0, at - _AROUND), min(len(text), at + _AROUND)
     middle = " ".join(text[start:end].split())
@@ -88,8 +95,16 @@ def said_text(entry: Any) -> str:
     return searchable(entry.message) if isinstance(entry, Said) else ""
 
 
-def _terms(text: str) -> list[str]:
-    return re.findall(r"[^\W_]+", indexed(text).casefold())
+def terms(text: str) -> list[str]:
+    """Return the words of a text as an index holds them: without case, punctuation and most accents."""
+    return re.findall(r"[^\W_]+", _plain(indexed(text)))
+
+
+def _plain(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    apart = unicodedata.normalize("NFD", text.casefold())
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", apart))
 
 
 def _texts(message: Message) -> Iterator[str]:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, TypeVar
 from foldline.core.log.entries import Entry
 from foldline.errors import StoreError
 from foldline.stores import index, search
-from foldline.stores.audit import audit
-from foldline.stores.base import Hit, SessionInfo, Store
-from foldline.stores.connection import connect, retry_while_locked, store_error, transaction
+from foldline.stores.base import MARKS, Hit, Mark, SessionInfo, Store
+from foldline.stores.connection import connect, retry_while_locked, store_error
+from foldline.stores.database_key_values import DatabaseKeyValues
+from foldline.stores.sqlite_audit import audit
+from foldline.stores.sqlite_database import SqliteDatabase
 from foldline.stores.tables import Tables
 from foldline.stores.tree import Spans
 from foldline.stores.worker import Worker
@@ -25,6 +27,7 @@ _PAGE = 256  # entries read in one step
 # Bytes in the write-ahead log after which they are moved into the file. The log is then written from its
 # start again, and a sync of a file that does not grow takes two thirds of the time: so it is done early.
 _CHECKPOINT = 2**20
+_ROWS = 10_240  # bytes of an append beside its payloads: about five pages of tables and indexes
 # Each purge adds a level to the full-text index, and past 2,000 levels SQLite considers it damaged.
 _FRESH_INDEX = 256  # purges after which it is rebuilt
 
@@ -41,8 +44,10 @@ class SqliteStore:
     def __init__(self, path: str | Path, *, timeout: float = 10.0) -> None:
         self.file = Path(path)
         self.timeout = timeout
+        self.key_values = DatabaseKeyValues(self._run)
         self._worker = Worker("foldline-sqlite")
-        self._tables: Tables | None = None
+        self._database: SqliteDatabase | None = None
+        self._unsettled = 0  # approximate bytes in the write-ahead log
         self._closed = False
         self._process = os.getpid()
 
@@ -65,22 +70,34 @@ class SqliteStore:
 
     async def path(self, session: str, leaf: str | None = None) -> AsyncIterator[Entry]:
         """Yield the entries of the path, root first."""
-        no, spans = await self._run(lambda tables: tables.spans_of(session, leaf))
-        async for entry in self._pages(no, spans):
+        key, spans = await self._run(lambda tables: tables.spans_of(session, leaf))
+        async for entry in self._pages(key, spans):
             yield entry
 
-    async def all(self, session: str) -> AsyncIterator[Entry]:
+    async def tail(
+        self, session: str, limit: int, *, leaf: str | None = None, before: str | None = None
+    ) -> list[Entry]:
+        """Return the last entries of a path: see `Store.tail`."""
+        return await self._run(lambda tables: tables.tail(session, limit, leaf, before))
+
+    async def marks(
+        self, session: str, leaf: str | None = None, *, kinds: Collection[Mark] = MARKS
+    ) -> list[Entry]:
+        """Return the entries of the path that are no messages: see `Store.marks`."""
+        return await self._run(lambda tables: tables.marks(session, leaf, kinds))
+
+    async def all(self, session: str, *, after: int = 0) -> AsyncIterator[Entry]:
         """Yield every entry in append order."""
         known = await self._run(lambda tables: tables.session(session))
-        if known is not None and known.entries:
-            async for entry in self._pages(known.no, [(1, known.entries)]):
+        if known is not None and known.entries > after:
+            async for entry in self._pages(known.key, [(after + 1, known.entries)]):
                 yield entry
 
-    async def _pages(self, no: int, spans: Spans) -> AsyncIterator[Entry]:
+    async def _pages(self, key: int, spans: Spans) -> AsyncIterator[Entry]:
         for first, last in spans:
             for start in range(first, last + 1, _PAGE):
                 end = min(last, start + _PAGE - 1)
-                for entry in await self._run(partial(Tables.page, no=no, start=start, end=end)):
+                for entry in await self._run(partial(Tables.page, session=key, start=start, end=end)):
                     yield entry
 
     async def entry(self, session: str, entry: str) -> Entry | None:
@@ -91,9 +108,21 @@ class SqliteStore:
         """Return the entries with these ids, in their order."""
         return await self._run(lambda tables: tables.entries(session, ids))
 
-    async def sessions(self) -> list[SessionInfo]:
-        """Return every session, the last updated first."""
-        return await self._run(Tables.sessions)
+    async def sessions(self, *, limit: int | None = None, offset: int = 0) -> list[SessionInfo]:
+        """Return sessions, the last updated first."""
+        return await self._run(lambda tables: tables.sessions(limit, offset))
+
+    async def info(self, session: str) -> SessionInfo | None:
+        """Return what `sessions` tells of one session."""
+        return await self._run(lambda tables: tables.info(session))
+
+    async def ids(self, prefix: str, limit: int) -> list[str]:
+        """Return the ids of the newest sessions that begin so."""
+        return await self._run(lambda tables: tables.ids(prefix, limit))
+
+    async def count(self) -> int:
+        """Return how many sessions there are."""
+        return await self._run(Tables.count)
 
     async def search(
         self, query: str, session: str | None = None, limit: int = 20, *, on_path: bool = False
@@ -104,23 +133,27 @@ class SqliteStore:
         scope = await self._run(lambda tables: index.scope(tables, session, on_path=on_path))
         if scope is None:
             return []
-        while await self._run(lambda tables: index.catch_up(tables.database, scope)):
+        while await self._run_in(lambda database: index.catch_up(database, scope)):
             pass  # in steps, so that appends can run in between
-        hits = await self._run(lambda tables: index.matches(tables.database, query, scope, limit))
+        hits = await self._run_in(lambda database: index.matches(database, query, scope, limit))
         before = 0 if hits else scope.last + 1
         while before and len(hits) < limit:
             step = partial(index.scan, query=query, scope=scope, before=before, limit=limit - len(hits))
-            more, before = await self._run(lambda tables, step=step: step(tables.database))
+            more, before = await self._run_in(step)
             hits += more
         return hits
 
     async def verify(self, session: str | None = None) -> list[str]:
         """Return what is wrong: see `Store.verify`."""
-        return await self._run(lambda tables: audit(tables, session))
+        return await self._run_in(lambda database: audit(database.connection, Tables(database), session))
+
+    async def set_times(self, session: str, created: float, updated: float) -> None:
+        """Set the times that `sessions` tells: a copy keeps those of the original."""
+        await self._run(lambda tables: tables.set_times(session, created, updated))
 
     async def purge(self, session: str) -> None:
         """Delete a session permanently from the tables, the index and the write-ahead log."""
-        if not await self._run(lambda tables: _purge(tables, session, self.timeout)):
+        if not await self._run_in(lambda database: _purge(database, session, self.timeout)):
             raise StoreError(
                 f"session {session} is purged, but another process is reading {self.file}: "
                 "copies of its pages stay in "
@@ -141,63 +174,59 @@ class SqliteStore:
             self._worker.stop(wait=done.done())
 
     async def _run(self, work: Callable[[Tables], T]) -> T:
+        return await self._run_in(lambda database: work(Tables(database)))
+
+    async def _run_in(self, work: Callable[[SqliteDatabase], T]) -> T:
         if self._closed:
             raise StoreError("this store is closed")
         if self._process != os.getpid():  # its thread and its connection stayed in the parent process
             raise StoreError(f"{self.file} was opened before a fork: open a separate store in each process")
         return await self._worker.ask(partial(self._work, work))
 
-    def _work(self, work: Callable[[Tables], T]) -> T:
+    def _work(self, work: Callable[[SqliteDatabase], T]) -> T:
         try:
-            if self._tables is None:
-                self._tables = Tables(connect(self.file, self.timeout))
-            return retry_while_locked(partial(work, self._tables), self.timeout)
+            if self._database is None:
+                self._database = SqliteDatabase(connect(self.file, self.timeout))
+            return retry_while_locked(partial(work, self._database), self.timeout)
         except (sqlite3.Error, OSError, UnicodeEncodeError) as error:
             raise store_error(error, self.file) from error
 
     def _append(self, tables: Tables, session: str, entries: Sequence[Entry], seen: str | None) -> None:
-        tables.append(session, entries, seen)
-        if tables.unsettled > _CHECKPOINT:
-            tables.unsettled = 0
+        written = tables.append(session, entries, seen)
+        self._unsettled += written + _ROWS if written else 0
+        if self._unsettled > _CHECKPOINT:
+            self._unsettled = 0
             self._worker.submit(self._checkpoint)  # after the answer, so that the append does not wait for it
 
     def _checkpoint(self) -> None:
-        if self._tables is not None:
+        if self._database is not None:
             with contextlib.suppress(sqlite3.Error):  # the next one will do it; until then the log is safe
-                self._tables.database.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                self._database.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def _disconnect(self) -> None:
-        if self._tables is not None:
-            self._tables.database.close()
-            self._tables = None
+        if self._database is not None:
+            self._database.connection.close()
+            self._database = None
 
 
-def _purge(tables: Tables, session: str, timeout: float) -> bool:
+def _purge(database: SqliteDatabase, session: str, timeout: float) -> bool:
     """Delete a session; return whether the write-ahead log could be emptied of it.
 
     One piece of work, so that a purge that is cancelled or ended by a close leaves nothing behind.
     """
-    database = tables.database
-    database.execute("PRAGMA secure_delete = ON")
-    with transaction(database):
-        no = tables.known_session(session).no
+    database.connection.execute("PRAGMA secure_delete = ON")
+    with database.transaction():
+        no = Tables(database).known_session(session).key
         index.forget(database, no)
-        database.execute("DELETE FROM entries WHERE session_no = ?", (no,))
-        database.execute("DELETE FROM sessions WHERE no = ?", (no,))
-        if _purges(database) % _FRESH_INDEX:
-            database.execute("INSERT INTO search (search) VALUES ('optimize')")
+        database.change("forget_values", id=session)
+        database.change("delete_entries", session=no)
+        database.change("delete_session", session=no)
+        (purges,) = database.row("count_purges") or (0,)
+        if purges % _FRESH_INDEX:
+            database.change("optimize_index")
         else:
             index.clear(database)
-    return _emptied(database, timeout)
-
-
-def _purges(database: sqlite3.Connection) -> int:
-    """Return how many sessions were ever purged; their numbers are never used again."""
-    counted = (
-        "SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'sessions') - (SELECT count(*) FROM sessions)"
-    )
-    found: int = database.execute(counted).fetchone()[0]
-    return found
+    return _emptied(database.connection, timeout)
 
 
 def _emptied(database: sqlite3.Connection, timeout: float) -> bool:

@@ -1,32 +1,32 @@
-"""The log in SQL tables: the synchronous half of the SQLite store. See sql/ for the tables."""
+"""The log in SQL tables: the synchronous half of the stores in databases. See sql/ for tables and queries."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from foldline.core.log.entries import Compacted, Entry
+from foldline.core.log.log import digest
 from foldline.errors import LeafMoved, SessionNotFound, StoreCorrupt, StoreError
 from foldline.stores import tree
 from foldline.stores.base import SessionInfo
-from foldline.stores.connection import transaction
+from foldline.stores.database import Contended, Database
+from foldline.stores.new_rows import NewRows
 from foldline.stores.rows import pack, unpack
 from foldline.stores.tree import Place, Spans
 
 log = logging.getLogger("foldline")
 _BOUNDARIES = frozenset({"compacted", "pruned", "lifted"})
-SESSION_KEYS = 2**32  # the keys of one session
 
 
 class SessionRow(NamedTuple):
-    """The row of a session: its number, its leaf, the number of its entries, and the leaf's place."""
+    """The row of a session: its key, its leaf, the number of its entries, and the leaf's place."""
 
-    no: int
+    key: Any  # what the database calls the session by: see `:session` in its queries
     leaf: str | None
     entries: int
     place: Place | None
@@ -35,119 +35,155 @@ class SessionRow(NamedTuple):
 class Tables:
     """Read and write the log over one connection; call it from one thread at a time."""
 
-    def __init__(self, database: sqlite3.Connection) -> None:
+    def __init__(self, database: Database) -> None:
         self.database = database
-        self.unsettled = 0  # approximate bytes in the write-ahead log
 
-    def append(self, session: str, entries: Sequence[Entry], seen: str | None) -> None:
-        """Append as `Store.append` says."""
+    def append(self, session: str, entries: Sequence[Entry], seen: str | None) -> int:
+        """Append as `Store.append` says; return the number of bytes written."""
         tree.check_batch(session, entries, seen)
         if not entries:
-            return
+            return 0
         payloads = [pack(entry) for entry in entries]
         first, last = tree.times_in(entries, time.time())
-        with transaction(self.database):
+        with self.database.writing():
             known = self.session(session)
-            again = self._again(known.no, entries) if known else 0
+            again = self._again(known.key, entries) if known else 0
             if known and again == len(entries) and self._is_retry(known, entries):
-                return
+                return 0
             leaf = known.leaf if known else None
             if leaf != seen:
                 raise LeafMoved(f"session {session}: another writer appended first", leaf=leaf)
-            known = known or self._create(session, first)
-            self._extend(known, entries, payloads, again)
-            self.database.execute(
-                "UPDATE sessions SET leaf = ?, entries = ?, updated = ?, title = coalesce(?, title)"
-                " WHERE no = ?",
-                (
-                    entries[-1].id,
-                    known.entries + len(entries) - again,
-                    last,
-                    tree.title_in(entries),
-                    known.no,
-                ),
-            )
-        self.unsettled += sum(map(len, payloads)) + 10_240  # about five pages of tables and indexes
+            key, count = (known.key, known.entries) if known else (None, 0)
+            place = self._place(known, entries[again - 1].id if again else None)
+            rows = NewRows(self, key, count, place).rows(entries[again:], payloads[again:])
+            moved = {
+                **_named(session),
+                "session": key,
+                "seen": leaf,
+                "before": count,
+                "leaf": entries[-1].id,
+                "entries": count + len(rows),
+                "created": first,
+                "updated": last,
+                "title": tree.title_in(entries),
+            }
+            if not self.database.append(moved, rows):
+                raise Contended
+        return sum(map(len, payloads[again:]))
 
     def move(self, session: str, leaf: str | None, seen: str | None) -> None:
         """Move the leaf as `Store.move` says."""
-        with transaction(self.database):
+        with self.database.transaction():
             known = self.known_session(session)
             if leaf is not None:
-                self.seq_of(known.no, leaf)
+                self.seq_of(known.key, leaf)
             if known.leaf == leaf:
                 return
             if known.leaf != seen:
                 raise LeafMoved(f"session {session}: another writer moved the leaf first", leaf=known.leaf)
-            self.database.execute(
-                "UPDATE sessions SET leaf = ?, updated = ? WHERE no = ?", (leaf, time.time(), known.no)
-            )
+            if not self.database.change(
+                "move_leaf", session=known.key, leaf=leaf, seen=seen, updated=time.time()
+            ):
+                raise Contended
 
     def active(self, session: str, leaf: str | None) -> list[Entry]:
         """Read as `Store.active` says."""
-        with transaction(self.database, "DEFERRED"):
+        with self.database.snapshot():
             known = self.session(session)
             place = self._place(known, leaf)
             if known is None or place is None:
                 return []
-            boundary = self._readable(session, known.no, place)
+            boundary = self._readable(session, known.key, place)
             if boundary is None:
-                return list(self.read(known.no, self.spans(known.no, place.seq)))
-            return self._kept(known.no, place, boundary)
+                return list(self.read(known.key, self.spans(known.key, place.seq)))
+            return self._kept(known.key, place, boundary)
 
-    def spans_of(self, session: str, leaf: str | None) -> tuple[int, Spans]:
-        """Return the number of a session and the ranges of seq of its path to `leaf`."""
+    def spans_of(self, session: str, leaf: str | None) -> tuple[Any, Spans]:
+        """Return the key of a session and the ranges of seq of its path to `leaf`."""
         known = self.session(session)
         place = self._place(known, leaf)
-        return (known.no, self.spans(known.no, place.seq)) if known and place else (0, [])
+        return (known.key, self.spans(known.key, place.seq)) if known and place else (None, [])
 
-    def page(self, no: int, start: int, end: int) -> list[Entry]:
+    def tail(self, session: str, limit: int, leaf: str | None, before: str | None) -> list[Entry]:
+        """Read as `Store.tail` says."""
+        with self.database.snapshot():
+            known = self.session(session)
+            place = self._place(known, leaf)
+            seq = self._find(known.key, before) if known and before is not None else None
+            if before is not None:
+                tree.check_before(self.spans(known.key, place.seq) if known and place else [], seq, before)
+            if known is None or place is None:
+                return []
+            if seq is None:
+                return list(self.read(known.key, self.spans(known.key, place.seq, most=limit)))
+            spans = self.spans(known.key, seq, most=max(limit, 0) + 1)
+            start, end = spans.pop()
+            return list(self.read(known.key, [*spans, *([(start, end - 1)] if end > start else [])]))
+
+    def marks(self, session: str, leaf: str | None, kinds: Collection[str]) -> list[Entry]:
+        """Read as `Store.marks` says."""
+        with self.database.snapshot():
+            known = self.session(session)
+            place = self._place(known, leaf)
+            spans = self.spans(known.key, place.seq) if known and place else []
+            return (
+                [entry for start, end in spans for entry in self._unsaid(known.key, start, end, kinds)]
+                if known
+                else []
+            )
+
+    def page(self, session: Any, start: int, end: int) -> list[Entry]:
         """Return the entries from seq `start` to `end`, both included."""
-        return list(self.read(no, [(start, end)]))
+        return list(self.read(session, [(start, end)]))
 
     def entry(self, session: str, entry: str) -> Entry | None:
         """Return one entry; None if there is none."""
         known = self.session(session)
-        seq = self._find(known.no, entry) if known else None
-        return None if known is None or seq is None else self._one(known.no, seq)
-
-    def _one(self, no: int, seq: int) -> Entry:
-        """Return the entry at `seq`; raises StoreCorrupt where it cannot be read, whatever its kind."""
-        row = self.database.execute("SELECT payload FROM entries WHERE key = ?", (key(no, seq),)).fetchone()
-        if row is None:
-            raise StoreCorrupt(f"entry {seq} of the session is missing: run `foldline verify`")
-        return unpack(row[0])
+        return self._stored(known.key, [entry]).get(entry) if known else None
 
     def entries(self, session: str, ids: Sequence[str]) -> list[Entry]:
         """Return the entries with these ids, in their order."""
-        found = {id_: entry for id_ in set(ids) if (entry := self.entry(session, id_)) is not None}
+        known = self.session(session)
+        found = self._stored(known.key, ids) if known else {}
         missing = [id_ for id_ in ids if id_ not in found]
         if missing:
             raise StoreError(f"session {session} has no entry {', '.join(missing[:5])}")
         return [found[id_] for id_ in ids]
 
-    def sessions(self) -> list[SessionInfo]:
-        """Return every session, the last updated first."""
-        rows = self.database.execute(
-            "SELECT s.id, s.title, s.created, s.updated, coalesce(e.messages, 0), s.entries,"
-            " coalesce(e.compactions, 0), coalesce(e.tokens, 0), s.leaf"
-            " FROM sessions s LEFT JOIN entries e ON e.session_no = s.no AND e.id = s.leaf"
-            " ORDER BY s.updated DESC, s.no DESC"
-        )
-        return [SessionInfo(*row) for row in rows]
+    def sessions(self, limit: int | None = None, offset: int = 0) -> list[SessionInfo]:
+        """Return sessions, the last updated first."""
+        return [
+            SessionInfo(*row) for row in self.database.rows("newest_sessions", limit=limit, offset=offset)
+        ]
+
+    def info(self, session: str) -> SessionInfo | None:
+        """Return what `sessions` tells of one session."""
+        row = self.database.row("info", **_named(session))
+        return SessionInfo(*row) if row else None
+
+    def ids(self, prefix: str, limit: int) -> list[str]:
+        """Return ids as `Store.ids` says."""
+        past = f"{prefix}\U0010ffff"  # what begins so sorts before it
+        return [id_ for (id_,) in self.database.rows("ids_from", first=prefix, past=past, limit=limit)]
+
+    def set_times(self, session: str, created: float, updated: float) -> None:
+        """Set the times that `sessions` tells."""
+        with self.database.transaction():
+            key = self.known_session(session).key
+            self.database.change("set_times", session=key, created=created, updated=updated)
+
+    def count(self) -> int:
+        """Return how many sessions there are."""
+        row = self.database.row("count_sessions")
+        return row[0] if row else 0
 
     def session(self, session: str) -> SessionRow | None:
         """Return the row of a session; None where there is none."""
-        row = self.database.execute(
-            "SELECT s.no, s.leaf, s.entries, e.seq, e.segment, e.joint, e.boundary, e.messages, e.tokens,"
-            " e.compactions FROM sessions s LEFT JOIN entries e ON e.session_no = s.no AND e.id = s.leaf"
-            " WHERE s.id = ?",
-            (session,),
-        ).fetchone()
+        row = self.database.row("session", **_named(session))
         if row is None:
             return None
-        no, leaf, entries, *place = row
-        return SessionRow(no, leaf, entries, Place(*place) if place[0] is not None else None)
+        key, leaf, entries, *place = row
+        return SessionRow(key, leaf, entries, Place(*place) if place[0] is not None else None)
 
     def known_session(self, session: str) -> SessionRow:
         """Return the row of a session; raises SessionNotFound."""
@@ -156,37 +192,28 @@ class Tables:
             raise SessionNotFound(f"no session {session!r} in this store")
         return known
 
-    def seq_of(self, no: int, entry: str) -> int:
+    def seq_of(self, session: Any, entry: str) -> int:
         """Return the seq of an entry; raises StoreError where the session has no such entry."""
-        seq = self._find(no, entry)
-        if seq is None:
-            raise StoreError(f"no entry {entry} in this session")
-        return seq
+        return self._seqs_of(session, [entry])[0]
 
-    def place_at(self, no: int, seq: int) -> Place:
+    def place_at(self, session: Any, seq: int) -> Place:
         """Return the place of the entry at `seq`; raises StoreCorrupt if it is missing."""
-        row = self.database.execute(
-            "SELECT seq, segment, joint, boundary, messages, tokens, compactions FROM entries WHERE key = ?",
-            (key(no, seq),),
-        ).fetchone()
+        row = self.database.row("place", session=session, seq=seq)
         if row is None:
             raise StoreCorrupt(f"entry {seq} of the session is missing: run `foldline verify`")
         return Place(*row)
 
-    def spans(self, no: int, seq: int, first: int = 1) -> Spans:
-        """Return the ranges of seq of the path to `seq`, from `first` on."""
-        return tree.spans(partial(self.place_at, no), seq, first)
+    def spans(self, session: Any, seq: int, first: int = 1, most: int | None = None) -> Spans:
+        """Return the ranges of seq of the path to `seq`, from `first` on; of its last `most` entries."""
+        return tree.spans(partial(self.place_at, session), seq, first, most)
 
-    def read(self, no: int, spans: Spans) -> Iterator[Entry]:
+    def read(self, session: Any, spans: Spans) -> Iterator[Entry]:
         """Yield the entries of these ranges; raises StoreCorrupt if one is missing or cannot be read.
 
         A damaged boundary is passed over: it changes what a view shows, and nothing that was said.
         """
         for start, end in spans:
-            rows = self.database.execute(
-                "SELECT payload, kind FROM entries WHERE key BETWEEN ? AND ? ORDER BY key",
-                (key(no, start), key(no, end)),
-            ).fetchall()
+            rows = self.database.rows("payloads", session=session, first=start, last=end)
             if len(rows) != end - start + 1:
                 raise StoreCorrupt(f"entries are missing between {start} and {end}: run `foldline verify`")
             for payload, kind in rows:
@@ -198,29 +225,37 @@ class Tables:
                 else:
                     yield entry
 
-    def events(self, no: int, place: Place | None) -> list[Entry]:
+    def events(self, session: Any, place: Place | None) -> list[Entry]:
         """Return the Compacted and Lifted entries on the path up to `place`, in order."""
+        spans = self.spans(session, place.seq) if place else []
+        return [entry for start, end in spans for entry in self.events_between(session, start, end)]
+
+    def events_between(self, session: Any, start: int, end: int) -> list[Entry]:
+        """Return the Compacted and Lifted entries from seq `start` to `end`."""
+        return self._unsaid(session, start, end, {"compacted", "lifted"})
+
+    def _unsaid(self, session: Any, start: int, end: int, kinds: Collection[str]) -> list[Entry]:
+        """Return the entries from seq `start` to `end` that are no messages: those of some kinds."""
         found: list[Entry] = []
-        for start, end in self.spans(no, place.seq) if place else []:
-            rows = self.database.execute(
-                "SELECT payload FROM entries WHERE key BETWEEN ? AND ?"
-                " AND kind IN ('compacted', 'lifted') ORDER BY key",
-                (key(no, start), key(no, end)),
-            )
-            for (payload,) in rows:
-                with contextlib.suppress(StoreCorrupt):  # a damaged one counts as if it were not there
-                    found.append(unpack(payload))
+        for (payload,) in self.database.rows(
+            "marks", session=session, first=start, last=end, kinds=list(kinds)
+        ):
+            with contextlib.suppress(StoreCorrupt):  # a damaged one counts as if it were not there
+                found.append(unpack(payload))
         return found
 
-    def _readable(self, session: str, no: int, place: Place) -> str | None:
+    def _readable(self, session: str, key: Any, place: Place) -> Compacted | None:
         """Return the newest effective Compacted that can be read; warns where that is not the newest."""
         newest = place.boundary
+        if newest is None:
+            return None
         try:
-            if newest is None or isinstance(self._one(no, self.seq_of(no, newest)), Compacted):
-                return newest
-        except StoreError:
-            pass
-        before = tree.effective(self.events(no, place))
+            stored = self._stored(key, [newest]).get(newest)
+        except StoreCorrupt:
+            stored = None
+        if isinstance(stored, Compacted):
+            return stored
+        before = tree.effective(self.events(key, place))
         goes_on = f"goes on from the boundary before it, {before}" if before else "is sent whole"
         log.warning(
             "session %s: its compaction %s cannot be read, and the session %s. Restore a backup, or "
@@ -230,64 +265,37 @@ class Tables:
             goes_on,
             session,
         )
-        return before
+        earlier = self._stored(key, [before]).get(before) if before else None
+        if before and not isinstance(earlier, Compacted):
+            raise StoreCorrupt(f"the boundary {before} is not a compaction: run `foldline verify`")
+        return earlier if isinstance(earlier, Compacted) else None
 
-    def _create(self, session: str, now: float) -> SessionRow:
-        made = self.database.execute(
-            "INSERT INTO sessions (id, entries, title, created, updated) VALUES (?, 0, '', ?, ?)",
-            (session, now, now),
-        )
-        assert made.lastrowid is not None
-        return SessionRow(made.lastrowid, None, 0, None)
-
-    def _extend(
-        self, session: SessionRow, entries: Sequence[Entry], payloads: Sequence[bytes], again: int
-    ) -> None:
-        """Insert the entries except the first `again`, which are stored already."""
-        no, count = session.no, session.entries
-        place = self._place(session, entries[again - 1].id if again else None)
-        for entry, payload in zip(entries[again:], payloads[again:], strict=True):
-            self._check_kept(no, entry, place)
-            count += 1
-            place = tree.place(entry, count, place, partial(self.events, no, place))
-            self.database.execute(
-                "INSERT INTO entries (key, session_no, id, parent, kind, payload,"
-                " seq, segment, joint, boundary, messages, tokens, compactions)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (key(no, count), no, entry.id, entry.parent, tree.kind(entry), payload, *place),
-            )
-
-    def _again(self, no: int, entries: Sequence[Entry]) -> int:
+    def _again(self, session: Any, entries: Sequence[Entry]) -> int:
         """Return how many of the first entries are stored already: a retry, or a branch that was left."""
+        if self._find(session, entries[0].id) is None:
+            return 0
+        stored = self._stored(session, [entry.id for entry in entries])
         for count, entry in enumerate(entries):
-            seq = self._find(no, entry.id)
-            if seq is None:
+            if entry.id not in stored:
                 return count
-            tree.check_same(entry, self._one(no, seq))
+            tree.check_same(entry, stored[entry.id])
         return len(entries)
 
     def _is_retry(self, session: SessionRow, entries: Sequence[Entry]) -> bool:
         """Return whether these very entries, times included, stand on the path already."""
         leaf = self._place(session, None)
-        seqs = [self.seq_of(session.no, entry.id) for entry in entries]
-        if leaf is None or not tree.on(self.spans(session.no, leaf.seq), seqs[-1]):
+        last = self.seq_of(session.key, entries[-1].id)
+        if leaf is None or not tree.on(self.spans(session.key, leaf.seq), last):
             return False
-        stored = [self._one(session.no, seq) for seq in seqs]
-        return all(tree.same_writer(entry, old) for entry, old in zip(entries, stored, strict=True))
+        stored = self._stored(session.key, [entry.id for entry in entries])
+        return all(tree.same_writer(entry, stored[entry.id]) for entry in entries)
 
-    def _check_kept(self, no: int, entry: Entry, parent: Place | None) -> None:
-        if isinstance(entry, Compacted):
-            path = self.spans(no, parent.seq) if parent else []
-            tree.check_kept(entry, path, partial(self._find, no))
-
-    def _kept(self, no: int, leaf: Place, boundary: str) -> list[Entry]:
-        compacted = self._one(no, at := self.seq_of(no, boundary))
-        if not isinstance(compacted, Compacted):
-            raise StoreCorrupt(f"the boundary {boundary} is not a compaction: run `foldline verify`")
-        first = self.seq_of(no, compacted.first_kept) if compacted.first_kept else at
-        older = {self.seq_of(no, id_) for id_ in (*compacted.leading, *compacted.quoted)}
-        alone = [(seq, seq) for seq in sorted(older) if seq < first]
-        return list(self.read(no, [*alone, *self.spans(no, leaf.seq, first)]))
+    def _kept(self, session: Any, leaf: Place, boundary: Compacted) -> list[Entry]:
+        first, *older = self._seqs_of(
+            session, [boundary.first_kept or boundary.id, *boundary.leading, *boundary.quoted]
+        )
+        alone = [(seq, seq) for seq in sorted(set(older)) if seq < first]
+        return list(self.read(session, [*alone, *self.spans(session, leaf.seq, first)]))
 
     def _place(self, session: SessionRow | None, leaf: str | None) -> Place | None:
         if session is None:
@@ -296,15 +304,30 @@ class Tables:
             if session.leaf is not None and session.place is None:
                 raise StoreCorrupt(f"the leaf {session.leaf} is missing: run `foldline verify`")
             return session.place
-        return self.place_at(session.no, self.seq_of(session.no, leaf))
+        return self.place_at(session.key, self.seq_of(session.key, leaf))
 
-    def _find(self, no: int, entry: str) -> int | None:
-        row = self.database.execute(
-            "SELECT seq FROM entries WHERE session_no = ? AND id = ?", (no, entry)
-        ).fetchone()
+    def _find(self, session: Any, entry: str) -> int | None:
+        row = self.database.row("seq", session=session, id=entry)
         return row[0] if row else None
 
+    def seqs(self, session: Any, ids: Iterable[str]) -> dict[str, int]:
+        """Return the seqs of those of these entries that there are."""
+        return dict(self.database.rows("seqs", session=session, ids=sorted(set(ids))))  # pyright: ignore[reportArgumentType]
 
-def key(no: int, seq: int) -> int:
-    """Return the key of a row: a session's rows stand side by side, in order."""
-    return no * SESSION_KEYS + seq
+    def _seqs_of(self, session: Any, ids: Sequence[str]) -> list[int]:
+        """Return the seqs of these entries, in their order; raises StoreError where one is missing."""
+        found = self.seqs(session, ids)
+        missing = next((id_ for id_ in ids if id_ not in found), None)
+        if missing is not None:
+            raise StoreError(f"no entry {missing} in this session")
+        return [found[id_] for id_ in ids]
+
+    def _stored(self, session: Any, ids: Sequence[str]) -> dict[str, Entry]:
+        """Return those of these entries that there are; raises StoreCorrupt where one cannot be read."""
+        rows = self.database.rows("payloads_of", session=session, ids=sorted(set(ids)))
+        return {id_: unpack(payload) for id_, payload in rows}
+
+
+def _named(session: str) -> dict[str, Any]:
+    """Return the id of a session, and the key made of it where a database has keys of that kind."""
+    return {"id": session, "key": digest(session.encode("utf-8", "surrogatepass"))}

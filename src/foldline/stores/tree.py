@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Said
-from foldline.errors import StoreCorrupt, StoreError
+from foldline.errors import InputError, StoreCorrupt, StoreError
 
 Spans = list[tuple[int, int]]  # ranges of seq, both ends included, in path order
 
@@ -66,12 +66,14 @@ def effective(events: Iterable[Entry]) -> str | None:
     return next((id_ for id_ in reversed(compacted) if not lifted.get(id_, False)), None)
 
 
-def spans(at: Callable[[int], Place], seq: int | None, first: int = 1) -> Spans:
-    """Return the ranges of seq that the path to `seq` takes, from `first` on."""
+def spans(at: Callable[[int], Place], seq: int | None, first: int = 1, most: int | None = None) -> Spans:
+    """Return the ranges of seq that the path to `seq` takes, from `first` on: the last `most` entries."""
     found: Spans = []
-    while seq is not None and seq >= first:
+    while seq is not None and seq >= first and (most is None or most > 0):
         here = at(seq)
-        found.append((max(here.segment, first), seq))
+        start = max(here.segment, first) if most is None else max(here.segment, first, seq - most + 1)
+        found.append((start, seq))
+        most = most if most is None else most - (seq - start + 1)
         if here.joint is not None and here.joint >= here.segment:
             raise StoreCorrupt(f"entry {seq} follows {here.joint}, which comes later: run `foldline verify`")
         seq = here.joint
@@ -82,6 +84,12 @@ def spans(at: Callable[[int], Place], seq: int | None, first: int = 1) -> Spans:
 def on(path: Spans, seq: int) -> bool:
     """Return whether the path goes through `seq`."""
     return any(start <= seq <= end for start, end in path)
+
+
+def check_before(path: Spans, seq: int | None, entry: str) -> None:
+    """Raise InputError unless the entry, at `seq`, is on the path."""
+    if seq is None or not on(path, seq):
+        raise InputError(f"{entry!r} is not on the path of this session")
 
 
 def kind(entry: Entry) -> str:

@@ -14,6 +14,7 @@ from foldline.stores.sqlite import SqliteStore
 
 DEFAULT: Final = "~/.foldline/foldline.db"
 Opener = Callable[[str], Store]
+_PASSWORD: Final = re.compile(r"(//[^/@:]*):[^/@]*@")
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
 
 
@@ -44,9 +45,10 @@ def find_store(store: str | Store | None) -> Store:
 def open_store(url: str | None = None) -> Store:
     """Return the store that a URL names; a file or a server is opened at the first use.
 
-    `memory://`, `sqlite:///relative.db`, `sqlite:////absolute.db` (a leading ~ is the home directory), or a
-    registered scheme; None and a bare `sqlite://` name `~/.foldline/foldline.db`. New directories and files
-    are private to their owner (0700, 0600). Raises InputError for any other URL, naming the known schemes.
+    `memory://`, `sqlite:///relative.db`, `sqlite:////absolute.db` (a leading ~ is the home directory),
+    `postgresql://user@host/database`, or a registered scheme; None and a bare `sqlite://` name
+    `~/.foldline/foldline.db`. New directories and files are private to their owner (0700, 0600). Raises
+    InputError for any other URL, naming the known schemes.
     """
     url = url or "sqlite://"
     scheme, separator, _ = url.partition("://")
@@ -54,10 +56,15 @@ def open_store(url: str | None = None) -> Store:
     if opener is None:
         known = ", ".join(f"{name}://" for name in _OPENERS)
         raise InputError(
-            f"unknown store URL {url!r}: there are {known}; use sqlite:///FILE (a path from here), "
-            "sqlite:////FILE (from the root) or memory://"
+            f"unknown store URL {_without_password(url)!r}: there are {known}; use "
+            "sqlite:///FILE (a path from here), sqlite:////FILE (from the root), "
+            "postgresql://USER@HOST/DATABASE or memory://"
         )
     return opener(url)
+
+
+def _without_password(url: str) -> str:
+    return _PASSWORD.sub(r"\1:***@", url)
 
 
 def _memory(url: str) -> Store:
@@ -76,5 +83,18 @@ def _sqlite(url: str) -> Store:
     return SqliteStore(Path(name or DEFAULT).expanduser())
 
 
+def _postgres(url: str) -> Store:
+    try:
+        from foldline.stores.postgres import PostgresStore  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise InputError("postgresql:// needs psycopg: pip install 'foldline[postgres]'") from error
+    return PostgresStore(url)
+
+
 _METHODS: Final = tuple(name for name in vars(Store) if not name.startswith("_"))
-_OPENERS: Final[dict[str, Opener]] = {"sqlite": _sqlite, "memory": _memory}
+_OPENERS: Final[dict[str, Opener]] = {
+    "sqlite": _sqlite,
+    "memory": _memory,
+    "postgresql": _postgres,
+    "postgres": _postgres,
+}

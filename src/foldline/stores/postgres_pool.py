@@ -1,0 +1,158 @@
+"""The connections of a PostgreSQL store, and the threads that use them.
+
+The log's rules are plain functions, written once for all databases: so the connections are plain ones too, in
+a few threads, and any event loop can wait for them. A server that is away is tried again after a twentieth of
+a second at first, so that the store goes on at once when it is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+import psycopg
+
+from foldline.errors import StoreError
+from foldline.stores.database import Contended
+from foldline.stores.postgres_connection import (
+    Connection,
+    Target,
+    connect,
+    is_conflict,
+    is_worth_a_retry,
+    store_error,
+)
+from foldline.stores.postgres_database import PostgresDatabase
+from foldline.stores.postgres_schema import prepare
+
+T = TypeVar("T")
+_IDLE: Final = 60.0  # seconds after which a connection that nobody needs is closed
+_FIRST_WAIT: Final = 0.005  # seconds, doubled at each retry
+_AWAY_WAIT: Final = 0.05
+_LONGEST_WAIT: Final = 0.5
+
+
+class Pool:
+    """Does work over connections to one target, each used by one thread at a time."""
+
+    def __init__(self, target: Target, timeout: float) -> None:
+        self.target = target
+        self.timeout = timeout
+        self._threads = ThreadPoolExecutor(target.connections, thread_name_prefix="foldline-postgres")
+        self._idle: deque[tuple[Connection, float]] = deque()
+        self._trimmer: threading.Timer | None = None
+        self._prepared = False
+        self._preparing = threading.Lock()
+        self._closed = False
+        self._process = os.getpid()
+        weakref.finalize(self, _close, self._idle, self._process)
+
+    async def run(self, work: Callable[[PostgresDatabase], T]) -> T:
+        """Do work in a thread; a conflict or a lost connection does it again, up to `timeout` seconds.
+
+        Cancelling drops the work if it has not begun, otherwise only its result.
+        """
+        if self._closed:
+            raise StoreError("this store is closed")
+        if self._process != os.getpid():  # the connections belong to the parent process
+            raise StoreError(
+                f"{self.target.name}, was opened before a fork: open a separate store in each process"
+            )
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._work, work)
+
+    async def close(self) -> None:
+        """Close the connections once earlier work is done."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._process == os.getpid():
+            await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, self._end))
+
+    def _end(self) -> None:
+        self._threads.shutdown(wait=True)
+        if self._trimmer is not None:
+            self._trimmer.cancel()
+        _close(self._idle, self._process)
+
+    def _work(self, work: Callable[[PostgresDatabase], T]) -> T:
+        deadline, wait = time.monotonic() + self.timeout, _FIRST_WAIT
+        while True:
+            connection: Connection | None = None
+            try:
+                connection = self._take()
+                return work(PostgresDatabase(connection))
+            except Contended as error:
+                if time.monotonic() > deadline:
+                    raise StoreError(
+                        f"{self.target.name}: other writers came first for {self.timeout:g} seconds. Nothing "
+                        "was written; try again."
+                    ) from error
+            except psycopg.Error as error:
+                late = time.monotonic() > deadline
+                if late or not is_worth_a_retry(error, connection):
+                    raise store_error(
+                        error,
+                        self.target,
+                        reached=connection is not None and not connection.broken,
+                        timeout=self.timeout,
+                    ) from error
+                if not is_conflict(error):
+                    wait = max(wait, _AWAY_WAIT)
+                    _close(self._idle, self._process)  # they were cut off too
+            finally:
+                self._give_back(connection)
+            time.sleep(wait * random.uniform(0.5, 1.5))
+            wait = min(2 * wait, _LONGEST_WAIT)
+
+    def _take(self) -> Connection:
+        with contextlib.suppress(IndexError):
+            return self._idle.pop()[0]
+        connection = connect(self.target, self.timeout)
+        try:
+            with self._preparing:
+                if not self._prepared:
+                    prepare(connection, self.target)
+                    self._prepared = True
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _give_back(self, connection: Connection | None) -> None:
+        """Keep a connection for later, until nobody has needed it for a while."""
+        if connection is None:
+            return
+        if connection.broken or connection.closed:
+            connection.close()
+            return
+        self._idle.append((connection, time.monotonic()))
+        if self._trimmer is None:
+            self._trim()
+
+    def _trim(self) -> None:
+        """Close the connections that nobody has needed for a while, and look again while there are others."""
+        with contextlib.suppress(IndexError):
+            while self._idle[0][1] < time.monotonic() - _IDLE:
+                self._idle.popleft()[0].close()
+        self._trimmer = None
+        if self._idle and not self._closed:
+            self._trimmer = threading.Timer(_IDLE, self._trim)
+            self._trimmer.daemon = True
+            self._trimmer.start()
+
+
+def _close(idle: deque[tuple[Connection, float]], process: int) -> None:
+    if process != os.getpid():
+        return
+    with contextlib.suppress(IndexError):
+        while True:
+            idle.pop()[0].close()

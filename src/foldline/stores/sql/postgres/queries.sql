@@ -1,0 +1,218 @@
+-- The queries of the PostgreSQL store, by name. `:session` is the key of a session,
+-- `:key` the same for a session known by its id.
+
+-- name: session
+SELECT s.session_id, s.leaf, s.entries, e.seq, e.segment, e.joint, e.boundary, e.messages, e.tokens, e.compactions
+FROM sessions s
+LEFT JOIN entries e ON e.session_id = s.session_id AND e.id = s.leaf
+WHERE s.session_id = :key AND s.id = :id
+
+-- name: info
+SELECT s.id, s.title, s.created, s.updated, coalesce(e.messages, 0), s.entries,
+    coalesce(e.compactions, 0), coalesce(e.tokens, 0), s.leaf
+FROM sessions s
+LEFT JOIN entries e ON e.session_id = s.session_id AND e.id = s.leaf
+WHERE s.session_id = :key AND s.id = :id
+
+-- name: newest_sessions
+SELECT s.id, s.title, s.created, s.updated, coalesce(e.messages, 0), s.entries,
+    coalesce(e.compactions, 0), coalesce(e.tokens, 0), s.leaf
+FROM (
+    SELECT * FROM sessions ORDER BY updated DESC, begun DESC, session_id
+    LIMIT CAST(:limit AS bigint) OFFSET :offset
+) s
+LEFT JOIN entries e ON e.session_id = s.session_id AND e.id = s.leaf
+ORDER BY s.updated DESC, s.begun DESC, s.session_id
+
+-- name: ids_from
+SELECT id FROM sessions WHERE id >= :first AND id < :past ORDER BY begun DESC, session_id LIMIT :limit
+
+-- name: newest_keys
+SELECT session_id FROM sessions ORDER BY updated DESC, begun DESC, session_id
+
+-- name: leaf_seq
+SELECT e.seq FROM sessions s JOIN entries e ON e.session_id = s.session_id AND e.id = s.leaf
+WHERE s.session_id = :session
+
+-- name: count_sessions
+SELECT count(*) FROM sessions
+
+-- name: begin_session
+INSERT INTO sessions (session_id, id, begun, leaf, entries, title, created, updated)
+VALUES (
+    :key, :id, extract(epoch FROM clock_timestamp()), :leaf, :entries, coalesce(:title, ''), :created, :updated
+)
+ON CONFLICT DO NOTHING
+
+-- name: advance_leaf
+-- Only if the session is still as it was read.
+UPDATE sessions SET leaf = :leaf, entries = :entries, updated = :updated, title = coalesce(:title, title)
+WHERE session_id = :session AND leaf IS NOT DISTINCT FROM :seen AND entries = :before
+
+-- name: move_leaf
+UPDATE sessions SET leaf = :leaf, updated = :updated
+WHERE session_id = :session AND leaf IS NOT DISTINCT FROM :seen
+
+-- name: set_times
+UPDATE sessions SET created = :created, updated = :updated WHERE session_id = :session
+
+-- name: insert_entry
+-- Only behind the leaf that the same transaction has moved.
+INSERT INTO entries (
+    session_id, id, kind, payload, pieces,
+    seq, segment, joint, boundary, messages, tokens, compactions
+)
+SELECT session_id, CAST(:id AS text), CAST(:kind AS text), CAST(:payload AS bytea), CAST(:pieces AS bigint),
+    CAST(:seq AS bigint), CAST(:segment AS bigint), CAST(:joint AS bigint), CAST(:boundary AS text),
+    CAST(:messages AS bigint), CAST(:tokens AS bigint), CAST(:compactions AS bigint)
+FROM sessions WHERE session_id = :session AND leaf = :leaf AND entries = :entries
+
+-- name: insert_piece
+INSERT INTO pieces (session_id, seq, piece, payload)
+SELECT session_id, CAST(:seq AS bigint), CAST(:piece AS bigint), CAST(:payload AS bytea)
+FROM sessions WHERE session_id = :session AND leaf = :leaf AND entries = :entries
+
+-- name: seq
+SELECT seq FROM entries WHERE session_id = :session AND id = :id
+
+-- name: seqs
+SELECT id, seq FROM entries WHERE session_id = :session AND id = ANY(CAST(:ids AS text[]))
+
+-- name: place
+SELECT seq, segment, joint, boundary, messages, tokens, compactions
+FROM entries WHERE session_id = :session AND seq = :seq
+
+-- name: payloads_of
+SELECT id, payload FROM log WHERE session_id = :session AND id = ANY(CAST(:ids AS text[]))
+
+-- name: payloads
+SELECT payload, kind FROM log
+WHERE session_id = :session AND seq BETWEEN :first AND :last
+ORDER BY seq
+
+-- name: marks
+SELECT payload FROM log
+WHERE session_id = :session AND seq BETWEEN :first AND :last
+    AND kind <> 'said' AND kind = ANY(CAST(:kinds AS text[]))
+ORDER BY seq
+
+-- name: count_entries
+SELECT count(*), coalesce(max(seq), 0) FROM entries WHERE session_id = :session
+
+-- name: rows_to_verify
+-- The place of an entry says which entry it follows.
+SELECT e.id, p.id, e.kind, e.payload,
+    e.seq, e.segment, e.joint, e.boundary, e.messages, e.tokens, e.compactions,
+    p.seq, p.segment, p.joint, p.boundary, p.messages, p.tokens, p.compactions
+FROM log e
+LEFT JOIN entries p ON p.session_id = e.session_id
+    AND p.seq = CASE WHEN e.seq > e.segment THEN e.seq - 1 ELSE e.joint END
+WHERE e.session_id = :session AND e.seq BETWEEN :first AND :last
+ORDER BY e.seq
+
+-- name: delete_entries
+DELETE FROM entries WHERE session_id = :session
+
+-- name: delete_pieces
+DELETE FROM pieces WHERE session_id = :session
+
+-- name: delete_index
+DELETE FROM search WHERE session_id = :session
+
+-- name: delete_session
+DELETE FROM sessions WHERE session_id = :session
+
+-- name: ownerless
+-- Rows of sessions that there are not.
+SELECT 'entries', count(*) FROM entries e
+    WHERE NOT EXISTS (SELECT 1 FROM sessions s WHERE s.session_id = e.session_id)
+UNION ALL SELECT 'pieces', count(*) FROM pieces p
+    WHERE NOT EXISTS (SELECT 1 FROM entries e WHERE e.session_id = p.session_id AND e.seq = p.seq AND e.pieces >= p.piece)
+UNION ALL SELECT 'search', count(*) FROM search i
+    WHERE NOT EXISTS (SELECT 1 FROM entries e WHERE e.session_id = i.session_id AND e.seq = i.seq)
+
+-- name: messages
+-- The texts to index.
+SELECT seq, payload FROM log
+WHERE session_id = :session AND seq BETWEEN :first AND :last AND kind = 'said'
+ORDER BY seq
+
+-- name: session_behind
+-- The next session of which not every message is in the index.
+SELECT session_id, indexed, entries FROM sessions
+WHERE indexed < entries AND session_id BETWEEN :first AND :last
+ORDER BY session_id LIMIT 1
+
+-- name: set_indexed
+-- Only if nobody else has indexed the session meanwhile.
+UPDATE sessions SET indexed = :upto WHERE session_id = :session AND indexed = :before
+
+-- name: index_message
+INSERT INTO search (session_id, seq, words) VALUES (:session, :seq, CAST(:words AS tsvector))
+
+-- name: index_rows
+SELECT seq, CAST(words AS text) FROM search WHERE session_id = :session AND seq BETWEEN :first AND :last
+
+-- name: indexed_upto
+SELECT indexed FROM sessions WHERE session_id = :session
+
+-- name: matches
+-- Those with too many words for the index may match too.
+SELECT i.session_id, i.seq FROM search i
+JOIN sessions s ON s.session_id = i.session_id
+WHERE i.words @@ CAST(:expression AS tsquery) OR i.words IS NULL
+ORDER BY s.updated DESC, i.session_id, i.seq DESC
+LIMIT :count OFFSET :offset
+
+-- name: matches_of_session
+SELECT session_id, seq FROM search
+WHERE session_id = :session AND (words @@ CAST(:expression AS tsquery) OR words IS NULL)
+ORDER BY seq DESC
+LIMIT :count OFFSET :offset
+
+-- name: messages_before
+SELECT seq, payload FROM log
+WHERE session_id = :session AND seq < :before AND kind = 'said'
+ORDER BY seq DESC LIMIT :count
+
+-- name: found
+SELECT s.id, e.seq, e.payload FROM log e JOIN sessions s ON s.session_id = e.session_id
+WHERE e.session_id = :session AND e.seq = :seq
+
+-- name: value
+SELECT value FROM key_values
+WHERE space = :space AND key = :key AND expires > extract(epoch FROM clock_timestamp())
+
+-- name: add_value
+INSERT INTO key_values (space, key, session, value, written, expires)
+VALUES (
+    :space, :key, :session, :value,
+    extract(epoch FROM clock_timestamp()), extract(epoch FROM clock_timestamp()) + :seconds
+)
+ON CONFLICT (space, key) DO UPDATE
+SET session = excluded.session, value = excluded.value, written = excluded.written, expires = excluded.expires
+WHERE key_values.expires <= extract(epoch FROM clock_timestamp())
+
+-- name: replace_value
+UPDATE key_values
+SET value = :new, written = extract(epoch FROM clock_timestamp()),
+    expires = extract(epoch FROM clock_timestamp()) + :seconds
+WHERE space = :space AND key = :key AND value = :old AND expires > extract(epoch FROM clock_timestamp())
+
+-- name: delete_value
+DELETE FROM key_values
+WHERE space = :space AND key = :key AND (value = :old OR CAST(:old AS bytea) IS NULL)
+    AND expires > extract(epoch FROM clock_timestamp())
+
+-- name: trim_values
+DELETE FROM key_values WHERE space = :space AND key NOT IN
+    (SELECT key FROM key_values WHERE space = :space ORDER BY written DESC, key DESC LIMIT :most)
+
+-- name: expire_values
+DELETE FROM key_values WHERE (space, key) IN (
+    SELECT space, key FROM key_values WHERE expires <= extract(epoch FROM clock_timestamp())
+    LIMIT 100 FOR UPDATE SKIP LOCKED
+)
+
+-- name: forget_values
+DELETE FROM key_values WHERE session = :id

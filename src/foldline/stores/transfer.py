@@ -1,0 +1,120 @@
+"""Copy every session from one store to another; what is there already stays, so that it can be run again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Final, Protocol, runtime_checkable
+
+import msgspec
+
+from foldline.core.log.entries import Entry
+from foldline.errors import InputError
+from foldline.stores.base import SessionInfo, Store
+
+_BATCH: Final = 200  # entries in one append
+
+
+@runtime_checkable
+class Restorable(Store, Protocol):
+    """A store that can be told when a session was made and changed, as the stores of this package can."""
+
+    async def set_times(self, session: str, created: float, updated: float) -> None:
+        """Set the times that `sessions` tells; raises SessionNotFound."""
+        ...
+
+
+class Transferred(msgspec.Struct, frozen=True):
+    """A session that was copied: how many entries were new in the target, and what differs there after it."""
+
+    session: str
+    entries: int
+    problem: str = ""
+
+
+async def transfer(source: Store, target: Store) -> AsyncGenerator[Transferred]:
+    """Copy every session with all branches, its leaf, title and times; yields each when it is whole.
+
+    The session changed last comes last. A session of which all figures are the same is passed over; what the
+    target has of another is compared, entry by entry, and the copy goes on behind it, or leaves it as it is
+    where it differs. What is appended to the source meanwhile comes with the next run. Values with an expiry
+    (leases, previews) are not copied. Raises InputError where the target cannot take times,
+    StoreError and what the stores raise.
+    """
+    if not isinstance(target, Restorable):
+        raise InputError("sessions are copied to a store of Foldline's own: SQLite, PostgreSQL or memory")
+    for info in reversed(await source.sessions()):
+        yield await _transfer_session(source, target, info)
+
+
+async def _transfer_session(source: Store, target: Restorable, info: SessionInfo) -> Transferred:
+    known = await target.info(info.id)
+    if known == info:
+        return Transferred(info.id, 0)
+    if known is not None and known.entries > info.entries:
+        return Transferred(info.id, 0, f"the target has {known.entries} entries of it, not {info.entries}")
+    at = await _common(source, target, info.id) if known else 0
+    if known is not None and at < known.entries:
+        return Transferred(info.id, 0, f"entry {at + 1} of the target is another one")
+    leaf = known.leaf if known else None
+    async with aclosing(_batches(source, info, at)) as batches:
+        async for batch in batches:
+            if leaf != batch[0].parent:
+                await target.move(info.id, batch[0].parent, seen=leaf)
+            await target.append(info.id, batch, seen=batch[0].parent)
+            leaf = batch[-1].id
+    if leaf != info.leaf:
+        await target.move(info.id, info.leaf, seen=leaf)
+    copied = await target.info(info.id)
+    if copied != info:
+        await target.set_times(info.id, info.created, info.updated)
+        copied = await target.info(info.id)
+    problem = "" if copied == info else f"its figures differ: {copied}, not {info}"
+    return Transferred(info.id, info.entries - at, problem)
+
+
+async def differences(source: Store, target: Store) -> AsyncGenerator[str]:
+    """Yield a line for each session of the source that the target does not hold as it is."""
+    for info in await source.sessions():
+        there = await target.info(info.id)
+        if there != info:
+            yield f"session {info.id}: the target tells {there}, not {info}"
+        elif (common := await _common(source, target, info.id)) != info.entries:
+            yield f"session {info.id}: entry {common + 1} of the target is another one"
+
+
+async def _common(source: Store, target: Store, session: str) -> int:
+    """Return how many entries both have in common, from the first on."""
+    count = 0
+    async with (
+        aclosing(_all(source, session, 0)) as ours,
+        aclosing(_all(target, session, 0)) as theirs,
+    ):
+        async for there in theirs:
+            here = await anext(ours, None)
+            if here is None or here != there:
+                break
+            count += 1
+    return count
+
+
+async def _batches(source: Store, info: SessionInfo, after: int) -> AsyncGenerator[Sequence[Entry]]:
+    """Yield the entries behind the first `after` in chains, each entry the child of the one before."""
+    batch: list[Entry] = []
+    left = info.entries - after
+    async with aclosing(_all(source, info.id, after)) as entries:
+        async for entry in entries:
+            if not left:
+                break  # appended since
+            left -= 1
+            if batch and (entry.parent != batch[-1].id or len(batch) == _BATCH):
+                yield batch
+                batch = []
+            batch.append(entry)
+    if batch:
+        yield batch
+
+
+async def _all(store: Store, session: str, after: int) -> AsyncGenerator[Entry]:
+    async for entry in store.all(session, after=after):
+        yield entry

@@ -1,0 +1,102 @@
+"""Sessions copied from store to store: all of them, whole, and again where it was left."""
+
+from __future__ import annotations
+
+import pytest
+from tests.stores.build import compact, lift, say, talk, title
+
+from foldline.core.log.entries import Entry
+from foldline.errors import InputError
+from foldline.stores import MemoryStore, SqliteStore, Store, open_store
+from foldline.stores.transfer import differences, transfer
+
+
+@pytest.fixture(params=["sqlite to postgres", "postgres to sqlite", "sqlite to memory"])
+async def pair(request, tmp_path):
+    made = {
+        "sqlite": lambda: SqliteStore(tmp_path / "s.db"),
+        "postgres": lambda: open_store(request.getfixturevalue("postgres_url")),
+        "memory": MemoryStore,
+    }
+    source, target = request.param.split(" to ")
+    found = made[source](), made[target]()
+    yield found
+    for one in found:
+        await one.close()
+
+
+async def filled(store: Store) -> None:
+    """Sessions with branches, folds, titles, odd times, a large message, and one before its first entry."""
+    trunk = talk(None, *[f"m{n}" for n in range(700)])
+    fold = compact(trunk[-1], trunk[650].id, leading=(trunk[0].id,))
+    named = title(fold, "First")
+    await store.append("tree", [*trunk, fold, named], seen=None)
+    await store.move("tree", trunk[300].id, seen=named.id)
+    side = [first := say(trunk[300], "side", at=77.5), say(first, "x" * 700_000, at=3.25)]
+    await store.append("tree", [*side, title(side[-1], "Second")], seen=trunk[300].id)
+    await store.move("tree", named.id, seen=title(side[-1], "Second").id)
+    await store.append("tree", [lift(named, fold.id)], seen=named.id)
+    await store.append("back\\slash 日本", [say(None, "one", at=5.0)], seen=None)
+    root = talk(None, "first")
+    await store.append("empty", root, seen=None)
+    await store.move("empty", None, seen=root[0].id)
+    await store.append("empty", talk(None, "other root"), seen=None)
+    await store.move("empty", None, seen=talk(None, "other root")[0].id)
+
+
+async def every(store: Store, session: str) -> list[Entry]:
+    return [entry async for entry in store.all(session)]
+
+
+async def test_everything_arrives(pair):
+    source, target = pair
+    await filled(source)
+    copied = [one async for one in transfer(source, target)]
+    assert [one.problem for one in copied] == ["", "", ""]
+    assert await target.sessions() == await source.sessions()
+    for info in await source.sessions():
+        assert await every(target, info.id) == await every(source, info.id)
+        assert await target.active(info.id) == await source.active(info.id)
+    assert [line async for line in differences(source, target)] == await target.verify() == []
+    again = [one async for one in transfer(source, target)]
+    assert sum(one.entries for one in again) == 0
+
+
+async def test_it_goes_on_where_it_was_left(pair):
+    source, target = pair
+    await filled(source)
+    entries = await every(source, "tree")
+    await target.append("tree", entries[:400], seen=None)  # as after a kill between two appends
+    copied = {one.session: one async for one in transfer(source, target)}
+    assert copied["tree"].entries == len(entries) - 400
+    leaf = await source.leaf("tree")
+    more = say(await source.entry("tree", leaf), "said since", at=9.0)
+    await source.append("tree", [more], seen=leaf)
+    copied = {one.session: one async for one in transfer(source, target)}
+    assert {name: one.entries for name, one in copied.items() if one.entries} == {"tree": 1}
+    assert [line async for line in differences(source, target)] == []
+
+
+async def test_another_session_of_that_name_stays_as_it_is(pair):
+    source, target = pair
+    await source.append("a", talk(None, "one", "two"), seen=None)
+    await source.append("b", talk(None, "one"), seen=None)
+    await source.append("c", talk(None, "one", "two"), seen=None)
+    await target.append("a", talk(None, "one", "other"), seen=None)
+    await target.append("b", talk(None, "one", "two"), seen=None)
+    before = [await every(target, name) for name in "ab"]
+    problems = {one.session: one.problem async for one in transfer(source, target)}
+    assert "entry 2 of the target is another one" in problems["a"]
+    assert "2 entries of it, not 1" in problems["b"]
+    assert problems["c"] == ""
+    assert [await every(target, name) for name in "ab"] == before
+    assert len([line async for line in differences(source, target)]) == 2
+
+
+async def test_a_store_without_times_is_no_target():
+    class Bare:
+        async def sessions(self):
+            return []
+
+    with pytest.raises(InputError, match="Foldline's own"):
+        [one async for one in transfer(MemoryStore(), Bare())]
