@@ -3,9 +3,9 @@ import pytest
 from foldline.stores import open_store
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def store(request, tmp_path):
-    url = "memory://" if request.param == "memory" else f"sqlite:///{tmp_path / 'sessions.db'}"
-    opened = open_store(url)
+    urls = {"memory": "memory://", "sqlite": f"sqlite:///{tmp_path / 'sessions.db'}"}
+    opened = open_store(urls.get(request.param) or request.getfixturevalue("postgres_url"))
     yield opened
     await opened.close()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from weakref import WeakKeyDictionary
+
 import msgspec
 
 from foldline.catalogue import cost
-from foldline.core.log.entries import Compacted, Noted, Said
-from foldline.core.log.messages import Message, Usage
+from foldline.core.log.entries import Compacted, Entry, Noted, Said
+from foldline.core.log.messages import Usage
 from foldline.core.measure.price import Price, added
 from foldline.session.model import Setup
 from foldline.session.session import Session
@@ -35,42 +38,75 @@ class Spending(msgspec.Struct, frozen=True):
         )
 
 
-async def spent(session: Session) -> Spending:
-    """Add up what a session has cost, each reply at the price of its own model; reads all of its entries."""
-    total = Spending()
-    earlier, present = list[Message](), list[Message]()
-    async for entry in session.store.all(session.id):
+class _Counted:
+    """What was counted of a session: how many entries, the replies priced for good, and those since.
+
+    A reply that does not name its model has the price of the session's, which a later note may change: such
+    replies are priced anew each time.
+    """
+
+    def __init__(self) -> None:
+        self.entries = 0
+        self.total = Spending()
+        self.present: list[tuple[str | None, Usage]] = []
+
+    def take(self, entry: Entry, session: Session) -> None:
+        self.entries += 1
         if isinstance(entry, Said) and entry.message.usage is not None:
-            present.append(entry.message)
+            self.present.append((entry.message.model, entry.message.usage))
         elif isinstance(entry, Noted) and entry.kind == "model":  # from here on another model replies
-            earlier, present = [*earlier, *present], []
+            self.total = _priced(self.total, self.present, session.setup)
+            self.present = []
         elif isinstance(entry, Compacted):
-            total = msgspec.structs.replace(
-                total,
-                summaries=total.summaries + 1,
-                summaries_usd=total.summaries_usd + (entry.receipt.price or 0.0),
+            self.total = msgspec.structs.replace(
+                self.total,
+                summaries=self.total.summaries + 1,
+                summaries_usd=self.total.summaries_usd + (entry.receipt.price or 0.0),
             )
-    for reply in earlier:
-        total = _with_reply(total, reply, _price(reply, session.setup))
-    for reply in present:
-        total = _with_reply(total, reply, _price(reply, session.setup, usual=session.setup.info.price))
-    return total
 
 
-def _with_reply(total: Spending, reply: Message, price: Price | None) -> Spending:
-    usage = reply.usage or Usage()
+_known: WeakKeyDictionary[Session, _Counted] = WeakKeyDictionary()
+
+
+async def spent(session: Session) -> Spending:
+    """Add up what a session has cost, each reply at the price of its own model.
+
+    Reads all of its entries at first, and later only those that are new.
+    """
+    info = await session.store.info(session.id)
+    entries = info.entries if info else 0
+    read = _known.get(session)
+    if read is None or read.entries > entries:  # purged, and begun anew
+        read = _Counted()
+    start = read.entries
+    new = [entry async for entry in session.store.all(session.id, after=start)]
+    for entry in new if read.entries == start else ():  # another call may have read them meanwhile
+        read.take(entry, session)
+    _known[session] = read
+    return _priced(read.total, read.present, session.setup, usual=session.setup.info.price)
+
+
+def _priced(
+    total: Spending, replies: Sequence[tuple[str | None, Usage]], setup: Setup, usual: Price | None = None
+) -> Spending:
+    """Return a total with replies in it: each the model that it names, and its usage."""
+    prices = {model: _price(model, setup, usual) for model, _ in replies}
+    usage = total.usage
+    for _, one in replies:
+        usage = added(usage, one)
+    known = [(price, one) for model, one in replies if (price := prices[model]) is not None]
     return msgspec.structs.replace(
         total,
-        replies=total.replies + 1,
-        usage=added(total.usage, usage),
-        usd=total.usd + (cost(usage, price) if price is not None else 0.0),
-        unpriced=total.unpriced + (price is None),
+        replies=total.replies + len(replies),
+        usage=usage,
+        usd=total.usd + sum(cost(one, price) for price, one in known),
+        unpriced=total.unpriced + len(replies) - len(known),
     )
 
 
-def _price(reply: Message, setup: Setup, usual: Price | None = None) -> Price | None:
+def _price(model: str | None, setup: Setup, usual: Price | None = None) -> Price | None:
     """Return the price of the model that a reply names; `usual` where nothing is known of that name."""
-    found = setup.catalogue.look_up(reply.model)
+    found = setup.catalogue.look_up(model)
     if found.entry and found.entry == setup.info.entry:  # its name may say more: the user's own price
         return setup.info.price
     return found.price or usual

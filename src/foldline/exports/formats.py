@@ -39,6 +39,11 @@ def formats() -> tuple[str, ...]:
     return (OWN, *_TOOLS, *dialects.names())
 
 
+def agents() -> tuple[str, ...]:
+    """Return the names of the formats of other agents."""
+    return tuple(name for name in _TOOLS if name != "markdown")
+
+
 def writer_of(name: str) -> type[ExportWriter]:
     """Return the writer of a format; raises InputError for an unknown one."""
     if name in _TOOLS:

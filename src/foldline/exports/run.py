@@ -70,7 +70,7 @@ async def export_stored(store: Store, session: str, wish: ExportWish, out: Out) 
 
     Raises the store's errors, and InputError for an unknown format.
     """
-    info = next((known for known in await store.sessions() if known.id == session), None)
+    info = await store.info(session)
     if wish.view:
         known = wish.title or (info.title if info is not None else None)
         return export_entries(

@@ -73,7 +73,7 @@ class Compactor:
                     return FIRST
                 asked = self._model.ask(reason, instructions, target, share=share)
                 work = self._maker.take(await self._shared.live.onto(asked, self._cursor.state))
-            await self.drafts.stop()
+            died = await self.drafts.stop()
             self._events.emit(CompactionStarted(reason=reason, size=work.size))
             with spans.compaction(self._shared.id, reason, work.size) as opened:
                 try:
@@ -87,6 +87,8 @@ class Compactor:
                 async with self._shared.locked(follow=False):
                     if isinstance(outcome, Nothing):
                         return await self._maker.idle(work.ask, outcome)
+                    receipt = msgspec.structs.replace(outcome.receipt, repeated=died)
+                    outcome = msgspec.structs.replace(outcome, receipt=receipt)
                     draft = msgspec.structs.replace(work.base, boundary=outcome)
                     return await self._maker.commit(draft, work.ask, opened, waited=True)
 
@@ -105,6 +107,7 @@ class Compactor:
         async with self._shared.locked(follow=False):
             if self._came_first(seen, "overflow"):
                 return FIRST
+            await self.drafts.adopt()
             ready, ask = self.drafts.ready, self._model.ask("overflow", share=share)
             # made for the window that was believed in then: it has to be small enough for the one there is
             if ready is not None and ready.boundary.receipt.tokens_after <= ask.usable:

@@ -16,13 +16,16 @@ from foldline.core.decide.breaker import Failure
 from foldline.core.decide.triggers import StartDraft
 from foldline.core.log.entries import Receipt
 from foldline.core.view import ViewState
+from foldline.errors import FoldlineError
 from foldline.session import spans
 from foldline.session.boundary import BoundaryMaker, BoundaryWork, failure_of
 from foldline.session.events import DraftFailed, DraftReady, DraftStarted
+from foldline.session.jobs import DraftJob
 from foldline.session.shared import Shared
 
 log = logging.getLogger("foldline")
 
+POLL_SECONDS = 0.25  # between two looks at a draft that another process makes
 AT_ONCE = 64  # newest messages that are looked at behind an append; those seen before cost nothing
 
 
@@ -56,17 +59,51 @@ class Drafts:
 
     def begin(self, due: StartDraft) -> None:
         """Begin a draft of the path as it is, in a task of its own; the lock is held."""
-        work = self._maker.take(self._shared.model.ask("threshold"))
-        self._shared.events.emit(DraftStarted(size=due.size, threshold=due.threshold))
-        self._run(self._drafting(work, self._shared.cursor.state))
+        shared = self._shared
+        work = self._maker.take(shared.model.ask("threshold"))
+        shared.events.emit(DraftStarted(size=due.size, threshold=due.threshold))
+        self._run(self._drafting(work, shared.cursor.leaf, shared.cursor.state))
 
-    async def _drafting(self, work: BoundaryWork, state: ViewState) -> Draft | None:
+    async def adopt(self) -> bool:
+        """Take the draft that another process has made, or wait for the one that it makes; the lock is held.
+
+        Returns whether there is one.
+        """
+        if self.running or self.ready is not None:
+            return False
+        jobs, session = self._shared.jobs, self._shared.id
+        try:
+            found = await jobs.find(session)
+        except FoldlineError as error:
+            log.warning("session %s: no draft could be looked for: %s", session, error)
+            return False
+        if isinstance(found, Draft) and not holds(found, self._shared.cursor.state):
+            await jobs.cancel(session)
+            return False
+        if found == "making":
+            self._run(self._waiting())
+        elif found is not None:
+            self._watch.draft_begun()
+            self._taken(found)
+        return found is not None
+
+    async def _waiting(self) -> Draft | None:
+        """Return the draft that another process makes; None where that fails."""
+        while True:
+            found = await self._shared.jobs.find(self._shared.id)
+            if found != "making":
+                return found
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def _drafting(self, work: BoundaryWork, leaf: str | None, state: ViewState) -> Draft | None:
         """Make a draft; what goes wrong is told and noted, never raised."""
         ask = work.ask
         try:
             with spans.compaction(self._shared.id, ask.reason, work.size, name=spans.DRAFT) as opened:
                 ask = await self._shared.live.onto(ask, state)
-                outcome = await self._maker.make(msgspec.structs.replace(work, ask=ask), opened)
+                settled = msgspec.structs.replace(work, ask=ask)
+                job = DraftJob(self._shared.id, leaf, ask, work.size, work.base, work.prefix)
+                outcome = await self._shared.jobs.make(job, lambda: self._maker.make(settled, opened))
         except Exception as error:
             log.warning("session %s: a draft failed: %s", self._shared.id, error)
             await self._draft_failed(ask, failure_of(error), str(error))
@@ -74,8 +111,9 @@ class Drafts:
         if isinstance(outcome, Nothing):
             await self._draft_failed(ask, outcome.why, outcome.detail)
             return None
-        self._shared.events.emit(DraftReady(receipt=outcome.receipt))
-        return msgspec.structs.replace(work.base, boundary=outcome)
+        if outcome is not None:
+            self._shared.events.emit(DraftReady(receipt=outcome.boundary.receipt))
+        return outcome
 
     async def _draft_failed(self, ask: Ask, why: Failure, detail: str) -> None:
         self._shared.events.emit(DraftFailed(why=why, detail=detail))
@@ -93,11 +131,14 @@ class Drafts:
     def _ended(self, task: asyncio.Task[Draft | None]) -> None:
         if self._task is task:
             self._task = None
-            self.ready = None if task.cancelled() or task.exception() else task.result()
-            if self.ready is not None:
-                self._watch.draft_made()
-            else:
-                self._watch.draft_dropped()
+            self._taken(None if task.cancelled() or task.exception() else task.result())
+
+    def _taken(self, draft: Draft | None) -> None:
+        self.ready, self._held = draft, None
+        if draft is not None:
+            self._watch.draft_made()
+        else:
+            self._watch.draft_dropped()
 
     async def finished(self) -> None:
         """Wait until the draft that is being made is ready or has failed; cancelled, the draft goes on."""
@@ -106,13 +147,27 @@ class Drafts:
 
     def drop(self) -> None:
         """Drop what is ready: it was committed, or will not do."""
+        if self.ready is not None:
+            self._shared.jobs.drop(self._shared.id)
         self.ready = None
         self._watch.draft_dropped()
 
-    async def stop(self) -> None:
-        """Cancel what is being made, and drop what is ready."""
+    async def stop(self) -> int:
+        """Cancel what is being made, here or elsewhere, and drop what is ready.
+
+        Returns how many processes have died while they made it.
+        """
+        await self.leave()
+        try:
+            return await self._shared.jobs.cancel(self._shared.id)
+        except FoldlineError as error:
+            log.warning("session %s: a draft could not be cancelled: %s", self._shared.id, error)
+            return 0
+
+    async def leave(self) -> None:
+        """Have nothing to do with a draft any more; what is ready stays for another process."""
         task, self._task = self._task, None
-        self.drop()
+        self._taken(None)
         if task is not None and not task.done():
             task.cancel()
             await asyncio.wait({task})

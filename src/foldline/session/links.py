@@ -125,7 +125,7 @@ class Links:
             await cursor.write(note)
 
     async def all(self) -> list[Link]:
-        """Return the sessions that this one came from or led to; reads the path."""
+        """Return the sessions that this one came from or led to."""
         return await links(self._shared.store, self._shared.id)
 
 
@@ -148,8 +148,10 @@ def linked(entry: Entry) -> Link | None:
 
 
 async def links(store: Store, session: str) -> list[Link]:
-    """Return the links noted on the path, in order; reads the path once."""
-    return [link async for entry in store.path(session) if (link := linked(entry)) is not None]
+    """Return the links noted on the path, in order."""
+    return [
+        link for entry in await store.marks(session, kinds=["noted"]) if (link := linked(entry)) is not None
+    ]
 
 
 async def origin(store: Store, session: str) -> Link | None:

@@ -5,7 +5,6 @@ Recall does not find itself: its own calls and answers in the log are left out.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from typing import Final, Literal, cast
 
@@ -18,6 +17,7 @@ from foldline.core.view import ViewState
 from foldline.errors import InputError
 from foldline.session.links import handed_from
 from foldline.session.shared import Shared
+from foldline.stores.backwards import backwards
 from foldline.stores.base import Hit, Store
 
 SPARE: Final = 3  # times as many hits are looked for as were asked for, because recall's own are left out
@@ -102,23 +102,21 @@ async def listed(
     """Return the messages of the path, oldest first: the newest `limit` of them (None: all).
 
     With `hidden`, those alone that the view does not show as received, recall's own left out. `before` is the
-    entry of an earlier list from which to go on backwards. Reads the path once and holds no more than is
-    returned. Raises InputError where `before` is not on the path.
+    entry of an earlier list from which to go on backwards. Reads the path from its end, as far as it must.
+    Raises InputError where `before` is not on the path.
     """
     shown = {entry.id for entry in (*state.leading, *state.quoted, *state.kept)}
-    newest: deque[EntryInfo] = deque(maxlen=None if limit is None else max(limit, 0))
-    async for entry in store.path(session):
-        if entry.id == before:
+    newest: list[EntryInfo] = []
+    async for entry in backwards(store, session, before=before):
+        if limit is not None and len(newest) >= limit:
             break
         if not isinstance(entry, Said) or (hidden and is_recall(entry.message)):
             continue
         how = _standing(entry, state, shown)
         if not hidden or how != "kept":
             newest.append(_info(entry, how, pinned=entry.id in state.pins))
-    else:
-        if before is not None:
-            raise InputError(f"{before!r} is not on the path of this session")
-    return list(newest)
+    newest.reverse()
+    return newest
 
 
 def _standing(entry: Said, state: ViewState, shown: set[str]) -> Standing:

@@ -15,13 +15,14 @@ import msgspec
 from foldline.arguments import check_model, check_text, check_tools, check_window
 from foldline.catalogue import ModelInfo
 from foldline.config import settings
+from foldline.core.compact.plan import Outcome
 from foldline.core.compact.sight import standing
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.price import Cache
 from foldline.core.ledger.facts.tracked import Status
-from foldline.core.log.entries import Receipt
+from foldline.core.log.entries import Pin, Receipt
 from foldline.core.measure.window import Window
 from foldline.core.view import Item
 from foldline.errors import CallsOpen
@@ -31,6 +32,7 @@ from foldline.session.boundary import BoundaryMaker
 from foldline.session.compactor import Compactor
 from foldline.session.events import Callback
 from foldline.session.hooks import Hook
+from foldline.session.jobs import DraftJob, DraftJobs
 from foldline.session.links import Link, Links
 from foldline.session.model import Setup
 from foldline.session.overflow import OverflowMender
@@ -71,7 +73,7 @@ class Session:
         self.store = store
         self._owns_store = owns_store
         self._shared = Shared(store, session, setup, summarizer)
-        maker = BoundaryMaker(self._shared)
+        self._maker = maker = BoundaryMaker(self._shared)
         self._compactor = Compactor(self._shared, maker)
         self._previews = Previews(self._shared, maker, self._compactor.drafts)
         self._triggers = Triggers(self._shared, self._compactor)
@@ -147,6 +149,14 @@ class Session:
     def summarizer(self, summarizer: Summarizer) -> None:
         self._shared.summarizer = summarizer
 
+    async def make_draft(self, job: DraftJob) -> Outcome:
+        """Make the draft of a job, which another process may have asked for, and append nothing."""
+        return await self._maker.make_job(job)
+
+    def make_drafts_by(self, jobs: DraftJobs) -> None:
+        """Have the drafts of the session made so from now on: by default by this process, for itself."""
+        self._shared.jobs = jobs
+
     @property
     def max_tokens(self) -> int | None:
         """After an overflow: the most that the next reply may take; None where there is no limit."""
@@ -171,6 +181,11 @@ class Session:
     def view_tokens(self) -> int:
         """The size of the view by Foldline's own count, system prompt and tools included."""
         return self._shared.model.view_tokens
+
+    @property
+    def pins(self) -> tuple[Pin, ...]:
+        """The pinned messages: their entries, and the text that every view holds of them."""
+        return tuple(self._shared.cursor.state.pins.values())
 
     @property
     def cache(self) -> Cache:
@@ -377,7 +392,10 @@ class Session:
 
         The checkpoint that a hand-off began with stays: what it stands for is in the other session.
         """
-        return await self._tree.undo()
+        undone = await self._tree.undo()
+        if undone is not None:  # a draft of the path as it was is void
+            await self._compactor.drafts.stop()
+        return undone
 
     async def redo(self) -> str | None:
         """Take back the newest undo. Returns the boundary's id; None without one, or if a newer counts."""

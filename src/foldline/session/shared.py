@@ -16,6 +16,7 @@ from foldline.errors import DialectError
 from foldline.session.cursor import Cursor
 from foldline.session.events import Events, WarningGiven
 from foldline.session.hooks import Hooks
+from foldline.session.jobs import DraftJobs, OwnJobs
 from foldline.session.model import SessionModel, Setup
 from foldline.session.state import LiveState
 from foldline.session.view import SessionView
@@ -50,6 +51,7 @@ class Shared:
         self.reply = ReplyLimit()
         self.live = LiveState()
         self.hooks = Hooks()
+        self.jobs: DraftJobs = OwnJobs()
         self.summarizer = summarizer or OfflineSummarizer(setup.counter)
         self.at_close: list[Callable[[], Awaitable[None]]] = []  # awaited when the session is closed
         self.untold = ""  # a warning on who writes the summaries, until somebody listens

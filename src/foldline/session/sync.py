@@ -15,6 +15,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.price import Cache
+from foldline.core.log.entries import Pin
 from foldline.core.view import Item
 from foldline.errors import InputError
 from foldline.session.model import Setup
@@ -190,6 +191,11 @@ class SyncSession:
     def view_tokens(self) -> int:
         """The size of the view by Foldline's own count, system prompt and tools included."""
         return self.session.view_tokens
+
+    @property
+    def pins(self) -> tuple[Pin, ...]:
+        """The pinned messages: their entries, and the text that every view holds of them."""
+        return self.session.pins
 
     @property
     def max_tokens(self) -> int | None:

@@ -87,7 +87,7 @@ class Triggers:
     async def close(self) -> None:
         """Cancel what goes on in the background; the session is as it was."""
         await self.checks.stop()
-        await self._drafts.stop()
+        await self._drafts.leave()
 
     # ---- at the policy's moments; the lock is held
 
@@ -101,8 +101,11 @@ class Triggers:
             return partial(self._as_wished, wish)
         return await self._look_at_triggers()
 
-    async def _look_at_triggers(self) -> Callable[[], Awaitable[object]] | None:
-        """Begin a draft, commit one, or return what to wait for without the lock; raises as `look` does."""
+    async def _look_at_triggers(self, *, looked: bool = False) -> Callable[[], Awaitable[object]] | None:
+        """Begin a draft, commit one, or return what to wait for without the lock; raises as `look` does.
+
+        Before anything is begun another process's draft is looked for, once.
+        """
         watch = self._shared.watch
         while True:
             self._drafts.check(self._cursor.state)
@@ -112,6 +115,8 @@ class Triggers:
             if await self._drafts.commit(self._model.ask(due.reason)):
                 watch.looked()
                 return None
+        if isinstance(due, StartDraft | Compact) and not looked and await self._drafts.adopt():
+            return await self._look_at_triggers(looked=True)
         if isinstance(due, Refuse):
             raise FloorExceeded(due.floor, due.usable, due.breakdown)
         if isinstance(due, StartDraft):

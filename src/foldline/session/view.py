@@ -13,7 +13,7 @@ from foldline import exports
 from foldline.core.checkpoint.request import Prefix
 from foldline.core.decide.price import Cache
 from foldline.core.log.boundaries import undone
-from foldline.core.log.entries import Boundary, Compacted, Entry, Said
+from foldline.core.log.entries import Compacted, Said
 from foldline.core.log.messages import Message
 from foldline.core.measure.window import Window
 from foldline.core.view import Kept, native_items, sized
@@ -132,13 +132,12 @@ class SessionView:
         return get(self.dialect).render([(message, ()) for message in found]).messages
 
     async def stats(self) -> Stats:
-        """Return the session's figures; reads the path."""
-        total, boundaries = 0, list[Entry]()
-        async for entry in self._cursor.store.path(self._cursor.session):
-            total += isinstance(entry, Said)
-            boundaries += [entry] if isinstance(entry, Boundary) else []
-            total += absent_messages(entry.receipt.origin) if isinstance(entry, Compacted) else 0
-        lifted = undone(boundaries)
+        """Return the session's figures."""
+        store, session = self._cursor.store, self._cursor.session
+        marks, info = await store.marks(session, kinds=["compacted", "lifted"]), await store.info(session)
+        made = [entry for entry in marks if isinstance(entry, Compacted)]
+        total = (info.messages if info else 0) + sum(absent_messages(one.receipt.origin) for one in made)
+        lifted = undone(marks)
         state = self._cursor.state
         categories: dict[str, int] = {}
         for name, tokens in sized(state.view()):
@@ -146,7 +145,7 @@ class SessionView:
         return Stats(
             total_messages=total,
             active_messages=state.messages,
-            summaries=sum(isinstance(b, Compacted) and b.id not in lifted for b in boundaries),
+            summaries=sum(one.id not in lifted for one in made),
             compression_ratio=round(state.messages / total, 4) if total else 1.0,
             view_tokens=self._model.view_tokens,
             context_tokens=self._model.context_tokens,

@@ -55,7 +55,8 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a boundary did. Token figures are Foldline's own count, system prompt and tools included.
 
     `reason` is `imported` for a boundary that another agent made: `origin` is what its file says of it, in
-    the file's words. `created_at` is ISO 8601 UTC; `by_category` maps a category to [tokens before, tokens
+    the file's words. `repeated` counts how often the summary was asked for again because the process that had
+    asked for it died. `created_at` is ISO 8601 UTC; `by_category` maps a category to [tokens before, tokens
     after]. `constraints` is None where none were looked for.
     """
 
@@ -76,6 +77,7 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     duration_ms: float = 0.0
     notes: tuple[str, ...] = ()
     origin: dict[str, Any] = {}
+    repeated: int = 0
 
 
 class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -102,8 +102,9 @@ def _fullest(ledger: Ledger, budget: int, count: Count, focus: str | None) -> _D
     is given is mended by that.
     """
     room, best = budget, None
+    told: work_log.Told = {}
     for _ in range(PASSES):
-        sheet, log, picked = _fill(ledger, room, count, focus)
+        sheet, log, picked = _fill(ledger, room, count, focus, told)
         text = sheet.text()
         left = budget - count(text)
         if left >= 0 and (best is None or len(text) > len(best.text)):
@@ -132,7 +133,7 @@ def _smallest(ledger: Ledger, budget: int, count: Count) -> str:
 
 
 def _fill(
-    ledger: Ledger, room: int, count: Count, focus: str | None
+    ledger: Ledger, room: int, count: Count, focus: str | None, told: work_log.Told
 ) -> tuple[Sheet, work_log.WorkLog, list[Excerpt]]:
     """Fill a sheet: each section within its share, excerpts in what is left."""
     sheet = Sheet(room, count)
@@ -146,7 +147,7 @@ def _fill(
     decisions.write(sheet, ledger, int(left * decisions.SHARE))
     values.write(sheet, ledger.values, int(left * values.SHARE))
     base = values.base_of(ledger.values)
-    log = work_log.WorkLog(ledger.work, ledger.reports, base)
+    log = work_log.WorkLog(ledger.work, ledger.reports, base, told)
     log.fill(sheet, work_log.share_of(left))
     sheet.parts[WORK_LOG] = log.lines()
     commits.write(sheet, ledger.commits, base, int(left * commits.SHARE))

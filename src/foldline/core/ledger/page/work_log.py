@@ -94,10 +94,18 @@ class WorkSection(msgspec.Struct, frozen=True):
         return (run for fact in self.work for run in fact.ran)
 
 
-class WorkLog:
-    """The lines of the section by request, while they are filled in."""
+Told = dict[tuple[int, Detail], list[str]]  # the lines of a request by its place, at a detail
 
-    def __init__(self, work: Sequence[WorkFact], reports: Iterable[ReportFact], base: str) -> None:
+
+class WorkLog:
+    """The lines of the section by request, while they are filled in.
+
+    `told` are lines that another log of the same work has made, and gets those that this one makes.
+    """
+
+    def __init__(
+        self, work: Sequence[WorkFact], reports: Iterable[ReportFact], base: str, told: Told | None = None
+    ) -> None:
         work = [fact for at, fact in enumerate(work) if at == len(work) - 1 or says(fact, work[at + 1])]
         self._work = work
         self._base = base
@@ -111,15 +119,19 @@ class WorkLog:
         self._runs = any(fact.ran for fact in work)
         self._closing = [frozenset(map(opening_of, fact.closing)) for fact in work]
         self._wanted: dict[int, set[str]] = {}
-        self._made: dict[tuple[int, Detail], list[str]] = {}
+        self._made: Told = {} if told is None else told
 
     def fill(self, sheet: Sheet, most: int) -> None:
         """Tell the newest requests fully, then every one in a line, then more of each while it fits."""
         newest = range(len(self._work) - 1, -1, -1)
         self._raise(sheet, newest[:1], WHOLE, most // 3)
         self._raise(sheet, newest[:AT_ONCE], FULL, most // 2)
-        for detail in (LINE, SHORT, FULL):
-            self._raise(sheet, newest, detail, most)
+        self._raise(sheet, newest, LINE, most)
+        told = [
+            at for at in newest if at in self._detail
+        ]  # what does not fit in a line fits no better in two
+        for detail in (SHORT, FULL):
+            self._raise(sheet, told, detail, most)
 
     def _raise(self, sheet: Sheet, places: Iterable[int], detail: Detail, most: int) -> None:
         """Tell the requests at these places in more detail, as long as it fits."""

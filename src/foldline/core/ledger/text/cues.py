@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from foldline.core.ledger.text import vetoes
 from foldline.core.ledger.text.foreign_cues import FRENCH, GERMAN, OTHERS, SPANISH
+from foldline.core.ledger.text.needed_words import NEEDED
 
 LONGEST = 400
 """Characters beyond which a sentence is a description, not a rule."""
@@ -223,7 +224,7 @@ _ENGLISH = {
     r"\bit(?:['’]s| is) (?:very |really )?(?:important|essential|crucial|critical|vital) (?:that|to)\b|"
     r"\bat no (?:point|time) (?:should|may|must|can|do)\b",
     "remember": r"^\W*(?:please )?remember(?::| that| to| we| not)\s|\bkeep (?:that|this) in mind\b|"
-    r"^\W*(?:please )?(?:remember,|keep in mind)\s",
+    r"^\W*(?:please )?remember,\s",
     "permission": rf"\bwithout (?:my |our )?(?:explicit )?(?:permission|approval|consent|asking|"
     rf"confirmation|telling me|ok\b)|"
     rf"{_CLAUSE}(?:always )?(?:ask|check with|confirm with|tell|warn|notify) (?:me )?(?:first )?before\b|"
@@ -277,22 +278,6 @@ def _compiled(
     return tuple((name, re.compile(text, flags)) for table in tables for name, text in table.items())
 
 
-_NEEDED = {
-    "never": ("never",),
-    "always": ("always",),
-    "prohibition": ("don", "do not", "do never"),
-    "should not": ("should", "only"),
-    "every": ("every", "each", "all", "any"),
-    "only": ("only", "exclusively"),
-    "not that but this": (", not", ", never"),
-    "keep": ("keep",),
-    "avoid": ("avoid", "from", "steer"),
-    "prefer": ("prefer", "rather"),
-    "stick to": ("stick", "follow", "leave", "hands off", "frozen", "stay", "keep"),
-    "remember": ("remember", "keep th"),
-    "nothing": ("no ", "nothing", "nobody", "no one", "none of"),
-}
-"""What each of these rules needs: a sentence without any of its words, lower case, cannot match."""
 _NOT_LATIN = frozenset(["zh", "ja", "ko", "ru"])
 """Rules that no sentence of ASCII alone can match."""
 
@@ -354,7 +339,7 @@ def rule_of(sentence: str) -> str | None:
 
 def can_match(rule: str, lowered: str, *, latin: bool) -> bool:
     """Whether a sentence has what a rule needs: a look at it costs far less than the rule does."""
-    needed = _NEEDED.get(rule)
+    needed = NEEDED.get(rule)
     return not (latin and rule in _NOT_LATIN) and (needed is None or any(word in lowered for word in needed))
 
 

@@ -1,0 +1,78 @@
+"""Who makes the drafts of a session, and where one that is made waits: here, or for every process."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Literal, Protocol
+
+import msgspec
+
+from foldline.core.checkpoint.request import Prefix
+from foldline.core.compact.plan import Outcome
+from foldline.core.compact.rebase import Draft
+from foldline.core.decide.ask import Ask, Nothing
+
+
+class DraftJob(msgspec.Struct, frozen=True):
+    """What a draft is made of, as data: any process can make it, of the path that ends at `leaf`.
+
+    `size` is the view's in tokens, `prefix` the session's next request, `base` the draft without its
+    boundary.
+    """
+
+    session: str
+    leaf: str | None
+    ask: Ask
+    size: int
+    base: Draft
+    prefix: Prefix | None = None
+
+
+class DraftJobs(Protocol):
+    """Has drafts made. At most one of a session is in the making, or ready, wherever that is."""
+
+    async def make(self, job: DraftJob, here: Callable[[], Awaitable[Outcome]]) -> Draft | Nothing | None:
+        """Have a draft made, by `here` in this process or by another one, and return it.
+
+        It may be one that was planned earlier, elsewhere. Nothing says why there is none; None that it was
+        cancelled, or failed where it was made. Raises what `here` raises.
+        """
+        ...
+
+    async def find(self, session: str) -> Draft | Literal["making"] | None:
+        """Return the draft of a session that another process has made, or that it makes one."""
+        ...
+
+    def drop(self, session: str) -> None:
+        """Forget the draft of a session that was made or found here: it was committed, or will not do."""
+        ...
+
+    async def cancel(self, session: str) -> int:
+        """Have no draft of a session made, wherever that is, and forget the one that is ready.
+
+        Returns how many processes have died while they made it.
+        """
+        ...
+
+
+class OwnJobs:
+    """Drafts that are made in this process, for this process."""
+
+    async def make(self, job: DraftJob, here: Callable[[], Awaitable[Outcome]]) -> Draft | Nothing | None:
+        """Make a draft."""
+        outcome = await here()
+        return (
+            outcome if isinstance(outcome, Nothing) else msgspec.structs.replace(job.base, boundary=outcome)
+        )
+
+    async def find(self, session: str) -> Draft | Literal["making"] | None:
+        """Return None: nobody else makes any."""
+        del session
+
+    def drop(self, session: str) -> None:
+        """Do nothing: the session itself keeps it."""
+
+    async def cancel(self, session: str) -> int:
+        """Return 0: the session cancels its own task."""
+        del session
+        return 0
