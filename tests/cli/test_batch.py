@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
+from pyarrow import parquet
 from tests.cli.calling import talk, work, write_lines
 
 from foldline.lab.manifest import NAME
@@ -19,7 +21,9 @@ def archive(tmp_path):
 
 @pytest.fixture
 def batch(foldline, archive, tmp_path):
-    return lambda *args: foldline("batch", archive, "-o", tmp_path / "out", "--jobs", 1, *args)
+    return lambda *args, what="fold": foldline(
+        "batch", what, archive, "-o", tmp_path / "out", "--jobs", 1, *args
+    )
 
 
 def test_an_archive_is_folded_as_each_file_alone(foldline, batch, archive, tmp_path):
@@ -40,7 +44,9 @@ def test_it_goes_on_where_it_was_left(batch):
     again = batch("--target", 2000, "--json").json
     assert again["totals"]["earlier"] == 2
     assert [one["state"] for one in again["files"]] == ["earlier", "earlier"]
-    assert batch("--target", 1500, "--json").json["totals"]["done"] == 2
+    refused = batch("--target", 1500)
+    assert refused.code == 2
+    assert "holds a batch with other options (target)" in refused.err
     assert batch("--target", 1500, "--force", "--json").json["totals"]["done"] == 2
 
 
@@ -54,16 +60,16 @@ def test_json_holds_a_row_for_each_file(batch):
 
 def test_replays_are_those_of_each_file_alone(foldline, batch, archive, tmp_path):
     wanted = ("--policy", "none,foldline", "--window", 6000)
-    done = batch("--replay", *wanted, "--json")
+    done = batch(*wanted, "--json", what="replay")
     assert done.code == 0
     written = json.loads((tmp_path / "out" / "long.json").read_bytes())
     alone = foldline("replay", archive / "long.jsonl", *wanted, "--json").json["sessions"][0]
-    for one in (*written["policies"], *alone["policies"]):
+    for one in alone["policies"]:
         one["totals"].pop("compaction_seconds")
     assert written["policies"] == alone["policies"]
     sums = {one["policy"]: one["totals"] for one in done.json["policies"]}
     assert sums["foldline"]["input_tokens"] < sums["none"]["input_tokens"]
-    assert "2 sessions" in batch("--replay", *wanted).out
+    assert "2 sessions" in batch(*wanted, what="replay").out
 
 
 def test_a_file_that_fails_is_named_and_the_others_go_on(foldline, batch, archive):
@@ -87,16 +93,66 @@ def test_progress_is_a_line_a_file_where_there_is_no_terminal(batch):
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["ARCHIVE"], "--output"),
-        (["ARCHIVE", "-o", "out", "--replay", "--target", "9"], "--target folds, and --replay does not"),
-        (["ARCHIVE", "-o", "out", "--rounds", "3"], "--rounds is for --replay"),
-        (["ARCHIVE", "-o", "out", "--policy", "nobody"], "no policy 'nobody'"),
-        (["ARCHIVE", "-o", "ARCHIVE"], "no session file outside of"),
-        (["ARCHIVE", "-o", "ARCHIVE/long.jsonl"], "is a file"),
-        (["-", "-o", "out"], "standard input"),
+        (["fold", "ARCHIVE"], "--out"),
+        (["fold", "ARCHIVE", "-o", "out", "--rounds", "3"], "--rounds"),
+        (["replay", "ARCHIVE", "-o", "out", "--target", "9"], "--target"),
+        (["fold", "ARCHIVE", "-o", "out", "--policy", "nobody"], "no policy 'nobody'"),
+        (["fold", "ARCHIVE", "-o", "out", "--ray", "sessions/"], "not the address of a cluster"),
+        (["fold", "ARCHIVE", "-o", "ARCHIVE"], "no session file outside of"),
+        (["fold", "ARCHIVE", "-o", "ARCHIVE/long.jsonl"], "is a file"),
+        (["replay", "-", "-o", "out"], "standard input"),
     ],
 )
 def test_what_is_wrong_is_told(foldline, archive, args, words):
     done = foldline("batch", *(arg.replace("ARCHIVE", str(archive)) for arg in args))
     assert done.code == 2
     assert words in done.err
+
+
+def rows(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_the_table_has_a_row_a_session_and_an_error_with_its_remedy(batch, archive, tmp_path):
+    (archive / "bad.jsonl").write_bytes(b"\x00\x01")
+    assert batch("--target", 2000).code == 1
+    bad, short, long = rows(tmp_path / "out" / "results.jsonl")
+    assert (bad["state"], bad["tokens_after"]) == ("failed", None)
+    assert "bad.jsonl" in bad["error"]
+    assert (short["output"], short["folded"]) == ("deep/short.jsonl", False)
+    assert (long["state"], long["folded"], long["error"]) == ("ok", True, None)
+    assert long["tokens_after"] <= 2000
+    assert json.loads(long["receipt"])["tokens_after"] == long["tokens_after"]
+
+
+def test_parquet_holds_what_json_lines_do(batch, tmp_path):
+    wanted = ("--policy", "none", "--policy", "pi,foldline", "--window", 6000)
+    batch(*wanted, what="replay")
+    batch(*wanted, "--format", "parquet", what="replay")
+    told = rows(tmp_path / "out" / "results.jsonl")
+    assert parquet.read_table(tmp_path / "out" / "results.parquet").to_pylist() == told
+    assert [one["policy"] for one in told] == ["none", "pi", "foldline"] * 2
+    assert told[5]["input_tokens"] < told[3]["input_tokens"]
+    assert told[5]["compactions"] > 0 == told[3]["compactions"]
+
+
+@pytest.mark.parametrize(
+    ("args", "missing", "words"),
+    [
+        (["--target", 2000], ("ray", "pyarrow", "pyarrow.parquet"), "2 done now"),
+        (["--ray=local"], ("ray",), "--ray needs Ray: pip install 'foldline[ray]'"),
+        (["--format", "parquet"], ("pyarrow.parquet",), "pip install 'foldline[parquet]'"),
+    ],
+)
+def test_an_extra_is_named_only_where_it_is_asked_for(batch, monkeypatch, args, missing, words):
+    for name in missing:
+        monkeypatch.setitem(sys.modules, name, None)
+    done = batch(*args)
+    assert words in done.out + done.err
+
+
+def test_a_session_that_takes_too_long_is_named_and_the_rest_is_done(batch, archive):
+    write_lines(archive / "huge.jsonl", work(3000))
+    done = batch("--target", 2000, "--timeout", "0.2")
+    assert done.code == 1
+    assert "huge.jsonl: not done after 0.2 seconds: allow more with --timeout" in done.err

@@ -27,7 +27,7 @@ def archive(tmp_path):
 
 def killed_half_way(tmp_path, with_signal):
     """Start the batch, and kill it once some results are there; return its exit code."""
-    words = [*COMMAND, "batch", "archive", "-o", "out", "--target", "2000", "--jobs", "2"]
+    words = [*COMMAND, "batch", "fold", "archive", "-o", "out", "--target", "2000", "--jobs", "2"]
     with subprocess.Popen(
         words, cwd=tmp_path, env=environment(tmp_path), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
     ) as process:
@@ -57,7 +57,7 @@ def test_what_was_done_when_it_was_killed_is_not_done_again(archive, tmp_path):
     gone(tmp_path)
     before = finished(tmp_path)
     assert 3 <= before < FILES
-    done = run(tmp_path, "batch", "archive", "-o", "out", "--target", 2000, "--jobs", 2, "--json")
+    done = run(tmp_path, "batch", "fold", "archive", "-o", "out", "--target", 2000, "--jobs", 2, "--json")
     assert done.returncode == 0
     totals = json.loads(done.stdout)["totals"]
     assert (totals["earlier"], totals["done"], totals["failed"]) == (before, FILES - before, 0)
@@ -76,5 +76,5 @@ def test_ctrl_c_says_how_to_go_on(archive, tmp_path):
     assert "run the same command again to continue" in told
     assert "interrupted; finished work is kept" in told
     assert "Traceback" not in told
-    again = run(tmp_path, "batch", "archive", "-o", "out", "--target", 2000, "--json")
+    again = run(tmp_path, "batch", "fold", "archive", "-o", "out", "--target", 2000, "--json")
     assert json.loads(again.stdout)["totals"]["earlier"] >= 3

@@ -10,6 +10,7 @@ from tests.cli.calling import talk, write_lines
 from foldline.errors import InputError
 from foldline.lab.batch import Task, run, tasks
 from foldline.lab.manifest import NAME, Manifest, key_of
+from foldline.lab.pool import LocalPool
 
 
 @pytest.fixture
@@ -39,7 +40,9 @@ def do(archive, tmp_path):
     def doing(force=False, **wish):
         marks.write_text("")
         found = tasks([str(archive)], tmp_path / "out", ".txt")
-        results = run(found, tmp_path / "out", {"marks": str(marks), **wish}, upper, jobs=1, force=force)
+        results = run(
+            found, tmp_path / "out", {"marks": str(marks), **wish}, upper, runner=LocalPool(1), force=force
+        )
         return {one.output: one.state for one in results}, sorted(marks.read_text().split())
 
     return doing
@@ -107,11 +110,19 @@ def test_a_new_file_is_all_that_is_done(do, archive):
     assert sorted(states.values()) == ["done", *["earlier"] * 4]
 
 
-def test_another_wish_does_everything_again_and_so_does_force(do):
+def test_another_wish_is_refused_by_name_and_forced(do):
     do()
-    assert len(do(louder=True)[1]) == 4
+    with pytest.raises(InputError, match=r"out holds a batch with other options \(louder\): name another"):
+        do(louder=True)
     assert len(do(louder=True, force=True)[1]) == 4
     assert do(louder=True)[1] == []
+    assert len(do(louder=True, force=True)[1]) == 4
+
+
+def test_no_result_takes_a_name_of_the_batch_itself(tmp_path):
+    files = [str(write_lines(tmp_path / name, talk("a"))) for name in ("Results.jsonl", "manifest.jsonl")]
+    found = names(tasks(files, tmp_path / "out", ".jsonl"))
+    assert {name.rpartition("-")[0] for name in found} == {"Results", "manifest"}
 
 
 def test_a_result_that_is_gone_or_cut_short_is_made_again(do, tmp_path):

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from foldline.errors import InputError
-from foldline.lab.pool import Failed, spread
+from foldline.lab.pool import spread
+from foldline.lab.runner import Failed
 
 
 def length(file: str) -> int:

@@ -13,9 +13,9 @@ from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import OFFLINE
 from foldline.errors import FormatError, InputError
 from foldline.lab.archive import replay_many, session_files
-from foldline.lab.pool import Failed
 from foldline.lab.report import as_json
 from foldline.lab.run import Wanted, replay_file
+from foldline.lab.runner import Failed
 from foldline.lab.source import HELD_MOST, steps
 from foldline.transcripts import MessageRecord, WarningRecord
 

@@ -17,6 +17,7 @@ from foldline.cli.common import load_session
 from foldline.cli.output import write_whole
 from foldline.core.decide.policy import Policy
 from foldline.core.log.codec import encode
+from foldline.core.log.entries import Receipt
 from foldline.folding import Wish, fold_now
 from foldline.lab.batch import Found
 from foldline.lab.report import SessionReport, as_json
@@ -60,16 +61,26 @@ def fold_one(folding: FoldFiles, file: str, target: Path) -> Found:
         "messages_before": receipt.messages_before,
         "messages_after": receipt.messages_after,
         "folded": done.boundary is not None,
+        "receipt": encode(_timeless(receipt)).decode(),
         "seconds": round(time.perf_counter() - started, 3),
         "warnings": list(done.warnings),
     }
+
+
+def _timeless(receipt: Receipt) -> dict[str, Any]:
+    """Return a receipt without its times, so that a batch gives the same bytes again."""
+    found: dict[str, Any] = msgspec.to_builtins(receipt)
+    return {name: value for name, value in found.items() if name not in ("created_at", "duration_ms")}
 
 
 def replay_one(replaying: ReplayFiles, file: str, target: Path) -> Found:
     """Replay a file and write its report; kept of it are the totals and the means, without turns and cuts."""
     report = replay_file(file, replaying.wanted)
     beside = {"model": report.model, "note": report.note, "warnings": report.warnings}
-    written = encode({**as_json([report])["sessions"][0], **beside}) + b"\n"
+    shown = as_json([report])["sessions"][0]
+    for one in shown["policies"]:
+        one["totals"] = {name: value for name, value in one["totals"].items() if name != "compaction_seconds"}
+    written = encode({**shown, **beside}) + b"\n"
 
     def write(stream: BinaryIO) -> None:
         stream.write(written)

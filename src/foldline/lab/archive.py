@@ -7,9 +7,10 @@ from functools import partial
 from pathlib import Path
 
 from foldline.errors import InputError
-from foldline.lab.pool import Failed, spread
+from foldline.lab.pool import spread
 from foldline.lab.report import SessionReport
 from foldline.lab.run import Wanted, replay_file
+from foldline.lab.runner import Failed
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 

@@ -17,10 +17,16 @@ import msgspec
 
 from foldline.errors import InputError
 from foldline.lab.archive import SUFFIXES, session_files
-from foldline.lab.manifest import Manifest, key_of
-from foldline.lab.pool import Failed, spread
+from foldline.lab.manifest import ASKED, NAME, Manifest, key_of
+from foldline.lab.runner import Failed, Runner
 
 W = TypeVar("W")
+OWN = {
+    NAME,
+    "results.jsonl",
+    "results.parquet",
+    ASKED,
+}  # names in the output folder that no session's result has
 Found = dict[str, Any]
 Work = Callable[[W, str, Path], Found]  # (wish, file, where to write) -> what it came to
 
@@ -63,7 +69,9 @@ def tasks(names: Sequence[str], folder: Path, ending: str) -> list[Task]:
         raise InputError(f"{', '.join(names)}: there is no session file outside of {folder}")
     same = Counter(task.output.casefold() for task in found.values())
     return [
-        task if same[task.output.casefold()] == 1 else _told_apart(task, whole, ending)
+        task
+        if same[task.output.casefold()] == 1 and task.output.casefold() not in OWN
+        else _told_apart(task, whole, ending)
         for whole, task in found.items()
     ]
 
@@ -87,17 +95,19 @@ def run(
     wish: W,
     work: Work[W],
     *,
-    jobs: int | None = None,
+    runner: Runner,
     force: bool = False,
     tick: Callable[[Result], None] = lambda _: None,
 ) -> list[Result]:
-    """Do the work on every task whose result is not there yet (`force`: on every one), over processes.
+    """Do the work on every task whose result is not there yet (`force`: on every one), where `runner` does.
 
     `work` is a function of a module, called as work(wish, file, target); it writes the result whole and
     returns what the manifest keeps of it. `wish` says all that a result depends on. `tick` is told each
-    result as it is there. Raises InputError where the folder cannot be written to.
+    result as it is there. Raises InputError where the folder cannot be written to, or holds a batch with
+    other options.
     """
     manifest = Manifest(folder)
+    manifest.ask(wish, force=force)
     keys = [key_of(task.file, wish) for task in wanted]
     results: dict[int, Result] = {}
     for index, task in enumerate(wanted):
@@ -107,7 +117,7 @@ def run(
             tick(results[index])
     left = [index for index in range(len(wanted)) if index not in results]
     doing = [wanted[index] for index in left]
-    for at, found in spread(doing, partial(_one, work, wish, folder), jobs, file=_file):
+    for at, found in runner.each(doing, partial(_one, work, wish, folder), file=_file):
         index, task = left[at], doing[at]
         if isinstance(found, Failed):
             result = Result(task.file, task.output, "failed", error=found.error)

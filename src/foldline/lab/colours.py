@@ -21,10 +21,20 @@ _PALETTE = (
     "#e11d48",
     "#64748b",
 )
+_OF_CATEGORY = {  # those of the web page, too
+    "system prompt and tools": GREY,
+    "system": GREY,
+    "checkpoint": "#cc79a7",
+    "user": "#0072b2",
+    "assistant": "#009e73",
+    "tool results": "#e69f00",
+    "unanswered": "#a0522d",
+}
 
 
 def colours(panels: Iterable[Panel]) -> dict[str, str]:
-    """Return a colour for every line name, the same in all panels."""
-    names = dict.fromkeys(line.name for panel in panels for line in panel.lines if line.name != "none")
+    """Return a colour for every line name, the same in all panels; a category has its own in all drawings."""
+    known = {"none": GREY, **_OF_CATEGORY}
+    names = dict.fromkeys(line.name for panel in panels for line in panel.lines if line.name not in known)
     found = {name: _PALETTE[index % len(_PALETTE)] for index, name in enumerate(names)}
-    return {**found, "none": GREY}
+    return {**found, **known}

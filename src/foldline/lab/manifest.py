@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -18,6 +18,7 @@ from foldline.core.log.codec import encode
 from foldline.errors import FoldlineError, InputError
 
 NAME = "manifest.jsonl"
+ASKED = "asked.json"  # what a result depends on beside its file: the options, and Foldline's version
 
 
 class ManifestLine(msgspec.Struct, frozen=True):
@@ -51,6 +52,25 @@ class Manifest:
             self._lines[line.key] = line
         self._torn = bool(raw) and not raw.endswith(b"\n")
 
+    def ask(self, wish: Any, *, force: bool) -> None:
+        """Keep what is asked of the batch; raises InputError where the folder holds one asked otherwise.
+
+        With `force` what was asked before is forgotten.
+        """
+        path = self._folder / ASKED
+        asked = msgspec.to_builtins(wish)
+        try:
+            if path.exists() and not force:
+                _check_same(msgspec.json.decode(path.read_bytes()), asked, self._folder)
+                return
+            part = path.with_suffix(".part")
+            part.write_bytes(encode(asked) + b"\n")
+            part.replace(path)
+        except msgspec.DecodeError as error:
+            raise InputError(f"{path}: damaged: name another folder, or add --force") from error
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
+
     def done(self, key: str, output: str) -> dict[str, Any] | None:
         """Return a file's findings if its result exists and is complete."""
         line = self._lines.get(key)
@@ -72,6 +92,27 @@ class Manifest:
             raise FoldlineError(f"{self._path}: cannot be written: {error.strerror or error}") from error
         self._torn = False
         self._lines[key] = line
+
+
+def _check_same(before: Any, asked: Any, folder: Path) -> None:
+    """Raise InputError, naming what differs, where what was asked before is not what is asked now."""
+    now = msgspec.json.decode(encode(asked))
+    old, new = _flat(before), _flat(now)
+    other = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+    if other:
+        raise InputError(
+            f"{folder} holds a batch with other options ({', '.join(other)}): name another folder, "
+            "or do everything again with --force"
+        )
+
+
+def _flat(asked: Any) -> dict[str, Any]:
+    """Return what was asked by name; what was asked of a replay stands one level deeper."""
+    if not isinstance(asked, dict):
+        return {"what is done": asked}
+    known = cast("dict[str, Any]", asked)
+    deeper = known.get("wanted")
+    return {**{k: v for k, v in known.items() if k != "wanted"}, **(_flat(deeper) if deeper else {})}
 
 
 def key_of(file: str, wish: Any) -> str:

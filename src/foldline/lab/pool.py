@@ -11,25 +11,31 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor
 from concurrent.futures import wait as first_done
 from concurrent.futures.process import BrokenProcessPool
-from functools import partial
 from multiprocessing.connection import wait
 from pathlib import Path
-from typing import TypeVar
+from typing import cast
 
 import msgspec
 
-from foldline.errors import FoldlineError
+from foldline.lab.runner import Failed, Guarded, Item, T, died
 
-Item = TypeVar("Item")
-T = TypeVar("T")
 AHEAD = 2  # files given to each process ahead of time
 
 
-class Failed(msgspec.Struct, frozen=True):
-    """A file whose work failed, and why."""
+class LocalPool(msgspec.Struct, frozen=True):
+    """A runner on this machine: `jobs` processes (None: one a core).
 
-    session: str
-    error: str
+    `seconds` is the time that one item may take (None: any).
+    """
+
+    jobs: int | None = None
+    seconds: float | None = None
+
+    def each(
+        self, items: Sequence[Item], work: Callable[[Item], T], *, file: Callable[[Item], str] = str
+    ) -> Iterator[tuple[int, T | Failed]]:
+        """Do the work on every item, as `Runner.each` says; the largest files are begun first."""
+        return spread(items, work, self.jobs, file=file, seconds=self.seconds)
 
 
 def spread(
@@ -38,6 +44,7 @@ def spread(
     jobs: int | None = None,
     *,
     file: Callable[[Item], str] = str,
+    seconds: float | None = None,
 ) -> Iterator[tuple[int, T | Failed]]:
     """Do the work on every item over `jobs` processes (default: one per core); yield (index, result).
 
@@ -46,7 +53,7 @@ def spread(
     process dies (out of memory): the others go on.
     """
     count = min(jobs or os.cpu_count() or 1, len(items))
-    guarded = partial(_guarded, work, file)
+    guarded = cast("Callable[[Item], T | Failed]", Guarded(work, file, seconds))
     if count <= 1:
         yield from ((index, guarded(item)) for index, item in enumerate(items))
         return
@@ -55,11 +62,10 @@ def spread(
     while left:
         yield from _round(items, left, guarded, count, suspects)
     for index in suspects:  # of those that were at it when a process died, each alone: so one is to blame
-        died: list[int] = []
-        yield from _round(items, deque([index]), guarded, 1, died)
-        if died:
-            name = file(items[index])
-            yield index, Failed(name, f"{name}: its process died (out of memory?)")
+        blamed: list[int] = []
+        yield from _round(items, deque([index]), guarded, 1, blamed)
+        if blamed:
+            yield index, died(file(items[index]))
 
 
 def _round(
@@ -112,20 +118,6 @@ def _end_with_parent() -> None:
     if parent is not None:
         wait([parent.sentinel])
         os._exit(1)
-
-
-def _guarded(work: Callable[[Item], T], file: Callable[[Item], str], item: Item) -> T | Failed:
-    """Do the work on one of several items; a failure does not stop the others."""
-    name = file(item)
-    try:
-        return work(item)
-    except (FoldlineError, OSError) as error:
-        text = str(error)
-        return Failed(name, text if name in text else f"{name}: {text}")
-    except MemoryError:
-        return Failed(name, f"{name}: out of memory: this file is too large for this machine")
-    except Exception as error:  # a bug that one file triggers must not stop the others
-        return Failed(name, f"{name}: {type(error).__name__}: {error} (this is a bug in Foldline)")
 
 
 def _size(file: str) -> int:

@@ -18,10 +18,10 @@ from foldline.core.decide.presets import PRESETS
 from foldline.errors import InputError, PolicyError
 from foldline.lab.archive import replay_many, session_files
 from foldline.lab.plots import check_targets, draw
-from foldline.lab.pool import Failed
 from foldline.lab.report import SessionReport
 from foldline.lab.report import as_json as reports_as_json
 from foldline.lab.run import Wanted
+from foldline.lab.runner import Failed
 from foldline.policies import load, policy
 from foldline.transcripts import MessageRecord, read
 

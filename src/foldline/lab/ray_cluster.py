@@ -1,0 +1,112 @@
+"""Do the same work on many files on a Ray cluster. Needs the extra `ray`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, Final
+
+import msgspec
+
+from foldline.errors import InputError
+from foldline.lab.runner import Failed, Guarded, Item, T, died
+
+LOCAL: Final = "local"
+AHEAD: Final = 2  # items given to each core ahead of time
+RETRIES: Final = 1  # of an item whose worker died: a machine may leave the cluster
+STORE_BYTES: Final = 128 * 1024 * 1024  # Ray's own memory for results, which are small
+_ADDRESS: Final = re.compile(r"local|auto|ray://\S+|[^\s/]+:\d+")
+
+
+class RayCluster(msgspec.Struct, frozen=True):
+    """A runner on Ray: `local` starts one on this machine, `auto` or an address joins a running cluster.
+
+    `jobs` is how many items run at once (None: one a core of the cluster), `seconds` the time that one item
+    may take (None: any). Sessions and results are read and written by their paths, so all machines of a
+    cluster must share them.
+    """
+
+    address: str = LOCAL
+    jobs: int | None = None
+    seconds: float | None = None
+
+    def check(self) -> None:
+        """Raise InputError where the extra is not installed, or the address cannot be one."""
+        _ray()
+        if not _ADDRESS.fullmatch(self.address):
+            raise InputError(
+                f"--ray {self.address}: not the address of a cluster: write --ray=local, --ray=auto, "
+                "--ray=HOST:PORT or --ray=ray://HOST:PORT"
+            )
+
+    def each(
+        self, items: Sequence[Item], work: Callable[[Item], T], *, file: Callable[[Item], str] = str
+    ) -> Iterator[tuple[int, T | Failed]]:
+        """Do the work on every item, as `Runner.each` says."""
+        self.check()
+        ray = _ray()
+        with _connected(ray, self):
+            most = AHEAD * (self.jobs or int(ray.cluster_resources().get("CPU", 1)))
+            remote = ray.remote(max_retries=RETRIES)(_work)
+            guarded = ray.put(Guarded(work, file, self.seconds))
+            running: dict[Any, int] = {}
+            left = iter(range(len(items)))
+            while True:
+                while len(running) < most and (index := next(left, None)) is not None:
+                    running[remote.remote(guarded, items[index])] = index
+                if not running:
+                    return
+                for ready in ray.wait(list(running), num_returns=1)[0]:
+                    index = running.pop(ready)
+                    yield index, _result(ray, ready, file(items[index]))
+
+
+def _work(guarded: Guarded, item: Any) -> Any:
+    return guarded(item)
+
+
+def _result(ray: Any, ready: Any, name: str) -> Any:
+    try:
+        return ray.get(ready)
+    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError):
+        return died(name)
+    except ray.exceptions.RayError as error:
+        first = str(error).strip().partition("\n")[0]
+        return Failed(name, f"{name}: Ray could not do it: {type(error).__name__}: {first}")
+
+
+@contextmanager
+def _connected(ray: Any, cluster: RayCluster) -> Generator[None]:
+    """Connect to the cluster and leave it at the end; a connection that is there already is used and kept."""
+    if ray.is_initialized():
+        yield
+        return
+    quiet = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
+    try:
+        if cluster.address == LOCAL:
+            cores = cluster.jobs or os.cpu_count() or 1
+            ray.init(
+                address=LOCAL,
+                num_cpus=cores,
+                include_dashboard=False,
+                object_store_memory=STORE_BYTES,
+                **quiet,
+            )
+        else:
+            ray.init(address=cluster.address, **quiet)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise InputError(f"--ray {cluster.address}: no cluster can be used there: {error}") from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _ray() -> Any:
+    try:
+        return import_module("ray")
+    except ImportError as error:
+        raise InputError("--ray needs Ray: pip install 'foldline[ray]'") from error

@@ -1,0 +1,95 @@
+"""Where the work on many files runs: one protocol, kept by a pool of processes here and by a Ray cluster."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from foldline.errors import FoldlineError
+
+Item = TypeVar("Item")
+T = TypeVar("T")
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """A file whose work failed, and why."""
+
+    session: str
+    error: str
+
+
+class Runner(Protocol):
+    """Does the same work on many items, somewhere."""
+
+    def each(
+        self, items: Sequence[Item], work: Callable[[Item], T], *, file: Callable[[Item], str]
+    ) -> Iterator[tuple[int, T | Failed]]:
+        """Do the work on every item; yield (index, result) as results come, in no particular order.
+
+        `file` says which file an item is about; `work` is a function of a module, or a partial of one. An
+        item that cannot be worked on yields `Failed`, and so does one whose process dies: the others go on.
+        """
+        ...
+
+
+class Guarded(msgspec.Struct, frozen=True):
+    """Work on one of several items, whose failure does not stop the others.
+
+    `seconds` is the time that one item may take (None: any).
+    """
+
+    work: Callable[..., object]
+    file: Callable[..., str]
+    seconds: float | None = None
+
+    def __call__(self, item: object) -> object:
+        """Return what the work returns, or `Failed`."""
+        name = self.file(item)
+        try:
+            with _time_limit(self.seconds):
+                return self.work(item)
+        except (FoldlineError, OSError) as error:
+            text = str(error)
+            return Failed(name, text if name in text else f"{name}: {text}")
+        except MemoryError:
+            return Failed(name, f"{name}: out of memory: this file is too large for this machine")
+        except _TimeUpError:
+            return Failed(name, f"{name}: not done after {self.seconds:g} seconds: allow more with --timeout")
+        except Exception as error:  # a bug that one file triggers must not stop the others
+            return Failed(name, f"{name}: {type(error).__name__}: {error} (this is a bug in Foldline)")
+
+
+def died(name: str) -> Failed:
+    """Return the failure of a file whose process died."""
+    return Failed(name, f"{name}: its process died (out of memory?)")
+
+
+class _TimeUpError(BaseException):
+    """An item took too long; no `except Exception` of the work takes it."""
+
+
+@contextmanager
+def _time_limit(seconds: float | None) -> Generator[None]:
+    """Interrupt the body after so many seconds, where the system has alarms and this is the main thread."""
+    main = threading.current_thread() is threading.main_thread()
+    if seconds is None or not main or not hasattr(signal, "setitimer"):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, _time_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _time_up(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    raise _TimeUpError
