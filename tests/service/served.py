@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
+import itertools
+import tempfile
 import threading
 
 import msgspec
@@ -34,6 +37,42 @@ def served(**changes):
         thread.join(20)
 
 
+WORKERS = contextvars.ContextVar("workers", default=1)  # services over one store in place of each one
+TWINS = {}  # of the URL of such a service: all of them
+
+
+@contextlib.contextmanager
+def served_by_all(*, store="memory://", **changes):
+    """Serve as many services over one store as `WORKERS` says; yields the URL of the first."""
+    count = WORKERS.get()
+    if count == 1:
+        with served(store=store, **changes) as url:
+            yield url
+        return
+    with contextlib.ExitStack() as stack:
+        if store == "memory://":
+            folder = stack.enter_context(tempfile.TemporaryDirectory())
+            store = f"sqlite:///{folder}/s.db"
+        urls = [stack.enter_context(served(store=store, **changes)) for _ in range(count)]
+        TWINS[urls[0]] = urls
+        yield urls[0]
+
+
+class Alternating:
+    """HTTP clients of several services over one store: each request goes to the next."""
+
+    def __init__(self, make, url):
+        self._all = [make(one) for one in TWINS.get(url, [url])]
+        self._next = itertools.cycle(self._all)
+
+    def __getattr__(self, name):
+        return getattr(next(self._next), name)
+
+    def close(self):
+        for one in self._all:
+            one.close()
+
+
 @contextlib.contextmanager
 def in_front_of(answers, *, window=60_000, store="memory://", fold_at=None, **changes):
     """Serve a scripted model, and the service in front of it; yields the service's URL and the model.
@@ -44,6 +83,8 @@ def in_front_of(answers, *, window=60_000, store="memory://", fold_at=None, **ch
     model = answers if isinstance(answers, Scripted) else Scripted(answers, window=window)
     with (
         serve_in_thread(model) as url,
-        served(openai_upstream=url, anthropic_upstream=url, window=window, store=store, **changes) as at,
+        served_by_all(
+            openai_upstream=url, anthropic_upstream=url, window=window, store=store, **changes
+        ) as at,
     ):
         yield at, model

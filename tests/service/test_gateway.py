@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import anthropic
 import httpx2
 import openai
 import pytest
-from tests.service.served import in_front_of, served
+from tests.service.served import TWINS, Alternating, in_front_of, served
 from tests.service.upstream import Prepared, upstream
 
 import foldline
@@ -30,8 +31,11 @@ class Chat:
     """An agent that keeps its whole history and sends it again with every request."""
 
     def __init__(self, url, **headers):
-        self.client = openai.OpenAI(
-            base_url=f"{url}/v1", api_key="test", max_retries=0, default_headers=headers
+        self.client = Alternating(
+            lambda one: openai.OpenAI(
+                base_url=f"{one}/v1", api_key="test", max_retries=0, default_headers=headers
+            ),
+            url,
         )
         self.messages = [{"role": "system", "content": "You help."}]
 
@@ -92,8 +96,14 @@ async def test_every_fold_is_told_once_and_counted(chat, tmp_path):
     file = tmp_path / "s.db"
     with in_front_of(answers, window=12_000, store=f"sqlite:///{file}") as (url, _):
         talk = chat(url)
-        heads = [talk.ask(f"Question {number}. {FILLER}") for number in range(40)]
-        figures = httpx2.get(f"{url}/metrics").text
+        heads = []
+        for number in range(40):
+            heads.append(talk.ask(f"Question {number}. {FILLER}"))
+            if url in TWINS:
+                await asyncio.sleep(
+                    0.05
+                )  # what one folds behind a reply is told by the other, once it is stored
+        figures = "\n".join(httpx2.get(f"{one}/metrics").text for one in TWINS.get(url, [url]))
     ((_, compactions, _),) = await stored(file)
     assert compactions > 3
     told = sum("reason=" in one.get("foldline-view", "") for one in heads)

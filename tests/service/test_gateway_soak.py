@@ -6,6 +6,7 @@ The long form, 100 clients for five minutes, is run by `make soak`.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 
 import httpx2
@@ -14,7 +15,7 @@ import pytest
 from tests.support.gateway_process import GatewayProcess
 
 import foldline
-from foldline.core.log.entries import Said
+from foldline.core.log.entries import Compacted, Said
 from foldline.testing import Answer, Scripted, serve
 
 WORDS = "It works as it was asked for, and every word of it is needed. " * 12
@@ -37,6 +38,7 @@ class Client:
         self.messages = []
         self.acknowledged = []
         self.failed = 0
+        self.longest = 0.0  # seconds from a failed request to the next answer
 
     async def go_on(self, http, until):
         clock = asyncio.get_running_loop().time
@@ -44,9 +46,12 @@ class Client:
             self.messages.append(
                 {"role": "user", "content": f"{self.name} asks {len(self.messages)}. {WORDS}"}
             )
+            failed_at = None
             while (text := await self._asked(http)) is None:
                 self.failed += 1
+                failed_at = failed_at or clock()
                 await asyncio.sleep(0.2)
+            self.longest = max(self.longest, clock() - failed_at if failed_at else 0.0)
             self.messages.append({"role": "assistant", "content": text})
             self.acknowledged.append(text)
 
@@ -94,8 +99,15 @@ async def soaked(folder, soak):
     return clients
 
 
-async def check(folder, clients):
-    store = foldline.stores.open_store(f"sqlite:///{folder}/s.db")
+def doubled(path):
+    """The compactions of a path that follow another one with nothing said between."""
+    marks = [entry for entry in path if isinstance(entry, Said | Compacted)]
+    both = itertools.pairwise(marks)
+    return [new.id for old, new in both if isinstance(old, Compacted) and isinstance(new, Compacted)]
+
+
+async def check(url, clients):
+    store = foldline.stores.open_store(url)
     assert await store.verify() == []
     found = {one.id: one for one in await store.sessions()}
     assert set(found) == {client.name for client in clients}
@@ -104,13 +116,14 @@ async def check(folder, clients):
         said = [entry.message.text for entry in path if isinstance(entry, Said)]
         assert [text for text in said if text.startswith("To “")] == client.acknowledged
         assert len(said) == len(client.messages)
+        assert not doubled(path), client.name
     await store.close()
     return sum(one.compactions for one in found.values())
 
 
 async def tried(folder, soak):
     clients = await soaked(folder, soak)
-    folds = await check(folder, clients)
+    folds = await check(f"sqlite:///{folder}/s.db", clients)
     assert folds >= len(clients)
     assert sum(client.failed for client in clients) > 0  # they were killed at work
     return {"requests": sum(len(one.acknowledged) for one in clients), "folds": folds}

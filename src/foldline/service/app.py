@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -15,8 +16,10 @@ from starlette.routing import Mount, Route
 
 from foldline import providers
 from foldline.config import ServeSettings, Settings, settings
-from foldline.errors import FoldlineError
+from foldline.core.compact.plan import Outcome
+from foldline.errors import FoldlineError, InputError
 from foldline.service import metrics as figures
+from foldline.service.admission import AdmissionLimit
 from foldline.service.api.api import Api
 from foldline.service.gateway.endpoint import ENDPOINTS
 from foldline.service.gateway.gateway import Gateway
@@ -27,7 +30,11 @@ from foldline.service.stateless.routes import Stateless
 from foldline.service.summaries import BY_RULE
 from foldline.service.tenants import Tenants
 from foldline.service.web.site import Site
+from foldline.session.jobs import DraftJob
 from foldline.tracing import span
+
+if TYPE_CHECKING:
+    from foldline.service.durable_jobs import DurableJobs
 
 log = logging.getLogger("foldline")
 
@@ -50,6 +57,26 @@ class Service:
         self._stateless = Stateless(serve, known, self.tenants)
         self._site = Site(self.api, self.tenants)
         self.ready = False
+        self._jobs = None if serve.jobs is None else self._durable_jobs(serve.jobs)
+
+    def _durable_jobs(self, url: str) -> DurableJobs:
+        """Return the jobs in a database, and have every tenant's drafts made by them."""
+        try:
+            from foldline.service.durable_jobs import DurableJobs, TenantJobs  # noqa: PLC0415  an extra
+        except ModuleNotFoundError as error:
+            if (error.name or "").startswith("foldline"):
+                raise
+            raise InputError(f"durable jobs need {error.name}: pip install 'foldline[jobs]'") from error
+        tenants, state = self.tenants, self.api.state
+
+        def make(tenant: str, session: str, model: str | None, job: DraftJob) -> Awaitable[Outcome]:
+            return state.make_draft(tenants.named(tenant), session, model, job)
+
+        main = tenants.named("default")
+        jobs = DurableJobs(self.serve, url, main.presence, lambda name: tenants.named(name).jobs, make)
+        tenants.durable = lambda tenant, model: TenantJobs(jobs, tenant.jobs, tenant.name, model)
+        main.durable = partial(tenants.durable, main)
+        return jobs
 
     def app(self) -> Starlette:
         """Return the application."""
@@ -64,7 +91,10 @@ class Service:
                 Route("/", _to_the_page),
                 Mount("/web", routes=self._site.routes()),
             ],
-            middleware=[Middleware(OriginGuard, host=self.serve.host, tokens=self.tenants.closed)],
+            middleware=[
+                Middleware(AdmissionLimit, most=self.serve.at_once, metrics=self.metrics),
+                Middleware(OriginGuard, host=self.serve.host, tokens=self.tenants.closed),
+            ],
             exception_handlers={FoldlineError: _failed, 404: _unknown, 405: _not_allowed},
             lifespan=self._lifespan,
         )
@@ -72,6 +102,8 @@ class Service:
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncGenerator[None]:
         del app
+        if self._jobs is not None:
+            await self._jobs.begin()
         self.ready = True
         try:
             yield
@@ -79,7 +111,10 @@ class Service:
             self.ready = False
             await self._site.close()
             await self.api.finish()
-            await self.tenants.close(self.serve.drain)
+            await self.tenants.finish(self.serve.drain)
+            if self._jobs is not None:
+                await self._jobs.close()
+            await self.tenants.close()
             await self.api.close()
             await self.gateway.close()
 

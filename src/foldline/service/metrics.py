@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+import os
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 
 from foldline.core.log.entries import Receipt
 
+SHARED: Final = "PROMETHEUS_MULTIPROC_DIR"  # names the folder in which processes keep their figures
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metrics:
-    """The figures of one process."""
+    """The figures of one process; where several serve, their text is that of all."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -33,11 +37,23 @@ class Metrics:
             ["vendor"],
             registry=self.registry,
         )
-        self.sessions = Gauge("foldline_open_sessions", "Sessions that are open", registry=self.registry)
+        self._refused = Counter(
+            "foldline_refused", "Requests refused because too many were under way", registry=self.registry
+        )
+        self.sessions = Gauge(
+            "foldline_open_sessions",
+            "Sessions that are open",
+            registry=self.registry,
+            multiprocess_mode="livesum",
+        )
 
     def answered(self, face: str, status: int) -> None:
         """Count an answer."""
         self._requests.labels(face, str(status)).inc()
+
+    def refused(self) -> None:
+        """Count a request that was too much at once."""
+        self._refused.inc()
 
     def added(self, seconds: float) -> None:
         """Count what the gateway took before a request went on."""
@@ -54,4 +70,8 @@ class Metrics:
 
     def text(self) -> bytes:
         """Return all figures in Prometheus's text form."""
-        return generate_latest(self.registry)
+        registry = self.registry
+        if SHARED in os.environ:
+            registry = CollectorRegistry()
+            multiprocess.MultiProcessCollector(registry)
+        return generate_latest(registry)

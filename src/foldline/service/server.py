@@ -6,6 +6,8 @@ import socket
 from collections.abc import Callable
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from foldline.config import ServeSettings
 from foldline.errors import InputError
@@ -18,26 +20,13 @@ class HttpServer(uvicorn.Server):
 
     def __init__(self, serve: ServeSettings, ready: Callable[[str], None]) -> None:
         self._tell = ready
-        # an answer's headers are the model's: none are added
-        super().__init__(
-            uvicorn.Config(
-                make_app(serve),
-                http=PatientConnection,
-                ws="none",
-                log_level="warning",
-                access_log=False,
-                server_header=False,
-                date_header=False,
-                timeout_graceful_shutdown=int(serve.drain) or None,
-            )
-        )
+        super().__init__(configured(serve, make_app(serve), PatientConnection))
         self._held = listen(serve)
 
     @property
     def url(self) -> str:
         """Where it listens."""
-        host, port = self._held.getsockname()[:2]
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        return url_of(self._held)
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve until a signal ends it."""
@@ -49,6 +38,30 @@ class HttpServer(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._tell(self.url)
+
+
+def configured(
+    serve: ServeSettings, app: ASGIApp | Callable[[], ASGIApp], connection: type[PatientConnection]
+) -> uvicorn.Config:
+    """Return how uvicorn is to serve an application, or what a function makes in a worker."""
+    # an answer's headers are the model's: none are added
+    return uvicorn.Config(
+        app,  # pyright: ignore[reportArgumentType]
+        factory=not isinstance(app, Starlette),
+        http=connection,
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=int(serve.drain) or None,
+    )
+
+
+def url_of(held: socket.socket) -> str:
+    """Return where a socket listens."""
+    host, port = held.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def listen(serve: ServeSettings) -> socket.socket:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import hmac
 import re
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from pathlib import PurePosixPath
 from typing import Final
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from foldline.config import ServeSettings
 from foldline.errors import InputError
+from foldline.service.draft_jobs import DraftLimit, StoredJobs
 from foldline.service.open_sessions import OpenSessions
+from foldline.service.presence import Presence
+from foldline.service.rate import RateLimit
+from foldline.session.jobs import DraftJobs
 from foldline.stores import Store, find_store
+from foldline.stores.key_values import MemoryKeyValues
 
 HEADER: Final = "foldline-token"  # stands for the client's own key, which then goes on to the model
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
@@ -25,23 +31,22 @@ class Tenant:
     def __init__(self, name: str, store: Store, settings: ServeSettings) -> None:
         self.name = name
         self.store = store
+        # a store of another kind may have none: then this process is the only one
+        self.values = getattr(store, "key_values", None) or MemoryKeyValues()
+        self.presence = Presence(self.values)
+        at_once = max(1, settings.summaries_at_once // settings.workers)
+        self.jobs = StoredJobs(self.presence, DraftLimit(self.values, at_once, settings.summary_rate))
+        self.durable: Callable[[str | None], DraftJobs] | None = None  # by the sessions' model
         self.sessions = OpenSessions(store, settings.open_sessions)
-        self._rate = settings.rate / 60.0
-        self._most = float(settings.rate)
-        self._left = self._most
-        self._at = time.monotonic()
+        self._rate = RateLimit(self.values, "requests", settings.rate)
 
-    def wait(self) -> float:
+    def own_jobs(self, model: str | None) -> DraftJobs:
+        """Return who makes drafts that the service itself pays for, in sessions that go on with a model."""
+        return self.jobs if self.durable is None else self.durable(model)
+
+    async def wait(self) -> float:
         """Count a request; return how many seconds too early it is, 0 where it may go on."""
-        if not self._rate:
-            return 0.0
-        now = time.monotonic()
-        self._left = min(self._most, self._left + (now - self._at) * self._rate)
-        self._at = now
-        if self._left < 1.0:
-            return (1.0 - self._left) / self._rate
-        self._left -= 1.0
-        return 0.0
+        return await self._rate.wait()
 
 
 class Tenants:
@@ -54,6 +59,7 @@ class Tenants:
         self._settings = settings
         self._store = store
         self._tenants: dict[str, Tenant] = {}
+        self.durable: Callable[[Tenant, str | None], DraftJobs] | None = None
 
     @property
     def closed(self) -> bool:
@@ -80,6 +86,10 @@ class Tenants:
                 return found, True
         return None, False
 
+    def named(self, name: str) -> Tenant:
+        """Return a tenant by its name."""
+        return self._tenant(name)
+
     def _known(self, given: str) -> Tenant | None:
         name = None
         for token, tenant in self._settings.tokens.items():  # all of them: the time tells nothing
@@ -92,12 +102,20 @@ class Tenants:
         if known is None:
             store = find_store(self._store if name == "default" else tenant_url(self._store, name))
             known = self._tenants[name] = Tenant(name, store, self._settings)
+            if self.durable is not None:
+                known.durable = partial(self.durable, known)
         return known
 
-    async def close(self, seconds: float) -> None:
-        """Close every session and store; what goes on in the background may take that long to end."""
+    async def finish(self, seconds: float) -> None:
+        """Close every session; what goes on in the background may take that long to end."""
         for tenant in self.all():
             await tenant.sessions.close(seconds)
+            await tenant.jobs.close()
+
+    async def close(self) -> None:
+        """Close every store."""
+        for tenant in self.all():
+            await tenant.presence.close()
             await tenant.store.close()
 
 
@@ -120,6 +138,12 @@ def tenant_url(url: str | None, tenant: str) -> str:
     if scheme == "sqlite":
         file = PurePosixPath(rest or "/~/.foldline/foldline.db")
         return f"sqlite://{file.with_name(f'{file.stem}@{tenant}{file.suffix}')}"
+    if scheme in {"postgresql", "postgres"}:
+        parts = urlsplit(url)
+        asked = dict(parse_qsl(parts.query, keep_blank_values=True))
+        asked["schema"] = f"{asked.get('schema', 'foldline')}@{tenant}"
+        return urlunsplit(parts._replace(query=urlencode(asked, quote_via=quote)))
     raise InputError(
-        f"{scheme}:// keeps no store for each tenant: use sqlite:///FILE, or one service for each"
+        f"{scheme}:// keeps no store for each tenant: use sqlite:///FILE, postgresql://..., or one service "
+        "for each"
     )

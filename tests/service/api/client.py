@@ -6,7 +6,7 @@ import contextlib
 import json
 
 import httpx2
-from tests.service.served import served
+from tests.service.served import Alternating, served_by_all
 
 from foldline.testing import Scripted, serve_in_thread
 
@@ -23,7 +23,9 @@ class Client:
 
     def __init__(self, url, **headers):
         self.url = url
-        self.http = httpx2.Client(base_url=f"{url}/api", headers=headers, timeout=30)
+        self.http = Alternating(
+            lambda one: httpx2.Client(base_url=f"{one}/api", headers=headers, timeout=30), url
+        )
 
     def send(self, method, path, status=None, **given):
         """Send a request; check its status, and return what it answers."""
@@ -76,7 +78,7 @@ def api(replies=answers, *, window=60_000, store="memory://", headers=None, **ch
     model = replies if isinstance(replies, Scripted) else Scripted(replies, window=window)
     with serve_in_thread(model) as url:
         name = f"openai-compatible:scripted@{url}/v1"
-        with served(**{"model": name, "window": window, "store": store, **changes}) as at:
+        with served_by_all(**{"model": name, "window": window, "store": store, **changes}) as at:
             client = Client(at, **(headers or {}))
             try:
                 yield client, model

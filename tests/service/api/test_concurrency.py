@@ -7,9 +7,14 @@ import threading
 import pytest
 from tests.service.api.client import Client, api, reply, talk, user
 
+import foldline
+from foldline.service.api import idempotency
 from foldline.service.api.api import OPERATIONS
-from foldline.service.api.idempotency import IdempotencyKeys
+from foldline.service.api.idempotency import Given, IdempotencyKeys
 from foldline.service.api.previews import KeptPreviews
+from foldline.service.presence import Presence
+from foldline.session.preview import Preview
+from foldline.stores.key_values import MemoryKeyValues
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -112,18 +117,33 @@ def test_requests_with_one_key_at_the_same_time_are_one(store):
         assert client.get("/sessions/one/stats").json()["stats"]["total_messages"] == 1
 
 
-async def test_keys_and_previews_are_bounded():
-    keys = IdempotencyKeys(most=3)
+async def test_keys_and_previews_are_bounded(monkeypatch):
+    monkeypatch.setattr(idempotency, "TRIMMED", 1)
+    presence = Presence(MemoryKeyValues())
+    keys = IdempotencyKeys(presence, most=3)
     for number in range(10):
         known, new = await keys.take(str(number), b"request")
         assert new
-        keys.settle(str(number), known, None)
+        await keys.settle(known, Given(200, b"done", {}))
+    assert not (await keys.take("9", b"request"))[1]
     assert (await keys.take("0", b"other"))[1]
-    kept = KeptPreviews(most=2)
-    made = [kept.keep("s", None) for _ in range(3)]
-    assert [kept.find("s", one.id) is not None for one in made] == [False, True, True]
-    old = KeptPreviews(seconds=-1.0)
-    assert old.find("s", old.keep("s", None).id) is None
+    await presence.close()
+    preview = await a_preview()
+    kept = KeptPreviews(MemoryKeyValues(), most=2)
+    made = [await kept.keep("s", preview) for _ in range(3)]
+    found = [await kept.find("s", one.id) for one in made]
+    assert [one and one.preview.summary for one in found] == [None, preview.summary, preview.summary]
+    assert await kept.find("other", made[2].id) is None
+    old = KeptPreviews(MemoryKeyValues(), seconds=-1.0)
+    assert await old.find("s", (await old.keep("s", preview)).id) is None
+
+
+async def a_preview():
+    async with foldline.open("memory://", "s", window=20_000) as session:
+        await session.append(*talk(8))
+        found = await session.preview()
+    assert isinstance(found, Preview)
+    return found
 
 
 TOKENS = {"tokens": {"mine": "one", "theirs": "two"}}

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import httpx2
 import pytest
 from tests.service.api.client import RULE, api, reply, talk, user
+
+from foldline.stores import MemoryStore
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -84,6 +87,32 @@ def test_the_history_is_read_page_by_page_with_its_boundaries(store):
         assert boundary["receipt"]["tokens_after"] == receipt["tokens_after"]
         assert RULE in boundary["summary"]
         client.get("/sessions/one/history", before="nothing", status=400)
+
+
+def test_the_leaf_of_a_history_is_that_of_what_it_shows(monkeypatch):
+    """Somebody speaks while it is read: a page that asks what came behind this leaf must be told of it."""
+    marks = MemoryStore.marks
+
+    async def marks_late(self, session, leaf=None, **given):
+        if late:
+            body = {"messages": [reply(late.pop())]}
+            async with httpx2.AsyncClient(base_url=client.url) as other:
+                (await other.post("/api/sessions/s/messages", json=body)).raise_for_status()
+        return await marks(self, session, leaf, **given)
+
+    late = []
+    monkeypatch.setattr(MemoryStore, "marks", marks_late)
+    with api() as (client, _):
+        client.begin("s")
+        client.say("s", user("One."))
+        late.append("Two.")
+        found = client.get("/sessions/s/history").json()
+        assert not late
+        assert [item["text"] for item in found["items"]] == ["[User]: One."]
+        assert found["leaf"] == found["items"][-1]["entry"]
+        found = client.get("/sessions/s/history").json()
+        assert found["leaf"] == found["items"][-1]["entry"]
+        assert len(found["items"]) == 2
 
 
 def test_view_stats_recall_and_reading(store):

@@ -114,7 +114,7 @@ class Api:
             refused = problem(401, "a token is needed", "send it as Authorization: Bearer TOKEN")
             refused.headers["www-authenticate"] = "Bearer"
             return refused
-        if (seconds := tenant.wait()) > 0:
+        if (seconds := await tenant.wait()) > 0:
             refused = problem(429, "too many requests", f"try again in {seconds:.0f} s")
             refused.headers["retry-after"] = str(max(1, round(seconds)))
             return refused
@@ -136,11 +136,13 @@ class Api:
         """Run an operation unless its key was answered before: then that answer is given again."""
         if not key or len(key) > LONGEST:
             raise InputError(f"an idempotency key has 1 to {LONGEST} characters")
-        if operation.of_session:  # a session that is not there, or no more, is not answered from memory
-            await self.state.options(call.tenant, call.names["session"])
+        name, leaf = call.names.get("session"), None
+        if name is not None:  # a session that is not there, or no more, is not answered from memory
+            await self.state.options(call.tenant, name)
+            leaf = await call.tenant.store.leaf(name)
         keys = self.state.of(call.tenant).keys
         request_line = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
-        known, new = await keys.take(key, request_line + call.raw)
+        known, new = await keys.take(key, request_line + call.raw, session=name, leaf=leaf)
         if not new and known.given is not None:
             return Response(known.given.body, known.given.status, known.given.headers)
         if not new and known.turn is None:
@@ -154,7 +156,7 @@ class Api:
             return response
         finally:
             if new:
-                keys.settle(key, known, given)
+                await keys.settle(known, given)
 
     async def _run(self, operation: Operation, call: ApiCall, request: Request) -> Response:
         found, leaf = await self._done(operation, call, request.headers.get("if-match"))
@@ -193,6 +195,8 @@ class Api:
                 leaf = await session.follow()
                 if not matches(condition, leaf):
                     return _moved(leaf), leaf
+                if operation.held and not operation.resumes and _uncertain(call, leaf):
+                    return _unknown(leaf), leaf
                 if operation.held:
                     found = await operation.run(call)
                     return found, session.leaf
@@ -203,6 +207,19 @@ def _moved(leaf: str | None) -> Response:
     refused = problem(412, "the session has moved on", "its leaf is another one: read it again", leaf=leaf)
     refused.headers["etag"] = etag(leaf)
     return refused
+
+
+def _uncertain(call: ApiCall, leaf: str | None) -> bool:
+    """Whether a worker that died under the key of this request may have done it."""
+    known = call.remembered
+    return known is not None and known.again and known.record.leaf != leaf
+
+
+def _unknown(leaf: str | None) -> Response:
+    told = (
+        "the worker that had the request died, and the session has moved on: look at it, and use another key"
+    )
+    return problem(409, "it is not known whether it was done", told, leaf=leaf)
 
 
 def _response(operation: Operation, result: ApiResult | Response, leaf: str | None) -> Response:

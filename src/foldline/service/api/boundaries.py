@@ -45,23 +45,20 @@ class Timeline(msgspec.Struct, frozen=True):
     points: list[TimePoint]
 
 
-async def _path(call: ApiCall) -> list[Entry]:
-    return [entry async for entry in call.session.store.path(call.session.id)]
-
-
 async def boundaries(call: ApiCall) -> ApiResult:
     """List the boundaries."""
-    path = await _path(call)
-    out = undone(path)
-    made = [entry for entry in path if isinstance(entry, Compacted | Pruned)]
+    kinds = ("compacted", "pruned", "lifted")
+    marks = await call.session.store.marks(call.session.id, kinds=kinds)
+    out = undone(marks)
+    made = [entry for entry in marks if isinstance(entry, Compacted | Pruned)]
     return ApiResult(BoundaryList([shown_boundary(entry, out) for entry in made]))
 
 
 async def ledger(call: ApiCall) -> ApiResult:
     """Show the newest checkpoint's facts."""
-    path = await _path(call)
-    out = undone(path)
-    for entry in reversed(path):
+    marks = await call.session.store.marks(call.session.id, kinds=("compacted", "lifted"))
+    out = undone(marks)
+    for entry in reversed(marks):
         if isinstance(entry, Compacted) and entry.id not in out:
             return ApiResult(LedgerResult(entry.id, entry.checkpoint.summary, entry.ledger))
     return ApiResult(LedgerResult(None, "", {}))
@@ -69,7 +66,7 @@ async def ledger(call: ApiCall) -> ApiResult:
 
 async def timeline(call: ApiCall) -> ApiResult:
     """Tell how the view grew."""
-    points = sizes(await _path(call))
+    points = sizes([entry async for entry in call.session.store.path(call.session.id)])
     step = max(1, len(points) // POINTS)
     last = len(points) - 1
     kept = [one for n, one in enumerate(points) if n % step == 0 or one.boundary or n == last]

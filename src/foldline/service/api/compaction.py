@@ -72,7 +72,7 @@ async def preview(call: ApiCall) -> ApiResult:
     made = await call.session.preview(wish.instructions, target=wish.target)
     if isinstance(made, Nothing):
         return ApiResult(PreviewResult(None, None, None, None, made))
-    kept = call.state.of(call.tenant).previews.keep(call.session.id, made)
+    kept = await call.state.of(call.tenant).previews.keep(call.session.id, made)
     return ApiResult(_shown(kept))
 
 
@@ -82,32 +82,32 @@ def _shown(kept: KeptPreview) -> PreviewResult:
 
 async def show(call: ApiCall) -> ApiResult | Response:
     """Show a preview again."""
-    kept = _kept(call)
+    kept = await _kept(call)
     return _gone() if kept is None else ApiResult(_shown(kept))
 
 
 async def commit(call: ApiCall) -> ApiResult | Response:
     """Append the boundary that a preview showed."""
-    kept = _kept(call)
+    kept = await _kept(call)
     if kept is None:
         return _gone()
     edited: EditedSummary = call.body
     outcome = await call.session.commit(kept.preview, summary=edited.summary)
-    call.state.of(call.tenant).previews.drop(kept.id)
+    await call.state.of(call.tenant).previews.drop(kept.id)
     return _told(call, outcome)
 
 
 async def drop(call: ApiCall) -> ApiResult | Response:
     """Drop a preview."""
-    kept = _kept(call)
+    kept = await _kept(call)
     if kept is None:
         return _gone()
-    call.state.of(call.tenant).previews.drop(kept.id)
+    await call.state.of(call.tenant).previews.drop(kept.id)
     return ApiResult()
 
 
-def _kept(call: ApiCall) -> KeptPreview | None:
-    return call.state.of(call.tenant).previews.find(call.session.id, call.names["preview"])
+async def _kept(call: ApiCall) -> KeptPreview | None:
+    return await call.state.of(call.tenant).previews.find(call.session.id, call.names["preview"])
 
 
 def _gone() -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from io import BytesIO
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 from starlette.responses import Response
@@ -21,11 +21,14 @@ NOWHERE: Final = "/"  # the folder that an export names: where the service runs 
 class ExportQuery(msgspec.Struct, frozen=True):
     """The format: `jsonl` (Foldline's own, lossless), `markdown`, `json`, a dialect's or an agent's name.
 
-    With `view`, what the model is sent instead of all that was said.
+    With `view`, what the model is sent instead of all that was said. `cwd` is the folder in which another
+    agent goes on; the headers `foldline-place` and `foldline-command` say where it looks for the file, and
+    how it resumes it.
     """
 
     format: str = OWN
     view: bool = False
+    cwd: Annotated[str, msgspec.Meta(max_length=1_000)] = NOWHERE
 
 
 class FormatList(msgspec.Struct, frozen=True):
@@ -48,9 +51,10 @@ async def export(call: ApiCall) -> Response:
     if form == OWN:
         return Response(await session.export(OWN, view=asked.view), media_type=LINES)
     stream = BytesIO()
-    wish = ExportWish(form, view=asked.view, model=session.setup.model, cwd=NOWHERE)
+    wish = ExportWish(form, view=asked.view, model=session.setup.model, cwd=asked.cwd or NOWHERE)
     told = await export_stored(session.store, session.id, wish, stream.write)
-    headers = {"foldline-warnings": _header("; ".join(told.warnings))} if told.warnings else {}
+    known = {"warnings": "; ".join(told.warnings), "place": told.place, "command": told.command}
+    headers = {f"foldline-{name}": _header(text) for name, text in known.items() if text}
     return Response(stream.getvalue(), media_type=_media(form), headers=headers)
 
 

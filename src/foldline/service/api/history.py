@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -10,7 +9,7 @@ import msgspec
 
 from foldline.agent.spending import Spending, spent
 from foldline.core.log.boundaries import undone
-from foldline.core.log.entries import Compacted, Entry, Lifted, Pruned, Receipt, Said
+from foldline.core.log.entries import Compacted, Pruned, Receipt, Said
 from foldline.core.log.messages import (
     Media,
     Opaque,
@@ -22,12 +21,12 @@ from foldline.core.log.messages import (
     Usage,
 )
 from foldline.dialects import get
-from foldline.errors import InputError
 from foldline.service.api.operation import ApiCall, ApiResult, Offset, Operation, Page
 from foldline.service.api.sessions import AT, HitList
 from foldline.session.recall import PASSAGE, EntryInfo, Standing, as_text
 from foldline.session.session import Session
 from foldline.session.view import Stats
+from foldline.stores.backwards import backwards
 
 EntryId: TypeAlias = Annotated[str, msgspec.Meta(max_length=200)]
 
@@ -149,23 +148,22 @@ async def history(call: ApiCall) -> ApiResult:
     """Show a page of the history."""
     asked: HistoryPage = call.query
     session = call.session
-    items: deque[Said | Compacted | Pruned] = deque(maxlen=asked.limit)
-    more, lifted, found = False, list[Entry](), asked.before is None
-    async for entry in session.store.path(session.id):
-        lifted += [entry] if isinstance(entry, Lifted) else []
-        found = found or entry.id == asked.before
-        if isinstance(entry, Said | Compacted | Pruned) and (asked.before is None or not found):
-            more = more or len(items) == asked.limit
+    items: list[Said | Compacted | Pruned] = []
+    leaf = await session.store.leaf(session.id)  # of what is shown, whatever is said meanwhile
+    async for entry in backwards(session.store, session.id, leaf=leaf, before=asked.before):
+        if isinstance(entry, Said | Compacted | Pruned):
             items.append(entry)
-    if not found:
-        raise InputError(f"{asked.before!r} is not on the path of this session")
+        if len(items) > asked.limit:
+            break
+    more = len(items) > asked.limit
+    items = items[: asked.limit][::-1]
     infos = {info.entry: info for info in await session.entries(asked.limit, asked.before)}
-    out = undone([*(one for one in items if not isinstance(one, Said)), *lifted])
+    out = undone(await session.store.marks(session.id, kinds=["lifted"]))
     shown = [
         _message(session, one, infos.get(one.id)) if isinstance(one, Said) else shown_boundary(one, out)
         for one in items
     ]
-    return ApiResult(HistoryResult(shown, items[0].id if items and more else None, session.leaf))
+    return ApiResult(HistoryResult(shown, items[0].id if items and more else None, leaf))
 
 
 def _message(session: Session, entry: Said, info: EntryInfo | None) -> ShownMessage:

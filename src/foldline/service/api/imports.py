@@ -61,7 +61,7 @@ async def put(call: ApiCall) -> ApiResult | Response:
         loaded, log = await asyncio.to_thread(_read, call.raw, asked, most, deadline)
         name = asked.id or _named(loaded, log)
         own = call.state.of(call.tenant)
-        if name in own.turning:
+        if await own.turns.held(name):
             return problem(409, "a turn is under way", f"wait for the turn of {name!r}")
         leaf = loaded.entries[-1].id if loaded.log else log[-1].id
         async with own.lock(name):

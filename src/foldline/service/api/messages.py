@@ -6,7 +6,9 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from foldline.core.log.entries import Pin
 from foldline.service.api.operation import ApiCall, ApiResult, Operation
+from foldline.service.api.retry import stored_before
 from foldline.service.api.sessions import AT, LeafResult
 from foldline.session.rules import Rules
 
@@ -15,6 +17,12 @@ class NewMessages(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Messages to append in one commit: of any dialect, or replies as a provider gave them."""
 
     messages: Annotated[list[dict[str, Any]], msgspec.Meta(min_length=1, max_length=10_000)]
+
+
+class PinList(msgspec.Struct, frozen=True):
+    """The pinned messages, by their entries, with the text that every view holds."""
+
+    pins: list[Pin]
 
 
 class AppendResult(msgspec.Struct, frozen=True):
@@ -27,7 +35,12 @@ class AppendResult(msgspec.Struct, frozen=True):
 async def append(call: ApiCall) -> ApiResult:
     """Append messages."""
     given: NewMessages = call.body
-    entries = await call.session.append(*given.messages)
+    known = call.remembered
+    entries = None
+    if known is not None and known.again:
+        entries = await stored_before(call.session, known.record.leaf, given.messages)
+    if entries is None:
+        entries = await call.session.append(*given.messages)
     return ApiResult(AppendResult(entries, call.session.leaf))
 
 
@@ -41,6 +54,11 @@ async def unpin(call: ApiCall) -> ApiResult:
     """Take a pin away."""
     await call.session.unpin(call.names["entry"])
     return ApiResult(LeafResult(call.session.leaf))
+
+
+async def pins(call: ApiCall) -> ApiResult:
+    """List what is pinned."""
+    return ApiResult(PinList(list(call.session.pins)))
 
 
 async def constraints(call: ApiCall) -> ApiResult:
@@ -60,6 +78,15 @@ OPERATIONS: Final = (
         status=201,
         changes=True,
         keyed=True,
+        resumes=True,
+    ),
+    Operation(
+        name="listPins",
+        method="GET",
+        path=f"{AT}/pins",
+        about="List the pinned messages",
+        run=pins,
+        result=PinList,
     ),
     Operation(
         name="pinEntry",

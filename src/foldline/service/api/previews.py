@@ -1,16 +1,18 @@
-"""Previews of compactions that wait to be committed or dropped: bounded in number and age."""
+"""Previews of compactions that wait in the store to be committed or dropped: bounded in number and age."""
 
 from __future__ import annotations
 
 import secrets
 import time
-from collections import OrderedDict
+import zlib
 from typing import Final
 
 import msgspec
 
 from foldline.session.preview import Preview
+from foldline.stores.key_values import KeyValues
 
+SPACE: Final = "preview"
 MOST: Final = 64  # previews of a tenant; the oldest leaves
 SECONDS: Final = 3_600.0  # that a preview is kept
 
@@ -27,37 +29,30 @@ class KeptPreview(msgspec.Struct, frozen=True):
 class KeptPreviews:
     """The previews of one tenant."""
 
-    def __init__(self, most: int = MOST, seconds: float = SECONDS) -> None:
+    def __init__(self, values: KeyValues, most: int = MOST, seconds: float = SECONDS) -> None:
+        self._values = values
         self._most = most
         self._seconds = seconds
-        self._kept: OrderedDict[str, KeptPreview] = OrderedDict()
 
-    def keep(self, session: str, preview: Preview) -> KeptPreview:
+    async def keep(self, session: str, preview: Preview) -> KeptPreview:
         """Keep a preview under a new id."""
         one = KeptPreview(secrets.token_hex(12), session, preview, time.time() + self._seconds)
-        self._kept[one.id] = one
-        self._tidy()
+        raw = zlib.compress(msgspec.msgpack.encode(one), 1)
+        await self._values.add(SPACE, one.id, raw, seconds=self._seconds, session=session)
+        await self._values.trim(SPACE, self._most)
         return one
 
-    def find(self, session: str, name: str) -> KeptPreview | None:
+    async def find(self, session: str, name: str) -> KeptPreview | None:
         """Return a session's preview; None where it is not, or no more, there."""
-        self._tidy()
-        known = self._kept.get(name)
-        return known if known is not None and known.session == session else None
+        raw = await self._values.get(SPACE, name)
+        if raw is None:
+            return None
+        try:
+            found = msgspec.msgpack.decode(zlib.decompress(raw), type=KeptPreview)
+        except (msgspec.DecodeError, zlib.error):  # another version of this service made it
+            return None
+        return found if found.session == session else None
 
-    def drop(self, name: str) -> None:
+    async def drop(self, name: str) -> None:
         """Forget a preview."""
-        self._kept.pop(name, None)
-
-    def forget(self, session: str) -> None:
-        """Forget all previews of a session."""
-        for one in [one for one in self._kept.values() if one.session == session]:
-            del self._kept[one.id]
-
-    def _tidy(self) -> None:
-        now = time.time()
-        while self._kept:
-            oldest = next(iter(self._kept.values()))
-            if oldest.until > now and len(self._kept) <= self._most:
-                break
-            del self._kept[oldest.id]
+        await self._values.delete(SPACE, name)

@@ -9,7 +9,7 @@ import msgspec
 from starlette.responses import Response
 
 from foldline.core.log.log import chained
-from foldline.errors import LeafMoved
+from foldline.errors import LeafMoved, SessionNotFound
 from foldline.service.api.inputs import etag
 from foldline.service.api.operation import ApiCall, ApiResult, NewId, Offset, Operation, Page, Title, Words
 from foldline.service.api.options import SessionOptions, stored_options
@@ -118,9 +118,7 @@ async def create(call: ApiCall) -> ApiResult | Response:
 
 
 async def _exists(store: Store, name: str) -> bool:
-    if await store.leaf(name) is not None:
-        return True
-    return any(info.id == name for info in await store.sessions())  # one whose path was cleared
+    return await store.info(name) is not None
 
 
 async def _begun(store: Store, name: str, options: SessionOptions) -> bool:
@@ -133,18 +131,22 @@ async def _begun(store: Store, name: str, options: SessionOptions) -> bool:
 
 async def info_of(store: Store, name: str) -> SessionInfo:
     """Return a session as the list shows it."""
-    return next(info for info in await store.sessions() if info.id == name)
+    found = await store.info(name)
+    if found is None:
+        raise SessionNotFound(f"there is no session {name!r}")
+    return found
 
 
 async def list_all(call: ApiCall) -> ApiResult:
     """List sessions."""
     asked: SessionPage = call.query
     words = asked.title.casefold().split()
-    found = [
-        info
-        for info in await call.tenant.store.sessions()
-        if all(word in info.title.casefold() for word in words)
-    ]
+    store = call.tenant.store
+    if not words:
+        page = await store.sessions(limit=asked.limit, offset=asked.offset)
+        return ApiResult(SessionList(page, await store.count()))
+    every = await store.sessions()
+    found = [info for info in every if all(word in info.title.casefold() for word in words)]
     return ApiResult(SessionList(found[asked.offset : asked.offset + asked.limit], len(found)))
 
 
@@ -178,7 +180,7 @@ async def rename(call: ApiCall) -> ApiResult:
 async def clear(call: ApiCall) -> ApiResult | Response:
     """Empty the path of a session: its options and title begin a new one, and what was said is a branch."""
     session, store = call.session, call.tenant.store
-    if session.id in call.state.of(call.tenant).turning:
+    if await call.state.of(call.tenant).turns.held(session.id):
         return busy(session.id)
     title = (await info_of(store, session.id)).title
     options = await stored_options(store, session.id)
@@ -197,11 +199,10 @@ def busy(session: str) -> Response:
 
 async def delete(call: ApiCall) -> ApiResult | Response:
     """Delete a session, all of its branches, for good."""
-    if call.session.id in call.state.of(call.tenant).turning:
+    if await call.state.of(call.tenant).turns.held(call.session.id):
         return busy(call.session.id)
     call.tenant.sessions.forget(call.session.id)
     await call.tenant.store.purge(call.session.id)
-    call.state.of(call.tenant).previews.forget(call.session.id)
     return ApiResult()
 
 

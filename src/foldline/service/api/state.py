@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 
 import foldline
 from foldline.config import ServeSettings, Settings
+from foldline.core.compact.plan import Outcome
 from foldline.core.decide.presets import PRESETS
 from foldline.errors import PolicyError
 from foldline.service.api.idempotency import IdempotencyKeys
@@ -17,18 +18,23 @@ from foldline.service.api.models import Models
 from foldline.service.api.options import SessionOptions, stored_options
 from foldline.service.api.previews import KeptPreviews
 from foldline.service.metrics import Metrics
+from foldline.service.presence import Leases
 from foldline.service.summaries import closing
 from foldline.service.tenants import Tenant
+from foldline.session.jobs import DraftJob
 from foldline.session.session import Session
 
 
 class TenantState:
-    """What is kept of one tenant: idempotency keys, previews, locks, and sessions with a turn under way."""
+    """What is kept of one tenant: idempotency keys, previews, turns under way, and locks.
 
-    def __init__(self) -> None:
-        self.keys = IdempotencyKeys()
-        self.previews = KeptPreviews()
-        self.turning: set[str] = set()
+    The locks keep the requests of this process off each other; those of others are kept off by the leaf.
+    """
+
+    def __init__(self, tenant: Tenant) -> None:
+        self.keys = IdempotencyKeys(tenant.presence)
+        self.previews = KeptPreviews(tenant.values)
+        self.turns = Leases(tenant.presence, "turn")
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def lock(self, session: str) -> asyncio.Lock:
@@ -53,7 +59,10 @@ class ApiState:
 
     def of(self, tenant: Tenant) -> TenantState:
         """Return what is kept of a tenant."""
-        return self._tenants.setdefault(tenant.name, TenantState())
+        known = self._tenants.get(tenant.name)
+        if known is None:
+            known = self._tenants[tenant.name] = TenantState(tenant)
+        return known
 
     def check_policy(self, name: str | None) -> None:
         """Raise PolicyError unless it is None or a policy's name; files cannot be named from outside."""
@@ -85,7 +94,21 @@ class ApiState:
             system=options.system,
             summarizer=self.models.summarizer(model),
         )
+        opened.make_drafts_by(tenant.own_jobs(model))
         return closing(opened)
+
+    async def make_draft(self, tenant: Tenant, session: str, model: str | None, job: DraftJob) -> Outcome:
+        """Make the draft of a job, with the summariser of sessions that go on with a model."""
+        async with foldline.open(
+            tenant.store,
+            session,
+            model=model,
+            policy=job.ask.policy,
+            window=job.ask.window,
+            summarizer=self.models.summarizer(model),
+        ) as opened:
+            closing(opened)
+            return await opened.make_draft(job)
 
     def end(self, work: Awaitable[Any]) -> None:
         """Let something come to its end beside the requests; `close` waits for it."""

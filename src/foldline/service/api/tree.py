@@ -85,7 +85,7 @@ async def branches(call: ApiCall) -> ApiResult:
 async def branch(call: ApiCall) -> ApiResult | Response:
     """Go on from another entry."""
     wish: BranchWish = call.body
-    if _turning(call):
+    if await _turning(call):
         return busy(call.session.id)
     leaf = await call.session.branch(wish.entry, summarize=wish.summarize, instructions=wish.instructions)
     return ApiResult(LeafResult(leaf))
@@ -93,14 +93,14 @@ async def branch(call: ApiCall) -> ApiResult | Response:
 
 async def rewind(call: ApiCall) -> ApiResult | Response:
     """Go back to before a message of the user's."""
-    if _turning(call):
+    if await _turning(call):
         return busy(call.session.id)
     taken = await call.session.rewind(call.body.entry)
     return ApiResult(RewindResult(taken.text, taken.left, call.session.leaf))
 
 
-def _turning(call: ApiCall) -> bool:
-    return call.session.id in call.state.of(call.tenant).turning
+async def _turning(call: ApiCall) -> bool:
+    return await call.state.of(call.tenant).turns.held(call.session.id)
 
 
 async def fork(call: ApiCall) -> ApiResult | Response:

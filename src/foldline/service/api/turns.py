@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -21,11 +21,12 @@ from foldline.agent.loop import Agent
 from foldline.agent.tools.tool import AgentTool, Arguments
 from foldline.agent.tools.toolbox import Toolbox
 from foldline.core.log.messages import Message, Text
-from foldline.errors import FoldlineError, InputError, LeafMoved
+from foldline.errors import FoldlineError, InputError, LeafMoved, StoreError
 from foldline.providers import Provider
 from foldline.service.api.idempotency import LARGEST, KeyBusy, TurnRecord
 from foldline.service.api.inputs import etag
 from foldline.service.api.operation import STREAM, ApiCall, ApiResult, Operation, Title, Words
+from foldline.service.api.retry import stored_before
 from foldline.service.api.sessions import AT, busy
 from foldline.service.api.turn_events import DELTAS, DONE, told
 from foldline.service.summaries import give
@@ -58,7 +59,7 @@ class Turn:
     """One turn under way: the agent at work, and what it tells."""
 
     def __init__(
-        self, call: ApiCall, provider: Provider, toolbox: Toolbox, record: TurnRecord, uses: ExitStack
+        self, call: ApiCall, provider: Provider, toolbox: Toolbox, record: TurnRecord, uses: AsyncExitStack
     ) -> None:
         most = call.body.max_tokens
         self._call = call
@@ -83,24 +84,41 @@ class Turn:
         self._queue.put_nowait((name, data))
 
     async def _run(self) -> None:
+        try:
+            data = await self._worked()
+            self._record.events.append((DONE, data))
+            if len(msgspec.json.encode(self._record.events)) > LARGEST:
+                del self._record.events[:-1]  # `done` has the text
+            await self._keep()
+        finally:
+            await self._free()  # who hears that it is done may ask again at once
+        self._queue.put_nowait((DONE, data))
+        self._queue.put_nowait(None)
+
+    async def _worked(self) -> dict[str, Any]:
+        """Have the agent work; return how that ended."""
         wish: TurnWish = self._call.body
         try:
             ended = await self._agent.run()
             if wish.settle:
                 await self._agent.session.settled()
-            data: dict[str, Any] = {**msgspec.to_builtins(ended), "leaf": self._agent.session.leaf}
-            self._record.ended = ended.how != "interrupted"
         except FoldlineError as error:
-            data = {"how": "failed", "text": "", "detail": str(error), "leaf": self._agent.session.leaf}
+            return {"how": "failed", "text": "", "detail": str(error), "leaf": self._agent.session.leaf}
         except Exception:
             log.exception("a turn of session %s failed", self._agent.session.id)
-            data = {"how": "failed", "text": "", "detail": "a defect of the service: its log says more"}
-        finally:
-            self._free()  # who hears that it is done may ask again at once
-        self._tell(DONE, data)
-        if len(msgspec.json.encode(self._record.events)) > LARGEST:
-            del self._record.events[:-1]  # `done` has the text
-        self._queue.put_nowait(None)
+            return {"how": "failed", "text": "", "detail": "a defect of the service: its log says more"}
+        self._record.ended = ended.how != "interrupted"
+        return {**msgspec.to_builtins(ended), "leaf": self._agent.session.leaf}
+
+    async def _keep(self) -> None:
+        """Keep what was told under the key of the request, for whoever sends it again."""
+        known = self._call.remembered
+        if known is None:
+            return
+        try:
+            await self._call.state.of(self._call.tenant).keys.settle(known, None)
+        except StoreError as error:
+            log.warning("a turn of session %s is not kept: %s", self._agent.session.id, error)
 
     async def events(self) -> AsyncGenerator[ServerSentEvent]:
         """Work, and yield what happens until the turn has ended."""
@@ -111,16 +129,16 @@ class Turn:
     def stop(self) -> None:
         """End the turn where it has not ended, beside the request; then the session is free again."""
         if self._work is None:  # the client has left before it began
-            self._free()
+            self._call.state.end(self._free())
         elif not self._work.done():
             self._call.state.end(self._work)
             if not self._agent.interrupt():  # it was about to begin, or had only to settle
                 self._work.cancel()
-                self._free()
+                self._call.state.end(self._free())
 
-    def _free(self) -> None:
+    async def _free(self) -> None:
         self._off()
-        self._uses.close()
+        await self._uses.aclose()
 
 
 class TurnStream(EventSourceResponse):
@@ -163,18 +181,17 @@ async def turn(call: ApiCall) -> ApiResult | Response:
     record = call.remembered.turn if call.remembered is not None else None
     if record is not None and record.ended:
         return _again(record, session.leaf)
-    if session.id in state.of(call.tenant).turning:
-        if record is not None:
-            raise KeyBusy
-        return busy(session.id)
     options = await state.options(call.tenant, session.id)
     known = options.model if options.model in state.models.names else None
     name = state.models.chosen(wish.model or known)
     provider = state.models.provider(name)
-    with ExitStack() as uses:
-        turning = state.of(call.tenant).turning
-        turning.add(session.id)
-        uses.callback(turning.discard, session.id)
+    turns = state.of(call.tenant).turns
+    if not await turns.take(session.id):
+        if record is not None:
+            raise KeyBusy
+        return busy(session.id)
+    async with AsyncExitStack() as uses:
+        uses.push_async_callback(turns.release, session.id)
         uses.enter_context(state.use(call.tenant, session.id, options))
         toolbox = _recall_toolbox(session)
         await _go_on_with(session, name, provider, toolbox, call)
@@ -192,13 +209,18 @@ async def _prompted(call: ApiCall, record: TurnRecord | None) -> TurnRecord:
         record.events.clear()
         return record
     said = [*wish.messages, *([Message("user", (Text(wish.text),))] if wish.text is not None else [])]
-    if said:
+    known = call.remembered
+    again = known is not None and known.again and said
+    before = await stored_before(session, known.record.leaf, said) if known is not None and again else None
+    if before is not None:
+        record = TurnRecord(before[-1])
+    elif said:
         await session.append(*said)
     elif not (await session.stats()).total_messages:
         raise InputError("there is nothing to answer yet: give a text, or messages")
-    record = TurnRecord(session.leaf)
-    if call.remembered is not None:
-        call.remembered.turn = record
+    record = record or TurnRecord(session.leaf)
+    if known is not None:
+        known.turn = record
     return record
 
 
@@ -243,5 +265,6 @@ OPERATIONS: Final = (
         media=STREAM,
         changes=True,
         keyed=True,
+        resumes=True,
     ),
 )

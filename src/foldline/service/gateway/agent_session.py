@@ -1,14 +1,17 @@
-"""One agent's conversation: the session that is kept of it, in step with the history that the agent sends."""
+"""One agent's conversation: the session that is kept of it, in step with the history that the agent sends.
+
+What is known of it here is a cache: `catch_up` reads what other workers have stored since.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from foldline.core.log.entries import Receipt, Said
+from foldline.core.log.entries import Compacted, Entry, Pruned, Receipt, Said
 from foldline.core.log.messages import Message, Native
 from foldline.core.view import Item, Made, native_items
 from foldline.dialects import get
@@ -18,6 +21,8 @@ from foldline.service.gateway.request import AgentRequest, Unit
 from foldline.session.events import CompactionDone, PruneDone
 from foldline.session.session import Session
 from foldline.session.view import ContextMessages
+
+NEWEST: Final = 64  # entries of the path that are read to find what is new
 
 
 class Told(msgspec.Struct):
@@ -36,9 +41,10 @@ class AgentSession:
         self.session = session
         self.lock = asyncio.Lock()
         self.users = 0  # requests under way
-        self.newest_reply = ""  # its text, where it is the newest message
         self.untold: list[Receipt] = []  # folds that no response has told yet
         self._told: list[Told] = []
+        self._leaf: str | None = None  # up to which the stored path is known
+        self._folds: set[str] = set()  # boundaries that are untold, or were told
         self._changes = 0  # of what was told
         self._compared: tuple[AgentRequest | None, int, int] = (
             None,
@@ -49,25 +55,52 @@ class AgentSession:
 
     def _heard(self, event: CompactionDone | PruneDone) -> None:
         """Keep the receipt of a fold: many are made behind a reply, when there is no request to tell."""
-        self.untold.append(event.receipt)
+        self._fold(event.entry, event.receipt)
+
+    def _fold(self, entry: str, receipt: Receipt) -> None:
+        if entry not in self._folds:
+            self._folds.add(entry)
+            self.untold.append(receipt)
 
     def close(self) -> None:
         """Hear no more of the session: others may still use it."""
         for off in self._offs:
             off()
 
-    async def load(self) -> None:
-        """Read what is stored of the session: only what its client sent, or was sent."""
-        self._told = []
-        async for entry in self.session.store.path(self.session.id):
-            if isinstance(entry, Said) and entry.message.native is not None:
-                self._tell(entry.message.native.raw, entry.message, entry.id)
+    async def catch_up(self) -> bool:
+        """Read what is stored of the session and not known here; False where it is gone from the store."""
+        store, name = self.session.store, self.session.id
+        leaf = await store.leaf(name)
+        if leaf == self._leaf:
+            return True
+        ends = leaf is not None and self._leaf is not None
+        newest = await store.tail(name, NEWEST, leaf=leaf) if ends else []
+        place = next((n for n, entry in enumerate(newest) if entry.id == self._leaf), None)
+        if place is not None:
+            for entry in newest[place + 1 :]:
+                self._read(entry)
+        else:
+            self._told, self.untold = [], []
+            self._changes += 1
+            if leaf is not None:
+                async for entry in store.path(name, leaf):
+                    self._read(entry)
+        gone, self._leaf = leaf is None and self._leaf is not None, leaf
+        return not gone
+
+    def _read(self, entry: Entry) -> None:
+        """Take an entry: only what the client sent, or was sent; a reply has told what was folded before."""
+        if isinstance(entry, Compacted | Pruned):
+            self._fold(entry.id, entry.receipt)
+        elif isinstance(entry, Said) and entry.message.native is not None:
+            self._tell(entry.message.native.raw, entry.message, entry.id)
+            if entry.message.role == "assistant":
+                self.untold.clear()
 
     def _tell(self, raw: bytes, message: Message, entry: str) -> None:
         reply = message.role == "assistant"
         self._told.append(Told(raw, likeness(message), entry, reply))
         self._changes += 1
-        self.newest_reply = message.text if reply else ""
 
     @property
     def tip(self) -> str | None:
@@ -98,11 +131,14 @@ class AgentSession:
 
         False where nothing is in common with what is stored: that is another conversation.
         """
+        await self.catch_up()
+        if self.session.leaf != self._leaf:
+            await self.session.follow()
         common = self.common(asked)
         if common < len(self._told):
             if common == 0:
                 return False
-            await self.session.branch(self._told[common - 1].entry)
+            self._leaf = await self.session.branch(self._told[common - 1].entry)
             del self._told[common:]
             self._changes += 1
         await self._say(asked.units[common:], asked.decode(asked.units[common:]))
@@ -114,6 +150,7 @@ class AgentSession:
         entries = await self.session.append(*messages)
         for unit, message, entry in zip(units, messages, entries, strict=True):
             self._tell(unit.raw, message, entry)
+        self._leaf = entries[-1]
 
     async def answered(self, reply: dict[str, Any], dialect: str, after: str | None) -> None:
         """Store a model's reply, unless the client has gone on elsewhere since."""
@@ -137,7 +174,9 @@ class AgentSession:
 
     async def context(self) -> ContextMessages:
         """Fold what must be folded before the next request."""
-        return await self.session.context(shared=True)  # the bytes that go out are the client's
+        view = await self.session.context(shared=True)  # the bytes that go out are the client's
+        await self.catch_up()  # another worker may have made what is folded
+        return view
 
 
 def _fresh(item: Item, newest: dict[str, bytes], dialect: str) -> Item:

@@ -29,7 +29,7 @@ from foldline.service.gateway.request import AgentRequest, read_request
 from foldline.service.gateway.session_finder import SessionFinder, valid_name
 from foldline.service.gateway.upstream import Headers, Upstreams, passed_back, sent_on
 from foldline.service.metrics import Metrics
-from foldline.service.summaries import closing, give, written_by
+from foldline.service.summaries import UPSTREAM, closing, give, written_by
 from foldline.service.tenants import Tenant, Tenants
 from foldline.session.session import Session
 from foldline.summarizers import Summarizer
@@ -82,7 +82,7 @@ class Gateway:
             return refusal(
                 endpoint.vendor, 401, "a token is needed: send it as the key, or as foldline-token"
             )
-        if (seconds := tenant.wait()) > 0:
+        if (seconds := await tenant.wait()) > 0:
             return refusal(endpoint.vendor, 429, "too many requests", wait=seconds)
         try:
             raw = await read_body(request, self._serve.max_body)
@@ -172,6 +172,8 @@ class Gateway:
             subagent=origin.subagent,
             summarizer=self._summarizer(asked, origin.headers),
         )
+        theirs = self._serve.summaries == UPSTREAM  # the client's own key is never kept
+        opened.make_drafts_by(origin.tenant.jobs if theirs else origin.tenant.own_jobs(None))
         return closing(opened)
 
     def _summarizer(self, asked: AgentRequest, headers: Headers) -> Summarizer:

@@ -6,14 +6,14 @@ import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Sequence
-from itertools import islice
 from typing import Any, Final, cast
 
 import msgspec
 
+from foldline.core.log.entries import Said
 from foldline.service.gateway.agent_session import AgentSession
 from foldline.service.gateway.likeness import likeness
-from foldline.service.gateway.own_summary import beginning_of, goes_on_from
+from foldline.service.gateway.own_summary import LEAST, beginning_of, goes_on_from
 from foldline.service.gateway.request import AgentRequest
 from foldline.service.open_sessions import Opener, OpenSessions
 from foldline.session.links import LINK, Link
@@ -22,6 +22,8 @@ from foldline.session.session import Session
 _MADE: Final = re.compile(r"([0-9a-f]{16})-[0-9a-f]{8}")  # ids that begin with their first message's key
 _NAMED: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")  # what a client may name a session
 CANDIDATES: Final = 32  # conversations with the same first message that are looked at, the newest first
+GENERATIONS: Final = 1_000  # conversations of one name
+BEHIND: Final = 8  # entries among which the newest message of a session stands
 
 
 class SessionFinder:
@@ -31,7 +33,6 @@ class SessionFinder:
         self._sessions = sessions
         self._most = most
         self._known: OrderedDict[str, AgentSession] = OrderedDict()
-        self._by_first: dict[str, list[str]] | None = None
 
     async def find(self, asked: AgentRequest, name: str | None, opener: Opener) -> AgentSession:
         """Return the conversation that a request goes on with: the one with the longest common history.
@@ -41,26 +42,36 @@ class SessionFinder:
         compacted by itself), the newest that follows it. `opener` opens a session by its id.
         """
         first = likeness(asked.decode(asked.units[:1])[0])[:16]
-        index = await self._index()
-        if name is not None:
-            candidates = sorted((one for one in index.get(name, [])), key=_generation, reverse=True)
-        else:
-            candidates = index.get(first, [])[-CANDIDATES:]
+        candidates = await (self._named(name) if name is not None else self._made(first))
         best, most, tied = None, 0, False
         for session in candidates:
             talk = await self._open(session, opener)
-            common = talk.common(asked)
-            if (name is None and not talk.has_reply(common)) or not common:
+            common = talk.common(asked) if talk is not None else 0
+            if talk is None or not common or (name is None and not talk.has_reply(common)):
                 continue
             if common >= most:
                 best, most, tied = talk, common, common == most
         if best is not None and not (tied and name is None):
             return best
         origin = await self._origin(asked, candidates if name is not None else None, opener)
-        talk = await self._begin(first, name, opener)
+        begun = await self._begin(first, name, len(candidates), opener)
         if origin is not None:
-            await _link(origin.session, talk.session)
-        return talk
+            await _link(origin.session, begun.session)
+        return begun
+
+    async def _made(self, first: str) -> list[str]:
+        """Return the conversations that begin with a message, by its key; the newest last."""
+        found = await self._sessions.store.ids(f"{first}-", CANDIDATES)
+        return [one for one in reversed(found) if _MADE.fullmatch(one)]
+
+    async def _named(self, name: str) -> list[str]:
+        """Return the conversations of a name, the newest generation first; also those not stored yet."""
+        store = self._sessions.store
+        stored = [one for one in (await store.ids(f"{name}.", GENERATIONS)) if _generation_of(one, name)]
+        if name not in stored and await store.info(name) is not None:
+            stored.append(name)
+        known = [one for one in self._known if one == name or _generation_of(one, name)]
+        return sorted({*stored, *known}, key=_generation, reverse=True)
 
     async def _origin(
         self, asked: AgentRequest, named: Sequence[str] | None, opener: Opener
@@ -72,31 +83,52 @@ class SessionFinder:
         if named is not None:
             return await self._open(named[0], opener) if named else None
         beginning = beginning_of(asked)
-        recent = islice(reversed(self._known.values()), CANDIDATES)
-        return next((talk for talk in recent if goes_on_from(talk.newest_reply, beginning)), None)
+        if len(beginning) < LEAST:
+            return None
+        for info in await self._sessions.store.sessions(limit=CANDIDATES):
+            if goes_on_from(await self._newest_reply(info.id), beginning):
+                return await self._open(info.id, opener)
+        return None
 
-    async def _begin(self, first: str, name: str | None, opener: Opener) -> AgentSession:
-        index = await self._index()
-        if name is None:
-            session = f"{first}-{secrets.token_hex(4)}"
-        else:
-            taken = len(index.get(name, []))
-            session = f"{name}.{taken + 1}" if taken else name
-        index.setdefault(name or first, []).append(session)
-        return await self._open(session, opener)
+    async def _newest_reply(self, session: str) -> str:
+        """Return the text of a session's newest message, where that is a reply."""
+        newest = await self._sessions.store.tail(session, BEHIND)
+        said = next((entry.message for entry in reversed(newest) if isinstance(entry, Said)), None)
+        return said.text if said is not None and said.role == "assistant" else ""
 
-    async def _open(self, session: str, opener: Opener) -> AgentSession:
+    async def _begin(self, first: str, name: str | None, taken: int, opener: Opener) -> AgentSession:
+        session = f"{first}-{secrets.token_hex(4)}" if name is None else name
+        if name is not None and taken:
+            session = f"{name}.{taken + 1}"
+        begun = await self._open(session, opener)
+        assert begun is not None  # it cannot be gone: it was not there
+        return begun
+
+    async def _open(self, session: str, opener: Opener) -> AgentSession | None:
+        """Return a conversation as it is stored now; None where it was deleted."""
         talk = self._known.get(session)
         if talk is None:
             talk = AgentSession(self._sessions.take(session, opener))
-            await talk.load()
+            await talk.catch_up()
             if session in self._known:  # another request has opened it meanwhile
                 talk.close()
                 self._sessions.release(session)
             talk = self._known.setdefault(session, talk)
+        elif not talk.lock.locked():  # else who holds it catches up
+            async with talk.lock:
+                if not await talk.catch_up():
+                    self._forget(session)
+                    return None
         self._known.move_to_end(session)
         self._let_go()
         return talk
+
+    def _forget(self, session: str) -> None:
+        """Forget a conversation that another worker has deleted."""
+        talk = self._known.pop(session, None)
+        if talk is not None:
+            talk.close()
+        self._sessions.forget(session)
 
     def _let_go(self) -> None:
         """Forget conversations that were not used for long; they are read from the store again."""
@@ -104,17 +136,6 @@ class SessionFinder:
         for name in idle[: max(0, len(self._known) - self._most)]:
             self._known.pop(name).close()
             self._sessions.release(name)
-
-    async def _index(self) -> dict[str, list[str]]:
-        """Return the sessions by what their ids begin with, the oldest first."""
-        if self._by_first is None:
-            index: dict[str, list[str]] = {}
-            for info in reversed(await self._sessions.store.sessions()):
-                made = _MADE.fullmatch(info.id)
-                for key in {made[1]} if made else {info.id, _without_generation(info.id)}:
-                    index.setdefault(key, []).append(info.id)
-            self._by_first = index
-        return self._by_first
 
 
 async def _link(origin: Session, child: Session) -> None:
@@ -135,6 +156,6 @@ def _generation(session: str) -> int:
     return int(tail) if tail.isdecimal() else 1
 
 
-def _without_generation(session: str) -> str:
+def _generation_of(session: str, name: str) -> bool:
     head, _, tail = session.rpartition(".")
-    return head if head and tail.isdecimal() else session
+    return head == name and tail.isdecimal()

@@ -51,7 +51,7 @@ class Stateless:
         tenant, _ = self._tenants.find(request.headers)
         if tenant is None:
             return problem(401, "a token is needed", "send it as the key, or as foldline-token")
-        if (seconds := tenant.wait()) > 0:
+        if (seconds := await tenant.wait()) > 0:
             return problem(429, "too many requests", f"try again in {seconds:.0f} s")
         try:
             return asking_of(await read_body(request, self._serve.max_body))

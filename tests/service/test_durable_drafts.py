@@ -1,0 +1,161 @@
+"""Drafts as durable jobs on a real DBOS: a worker is killed while the model writes, and another goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+from tests.service.api.client import Client, reply, user
+from tests.service.supervised import supervised
+from tests.support.gateway_agents import SUMMARY
+from tests.support.postgres import postgres_server, postgres_url  # noqa: F401
+
+from foldline.core.log.entries import Compacted
+from foldline.service.draft_jobs import SPACE, unpacked
+from foldline.stores import open_store
+from foldline.testing import Scripted, serve_in_thread
+
+pytest.importorskip("dbos", reason="needs the extra foldline[jobs]")
+FILLER = "It works as it was asked for, and every word of it is needed. " * 30
+
+
+class Summaries(Scripted):
+    """A model that writes summaries; the first of them only when it is told to."""
+
+    def __init__(self):
+        super().__init__(lambda asked: SUMMARY, window=14_000)
+        self.paid = []  # when each was asked for
+        self.begun, self.may_answer = threading.Event(), threading.Event()
+
+    async def answer(self, asked):
+        self.paid.append(time.time())
+        self.begun.set()
+        if len(self.paid) == 1:
+            await asyncio.to_thread(self.may_answer.wait, 120)
+        return await super().answer(asked)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def places(request, tmp_path):
+    """The URLs of a store and of a database for jobs."""
+    if request.param == "postgres":
+        url = request.getfixturevalue("postgres_url")
+        return url, url.partition("?schema=")[0].partition("&schema=")[0]
+    return f"sqlite:///{tmp_path / 's.db'}", f"sqlite:///{tmp_path / 'jobs.db'}"
+
+
+@contextmanager
+def running(folder, upstream, places, workers):
+    """Run the service over these places, its model at a URL."""
+    store, jobs = places
+    options = ("--workers", str(workers), "--store", store, "--jobs", jobs, "--window", "14000")
+    model = f"openai-compatible:scripted@{upstream}/v1"
+    with supervised(folder, *options, "--model", model) as service:
+        client = Client(service.url)
+        try:
+            yield service, client
+        finally:
+            client.close()
+
+
+def talk_until_a_draft_begins(client, model, store):
+    """Say something until a summary is being written in the background; nobody says anything then."""
+    client.begin("one")
+    for number in range(60):
+        client.say("one", user(f"Question {number}. {FILLER}"), reply(f"Answer {number}. {FILLER}"))
+        client.post("/sessions/one/context")
+        if asyncio.run(row_in(store)) is not None:
+            assert model.begun.wait(30)
+            return
+    raise AssertionError("no draft was begun")
+
+
+async def compactions(url):
+    store = open_store(url)
+    found = [entry async for entry in store.path("one") if isinstance(entry, Compacted)]
+    assert await store.verify() == []
+    await store.close()
+    return found
+
+
+async def row_in(url):
+    """The draft of the session as it is stored."""
+    store = open_store(url)
+    raw = await store.key_values.get(SPACE, "one")
+    await store.close()
+    return None if raw is None else unpacked(raw)
+
+
+def ready(url):
+    """Wait until a draft stands in the store."""
+    deadline = time.monotonic() + 90
+    while True:
+        row = asyncio.run(row_in(url))
+        if row is not None and row.draft is not None:
+            return row
+        assert time.monotonic() < deadline, row and (row.id, row.begun, row.error, row.nothing)
+        time.sleep(0.2)
+
+
+def talk_until_it_is_folded(client, number=100):
+    """Say more until a fold is committed."""
+    for more in range(number, number + 30):
+        client.say("one", user(f"Question {more}. {FILLER}"), reply(f"Answer {more}. {FILLER}"))
+        client.post("/sessions/one/context")
+        if client.get("/sessions/one").json()["info"]["compactions"]:
+            return
+    raise AssertionError("nothing was folded")
+
+
+def check_paid_twice(model, url):
+    [done] = asyncio.run(compactions(url))
+    assert done.receipt.repeated == 1
+    assert done.checkpoint.summary.startswith("## Goal")
+    assert len(model.paid) == 2
+
+
+def test_a_draft_whose_process_is_killed_comes_after_a_restart_and_is_paid_twice_at_most(tmp_path):
+    model = Summaries()
+    places = f"sqlite:///{tmp_path / 's.db'}", f"sqlite:///{tmp_path / 'jobs.db'}"
+    with serve_in_thread(model) as url:
+        with running(tmp_path, url, places, workers=1) as (service, client):
+            talk_until_a_draft_begins(client, model, places[0])
+            service.process.kill()
+            service.process.wait()
+        with running(tmp_path, url, places, workers=1) as (_, client):
+            assert ready(places[0]).begun == 2  # though nobody asks for anything
+            model.may_answer.set()
+            talk_until_it_is_folded(client)
+    check_paid_twice(model, places[0])
+
+
+@pytest.mark.soak
+def test_a_draft_whose_workers_are_killed_comes_and_is_paid_twice_at_most(tmp_path, places):
+    model = Summaries()
+    with serve_in_thread(model) as url, running(tmp_path, url, places, workers=2) as (service, client):
+        talk_until_a_draft_begins(client, model, places[0])
+        before = service.workers()
+        for pid in before:
+            service.send(signal.SIGKILL, pid)
+        service.renewed(before)
+        assert ready(places[0]).begun == 2
+        model.may_answer.set()
+        talk_until_it_is_folded(client)
+    check_paid_twice(model, places[0])
+
+
+@pytest.mark.soak
+def test_a_draft_that_nothing_disturbs_is_paid_once(tmp_path, places):
+    model = Summaries()
+    model.may_answer.set()
+    with serve_in_thread(model) as url, running(tmp_path, url, places, workers=2) as (_, client):
+        talk_until_a_draft_begins(client, model, places[0])
+        assert ready(places[0]).begun == 1
+        talk_until_it_is_folded(client)
+    [done] = asyncio.run(compactions(places[0]))
+    assert done.receipt.repeated == 0
+    assert len(model.paid) == 1

@@ -1,0 +1,223 @@
+"""Drafts over several workers: one of a session, committed by whichever gets the next request."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+
+import httpx2
+import pytest
+from tests.service.served import served
+from tests.service.test_shutdown import FILLER, Slow
+from tests.support.live import Gate, Heard, answer, prompt, session_on, settled, until
+
+from foldline.core.decide.ask import Nothing
+from foldline.core.log.entries import Compacted
+from foldline.service import draft_jobs, presence
+from foldline.service.draft_jobs import DraftLimit, StoredJobs
+from foldline.service.presence import Presence
+from foldline.stores import open_store
+from foldline.stores.key_values import MemoryKeyValues
+from foldline.testing import serve_in_thread
+
+SOFT, HARD = 5_950, 7_650
+
+
+class OneWorker:
+    """A session as one of several workers has it open."""
+
+    def __init__(self, store, gate):
+        self.gate = gate
+        self.presence = Presence(store.key_values)
+        self.jobs = StoredJobs(self.presence)
+        self.session = session_on(store, gate)
+        self.session.make_drafts_by(self.jobs)
+        self.heard = Heard(self.session)
+
+    @property
+    def drafts(self):
+        return self.session._compactor.drafts
+
+    async def grow(self, tokens, number=0):
+        """Say something until the view is so large, and ask for the context; returns the next number."""
+        await self.session.follow()
+        number = await until(self.session, tokens, number)
+        await self.session.append(prompt(number, 1))
+        await self.session.context()
+        await self.session.append(answer(number, 1))
+        return number + 1
+
+    async def die(self):
+        """Give no more signs, and do no more."""
+        self.presence._renewing.cancel()
+        await self.presence.values.delete(presence.WORKERS, self.presence.id)
+
+    async def close(self):
+        await self.session.close()
+        await self.jobs.close()
+        await self.presence.close()
+
+
+@pytest.fixture
+async def store(tmp_path):
+    opened = open_store(f"sqlite:///{tmp_path / 's.db'}")
+    yield opened
+    await opened.close()
+
+
+@asynccontextmanager
+async def workers(store, *gates):
+    found = [OneWorker(store, gate) for gate in gates]
+    try:
+        yield found
+    finally:
+        for one in found:
+            one.gate.go.set()
+            await one.close()
+
+
+async def compacted(store):
+    return [entry async for entry in store.path("s") if isinstance(entry, Compacted)]
+
+
+async def test_a_draft_that_one_has_made_is_committed_by_the_other_without_a_call(store):
+    async with workers(store, Gate(opened=True), Gate()) as (one, two):
+        number = await one.grow(SOFT)
+        await settled(lambda: one.drafts.ready is not None)
+        await two.grow(HARD, number)
+        [done] = await compacted(store)
+        assert done.receipt.repeated == 0
+        assert (one.gate.asked, two.gate.asked) == (1, 0)
+        assert [event.drafted for event in two.heard.of("compacted")] == [True]
+        await one.session.context()
+        assert one.drafts.ready is None
+        assert await store.key_values.get(draft_jobs.SPACE, "s") is None
+        assert await store.verify() == []
+
+
+async def test_a_draft_that_one_makes_is_waited_for_by_the_other(store):
+    async with workers(store, Gate(), Gate()) as (one, two):
+        number = await one.grow(SOFT)
+        await asyncio.wait_for(one.gate.begun.wait(), 5)
+        growing = asyncio.ensure_future(two.grow(8_600, number))  # over what is usable: it has to wait
+        await settled(lambda: two.drafts.running)
+        one.gate.go.set()
+        await asyncio.wait_for(growing, 10)
+        assert len(await compacted(store)) == 1
+        assert (one.gate.asked, two.gate.asked) == (1, 0)
+
+
+async def test_a_draft_whose_worker_died_is_begun_once_more_and_says_so(store):
+    async with workers(store, Gate(), Gate(opened=True)) as (one, two):
+        number = await one.grow(SOFT)
+        await asyncio.wait_for(one.gate.begun.wait(), 5)
+        await one.die()
+        number = await two.grow(SOFT, number)
+        await settled(lambda: two.drafts.ready is not None)
+        await two.grow(HARD, number)
+        [done] = await compacted(store)
+        assert done.receipt.repeated == 1
+        assert (one.gate.asked, two.gate.asked) == (1, 1)
+
+
+async def test_a_draft_is_not_begun_a_third_time(store):
+    async with workers(store, Gate(), Gate(), Gate()) as (one, two, three):
+        number = await one.grow(SOFT)
+        await asyncio.wait_for(one.gate.begun.wait(), 5)
+        await one.die()
+        number = await two.grow(SOFT, number)
+        await asyncio.wait_for(two.gate.begun.wait(), 5)
+        await two.die()
+        number = await three.grow(SOFT, number)
+        await settled(lambda: three.heard.of("draft_failed"))
+        assert "2 processes died" in three.heard.of("draft_failed")[0].detail
+        assert three.gate.asked == 0
+
+
+@pytest.mark.parametrize("how", ["undo", "by hand", "purge"])
+async def test_what_makes_a_draft_void_cancels_it_where_it_is_made(store, monkeypatch, how):
+    monkeypatch.setattr(draft_jobs, "WATCH_SECONDS", 0.05)
+    async with workers(store, Gate(), Gate(opened=True)) as (one, two):
+        await two.session.append(*(message for n in range(6) for message in (prompt(n), answer(n))))
+        await two.session.compact()
+        await one.grow(SOFT, 6)
+        await asyncio.wait_for(one.gate.begun.wait(), 5)
+        if how == "undo":
+            await two.session.undo()
+        elif how == "by hand":
+            await two.session.compact()
+        else:
+            await store.purge("s")
+        await settled(lambda: not one.drafts.running)
+        assert one.drafts.ready is None
+        assert not one.heard.of("draft_failed")
+        assert await store.key_values.get(draft_jobs.SPACE, "s") is None
+
+
+async def test_a_worker_that_leaves_gives_the_place_of_its_draft_back(store):
+    async with workers(store, Gate(), Gate(opened=True)) as (one, two):
+        number = await one.grow(SOFT)
+        await asyncio.wait_for(one.gate.begun.wait(), 5)
+        await one.session.close()
+        number = await two.grow(SOFT, number)
+        await settled(lambda: two.drafts.ready is not None)
+        assert two.drafts.ready.boundary.receipt.repeated == 0
+
+
+async def test_a_compaction_in_the_place_of_a_dead_workers_draft_says_so(store):
+    async with workers(store, Gate(), Gate(opened=True)) as (one, two):
+        number = await one.grow(SOFT)
+        await asyncio.wait_for(one.gate.begun.wait(), 5)
+        await one.die()
+        await two.grow(8_600, number)
+        [done] = await compacted(store)
+        assert done.receipt.repeated == 1
+        assert two.heard.of("compaction_started")
+
+
+async def test_drafts_are_limited_at_once_and_in_a_minute():
+    limit = DraftLimit(MemoryKeyValues(), at_once=2, per_minute=120)
+    running, most, began = 0, 0, time.monotonic()
+
+    async def here():
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.01)
+        running -= 1
+        return Nothing("no_gain")
+
+    await asyncio.gather(*(limit.made("openai", here) for _ in range(121)))
+    assert most == 2
+    assert time.monotonic() - began > 0.4  # the last one had to wait for half a second
+    await asyncio.wait_for(limit.made("anthropic", here), 0.4)
+
+
+async def test_an_agent_at_two_workers_pays_once_for_each_fold(tmp_path):
+    model, messages = Slow(0.3, only_summaries=True), []
+    store = f"sqlite:///{tmp_path / 's.db'}"
+    settled_by = {"store": store, "window": 14_000, "summaries": "upstream"}
+    with serve_in_thread(model) as url:
+        one, two = (served(openai_upstream=url, **settled_by) for _ in range(2))
+        with one as first, two as second:
+            for number in range(40):
+                messages.append({"role": "user", "content": f"Question {number}. {FILLER}"})
+                found = await asyncio.to_thread(
+                    httpx2.post,
+                    f"{(first, second)[number % 2]}/v1/chat/completions",
+                    json={"model": "scripted", "messages": messages},
+                    headers={"authorization": "Bearer k"},
+                    timeout=30,
+                )
+                messages.append(found.json()["choices"][0]["message"])
+    opened = open_store(store)
+    (info,) = await opened.sessions()
+    assert await opened.verify() == []
+    await opened.close()
+    paid = [
+        asked for asked in model.requests if not str(asked.messages[-1]["content"]).startswith("Question")
+    ]
+    assert info.messages == len(messages)
+    assert info.compactions > 1
+    assert len(paid) == 2 * info.compactions  # its first answer is no summary, and it is asked again

@@ -1,0 +1,17 @@
+"""All of the tests of the API, the gateway and the page, each request to the other one of two services over one store."""
+
+from __future__ import annotations
+
+import pytest
+from tests.service.api.test_concurrency import *  # noqa: F403
+from tests.service.api.test_folding import *  # noqa: F403
+from tests.service.api.test_sessions import *  # noqa: F403
+from tests.service.api.test_turns import *  # noqa: F403
+from tests.service.test_gateway import *  # noqa: F403
+from tests.service.two_workers import two_workers  # noqa: F401
+from tests.service.web.test_pages import *  # noqa: F403
+from tests.service.web.test_replay import *  # noqa: F403
+
+del test_the_service_takes_its_replays_along  # noqa: F821 - it counts the folders of one service
+
+pytestmark = pytest.mark.soak
