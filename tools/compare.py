@@ -3,7 +3,7 @@
     python -m tools.compare SESSIONS --save                         60,000, 100,000 and 200,000, into the page
     python -m tools.compare SESSIONS --windows 100000 --every 10    every tenth session, printed
 
-SESSIONS is a folder of session files. Each is replayed under `none` and the ten systems, as by `foldline batch --replay`;
+SESSIONS is a folder of session files. Each is replayed under `none` and the ten systems, as by `foldline batch replay`;
 results are kept in --store, and a run that was killed goes on there as long as the code that replays is the same.
 """
 
@@ -24,6 +24,7 @@ from foldline.cli.batch_work import ReplayFiles, replay_one
 from foldline.cli.commands.replay import NONE, TEN
 from foldline.core.decide.presets import preset
 from foldline.lab.batch import Result, run, tasks
+from foldline.lab.pool import LocalPool
 from foldline.lab.report import MEASURES
 from foldline.lab.run import Wanted
 
@@ -104,7 +105,7 @@ def replayed(files: Sequence[str], window: int, store: Path, jobs: int | None) -
         print(f"window {window:,}: {count} of {len(wanted)} {result.state} {result.error}", file=sys.stderr)
 
     wanted = tasks(files, folder, ".json")
-    return run(wanted, folder, wish, replay_one, jobs=jobs, tick=tick)
+    return run(wanted, folder, wish, replay_one, runner=LocalPool(jobs), tick=tick)
 
 
 # ---- what they come to

@@ -22,7 +22,7 @@ from foldline.service.server import HttpServer
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 DESKTOP, PHONE = (1280, 800), (390, 844)
-TO_THE_FOLD: Final = "document.querySelector('.folded-group + *').scrollIntoView({block: 'center'})"
+TO_THE_FOLD: Final = "document.querySelector('.fold-edge').scrollIntoView({block: 'center'})"
 ARGUMENTS: Final = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
 
 
@@ -60,7 +60,7 @@ def page(browser: Browser, size: tuple[int, int], scheme: str = "light") -> Gene
 
 
 def take(browser: Browser, url: str) -> None:
-    """Take the pictures: a preview first, then the folded session."""
+    """Take the pictures: a preview first, then the folded session, then a replay of it."""
     session = f"{url}/web/s/{NAME}"
     with page(browser, DESKTOP) as shown:
         shown.goto(session)
@@ -74,14 +74,21 @@ def take(browser: Browser, url: str) -> None:
     for size, scheme, name in (
         (DESKTOP, "light", "web-session"),
         (DESKTOP, "dark", "web-session-dark"),
-        (PHONE, "light", "web-phone"),
+        (PHONE, "dark", "web-phone"),
     ):
         with page(browser, size, scheme) as shown:
-            shown.goto(session)
+            shown.goto(f"{session}?panel=tokens" if scheme == "light" else session)
             shown.evaluate(TO_THE_FOLD)
             if size == DESKTOP:
                 shown.evaluate("scrollTo(0, 0)")
             shoot(shown, name)
+    with page(browser, DESKTOP) as shown:
+        shown.goto(session)
+        shown.get_by_role("link", name="Compare policies").first.click()
+        shown.get_by_role("button", name="Replay").click()
+        shown.get_by_text("Done in").wait_for(timeout=120_000)
+        shown.wait_for_function("[...document.images].every((one) => one.complete)")
+        shoot(shown, "web-replay")
 
 
 def shoot(shown: Page, name: str) -> None:

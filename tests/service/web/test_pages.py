@@ -7,8 +7,12 @@ import re
 import httpx2
 import pytest
 from tests.service.api.client import FILLER, RULE, api, reply, talk, user
+from tests.service.served import Alternating
+from tests.service.web.browser import HOSTILE
 
-from foldline.service.web.session_page import PANELS
+from foldline.lab.colours import colours
+from foldline.service.web.meter import KINDS
+from foldline.service.web.panels import PANELS
 
 POLICY = "content-security-policy"
 
@@ -18,13 +22,18 @@ class Browser:
 
     def __init__(self, client):
         self.client = client
-        self.http = httpx2.Client(base_url=client.url, follow_redirects=True, timeout=30)
+        self.http = Alternating(
+            lambda one: httpx2.Client(
+                base_url=one, follow_redirects=True, timeout=30, headers={"origin": one}
+            ),
+            client.url,
+        )
 
     def get(self, path, status=200, **query):
         return self.checked(self.http.get(path, params=query or None), status)
 
     def post(self, path, status=200, files=None, **fields):
-        found = self.http.post(path, data=fields, files=files, headers={"origin": self.client.url})
+        found = self.http.post(path, data=fields, files=files)
         return self.checked(found, status)
 
     def checked(self, found, status):
@@ -35,12 +44,21 @@ class Browser:
         return found.text
 
 
-@pytest.fixture
-def browser(tmp_path):
-    with api(store=f"sqlite:///{tmp_path / 's.db'}", window=60_000) as (client, _):
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    store = f"sqlite:///{tmp_path_factory.mktemp('pages') / 's.db'}"
+    with api(store=store, window=60_000) as (client, _):
         made = Browser(client)
         yield made
         made.http.close()
+
+
+@pytest.fixture
+def browser(shared):
+    """A browser; what its test has begun is deleted behind it."""
+    yield shared
+    for one in shared.client.get("/sessions", limit=100).json()["sessions"]:
+        shared.client.send("DELETE", f"/sessions/{one['id']}")
 
 
 def test_the_list_searches_begins_and_imports(browser):
@@ -56,18 +74,17 @@ def test_the_list_searches_begins_and_imports(browser):
     assert "Choose a file first" in browser.post("/web/import", 400, files={"other": ("x", b"")})
 
 
-@pytest.mark.parametrize("panel", [name for name, _ in PANELS])
-def test_every_panel_shows_a_folded_session(browser, panel):
+def test_every_panel_shows_a_folded_session(browser):
     browser.client.begin("one", messages=talk(20))
     browser.client.post("/sessions/one/compact")
-    page = browser.get("/web/s/one", panel=panel, q="Question")
-    assert 'aria-current="true"' in page
-    part = browser.http.get(
-        f"/web/s/one/panel/{panel}", params={"q": "Question"}, headers={"hx-request": "true"}
-    ).text
-    assert part.strip() in page or panel == "recall"
-    assert "<html" not in part
-    assert "Question" in part or panel in ("ledger", "course", "tree", "receipts", "rules")
+    for panel, _ in PANELS:
+        page = browser.get("/web/s/one", panel=panel, q="Question")
+        assert 'aria-current="true"' in page
+        asked = {"params": {"q": "Question"}, "headers": {"hx-request": "true"}}
+        part = browser.http.get(f"/web/s/one/panel/{panel}", **asked).text
+        assert part.strip() in page or panel == "recall"
+        assert "<html" not in part
+        assert "Question" in part or panel in ("ledger", "tree", "receipts", "rules")
 
 
 def test_folding_undoing_and_redoing_by_buttons(browser):
@@ -130,6 +147,44 @@ def test_a_talk_without_a_script_goes_on_past_its_window(browser):
     assert browser.client.get("/sessions/one/stats").json()["stats"]["total_messages"] == 28
 
 
+def test_the_calls_of_the_model_itself_are_shown_as_such(browser):
+    names = ("compact_context", "context_stats", "recall_search", "recall_read", "recall_list", "compact")
+    calls = [
+        {"id": f"c{number}", "type": "function", "function": {"name": name, "arguments": "{}"}}
+        for number, name in enumerate(names)
+    ]
+    results = [{"role": "tool", "tool_call_id": one["id"], "content": "Done."} for one in calls]
+    said = [user("Go on."), {"role": "assistant", "content": None, "tool_calls": calls}, *results]
+    browser.client.begin("one", messages=said)
+    page = browser.get("/web/s/one")
+    shown = re.findall(r"<summary>(The model [^<]+|Calls )<code>(\w+)</code>", page)
+    assert shown == [
+        ("The model asks for a fold ", "compact_context"),
+        ("The model asks how full its window is ", "context_stats"),
+        ("The model searches what was folded ", "recall_search"),
+        ("The model reads what was folded ", "recall_read"),
+        ("The model lists what was folded ", "recall_list"),
+        ("Calls ", "compact"),
+    ]
+
+
+def test_a_session_without_messages_says_so_everywhere(browser):
+    page = browser.post("/web/new", title="Empty")
+    assert "Nothing was said yet." in page
+    name = re.search(r'action="(/web/s/[^/]+)/preview"', page)[1]
+    hints = {
+        "view": "Nothing yet.",
+        "receipts": "Nothing was folded yet",
+        "rules": "None was found.",
+        "tokens": "None yet.",
+        "ledger": "Nothing was folded yet",
+        "recall": "Search this session",
+    }
+    for panel, hint in hints.items():
+        assert hint in browser.get(name, panel=panel)
+    assert "Nothing was folded: " in browser.post(f"{name}/preview")
+
+
 def test_a_long_history_is_read_page_by_page(browser):
     browser.client.begin("one", messages=talk(200))
     seen, path = set(), "/web/s/one"
@@ -153,12 +208,25 @@ def test_of_a_long_view_the_ends_are_shown():
         browser.http.close()
 
 
-@pytest.mark.parametrize("form", ["markdown", "json", "claude-code", "codex", "jsonl"])
-def test_a_session_is_written_out_as_a_file(browser, form):
+def test_a_session_is_written_out_as_a_file(browser):
     browser.client.begin("one", messages=talk(3))
-    found = browser.http.get("/web/s/one/download", params={"format": form})
-    assert found.headers["content-disposition"].startswith("attachment;")
-    assert "Question 2" in found.text
+    for form in ("markdown", "json", "claude-code", "codex", "jsonl"):
+        found = browser.http.get("/web/s/one/download", params={"format": form, "save": "yes"})
+        assert found.headers["content-disposition"].startswith("attachment;")
+        assert "Question 2" in found.text
+
+
+def test_for_another_agent_the_page_says_where_the_file_goes(browser):
+    browser.client.begin("one", messages=talk(3))
+    page = browser.get("/web/s/one/download", format="claude-code", cwd="/home/ada/shop")
+    assert "~/.claude/projects/-home-ada-shop/" in page
+    assert "claude --resume" in page
+    place = re.search(r"[\w-]+\.jsonl", page)[0]
+    found = browser.http.get(
+        "/web/s/one/download", params={"format": "claude-code", "cwd": "/home/ada/shop", "save": "yes"}
+    )
+    assert place.removesuffix(".jsonl") in found.text
+    assert "/home/ada/shop" in found.text
 
 
 def test_a_token_is_typed_once():
@@ -202,11 +270,6 @@ def test_no_other_page_can_click(browser):
     assert browser.client.get("/sessions/one/stats").json()["stats"]["summaries"] == 0
 
 
-HOSTILE = (
-    "<script>alert(1)</script><img src=x onerror=alert(2)>\"'{{7*7}}</textarea></title><svg onload=alert(3)>"
-)
-
-
 def test_nothing_that_a_session_holds_is_markup(browser):
     call = {
         "id": "c",
@@ -239,3 +302,10 @@ def test_nothing_that_a_session_holds_is_markup(browser):
         assert "<svg onload" not in page
         assert "<b>x</b>" not in page
         assert page.count("</textarea>") == page.count("<textarea")
+
+
+def test_the_page_and_the_drawings_of_the_lab_share_their_colours(browser):
+    style = browser.http.get("/web/static/page.css").text
+    known = colours([])
+    for category, name in KINDS.items():
+        assert f"--{name}: {known[category]};" in style

@@ -10,11 +10,13 @@ import time
 from io import StringIO
 from pathlib import Path
 
+import msgspec
 import pytest
-from tests.service.api.client import api, talk
+from tests.service.api.client import api
 from tests.service.web.test_pages import Browser
 
 from foldline.service.web import replays
+from foldline.service.web.replay_folders import ReplayFolder
 
 RESEARCH = Path("examples/research.jsonl")
 LONG = Path("examples/coop-trace.jsonl")
@@ -24,7 +26,8 @@ SECONDS = 120
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """The temporary folder of the service alone."""
+    """The temporary folder of the service alone, which draws nothing: that takes seconds."""
+    monkeypatch.setattr(replays, "find_spec", lambda name: None)
     made = tmp_path / "tmp"
     made.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(made))
@@ -45,7 +48,6 @@ def begin(browser, file=RESEARCH, name=None, policies=("none", "pi"), **fields):
         "/web/replay",
         data={"policy": list(policies), "window": "", "session": "", **fields},
         files={"file": (name or file.name, file.read_bytes())} if file else {"file": ("", b"")},
-        headers={"origin": browser.client.url},
         follow_redirects=False,
     )
     assert found.status_code == 303, found.text
@@ -84,75 +86,131 @@ def running(folder):
     return found
 
 
-def test_a_file_is_replayed_compared_and_saved(browser, folder):
-    page = browser.get("/web/replay")
-    assert re.findall(r'value="([^"]+)" checked', page) == ["none", "foldline", "pi"]
-    place = begin(browser, policies=("codex", "none"), window="8,000")
-    page = wait(browser, place)[-1]
-    assert "in a window of 8,000 tokens" in page
-    assert re.findall(r'<tr><th scope="row">([^<]+)', page) == ["none", "codex"]
-    rows = browser.http.get(f"{place}/table.json").json()
+class Done(msgspec.Struct):
+    """A replay that has ended: who asked for it, another tenant, its place, its last page, where it was kept."""
+
+    mine: Browser
+    other: Browser
+    place: str
+    page: str
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """A file with a hostile name, replayed once for all the tests that look at what came of it."""
+    folder = tmp_path_factory.mktemp("replays")
+    given = {"tokens": {"one": "a", "two": "b"}, "headers": {"Authorization": "Bearer one"}}
+    with pytest.MonkeyPatch.context() as patch, api(**given) as (client, _):
+        patch.setattr(tempfile, "tempdir", str(folder))
+        mine, other = Browser(client), Browser(client)
+        mine.http.headers["foldline-token"] = "one"
+        other.http.headers["foldline-token"] = "two"
+        place = begin(mine, name=HOSTILE, policies=("codex", "none"), window="8,000")
+        yield Done(mine, other, place, wait(mine, place)[-1], folder)
+        mine.http.close()
+        other.http.close()
+
+
+def test_a_file_is_replayed_compared_and_saved(done):
+    assert "in a window of 8,000 tokens" in done.page
+    assert re.findall(r'<tr><th scope="row">([^<]+)', done.page) == ["none", "codex"]
+    http, place = done.mine.http, done.place
+    rows = http.get(f"{place}/table.json").json()
     assert [row["policy"] for row in rows] == ["none", "codex"]
     assert rows[1]["compactions"] > 0
     assert rows[1]["input_tokens"] < rows[0]["input_tokens"]
     assert rows[1]["less"] == round(1 - rows[1]["input_tokens"] / rows[0]["input_tokens"], 4)
-    assert f"{rows[1]['input_tokens']:,}" in page
-    found = browser.http.get(f"{place}/table.csv")
-    assert found.headers["content-disposition"] == 'attachment; filename="research.replay.table.csv"'
+    assert f"{rows[1]['input_tokens']:,}" in done.page
+    found = http.get(f"{place}/table.csv")
     lines = list(csv.DictReader(StringIO(found.text)))
     assert [int(line["input_tokens"]) for line in lines] == [row["input_tokens"] for row in rows]
-    (session,) = browser.http.get(f"{place}/report.json").json()["sessions"]
-    assert session["session"] == "research.jsonl"
+    (session,) = http.get(f"{place}/report.json").json()["sessions"]
+    assert session["session"] == HOSTILE
     assert session["policies"][1]["turns"][0]["contexts"]
-    svg, png = (browser.http.get(f"{place}/plot.{kind}") for kind in ("svg", "png"))
+    svg, png = (http.get(f"{place}/plot.{kind}") for kind in ("svg", "png"))
     assert (svg.headers["content-type"], png.headers["content-type"]) == ("image/svg+xml", "image/png")
-    assert b"research.jsonl, window 8,000 tokens" in svg.content
+    assert b"window 8,000 tokens" in svg.content
     assert png.content.startswith(b"\x89PNG")
-    assert str(folder) not in page + found.text + svg.text
-    assert not list(folder.rglob("given"))  # what was sent is not kept
-    assert place in browser.get("/web/replay")
-    browser.post(f"{place}/drop")
-    browser.get(place, 404)
-    assert not list(folder.rglob("plot.svg"))
+    assert str(done.folder) not in done.page + found.text + svg.text
+    assert not list(done.folder.rglob("given"))  # what was sent is not kept
+    assert place in done.mine.get("/web/replay")
 
 
-def test_a_kept_session_is_replayed(browser):
-    browser.client.begin("one", title="My <i>session</i>", messages=talk(10))
-    assert 'value="one" selected' in browser.get("/web/replay", session="one")
-    page = wait(browser, begin(browser, None, session="one", window="8000"))[-1]
-    assert "Done in" in page
-    assert "Replay of My &lt;i&gt;session&lt;/i&gt;" in page
+HOSTILE = "<img src=x onerror=alert(1)>'$\\frac{$ --policy=all; ..\\foldline.toml"
 
 
-def test_retention_is_measured_of_an_imported_session(browser):
+def test_a_hostile_name_is_text(done):
+    for page in (done.page, done.mine.get("/web/replay")):
+        assert "<img src=x" not in page
+        assert "&lt;img src=x" in page
+    found = done.mine.http.get(f"{done.place}/plot.svg")
+    assert "<img" not in found.text
+    assert re.fullmatch(r'attachment; filename="[A-Za-z0-9._-]+"', found.headers["content-disposition"])
+    assert all(
+        replays.safe_name(one) for one in ("", "..", "--json", "-", "/etc/passwd", "данные", "a" * 999)
+    )
+
+
+def test_another_tenant_sees_nothing_of_it(done):
+    for path in ("", "/table.csv", "/report.json", "/plot.svg"):
+        done.mine.http.get(f"{done.place}{path}").raise_for_status()
+        done.other.get(f"{done.place}{path}", 404)
+    done.other.post(f"{done.place}/drop")
+    assert done.place not in done.other.get("/web/replay")
+    assert "Done in" in done.mine.get(done.place)
+
+
+def test_a_kept_session_is_replayed_and_its_retention_measured(browser, folder):
+    page = browser.get("/web/replay", window="60000")
+    assert 'name="window" value="60000"' in page
+    assert re.findall(r'value="([^"]+)" checked', page) == ["none", "foldline", "pi"]
     raw = Path("examples/session.jsonl").read_bytes()
     name = browser.client.send("POST", "/imports", content=raw).json()["session"]
+    browser.client.send("PATCH", f"/sessions/{name}", json={"title": "My <i>session</i>"})
+    assert f'href="/web/replay?session={name}&amp;window=60000"' in browser.get(f"/web/s/{name}")
+    assert f'value="{name}" selected' in browser.get("/web/replay", session=name)
     place = begin(browser, None, session=name, window="30000", policies=("foldline",))
     page = wait(browser, place)[-1]
+    assert "Replay of My &lt;i&gt;session&lt;/i&gt;" in page
     (row,) = browser.http.get(f"{place}/table.json").json()
     assert 0.5 < row["steps"] < 1
     assert f"{row['steps']:.2f}" in page
     assert "2 of 2</td>" in page
     assert row["less"] is None  # there is nothing to compare it with
+    browser.post(f"{place}/drop")
+    browser.get(place, 404)
+    assert not list(folder.rglob("report.json"))
 
 
 def test_the_page_says_how_far_it_is(browser):
-    place = begin(browser, LONG, policies=ALL)
-    pages = wait(browser, place)
-    shown = {int(one) for page in pages for one in re.findall(r'<progress [^>]*value="(\d+)"', page)}
-    assert len(shown) > 2
-    assert all('<meta http-equiv="refresh"' in page for page in pages[:-1])
-    assert "http-equiv" not in pages[-1]
-    assert "Done in" in pages[-1]
-
-
-def test_htmx_gets_the_part_that_changes(browser):
-    place = begin(browser, LONG, policies=ALL)
+    place = begin(browser, LONG, policies=("none", "foldline"))
     part = browser.http.get(place, headers={"hx-request": "true"}).text
     assert "<html" not in part
     assert f'hx-get="{place}" hx-trigger="every 1s"' in part
+    pages = wait(browser, place)
+    shown = {int(one) for page in pages for one in re.findall(r'<progress [^>]*value="(\d+)"', page)}
+    assert len(shown) > 1
+    assert all('<meta http-equiv="refresh"' in page for page in pages[:-1])
+    assert "http-equiv" not in pages[-1]
+    assert "Done in" in pages[-1]
     browser.post(f"{place}/drop")
     assert browser.http.get(place, headers={"hx-request": "true"}).status_code == 286  # asks no more
+
+
+def test_what_a_replay_lacks_is_told_drawings_without_their_extra_and_folds_in_a_large_window(
+    browser, monkeypatch
+):
+    monkeypatch.setattr(replays, "find_spec", lambda name: None)
+    place = begin(browser, policies=("codex",), window="8000")
+    page = wait(browser, place)[-1]
+    assert "Done in" in page
+    assert "No policy folded" not in page
+    assert "pip install &#39;foldline[plots]&#39;" in page or "pip install 'foldline[plots]'" in page
+    assert "plot.svg" not in page
+    assert browser.http.get(f"{place}/plot.svg").status_code == 404
+    page = wait(browser, begin(browser, policies=("pi",)))[-1]
+    assert "No policy folded: the session never came near this window." in page
 
 
 def test_a_file_that_cannot_be_read_is_told_as_the_command_tells_it(browser, tmp_path, folder):
@@ -162,23 +220,6 @@ def test_a_file_that_cannot_be_read_is_told_as_the_command_tells_it(browser, tmp
     assert "broken.jsonl:1: not a session file" in page
     assert str(folder) not in page
     assert not list(folder.rglob("given"))
-
-
-HOSTILE = "<img src=x onerror=alert(1)>'$\\frac{$ --policy=all; ..\\foldline.toml"
-
-
-def test_a_hostile_name_is_text(browser, folder):
-    place = begin(browser, name=HOSTILE)
-    for page in (*wait(browser, place), browser.get("/web/replay")):
-        assert "<img src=x" not in page
-        assert "&lt;img src=x" in page
-    assert "Done in" in browser.get(place)
-    assert "<img" not in browser.http.get(f"{place}/plot.svg").text
-    name = browser.http.get(f"{place}/plot.svg").headers["content-disposition"]
-    assert re.fullmatch(r'attachment; filename="[A-Za-z0-9._-]+"', name)
-    assert all(
-        replays.safe_name(one) for one in ("", "..", "--json", "-", "/etc/passwd", "данные", "a" * 999)
-    )
 
 
 def test_what_cannot_be_begun_is_told_with_the_form_as_it_was(browser):
@@ -203,24 +244,6 @@ def test_a_file_larger_than_may_be_is_refused(tmp_path):
         browser.http.close()
 
 
-def test_another_tenant_sees_nothing_of_it():
-    with api(tokens={"one": "a", "two": "b"}, headers={"Authorization": "Bearer one"}) as (client, _):
-        mine, other = Browser(client), Browser(client)
-        mine.http.headers["foldline-token"] = "one"
-        other.http.headers["foldline-token"] = "two"
-        place = begin(mine)
-        wait(mine, place)
-        other.get(place, 404)
-        other.get(f"{place}/table.csv", 404)
-        other.get(f"{place}/report.json", 404)
-        other.post(f"{place}/drop")
-        assert place not in other.get("/web/replay")
-        assert place in mine.get("/web/replay")
-        assert "Done in" in mine.get(place)
-        mine.http.close()
-        other.http.close()
-
-
 def test_only_so_many_at_once_and_so_many_kept(browser, folder, monkeypatch):
     monkeypatch.setattr(replays, "KEPT", 1)
     places = [begin(browser, LONG, policies=ALL) for _ in range(replays.UNDER_WAY)]
@@ -239,7 +262,7 @@ def test_only_so_many_at_once_and_so_many_kept(browser, folder, monkeypatch):
         assert time.monotonic() < until
         time.sleep(0.05)
     wait(browser, found[0])
-    assert len(list(folder.glob("*/*"))) == 1
+    assert not [one for one in folder.glob("*/*") if one.is_dir()]  # what was found is in the store
 
 
 def test_one_that_takes_too_long_is_stopped(folder, monkeypatch):
@@ -263,3 +286,33 @@ def test_the_service_takes_its_replays_along(folder):
         browser.http.close()
     assert not processes(folder)
     assert not list(folder.iterdir())
+
+
+def test_what_a_killed_service_left_is_removed_by_the_next_one(folder):
+    old = time.time() - 3_600
+
+    def left(name, lock=True):
+        made = folder / name
+        (made / "job").mkdir(parents=True)
+        if lock:
+            (made / "lock").touch()
+        os.utime(made, (old, old))
+        return made
+
+    dead, foreign, other = (
+        left("foldline-replays-dead"),
+        left("foldline-replays-odd", lock=False),
+        left("else"),
+    )
+    young = left("foldline-replays-young")
+    os.utime(young)
+    outside = left("outside")
+    (folder / "foldline-replays-link").symlink_to(outside)
+    alive = ReplayFolder()
+    os.utime(alive.path, (old, old))
+    with api():
+        assert not dead.exists()
+        assert all((one / "job").exists() for one in (foreign, other, young, outside))
+        assert alive.path.exists()
+    alive.remove()
+    assert not alive.path.exists()

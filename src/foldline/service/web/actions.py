@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any, Final, cast
-from urllib.parse import urlencode
 
 import msgspec
 from starlette.responses import RedirectResponse, Response
@@ -11,22 +10,13 @@ from starlette.responses import RedirectResponse, Response
 from foldline.agent.commands.boundaries import WHY_NOT
 from foldline.core.decide.ask import Nothing
 from foldline.errors import FoldlineError
-from foldline.service.api.compaction import CompactionResult, CompactionWish, EditedSummary, LiftResult
+from foldline.service.api.compaction import CompactionResult, CompactionWish, LiftResult
 from foldline.service.api.exports import ExportQuery
-from foldline.service.api.history import HistoryPage, HistoryResult, ShownMessage
 from foldline.service.api.sessions import NewTitle
 from foldline.service.api.tree import BranchWish, ForkWish, HandoffGoal, HandoffWish, RewindWish
 from foldline.service.api.turns import TurnStream, TurnWish
-from foldline.service.web.page_request import BASE, PageRequest, Refused
-from foldline.service.web.rendering import HEADERS, segment, short
-
-SHOWN: Final = 1_000  # newest messages of which a preview shows what becomes
-
-
-def to_session(name: str, **told: str) -> Response:
-    """Return the way to a session's page, with something to tell there."""
-    query = f"?{urlencode(told)}" if told else ""
-    return RedirectResponse(f"{BASE}/s/{segment(name)}{query}", 303)
+from foldline.service.web.page_request import BASE, PageRequest, Refused, to_session
+from foldline.service.web.rendering import HEADERS, short
 
 
 def why(nothing: Nothing) -> str:
@@ -137,73 +127,6 @@ ACTIONS: Final = {
 }
 
 
-# ---- a fold that is shown first
-
-
-async def preview(asked: PageRequest) -> Response:
-    """Show what a fold would do."""
-    form = await asked.form()
-    return await _previewed(asked, form.get("instructions", ""))
-
-
-async def _previewed(asked: PageRequest, instructions: str) -> Response:
-    shown = await asked.answer("previewCompaction", body=CompactionWish(instructions or None))
-    history: HistoryResult = await asked.answer("readHistory", query=HistoryPage(SHOWN))
-    sent = [one for one in history.items if isinstance(one, ShownMessage) and one.how != "folded"]
-    first = shown.receipt.first_kept if shown.receipt is not None else None
-    places = [number for number, one in enumerate(sent) if one.entry == first]
-    end = places[0] if places else len(sent)
-    detail = await asked.answer("showSession")
-    return asked.page(
-        "preview.html",
-        here="sessions",
-        info=detail.info,
-        shown=shown,
-        nothing="" if shown.nothing is None else why(shown.nothing),
-        instructions=instructions,
-        going=sent[:end],
-        staying=len(sent) - end,
-    )
-
-
-async def keep(asked: PageRequest) -> Response:
-    """Pin messages that must stay, and show the fold again."""
-    async with asked.request.form(max_files=0) as form:
-        wanted = [one for one in form.getlist("keep") if isinstance(one, str)]
-        instructions = str(form.get("instructions") or "")
-    await _drop(asked)
-    for entry in wanted:
-        await asked.answer("pinEntry", entry=entry)
-    return await _previewed(asked, instructions)
-
-
-async def commit(asked: PageRequest) -> Response:
-    """Fold as it was shown, with the summary as edited."""
-    form = await asked.form()
-    summary = form.get("summary", "").replace("\r\n", "\n")
-    name = asked.request.path_params["preview"]
-    shown = await asked.answer("showPreview", preview=name)
-    edited = summary if summary != shown.summary else None
-    found: CompactionResult = await asked.answer("commitPreview", body=EditedSummary(edited), preview=name)
-    if found.receipt is None:
-        return to_session(asked.session, problem=why(cast("Nothing", found.nothing)))
-    told = " ".join(("Folded as it was shown.", *found.receipt.notes))
-    return to_session(asked.session, notice=told)
-
-
-async def leave(asked: PageRequest) -> Response:
-    """Drop a preview."""
-    await _drop(asked)
-    return to_session(asked.session, notice="Nothing has changed.")
-
-
-async def _drop(asked: PageRequest) -> None:
-    try:
-        await asked.answer("dropPreview", preview=asked.request.path_params["preview"])
-    except Refused:  # it is gone already
-        return
-
-
 # ---- another session
 
 
@@ -225,9 +148,14 @@ async def hand_off(asked: PageRequest) -> Response:
 
 
 async def download(asked: PageRequest) -> Response:
-    """Write a session out as a file."""
-    form = asked.request.query_params.get("format", "markdown")
-    found: Response = await asked.answer("exportSession", query=ExportQuery(form))
+    """Write a session out as a file; for another agent, say first where it looks for it."""
+    query = asked.request.query_params
+    form, cwd = query.get("format", "markdown"), query.get("cwd", "")[:1_000]
+    found: Response = await asked.answer("exportSession", query=ExportQuery(form, cwd=cwd))
+    if "foldline-place" in found.headers and "save" not in query:
+        detail = await asked.answer("showSession")
+        told = {name: found.headers.get(f"foldline-{name}", "") for name in ("place", "command", "warnings")}
+        return asked.page("move.html", here="sessions", info=detail.info, form=form, cwd=cwd, told=told)
     suffix = {"markdown": "md", "json": "json"}.get(form, "jsonl")
     name = "".join(one if one.isalnum() or one in "._-" else "-" for one in asked.session)[:80]
     headers = {**HEADERS, "content-disposition": f'attachment; filename="{name}.{form}.{suffix}"'}
@@ -238,16 +166,20 @@ async def download(asked: PageRequest) -> Response:
 
 
 async def say(asked: PageRequest) -> Response:
-    """Have a turn: as events for a script that reads them, else to its end and back to the page."""
+    """Have a turn: as events for a script that reads them, else to its end and back to the page.
+
+    `go_on` has what was said last answered, where nothing new is to be said.
+    """
     form = await asked.form()
     streamed = "text/event-stream" in asked.request.headers.get("accept", "")
+    text = None if "go_on" in form else form.get("text", "")
     try:
-        found: Any = await asked.answer("turn", body=TurnWish(text=form.get("text", "")))
+        found: Any = await asked.answer("turn", body=TurnWish(text=text))
     except (FoldlineError, Refused) as error:
         if streamed:
             body = msgspec.json.encode({"detail": str(error)})
             return Response(body, 409, media_type="application/json")
-        return to_session(asked.session, problem=str(error), draft=form.get("text", ""))
+        return to_session(asked.session, problem=str(error), draft=text or "")
     stream = cast("TurnStream", found)
     if streamed:
         return stream

@@ -7,16 +7,23 @@ from typing import Any, Final
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
+from foldline.config import Settings
+from foldline.core.decide.presets import PRESETS
 from foldline.core.log.log import digest
 from foldline.errors import FoldlineError, InputError
 from foldline.service.api.history import RecallQuery
 from foldline.service.api.imports import ImportQuery, ImportResult
 from foldline.service.api.sessions import NewSession, SearchQuery, SessionList, SessionPage
 from foldline.service.bodies import BodyError
-from foldline.service.web.actions import to_session
-from foldline.service.web.page_request import PageRequest, Refused
+from foldline.service.web.page_request import PageRequest, Refused, to_session
 
 LIMIT: Final = 50  # sessions at once
+
+
+def policies_of(settings: Settings) -> dict[str, str]:
+    """Return the policies that can be named, with what they do: the user's own first."""
+    own = {name: one.summary for name, one in settings.user_policies().items() if "," not in name}
+    return {**own, **{name: one.summary for name, one in PRESETS.items()}}
 
 
 async def list_page(asked: PageRequest, problem: str = "") -> Response:
@@ -38,6 +45,8 @@ async def list_page(asked: PageRequest, problem: str = "") -> Response:
         limit=LIMIT,
         q=words,
         hits=hits,
+        policies=policies_of(asked.settings),
+        usual=asked.usual_policy,
         problem=problem,
     )
 
@@ -45,7 +54,9 @@ async def list_page(asked: PageRequest, problem: str = "") -> Response:
 async def begin(asked: PageRequest) -> Response:
     """Begin a session."""
     form = await asked.form()
-    made = await asked.answer("createSession", body=NewSession(title=form.get("title") or None))
+    made = await asked.answer(
+        "createSession", body=NewSession(title=form.get("title") or None, policy=form.get("policy") or None)
+    )
     return to_session(made.id)
 
 
@@ -58,18 +69,21 @@ async def put(asked: PageRequest) -> Response:
             return await list_page(asked, "Choose a file first.")
         raw, name = await given.read(), given.filename or "the file"
     try:
-        found = await _imported(asked, raw)
+        found, apart = await _imported(asked, raw)
     except (FoldlineError, BodyError, Refused) as error:
         return await list_page(asked, f"{name} was not imported: {error}")
-    told_of = f"{found.messages:,} messages of {found.format}"
-    warned = f" {len(found.warnings)} warnings: {found.warnings[0]}" if found.warnings else ""
-    return to_session(found.session, notice=f"Imported {told_of}.{warned}"[:500])
+    told = [f"Imported {found.messages:,} messages of {found.format}."]
+    if apart:
+        told.append("The session kept under its id has gone another way: this is one of its own.")
+    if found.warnings:
+        told.append(f"{len(found.warnings)} warnings: {found.warnings[0]}")
+    return to_session(found.session, notice=" ".join(told)[:500])
 
 
-async def _imported(asked: PageRequest, raw: bytes) -> ImportResult:
+async def _imported(asked: PageRequest, raw: bytes) -> tuple[ImportResult, bool]:
     """Import a file; one that leaves the session of its id becomes a session of its own."""
     try:
-        return await asked.answer("importTranscript", raw=raw)
+        return await asked.answer("importTranscript", raw=raw), False
     except InputError:
         own = ImportQuery(id=f"import-{digest(raw)[:16]}")
-        return await asked.answer("importTranscript", query=own, raw=raw)
+        return await asked.answer("importTranscript", query=own, raw=raw), True

@@ -17,7 +17,7 @@ KINDS: Final = {  # the category and the name of its colour; the order is that o
     "user": "user",
     "assistant": "assistant",
     "tool results": "results",
-    "unanswered": "open",
+    "unanswered": "other",
 }
 WIDTH, HEIGHT = 1_000.0, 220.0  # of the plot, in its own units
 WARM, HOT, FULL = 0.70, 0.85, 0.95  # of what may be used

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import msgspec
 from starlette.requests import Request
@@ -15,7 +16,7 @@ from foldline.service.api.operation import ApiResult, Operation
 from foldline.service.bodies import BodyError, TooLarge
 from foldline.service.problems import status_of
 from foldline.service.tenants import Tenant, Tenants
-from foldline.service.web.rendering import Pages
+from foldline.service.web.rendering import Pages, segment
 
 BASE: Final = "/web"
 BY_NAME: Final = {one.name: one for one in OPERATIONS}
@@ -33,6 +34,13 @@ class Refused(Exception):
         self.title = title
 
 
+def to_session(name: str, at: str = "", **told: str) -> Response:
+    """Return the way to a session's page, to a place in it, with something to tell there."""
+    query = f"?{urlencode(told)}" if told else ""
+    place = f"#{at}" if at else ""
+    return RedirectResponse(f"{BASE}/s/{segment(name)}{query}{place}", 303)
+
+
 class PageRequest:
     """One request of a browser."""
 
@@ -42,6 +50,8 @@ class PageRequest:
         self.pages = pages
         self._api = api
         self.models = api.state.models
+        self.settings = api.state.known
+        self.usual_policy = api.state.serve.policy
 
     @property
     def session(self) -> str:
@@ -118,7 +128,7 @@ class PageHandlers:
             if tenant is None:
                 return RedirectResponse(f"{BASE}/login", 303)
             asked = PageRequest(request, tenant, self._api, self._pages)
-            if tenant.wait() > 0:
+            if await tenant.wait() > 0:
                 return asked.problem(429, "Too many requests", "Wait a moment.")
             try:
                 return await handler(asked)

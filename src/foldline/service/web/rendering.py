@@ -9,6 +9,8 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from starlette.responses import Response
 
+from foldline.service.web.shown import start, who
+
 # no inline script or style, nothing from elsewhere, no frame around the page
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -19,6 +21,15 @@ HEADERS: Final = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "same-origin",
     "cache-control": "no-store",
+}
+REASONS: Final = {
+    "manual": "asked for by hand",
+    "threshold": "the window was nearly full",
+    "overflow": "a request did not fit",
+    "model_switch": "another model took over",
+    "agent": "the model asked for it",
+    "target": "a size was asked for",
+    "imported": "made by another agent",
 }
 
 
@@ -54,6 +65,16 @@ def segment(text: str) -> str:
     return quote(text, safe="")
 
 
+def model_name(name: str) -> str:
+    """Return a model without who provides it, and where."""
+    return name.partition("@")[0].partition(":")[2] or name
+
+
+def because(reason: str) -> str:
+    """Return why a boundary was made, in words."""
+    return REASONS.get(reason, reason)
+
+
 class Pages:
     """The templates."""
 
@@ -65,7 +86,7 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        for filter_ in (tokens, short, money, moment, segment):
+        for filter_ in (tokens, short, money, moment, segment, model_name, because, who, start):
             self._templates.filters[filter_.__name__] = filter_
 
     def html(self, name: str, **given: Any) -> str:

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from starlette.datastructures import FormData, UploadFile
-from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 
 from foldline.config import Settings
-from foldline.core.decide.presets import PRESETS
 from foldline.lab.report import MEASURES
 from foldline.service.api.exports import ExportQuery
 from foldline.service.api.sessions import SessionList, SessionPage
 from foldline.service.bodies import TooLarge
+from foldline.service.tenants import Tenant
+from foldline.service.web.list_page import policies_of
 from foldline.service.web.page_request import BASE, PageRequest, Refused
 from foldline.service.web.rendering import HEADERS
+from foldline.service.web.replay_records import ReplayRecord, ReplayWish
 from foldline.service.web.replay_table import NONE, as_csv, as_list
-from foldline.service.web.replays import PLOTS, REPORT, ReplayJob, ReplayJobs, ReplayWish, can_draw, safe_name
+from foldline.service.web.replays import PLOTS, REPORT, ReplayJob, ReplayJobs, can_draw, safe_name
 
 LISTED: Final = 200  # sessions that can be chosen
 FIELDS: Final = 200  # of the form
 LARGEST: Final = 100_000_000  # tokens of a window
 OTHER: Final = ("pi", "codex")  # that are ticked beside `foldline`: the first that is not set already
 STOP_ASKING: Final = 286  # a status at which htmx asks no more
+MEANINGS: Final = {  # of the measures of retention
+    "handle": "paths, commands and queries that later calls address",
+    "far": "of these, what was last named long before",
+    "far-bound": "of the far ones, those with a word near them that tells what they are",
+    "far-rare": "of the far ones, those that were named once or twice",
+    "steps": "of the later steps that need something, those that find all of it",
+}
 MEDIA: Final = {
     "table.csv": "text/csv",
     "table.json": "application/json",
@@ -40,16 +48,16 @@ class ReplayPages:
     """The pages of the replays."""
 
     def __init__(self, known: Settings) -> None:
-        own = {name: one.summary for name, one in known.user_policies().items() if "," not in name}
-        presets = {name: one.summary for name, one in PRESETS.items()}
-        self._policies = {NONE: "Never compacts: what the others are compared with.", **own, **presets}
+        named = {NONE: "Never compacts: what the others are compared with.", **policies_of(known)}
         other = known.policy if known.policy not in ("foldline", NONE) else OTHER[0]
         self._ticked = {NONE, "foldline", other}
+        self._policies = dict(sorted(named.items(), key=lambda one: one[0] not in self._ticked))
         self.jobs = ReplayJobs()
 
     async def form(self, asked: PageRequest) -> Response:
         """Show what can be replayed, and the replays there are."""
-        return await self._form(asked, session=asked.request.query_params.get("session", ""))
+        query = asked.request.query_params
+        return await self._form(asked, session=query.get("session", ""), window=query.get("window", "")[:14])
 
     async def _form(
         self,
@@ -72,7 +80,7 @@ class ReplayPages:
             sessions=[one for one in found.sessions if one.messages],
             session=session,
             max_body=asked.max_body,
-            jobs=self.jobs.of(asked.tenant.name),
+            jobs=await self.jobs.of(asked.tenant),
         )
 
     async def begin(self, asked: PageRequest) -> Response:
@@ -84,14 +92,14 @@ class ReplayPages:
             try:
                 chosen, tokens = self._chosen(ticked), _window(window)
                 label, write = await _source(asked, form.get("file"), session)
-                self._check_room(asked.tenant.name)
-                job = await self.jobs.begin(asked.tenant.name, ReplayWish(label, chosen, tokens), write)
+                await self._check_room(asked.tenant)
+                job = await self.jobs.begin(asked.tenant, ReplayWish(label, chosen, tokens), write)
             except (Refused, OSError) as error:  # a full disk
                 return await self._form(asked, str(error), session=session, window=window, ticked=ticked)
         return RedirectResponse(_place(job), 303)
 
-    def _check_room(self, tenant: str) -> None:
-        if self.jobs.full(tenant):
+    async def _check_room(self, tenant: Tenant) -> None:
+        if await self.jobs.full(tenant):
             raise Refused(429, "Too many replays", "Wait until one of yours has ended.")
 
     def _chosen(self, ticked: set[str]) -> tuple[str, ...]:
@@ -104,7 +112,7 @@ class ReplayPages:
 
     async def show(self, asked: PageRequest) -> Response:
         """Show how far a replay is, or what it found."""
-        job = self._job(asked)
+        job = await self._job(asked)
         if job is None:
             return _gone(asked)
         template = "replay_state.html" if asked.partial else "replay_job.html"
@@ -113,35 +121,37 @@ class ReplayPages:
             here="replay",
             job=job,
             progress=job.progress,
-            plots=await asyncio.to_thread(lambda: job.plots),
+            plots=job.plots,
             measures=MEASURES,
+            meanings=MEANINGS,
             most=_most(job),
             can_draw=can_draw(),
         )
 
     async def drop(self, asked: PageRequest) -> Response:
         """Stop a replay that runs, and remove what it found."""
-        job = self._job(asked)
+        job = await self._job(asked)
         if job is not None:
-            await self.jobs.drop(job)
+            await self.jobs.drop(asked.tenant, job.id)
         return RedirectResponse(f"{BASE}/replay", 303)
 
     async def save(self, asked: PageRequest) -> Response:
         """Write out a table, a report or a drawing as a file."""
-        job, name = self._job(asked), asked.request.path_params["file"]
+        job, name = await self._job(asked), asked.request.path_params["file"]
         if job is None or job.state != "done" or name not in MEDIA:
             return _gone(asked)
         base = PurePosixPath(safe_name(job.wish.label)).stem
         headers = {**HEADERS, "content-disposition": f'attachment; filename="{base}.replay.{name}"'}
         if name in (REPORT, *PLOTS):
-            if not (job.folder / name).is_file():
+            content = await self.jobs.file(asked.tenant, job, name)
+            if content is None:
                 return _gone(asked)
-            return FileResponse(job.folder / name, media_type=MEDIA[name], headers=headers)
+            return Response(content, media_type=MEDIA[name], headers=headers)
         body = as_csv(job.rows) if name == "table.csv" else as_list(job.rows)
         return Response(body, media_type=MEDIA[name], headers=headers)
 
-    def _job(self, asked: PageRequest) -> ReplayJob | None:
-        return self.jobs.find(asked.tenant.name, asked.request.path_params["job"])
+    async def _job(self, asked: PageRequest) -> ReplayRecord | None:
+        return await self.jobs.find(asked.tenant, asked.request.path_params["job"])
 
 
 async def _source(asked: PageRequest, given: Any, session: str) -> tuple[str, Callable[[Path], object]]:
@@ -179,7 +189,7 @@ def _window(text: str) -> int | None:
     return int(digits)
 
 
-def _most(job: ReplayJob) -> dict[str, float]:
+def _most(job: ReplayRecord) -> dict[str, float]:
     """Return the largest value of each column that is drawn as bars."""
     most: dict[str, float] = {"input_tokens": max((row.input_tokens for row in job.rows), default=0)}
     for row in job.rows:

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import secrets
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
+from foldline.errors import StoreError
+from foldline.service.tenants import Tenant
+from foldline.service.web.replay_folders import ReplayFolder, remove_stale
+from foldline.service.web.replay_records import (
+    ReplayProgress,
+    ReplayRecord,
+    ReplayRecords,
+    ReplayState,
+    ReplayWish,
+)
 from foldline.service.web.replay_table import ComparedPolicy, ReplayDocument, compared
 from foldline.terminal import clean
 
@@ -27,29 +37,14 @@ TAIL: Final = 4_096  # bytes of what a process tells, in which its progress stan
 LONGEST: Final = 2_000  # characters of an error
 PLOTS: Final = ("plot.svg", "plot.png")
 REPORT: Final = "report.json"
+FILES: Final = (REPORT, *PLOTS)  # that a replay makes
+TOLD_SECONDS: Final = 1.0  # between two tellings of how far it is
 NOTES: Final = "notes.txt"
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
-
-ReplayState = Literal["waiting", "running", "done", "failed"]
 
 
 class ReplayFailed(Exception):
     """The command gave no report; the text says why."""
-
-
-class ReplayWish(msgspec.Struct, frozen=True):
-    """What to replay: the name that a person knows it by, the policies, the window (None: the file's own)."""
-
-    label: str
-    policies: tuple[str, ...]
-    window: int | None = None
-
-
-class ReplayProgress(msgspec.Struct, frozen=True):
-    """How many of the messages were replayed."""
-
-    done: int = 0
-    total: int = 0
 
 
 class CommandError(msgspec.Struct, frozen=True):
@@ -67,7 +62,7 @@ class CommandFailure(msgspec.Struct, frozen=True):
 class ReplayJob:
     """One replay: what was asked for, how far it is, and what it found."""
 
-    def __init__(self, tenant: str, wish: ReplayWish, folder: Path) -> None:
+    def __init__(self, tenant: Tenant, wish: ReplayWish, folder: Path) -> None:
         self.id = folder.name
         self.tenant = tenant
         self.wish = wish
@@ -87,11 +82,6 @@ class ReplayJob:
         return self.state in ("done", "failed")
 
     @property
-    def seconds(self) -> float:
-        """How long it has been running."""
-        return (self.ended_at or time.time()) - self.began if self.began else 0.0
-
-    @property
     def plots(self) -> list[str]:
         """The drawings that were made."""
         return [name for name in PLOTS if (self.folder / name).is_file()]
@@ -106,6 +96,24 @@ class ReplayJob:
         except OSError:
             return ReplayProgress()
         return next((found for line in reversed(lines) if (found := _progress(line))), ReplayProgress())
+
+    def record(self) -> ReplayRecord:
+        """Return what other workers are told of it."""
+        return ReplayRecord(
+            id=self.id,
+            wish=self.wish,
+            state=self.state,
+            worker=self.tenant.presence.id,
+            asked_at=self.asked_at,
+            began=self.began,
+            ended_at=self.ended_at,
+            progress=ReplayProgress() if self.ended else self.progress,
+            window=self.window,
+            rows=self.rows,
+            warnings=self.warnings,
+            error=self.error,
+            plots=tuple(self.plots),
+        )
 
     def command(self) -> list[str]:
         """Return the command that replays the file."""
@@ -135,60 +143,80 @@ class ReplayJob:
 
 
 class ReplayJobs:
-    """The replays of all tenants; nobody is given those of another one."""
+    """The replays of all tenants; nobody is given those of another one.
+
+    Each is made by the worker that was asked for it, which tells the others of it.
+    """
 
     def __init__(self, seconds: float = SECONDS) -> None:
+        remove_stale()
         self._seconds = seconds
         self._slots = asyncio.Semaphore(AT_ONCE)
-        self._root: Path | None = None
+        self._root: ReplayFolder | None = None
         self._jobs: dict[str, ReplayJob] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def of(self, tenant: str) -> list[ReplayJob]:
+    async def of(self, tenant: Tenant) -> list[ReplayRecord]:
         """Return the replays of a tenant, the newest first."""
-        return [job for job in reversed(self._jobs.values()) if job.tenant == tenant]
+        found = await ReplayRecords(tenant.presence).all()
+        return [self._jobs[one.id].record() if one.id in self._jobs else one for one in found]
 
-    def find(self, tenant: str, name: str) -> ReplayJob | None:
+    async def find(self, tenant: Tenant, name: str) -> ReplayRecord | None:
         """Return a replay of a tenant; None where there is none of that name."""
-        job = self._jobs.get(name)
-        return job if job is not None and job.tenant == tenant else None
+        found = await ReplayRecords(tenant.presence).find(name)
+        return self._jobs[name].record() if found is not None and name in self._jobs else found
 
-    def full(self, tenant: str) -> bool:
+    async def full(self, tenant: Tenant) -> bool:
         """Return whether a tenant has to wait before another one is begun."""
-        return sum(not job.ended for job in self.of(tenant)) >= UNDER_WAY
+        return sum(not one.ended for one in await self.of(tenant)) >= UNDER_WAY
 
-    async def begin(self, tenant: str, wish: ReplayWish, write: Callable[[Path], object]) -> ReplayJob:
+    async def file(self, tenant: Tenant, job: ReplayRecord, name: str) -> bytes | None:
+        """Return a file that a replay has made."""
+        return await ReplayRecords(tenant.presence).file(job.id, name)
+
+    async def begin(self, tenant: Tenant, wish: ReplayWish, write: Callable[[Path], object]) -> ReplayJob:
         """Begin a replay of the file that `write` writes."""
         if self._root is None:
-            self._root = Path(tempfile.mkdtemp(prefix="foldline-replays-"))  # for its owner alone
-        job = ReplayJob(tenant, wish, self._root / secrets.token_hex(8))
+            self._root = ReplayFolder()
+        job = ReplayJob(tenant, wish, self._root.path / secrets.token_hex(8))
         self._jobs[job.id] = job
         try:
             job.file.parent.mkdir(parents=True)
             await asyncio.to_thread(write, job.file)
+            await ReplayRecords(tenant.presence).add(job.record())
         except BaseException:
-            await self.drop(job)
+            await self._leave(job)
             raise
         self._tasks[job.id] = asyncio.create_task(self._run(job))
         return job
 
-    async def drop(self, job: ReplayJob) -> None:
-        """End a replay, and forget what it found."""
+    async def drop(self, tenant: Tenant, name: str) -> None:
+        """End a replay, and forget what it found; a worker that makes it sees that it is gone."""
+        if name in self._jobs:
+            await self._leave(self._jobs[name])
+        records = ReplayRecords(tenant.presence)
+        found = await records.find(name)
+        if found is not None:
+            await records.drop(found, FILES)
+
+    async def _leave(self, job: ReplayJob) -> None:
+        """End a replay here, and remove its folder."""
         self._jobs.pop(job.id, None)
         task = self._tasks.pop(job.id, None)
-        if task is not None:
+        if task is not None and task is not asyncio.current_task():
             task.cancel()
             await asyncio.wait([task])
         await asyncio.to_thread(_remove, job.folder)
 
     async def close(self) -> None:
-        """End all replays, and remove their files."""
+        """End all replays, and remove their files; what has ended stays in the store."""
         for job in list(self._jobs.values()):
-            await self.drop(job)
+            await self._leave(job)
         if self._root is not None:
-            _remove(self._root)
+            self._root.remove()
 
     async def _run(self, job: ReplayJob) -> None:
+        told = asyncio.create_task(self._tell(job))
         try:
             async with self._slots:
                 job.state, job.began = "running", time.time()
@@ -203,11 +231,35 @@ class ReplayJobs:
             )
         except (ReplayFailed, OSError, msgspec.DecodeError) as error:
             job.state, job.error = "failed", str(error)
+        finally:
+            told.cancel()
+            await asyncio.wait([told])
         job.ended_at = time.time()
         await asyncio.to_thread(_remove, job.file.parent)
-        ended = [one for one in self.of(job.tenant) if one.ended and one is not job]
+        await self._keep(job)
+
+    async def _tell(self, job: ReplayJob) -> None:
+        """Tell the other workers how far it is; stop where one of them dropped it."""
+        records = ReplayRecords(job.tenant.presence)
+        while True:
+            await asyncio.sleep(TOLD_SECONDS)
+            with contextlib.suppress(StoreError):
+                if not await records.update(job.record()):
+                    asyncio.ensure_future(self._leave(job))  # noqa: RUF006 - it ends this task, too
+                    return
+
+    async def _keep(self, job: ReplayJob) -> None:
+        """Keep what was found for all workers, none of it here, and forget the oldest."""
+        records = ReplayRecords(job.tenant.presence)
+        for name in FILES:
+            path = job.folder / name
+            if job.state == "done" and path.is_file():
+                await records.keep_file(job.id, name, await asyncio.to_thread(path.read_bytes))
+        await records.update(job.record())
+        await self._leave(job)
+        ended = [one for one in await self.of(job.tenant) if one.ended and one.id != job.id]
         for old in sorted(ended, key=lambda one: -one.ended_at)[KEPT - 1 :]:
-            await self.drop(old)
+            await self.drop(job.tenant, old.id)
 
 
 async def _exit_code(job: ReplayJob) -> int:

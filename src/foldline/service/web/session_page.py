@@ -3,72 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from itertools import pairwise
+from typing import Any, Final
 
 import msgspec
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from foldline.core.log.log import digest
-from foldline.service.api.boundaries import Timeline
+from foldline.exports import agents
 from foldline.service.api.history import (
     HistoryPage,
     HistoryResult,
-    RecallQuery,
     ShownBoundary,
     ShownMessage,
     StatsResult,
-    ViewResult,
 )
-from foldline.service.web.meter import course, meter
-from foldline.service.web.page_request import BASE, PageRequest
-from foldline.service.web.rendering import segment
+from foldline.service.web.meter import meter
+from foldline.service.web.page_request import PageRequest, to_session
+from foldline.service.web.panels import PANELS, panel_content
 
 PAGE: Final = 50  # messages and boundaries at once
-FIRST, NEWEST = 20, 180  # messages of a long view that are shown as they are sent
 LIVE: Final = 1_000  # that may come between two looks
-PANELS: Final = (
-    ("view", "Sent"),
-    ("receipts", "Folds"),
-    ("rules", "Rules"),
-    ("ledger", "Ledger"),
-    ("course", "Course"),
-    ("tree", "Branches"),
-    ("recall", "Recall"),
-)
-OPERATION: Final = {  # that a panel shows
-    "view": "readView",
-    "receipts": "listBoundaries",
-    "rules": "listConstraints",
-    "ledger": "readLedger",
-    "course": "readTimeline",
-    "tree": "listBranches",
-    "recall": "recall",
-}
-NO_HITS: Final[dict[str, Any]] = {"hits": []}
 Item = ShownMessage | ShownBoundary
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Folded messages in a row, or one item that is not folded."""
+    """Folded messages in a row, with the boundaries among them; or one item that is not folded.
+
+    `fold` stands where what follows is sent: its summary is what the model reads instead.
+    """
 
     folded: bool
     members: list[Item]
-    tokens: int = 0
+    fold: ShownBoundary | None = None
+
+    @property
+    def messages(self) -> list[ShownMessage]:
+        """The messages of it."""
+        return [one for one in self.members if isinstance(one, ShownMessage)]
+
+    @property
+    def tokens(self) -> int:
+        """Their size."""
+        return sum(one.tokens for one in self.messages)
 
 
-def grouped(items: Sequence[Item]) -> list[Group]:
-    """Return items with folded messages in a row put together."""
+def grouped(items: Sequence[Item], fold: ShownBoundary | None) -> list[Group]:
+    """Return items with folded messages in a row put together, boundaries between them included.
+
+    `fold` is the newest fold that holds.
+    """
+    inside = [isinstance(one, ShownMessage) and one.how == "folded" for one in items]
+    places = [number for number, folded in enumerate(inside) if folded]
+    for last, following in pairwise(places):
+        between = range(last + 1, following)
+        if all(isinstance(items[number], ShownBoundary) for number in between):
+            for number in between:
+                inside[number] = True
     found: list[Group] = []
-    for one in items:
-        folded = isinstance(one, ShownMessage) and one.how == "folded"
+    for one, folded in zip(items, inside, strict=True):
         if folded and found and found[-1].folded:
             found[-1].members.append(one)
         else:
             found.append(Group(folded, [one]))
-    return [
-        msgspec.structs.replace(group, tokens=sum(getattr(one, "tokens", 0) for one in group.members))
-        for group in found
-    ]
+    last = max((number for number, one in enumerate(found) if one.folded), default=len(found))
+    if last < len(found) - 1:
+        found[last] = msgspec.structs.replace(found[last], fold=fold)
+    return found
+
+
+def newest_fold(boundaries: Sequence[ShownBoundary]) -> ShownBoundary | None:
+    """Return the newest fold that was not undone."""
+    made = (one for one in reversed(boundaries) if one.made == "compaction" and not one.undone)
+    return next(made, None)
 
 
 def state_of(items: Sequence[Item]) -> str:
@@ -83,24 +90,18 @@ def state_of(items: Sequence[Item]) -> str:
 async def session_page(asked: PageRequest) -> Response:
     """Show a session."""
     query = asked.request.query_params
-    panel = query.get("panel", "view")
-    panel = panel if panel in OPERATION else "view"
-    shown = await _history(asked, query.get("before"))
-    detail = await asked.answer("showSession")
-    stats: StatsResult = await asked.answer("readStats")
+    before = query.get("before") or None
+    head = await _head(asked)
+    found: HistoryResult = await asked.answer("readHistory", query=HistoryPage(PAGE, before))
     formats = await asked.answer("listFormats")
     return asked.page(
         "session.html",
         here="sessions",
-        **shown,
-        **await _panel(asked, panel, stats),
-        policy=detail.policy,
-        links=detail.links,
-        model=detail.model,
-        spent=stats.spent,
-        gauge=meter(stats.stats),
+        **head,
+        **_shown(found, found.items, found.before, head["boundaries"], newest=not before),
+        **await panel_content(asked, query.get("panel", ""), head["figures"]),
         formats=formats.formats,
-        can_talk=bool(asked.models.usual),
+        agents=agents(),
         notice=query.get("notice", "")[:500],
         problem=query.get("problem", "")[:500],
         draft=query.get("draft", "")[:20_000],
@@ -108,15 +109,40 @@ async def session_page(asked: PageRequest) -> Response:
     )
 
 
-async def _history(asked: PageRequest, before: str | None, limit: int = PAGE) -> dict[str, Any]:
-    """Return what the history of a page is made of."""
-    found: HistoryResult = await asked.answer("readHistory", query=HistoryPage(limit, before or None))
+async def _head(asked: PageRequest) -> dict[str, Any]:
+    """Return what stands above the history, and changes with it: figures, meter, what can be done."""
     detail = await asked.answer("showSession")
+    figures: StatsResult = await asked.answer("readStats")
+    boundaries: list[ShownBoundary] = (await asked.answer("listBoundaries")).boundaries
     return {
         "info": detail.info,
-        "groups": grouped(found.items),
-        "before": found.before,
-        "newest": not before,
+        "policy": detail.policy,
+        "links": detail.links,
+        "model": detail.model,
+        "figures": figures,
+        "gauge": meter(figures.stats),
+        "boundaries": boundaries,
+        "can_undo": any(not one.undone for one in boundaries),
+        "can_redo": bool(boundaries) and boundaries[-1].undone,
+        "can_talk": bool(asked.models.usual),
+    }
+
+
+def _shown(
+    found: HistoryResult,
+    items: Sequence[Item],
+    before: str | None,
+    boundaries: Sequence[ShownBoundary],
+    *,
+    newest: bool = True,
+) -> dict[str, Any]:
+    """Return what a part of a history is made of; `newest` says that more may come behind it."""
+    said = [one for one in found.items[-PAGE:] if isinstance(one, ShownMessage)]
+    return {
+        "groups": grouped(items, newest_fold(boundaries)),
+        "before": before,
+        "newest": newest,
+        "waits": newest and bool(said) and said[-1].role in ("user", "tool"),
         "leaf": found.leaf or "",
         "last": found.items[-1].entry if found.items else "",
         "state": state_of(found.items[-PAGE:]),
@@ -125,7 +151,12 @@ async def _history(asked: PageRequest, before: str | None, limit: int = PAGE) ->
 
 async def earlier(asked: PageRequest) -> Response:
     """Show the messages before one."""
-    return asked.page("earlier.html", **await _history(asked, asked.request.query_params.get("before")))
+    before = asked.request.query_params.get("before") or None
+    found: HistoryResult = await asked.answer("readHistory", query=HistoryPage(PAGE, before))
+    detail = await asked.answer("showSession")
+    boundaries = (await asked.answer("listBoundaries")).boundaries
+    shown = _shown(found, found.items, found.before, boundaries)
+    return asked.page("earlier.html", info=detail.info, **shown)
 
 
 async def since(asked: PageRequest) -> Response:
@@ -133,89 +164,28 @@ async def since(asked: PageRequest) -> Response:
     known = asked.request.query_params
     if (await asked.tenant.store.leaf(asked.session) or "") == known.get("leaf"):  # asked every second
         return Response(status_code=204)
-    stats: StatsResult = await asked.answer("readStats")
+    head = await _head(asked)
     found: HistoryResult = await asked.answer("readHistory", query=HistoryPage(LIVE))
     places = [number for number, one in enumerate(found.items) if one.entry == known.get("last")]
     end = places[0] + 1 if places else 0
     old, new = found.items[:end], found.items[end:]
-    detail = await asked.answer("showSession")
     anew = not old or state_of(old[-PAGE:]) != known.get("state")
-    shown = found.items[-PAGE:] if anew else new
-    given: dict[str, Any] = {
-        "info": detail.info,
-        "groups": grouped(shown),
-        "before": found.before if len(found.items) <= PAGE else found.items[-PAGE].entry,
-        "newest": True,
-        "leaf": found.leaf or "",
-        "last": found.items[-1].entry if found.items else "",
-        "state": state_of(found.items[-PAGE:]),
-        "gauge": meter(stats.stats),
-    }
+    before = found.before if len(found.items) <= PAGE else found.items[-PAGE].entry
+    shown = _shown(found, found.items[-PAGE:] if anew else new, before, head["boundaries"])
+    changed = {"hx-trigger": "changed"}  # the panel asks for itself
     if not anew:
-        return asked.page("since.html", **given)
-    headers = {"hx-retarget": "#history", "hx-reswap": "innerHTML"}
-    return asked.page("anew.html", headers=headers, **given)
-
-
-async def panel(asked: PageRequest) -> Response:
-    """Show a panel."""
-    name = asked.request.path_params["panel"]
-    if name not in OPERATION:
-        return asked.problem(404, "No such panel", "")
-    if not asked.partial:
-        query = asked.request.url.query
-        place = f"{BASE}/s/{segment(asked.session)}?panel={name}"
-        return RedirectResponse(f"{place}&{query}" if query else place, 303)
-    stats: StatsResult = await asked.answer("readStats")
-    detail = await asked.answer("showSession")
-    return asked.page("panel.html", info=detail.info, **await _panel(asked, name, stats))
-
-
-async def _panel(asked: PageRequest, name: str, stats: StatsResult) -> dict[str, Any]:
-    """Return what a panel is made of."""
-    words = asked.request.query_params.get("q", "")[:1_000]
-    given: dict[str, Any] = {
-        "panel": name,
-        "stats": stats.stats,
-        "q": words,
-        "shown": [],
-        "left_out": 0,
-        "first": FIRST,
-        "pinned": [],
-    }
-    if name == "recall":
-        found = await asked.answer("recall", query=RecallQuery(words)) if words.strip() else NO_HITS
-        return {**given, "data": found}
-    found = await asked.answer(OPERATION[name])
-    if name == "view":
-        messages = cast("ViewResult", found).messages
-        given["left_out"] = max(0, len(messages) - FIRST - NEWEST)
-        shown = messages if not given["left_out"] else [*messages[:FIRST], *messages[-NEWEST:]]
-        given["shown"] = [_sent(one) for one in shown]
-    elif name == "rules":
-        entries: HistoryResult = await asked.answer("readHistory", query=HistoryPage(LIVE))
-        given["pinned"] = [one for one in entries.items if isinstance(one, ShownMessage) and one.pinned]
-    elif name == "course":
-        found = course(cast("Timeline", found).points, stats.stats)
-    return {**given, "data": found}
-
-
-def _sent(message: dict[str, Any]) -> dict[str, str]:
-    """Return a message of the view: who says it, how it begins, and its JSON."""
-    text = msgspec.json.format(msgspec.json.encode(message), indent=2).decode()
-    content = message.get("content")
-    start = content if isinstance(content, str) else msgspec.json.encode(content or message).decode()
-    role = str(message.get("role") or message.get("type") or "")
-    return {"role": role, "start": start[:120], "json": text}
+        return asked.page("since.html", headers=changed, **head, **shown)
+    headers = {**changed, "hx-retarget": "#history", "hx-reswap": "innerHTML"}
+    return asked.page("anew.html", headers=headers, **head, **shown)
 
 
 async def at(asked: PageRequest) -> Response:
     """Lead to a message, wherever in the history it stands."""
     entry = asked.request.path_params["entry"]
     stored = [one.id async for one in asked.tenant.store.path(asked.session)]
-    place = f"{BASE}/s/{segment(asked.session)}"
+    query = {name: value for name, value in asked.request.query_params.items() if name in ("panel", "q")}
     if entry not in stored:
-        return RedirectResponse(f"{place}?notice=That+message+stands+on+another+branch.", 303)
+        return to_session(asked.session, **query, notice="That message stands on another branch.")
     behind = stored[stored.index(entry) + 1 :]
     before = next((one for one in behind[PAGE // 2 :]), None)
-    return RedirectResponse(f"{place}?before={before}#e-{entry}" if before else f"{place}#e-{entry}", 303)
+    return to_session(asked.session, at=f"e-{entry}", **query, **({"before": before} if before else {}))

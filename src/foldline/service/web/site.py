@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from foldline.service.api.api import Api
 from foldline.service.tenants import HEADER, Tenants
-from foldline.service.web import actions, list_page, session_page
+from foldline.service.web import actions, list_page, panels, previews, session_page
 from foldline.service.web.page_request import BASE, PageHandlers
 from foldline.service.web.rendering import HEADERS, Pages
 from foldline.service.web.replay_page import ReplayPages
@@ -47,7 +47,7 @@ class Site:
             SESSION: session_page.session_page,
             f"{SESSION}/earlier": session_page.earlier,
             f"{SESSION}/since": session_page.since,
-            f"{SESSION}/panel/{{panel}}": session_page.panel,
+            f"{SESSION}/panel/{{panel}}": panels.panel,
             f"{SESSION}/at/{{entry}}": session_page.at,
             f"{SESSION}/download": actions.download,
             "/replay": replays.form,
@@ -58,10 +58,10 @@ class Site:
             "/new": list_page.begin,
             "/import": list_page.put,
             f"{SESSION}/do/{{action}}": actions.act,
-            f"{SESSION}/preview": actions.preview,
-            f"{preview}/keep": actions.keep,
-            f"{preview}/commit": actions.commit,
-            f"{preview}/drop": actions.leave,
+            f"{SESSION}/preview": previews.preview,
+            f"{preview}/keep": previews.keep,
+            f"{preview}/commit": previews.commit,
+            f"{preview}/drop": previews.leave,
             f"{SESSION}/handoff": actions.preview_handoff,
             f"{SESSION}/handoff/begin": actions.hand_off,
             f"{SESSION}/say": actions.say,

@@ -44,40 +44,51 @@ if (say) {
   const stop = document.getElementById("stop");
   const reply = document.getElementById("reply");
   const words = reply.querySelector(".text");
+  const field = say.elements.text;
   let work = null;
-  const turn = async (text) => {
+  const look = () => { const live = document.getElementById("live"); if (live) htmx.trigger(live, "look"); };
+  const follow = async (response) => {
+    look();  // what was said stands in the history
+    for await (const [name, data] of events(response)) {
+      if (name === "message.delta") words.textContent += data.text;
+      if (name === "message.restart") words.textContent = "";
+      if (name === "compaction.started") said("Folding …");
+      if (name === "compaction.committed") said("Folded.");
+      if (name === "done") return data.how === "failed" ? data.detail : "";
+    }
+    return "The connection was lost. What was whole is kept.";
+  };
+  const turn = async (body) => {
     work = new AbortController();
     words.textContent = "";
     reply.hidden = stop.hidden = false;
-    let how = "The connection was lost. What was whole is kept.";
     try {
       const response = await fetch(say.action, {
-        method: "POST", body: new URLSearchParams({ text }), signal: work.signal,
-        headers: { accept: "text/event-stream" },
+        method: "POST", body, signal: work.signal, headers: { accept: "text/event-stream" },
       });
-      if (!response.ok) throw new Error((await response.json()).detail);
-      for await (const [name, data] of events(response)) {
-        if (name === "message.delta") words.textContent += data.text;
-        if (name === "message.restart") words.textContent = "";
-        if (name === "compaction.started") said("Folding …");
-        if (name === "compaction.committed") said("Folded.");
-        if (name === "done") how = data.how === "failed" ? data.detail : "";
+      if (!response.ok) {
+        field.value ||= body.get("text") ?? "";
+        const told = await response.json().catch(() => ({}));
+        throw new Error(told.detail ?? `It was not sent: the service answers ${response.status}.`);
       }
+      said(await follow(response));
     } catch (error) {
-      how = error.name === "AbortError" ? "Stopped. Nothing half done is kept." : error.message;
+      const stopped = error.name === "AbortError";
+      said(stopped ? "Stopped. Your message is kept, the half reply is not." : error.message);
     }
-    said(how);
     work = null;
     reply.hidden = stop.hidden = true;
+    look();
   };
   say.addEventListener("submit", (event) => {
     event.preventDefault();
-    const text = say.elements.text.value;
-    if (work || !text.trim()) return;
-    say.elements.text.value = "";
-    turn(text);
+    const goOn = event.submitter?.name === "go_on";
+    const text = field.value;
+    if (work || (!goOn && !text.trim())) return;
+    if (!goOn) field.value = "";
+    turn(new URLSearchParams(goOn ? { go_on: "yes" } : { text }));
   });
-  say.elements.text.addEventListener("keydown", (event) => {
+  field.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) say.requestSubmit();
   });
   stop.addEventListener("click", () => work && work.abort());
@@ -95,6 +106,18 @@ if (history_ && document.getElementById("live")) {
   document.addEventListener("htmx:afterSwap", () => { if (atTheEnd) toTheEnd(); });
 }
 
+// a panel that is made anew shows open what was open
+const panel = document.getElementById("panel");
+if (panel) {
+  let known = new Map();
+  panel.addEventListener("htmx:beforeSwap", () => {
+    known = new Map([...panel.querySelectorAll("details[id]")].map((one) => [one.id, one.open]));
+  });
+  panel.addEventListener("htmx:afterSwap", () => {
+    for (const one of panel.querySelectorAll("details[id]")) if (known.has(one.id)) one.open = known.get(one.id);
+  });
+}
+
 for (const tab of document.querySelectorAll(".tabs a")) {
   tab.addEventListener("click", () => {
     for (const one of document.querySelectorAll(".tabs a")) one.removeAttribute("aria-current");
@@ -102,15 +125,28 @@ for (const tab of document.querySelectorAll(".tabs a")) {
   });
 }
 
-// an open menu ends at Escape, and where another one is opened
-document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape") for (const one of document.querySelectorAll(".actions details[open], .menu[open]")) one.open = false;
-});
+// the messages of a preview that hold some words
+const filter = document.getElementById("filter");
+if (filter) {
+  const rows = [...document.querySelectorAll(".pick li:has(input)")].map((one) => [one, one.textContent.toLowerCase()]);
+  filter.hidden = false;
+  filter.addEventListener("input", () => {
+    for (const [row, text] of rows) row.hidden = !text.includes(filter.value.toLowerCase());
+  });
+  filter.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
+}
+
+// an open menu ends at Escape, at a click beside it, and where another one is opened
+const menus = ".actions > details, .menu";
+const close = (but) => {
+  for (const one of document.querySelectorAll(menus)) if (!one.contains(but)) one.open = false;
+};
+document.addEventListener("keydown", (event) => { if (event.key === "Escape") close(null); });
+document.addEventListener("click", (event) => close(event.target));
 document.addEventListener("toggle", (event) => {
-  const menus = ".actions > details, .menu";
-  if (event.target.open && event.target.matches(menus)) {
-    for (const one of document.querySelectorAll(menus)) if (one !== event.target) one.open = false;
-  }
+  if (event.target.open && event.target.matches(menus)) close(event.target);
 }, true);
 document.addEventListener("htmx:sendError", () => said("The service does not answer. The page goes on when it does."));
-document.addEventListener("htmx:afterOnLoad", () => { if (!document.getElementById("stop")?.hidden) return; if (document.getElementById("said").textContent.startsWith("The service")) said(""); });
+document.addEventListener("htmx:afterOnLoad", () => {
+  if (document.getElementById("said").textContent.startsWith("The service")) said("");
+});

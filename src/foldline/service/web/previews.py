@@ -1,0 +1,136 @@
+"""A fold that is shown first: what goes, what stays, the summary to edit, messages to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from starlette.responses import Response
+
+from foldline.service.api.compaction import CompactionResult, CompactionWish, EditedSummary, PreviewResult
+from foldline.service.api.history import HistoryPage, HistoryResult, ShownMessage
+from foldline.service.web.actions import why
+from foldline.service.web.page_request import PageRequest, Refused, to_session
+
+SHOWN: Final = 1_000  # newest messages of which a preview shows what becomes
+FIELDS: Final = 3_000  # of its form
+
+
+class PreviewForm(msgspec.Struct, frozen=True):
+    """What somebody chose: the focus, the summary as edited, messages to keep, those kept for it before."""
+
+    instructions: str
+    summary: str
+    keep: list[str]
+    kept: list[str]
+
+
+async def preview(asked: PageRequest) -> Response:
+    """Show what a fold would do."""
+    form = await asked.form()
+    return await _page(asked, form.get("instructions", ""))
+
+
+async def keep(asked: PageRequest) -> Response:
+    """Pin messages that must stay, and show the fold again; a summary that was edited stays as it is."""
+    form = await _form(asked)
+    edited = await _edited(asked, form)
+    await _drop(asked)
+    await _pin(asked, form.keep)
+    return await _page(asked, form.instructions, edited, [*form.kept, *form.keep])
+
+
+async def commit(asked: PageRequest) -> Response:
+    """Fold as it was shown, with the summary as edited and the messages that were ticked."""
+    form = await _form(asked)
+    edited = await _edited(asked, form)
+    name = asked.request.path_params["preview"]
+    if form.keep:  # they change the cut
+        await _drop(asked)
+        await _pin(asked, form.keep)
+        again: PreviewResult = await _made(asked, form.instructions)
+        if again.id is None:
+            return await _page(asked, form.instructions, edited, [*form.kept, *form.keep])
+        name = again.id
+    found: CompactionResult = await asked.answer("commitPreview", body=EditedSummary(edited), preview=name)
+    if found.nothing is not None or found.receipt is None:
+        return to_session(asked.session, problem=why(found.nothing) if found.nothing else "")
+    return to_session(asked.session, notice=_told(form, found.receipt.notes if edited is not None else ()))
+
+
+def _told(form: PreviewForm, notes: Sequence[str]) -> str:
+    """Return what came of a preview; `notes` say what an edited summary has left out."""
+    kept = len(form.keep) + len(form.kept)
+    by_hand = f"{kept} message{'s' if kept > 1 else ''} kept by hand, under Rules." if kept else ""
+    told = ("Folded as it was shown.", by_hand, *(f"{note[:1].upper()}{note[1:]}." for note in notes))
+    return " ".join(one for one in told if one)
+
+
+async def leave(asked: PageRequest) -> Response:
+    """Drop a preview, and the pins that were made for it."""
+    form = await _form(asked)
+    await _drop(asked)
+    for entry in form.kept:
+        await asked.answer("unpinEntry", entry=entry)
+    return to_session(asked.session, notice="Nothing has changed.")
+
+
+async def _page(
+    asked: PageRequest, instructions: str, edited: str | None = None, kept: list[str] | None = None
+) -> Response:
+    shown = await _made(asked, instructions)
+    history: HistoryResult = await asked.answer("readHistory", query=HistoryPage(SHOWN))
+    sent = [one for one in history.items if isinstance(one, ShownMessage) and one.how != "folded"]
+    first = shown.receipt.first_kept if shown.receipt is not None else None
+    places = [number for number, one in enumerate(sent) if one.entry == first]
+    end = places[0] if places else len(sent)
+    detail = await asked.answer("showSession")
+    return asked.page(
+        "preview.html",
+        here="sessions",
+        info=detail.info,
+        shown=shown,
+        summary=shown.summary if edited is None else edited,
+        nothing="" if shown.nothing is None else why(shown.nothing),
+        instructions=instructions,
+        going=sent[:end],
+        staying=sent[end:],
+        kept=kept or [],
+    )
+
+
+async def _made(asked: PageRequest, instructions: str) -> PreviewResult:
+    return await asked.answer("previewCompaction", body=CompactionWish(instructions or None))
+
+
+async def _form(asked: PageRequest) -> PreviewForm:
+    asked.check_length(asked.max_body, "a form")
+    async with asked.request.form(max_files=0, max_fields=FIELDS) as form:
+
+        def listed(name: str) -> list[str]:
+            return [one for one in form.getlist(name) if isinstance(one, str)]
+
+        def text(name: str) -> str:
+            return "".join(listed(name)[:1])
+
+        summary = text("summary").replace("\r\n", "\n")
+        return PreviewForm(text("instructions"), summary, listed("keep"), listed("kept"))
+
+
+async def _edited(asked: PageRequest, form: PreviewForm) -> str | None:
+    """Return the summary, if it is another one than the preview's."""
+    shown: Any = await asked.answer("showPreview", preview=asked.request.path_params["preview"])
+    return form.summary if shown.summary is not None and form.summary != shown.summary else None
+
+
+async def _pin(asked: PageRequest, entries: list[str]) -> None:
+    for entry in entries:
+        await asked.answer("pinEntry", entry=entry)
+
+
+async def _drop(asked: PageRequest) -> None:
+    try:
+        await asked.answer("dropPreview", preview=asked.request.path_params["preview"])
+    except Refused:  # it is gone already
+        return

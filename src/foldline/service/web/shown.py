@@ -1,0 +1,82 @@
+"""Messages as a line of a list shows them, and as they are sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, cast
+
+import msgspec
+
+from foldline.service.api.history import ShownMessage
+
+LINE: Final = 160  # characters of a line
+_BREAK: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\n")  # an escaped line break in JSON
+_INNER: Final = ("text", "thinking", "content", "parts", "output", "tool_calls", "function")
+
+
+class SentMessage(msgspec.Struct, frozen=True):
+    """A message of the view: who says it, how it begins, and its JSON, broken where its texts break."""
+
+    role: str
+    start: str
+    json: str
+
+
+def who(message: ShownMessage) -> str:
+    """Return who speaks: user, program, assistant, tool, system."""
+    if message.parts and all(part.kind == "result" for part in message.parts):
+        return "tool"
+    if message.role == "developer":
+        return "system"
+    return "program" if message.injected else message.role
+
+
+def start(message: ShownMessage) -> str:
+    """Return how a message begins: its words, else the calls that it makes, else what came back."""
+    kinds = ("text", "call", "result", "thinking", "media", "other")
+    part = min(message.parts, key=lambda one: kinds.index(one.kind), default=None)
+    if part is None:
+        return "(empty)"
+    return _line(f"{part.name} {part.text}" if part.kind == "call" else part.text or part.name)
+
+
+def sent(message: dict[str, Any]) -> SentMessage:
+    """Return a message of any dialect as it is sent."""
+    text = msgspec.json.format(msgspec.json.encode(message), indent=2).decode()
+    role = str(message.get("role") or message.get("type") or "")
+    return SentMessage(role, _line(" ".join(_words(message))), _BREAK.sub(r"\1\\n\n", text))
+
+
+def _words(value: Any) -> Iterator[str]:
+    """Yield the words in a message, a block or a list of blocks, and the calls with what they are given."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for one in cast("list[Any]", value):
+            yield from _words(one)
+    elif isinstance(value, dict):
+        found = cast("dict[str, Any]", value)
+        given = found.get("input", found.get("arguments"))
+        if given is not None and "name" in found:
+            words = given if isinstance(given, str) else msgspec.json.encode(given).decode()
+            yield f"{found['name']} {words}"
+        for name in _INNER:
+            yield from _words(found.get(name))
+
+
+def largest(messages: Iterable[ShownMessage], most: int) -> list[tuple[ShownMessage, str]]:
+    """Return the largest of the messages that are sent, and a line of each: of a result, what was called."""
+    found: list[tuple[ShownMessage, str]] = []
+    called = ""
+    for one in messages:
+        calls = [_line(f"{part.name} {part.text}") for part in one.parts if part.kind == "call"]
+        called = "; ".join(calls) or called
+        if one.how != "folded":
+            found.append((one, _line(called) if who(one) == "tool" and called else start(one)))
+    return sorted(found, key=lambda pair: -pair[0].tokens)[:most]
+
+
+def _line(text: str) -> str:
+    whole = " ".join(text[: 8 * LINE].split())
+    return whole if len(whole) <= LINE else f"{whole[: LINE - 1]}…"

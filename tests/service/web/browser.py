@@ -1,0 +1,101 @@
+"""A real Chromium, and what tests do in its pages again and again."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+PHONE = {"width": 390, "height": 844}
+DESKTOP = {"width": 1300, "height": 900}
+SECONDS = 15
+HOSTILE = (
+    "<script>window.ran=1</script><img src=x onerror='window.ran=2'>\"'{{7*7}}"
+    "</textarea></title><svg onload='window.ran=3'>"
+)
+DROP = """([text, name]) => {
+  const data = new DataTransfer();
+  data.items.add(new File([text], name));
+  document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
+}"""
+
+
+@contextlib.contextmanager
+def opened(chromium, url, **settings):
+    """A page; at its end its console has told no error, no dialog was opened, and nothing foreign ran."""
+    settings = {
+        "viewport": DESKTOP,
+        "base_url": url,
+        "accept_downloads": True,
+        "reduced_motion": "reduce",
+        **settings,
+    }
+    context = chromium.new_context(**settings)
+    page = context.new_page()
+    told, failed = [], []
+    page.on("console", lambda one: told.append(one.text) if one.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: told.append(str(error)))
+    page.on("dialog", lambda dialog: (told.append(dialog.message), dialog.dismiss()))
+    page.on("requestfailed", lambda one: failed.append(f"{one.method} {one.url}: {one.failure}"))
+    page.set_default_timeout(SECONDS * 1000)
+    try:
+        yield page
+    except BaseException as error:  # what a test that failed needs to be understood
+        error.add_note(f"at {page.url}, said {page.locator('#said').inner_text()!r}, {told}, {failed}")
+        raise
+    ran = page.evaluate("window.ran")
+    context.close()
+    assert told == []
+    assert ran is None
+
+
+def seen(page, text):
+    """Wait until a text is in sight."""
+    page.get_by_text(text).first.wait_for()
+
+
+def menu(page, name):
+    """Open a menu above the history."""
+    page.locator(".actions > details > summary", has_text=name).click()
+
+
+def fold(page, how, focus=""):
+    """Fold by the menu: `Preview` or `Fold at once`."""
+    menu(page, "Fold")
+    page.get_by_label("What the summary must look at").fill(focus)
+    page.get_by_role("button", name=how).first.click()
+
+
+def steer(message, action):
+    """Choose an action of a message."""
+    message.get_by_text("Actions", exact=True).click()
+    message.get_by_role("button", name=action).click()
+
+
+def message(page, text):
+    """The newest message that says this."""
+    return page.locator("article.message", has_text=text).last
+
+
+def panel(page, name):
+    """Choose a panel; return it, filled."""
+    with page.expect_response(lambda answer: "/panel/" in answer.url):
+        page.locator(".tabs a", has_text=name).click()
+    page.locator(".tabs a[aria-current]", has_text=name).wait_for()
+    return page.locator("#panel")
+
+
+def say(page, text):
+    """Say something to the model, and wait until it has answered."""
+    page.locator("#words").fill(text)
+    page.get_by_role("button", name="Send").click()
+    page.locator("#history article.user", has_text=text).wait_for()
+    page.locator("#stop").wait_for(state="hidden")

@@ -1,0 +1,40 @@
+"""One Chromium and one service for each file of these tests."""
+
+from __future__ import annotations
+
+import pytest
+from tests.service.api.client import FILLER, api
+from tests.service.web.browser import ARGUMENTS, CHROMIUM, opened
+
+from foldline.testing import Scripted
+
+
+@pytest.fixture(
+    scope="module"
+)  # Playwright's loop runs as long as it lives: other tests have loops of their own
+def chromium():
+    playwright = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is installed")
+    with playwright.sync_playwright() as made:
+        browser = made.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """A client of a service over SQLite, whose model answers `Reply N.`"""
+    store = f"sqlite:///{tmp_path_factory.mktemp('web') / 's.db'}"
+    with api(Scripted(_answer, window=60_000), store=store, rate=0) as (client, _):
+        yield client
+
+
+def _answer(asked):
+    return f"Reply {asked.index}. " + FILLER
+
+
+@pytest.fixture
+def page(chromium, service):
+    with opened(chromium, service.url) as page:
+        yield page

@@ -1,0 +1,153 @@
+"""What comes by itself: messages of an agent, a reply as it is written, folds of a talk that outgrows its window."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from tests.service.api.client import FILLER, Client, api, reply, talk, user
+from tests.service.served import served
+from tests.service.web.browser import fold, message, opened, panel, say, seen
+
+from foldline.testing import Faulty, Scripted, serve_in_thread
+
+
+def test_twenty_messages_a_second_all_appear_in_order_and_once(page, service):
+    service.begin("live", messages=[user("Begin."), reply("Begun.")])
+    page.goto("/web/s/live")
+    began = time.monotonic()
+    for number in range(40):
+        service.say("live", user(f"Number {number:03}") if number % 2 == 0 else reply(f"Number {number:03}"))
+        time.sleep(max(0.0, began + (number + 1) / 20 - time.monotonic()))
+    seen(page, "Number 039")
+    texts = " ".join(page.locator("#history article .text").all_inner_texts())
+    assert re.findall(r"Number (\d+)", texts) == [f"{number:03}" for number in range(40)]
+
+
+def test_figures_meter_and_panel_follow_what_an_agent_says_and_folds(page, service):
+    service.begin("follows", title="Before", messages=talk(20))
+    page.goto("/web/s/follows")
+    opened_one = page.locator("#panel .sent").nth(2)
+    opened_one.locator("summary").click()
+    before = page.locator("#gauge p").inner_text()
+    service.say("follows", user(f"A word of an agent. {FILLER * 3}"), reply("Heard."))
+    service.send("PATCH", "/sessions/follows", json={"title": "After"})
+    page.locator("h1", has_text="After").wait_for()
+    seen(page, "44 messages, all sent")
+    page.locator("#panel .sent", has_text="A word of an agent.").wait_for()
+    assert page.locator("#panel .sent").nth(2).get_attribute("open") is not None
+    assert page.locator("#gauge p").inner_text() != before
+    assert page.get_by_role("button", name="Undo fold").is_disabled()
+    service.post("/sessions/follows/compact")
+    page.locator(".fold-line").wait_for()
+    seen(page, "folded 1 time")
+    assert page.get_by_role("button", name="Undo fold").is_enabled()
+    page.locator("#panel .sent", has_text="foldline-checkpoint").wait_for()
+    page.wait_for_function("document.title.startsWith('After')")
+
+
+def test_a_reply_is_seen_as_it_is_written_and_stop_keeps_the_question_alone(chromium, tmp_path):
+    model = Faulty(
+        Scripted(lambda asked: f"Reply {asked.index}. {FILLER}"), seed=1, plan=["stall"], stall=30.0
+    )
+    with serve_in_thread(model) as url:
+        given = {"model": f"openai-compatible:scripted@{url}/v1", "window": 60_000}
+        with served(**given, store=f"sqlite:///{tmp_path / 't.db'}") as at, opened(chromium, at) as page:
+            client = Client(at)
+            client.begin("stopped")
+            page.goto("/web/s/stopped")
+            page.locator("#words").fill("A question.")
+            page.get_by_role("button", name="Send").click()
+            page.locator("#reply", has_text="It works as it was asked for").wait_for()
+            message(page, "A question.").wait_for()
+            page.get_by_role("button", name="Stop").click()
+            seen(page, "Your message is kept, the half reply is not.")
+            assert page.locator("#reply").is_hidden()
+            said = client.get("/sessions/stopped/history").json()["items"]
+            assert [(one["role"], one["text"]) for one in said] == [("user", "[User]: A question.")]
+            page.get_by_role("button", name="Answer the last message").click()
+            page.locator("#history article.assistant", has_text="Reply 1.").wait_for()
+            page.locator("#stop").wait_for(state="hidden")
+            assert page.locator("#history article").count() == 2
+            client.close()
+
+
+def test_what_could_not_be_sent_stands_in_its_field_again(chromium, service):
+    service.begin("refused", messages=[user("Hello."), reply("Hello.")])
+    page = chromium.new_page(base_url=service.url)  # its console tells of the refusal
+    page.goto("/web/s/refused")
+    page.route("**/say", lambda route: route.fulfill(status=409, json={"detail": "a turn is under way"}))
+    page.locator("#words").fill("Lost?")
+    page.get_by_role("button", name="Send").click()
+    seen(page, "a turn is under way")
+    assert page.locator("#words").input_value() == "Lost?"
+    page.route("**/say", lambda route: route.fulfill(status=429, body="<h1>Too many requests</h1>"))
+    page.get_by_role("button", name="Send").click()
+    seen(page, "It was not sent: the service answers 429.")
+    assert page.locator("#words").input_value() == "Lost?"
+    page.close()
+
+
+def test_the_moldable_walk(chromium, tmp_path):
+    """Talk until it folds by itself, read all of it, close and reopen both, go on, fold a second time."""
+
+    def service():
+        return api(Scripted(lambda asked: f"Reply {asked.index}. {FILLER}"), store=store, window=9_000)
+
+    def talked(page, number, folds):
+        while page.locator(".fold-line").count() < folds:
+            assert number < 40
+            say(page, f"Question {number:02}. {FILLER * 2}")
+            number += 1
+        return number
+
+    def asked(page):
+        while page.locator(".earlier a").count():
+            with page.expect_response("**/earlier*"):
+                page.locator(".earlier a").click()
+            page.wait_for_function("!document.querySelector('.htmx-request, .htmx-swapping, .htmx-settling')")
+        return [int(one) for one in re.findall(r"Question (\d\d)", page.locator("#history").inner_text())]
+
+    store = f"sqlite:///{tmp_path / 'moldable.db'}"
+    with service() as (client, _), opened(chromium, client.url) as page:
+        page.goto("/web/")
+        page.get_by_label("Begin a session").fill("The walk")
+        page.locator(".tools summary").click()
+        page.get_by_label("Policy", exact=True).select_option("moldable")
+        page.get_by_role("button", name="Begin").click()
+        seen(page, "policy moldable")
+        number = talked(page, 0, folds=1)
+        assert asked(page) == list(range(number))
+        assert page.locator("article.folded").count() > 0
+        place = page.url.partition("?")[0].removeprefix(client.url)
+    with service() as (client, _), opened(chromium, client.url) as page:  # another browser, another server
+        page.goto("/web/")
+        page.get_by_role("link", name="The walk").click()
+        assert page.url == client.url + place
+        assert asked(page) == list(range(number))
+        page.goto(place)
+        assert "Checkpoint 1 of this conversation." in page.locator("#panel").inner_text()
+        number = talked(page, number, folds=2)
+        assert asked(page) == list(range(number))
+        page.goto(place)
+        assert "Checkpoint 2 of this conversation." in page.locator("#panel").inner_text()
+        assert [one[:6] for one in panel(page, "Folds").locator("h4").all_inner_texts()] == [
+            "Fold 2",
+            "Fold 1",
+        ]
+        assert "the window was nearly full" in page.locator("#panel").inner_text()
+
+
+def test_a_second_fold_by_hand_stacks(page, service):
+    service.begin("stack", messages=talk(12))
+    page.goto("/web/s/stack")
+    fold(page, "Fold at once")
+    seen(page, "Folded:")
+    service.say("stack", *talk(12, first=100)[2:])
+    fold(page, "Fold at once", "the numbers")
+    seen(page, "Folded:")
+    assert page.locator(".fold-line").count() == 2
+    assert page.locator(".fold-edge").count() == 1
+    before = page.locator("article.message").all_inner_texts()
+    page.reload()
+    assert page.locator("article.message").all_inner_texts() == before
