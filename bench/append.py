@@ -17,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench.sessions import Talk
 from bench.table import Row, lines, machine
 
 from foldline.core.log.codec import encode
@@ -31,8 +32,9 @@ from foldline.stores.tables import Tables
 def turn(before: Entry | None, messages: int, size: int, tag: int) -> list[Entry]:
     """A turn of so many messages of about `size` payload bytes each."""
     found: list[Entry] = []
+    talk = Talk(tag)
     for n in range(messages):
-        text = f"turn {tag} message {n} " + "words of a message, " * (size // 45)
+        text = f"turn {tag} message {n} " + talk.words(size // 14)
         raw = encode({"role": "user", "content": text})
         entry = said(
             Message("user", (Text(text),), native=Native("openai-chat", raw)),
@@ -115,8 +117,7 @@ def write(raw: int, payload: bytes) -> None:
 def without_a_loop(folder: Path, messages: int, size: int, turns: int) -> list[Row]:
     """Time the synchronous half alone: what the thread hop adds is the difference."""
     store = SqliteStore(folder / "sync.db")
-    tables = store._work(lambda tables: tables)  # noqa: SLF001 - the same connection, without its thread
-    assert isinstance(tables, Tables)
+    tables = store._work(Tables)  # noqa: SLF001 - the same connection, without its thread
     times: list[float] = []
     leaf: Entry | None = None
     for tag in range(turns + 20):

@@ -25,6 +25,7 @@ BENCHES = (
     "gencode",
     "waiting",
     "gateway",
+    "web_page",
     "size_attacks",
 )
 

@@ -304,7 +304,10 @@ def test_a_pipe_that_ends_is_read(foldline, file, tmp_path):
     ("words", "meant"),
     [
         (("compact", "{file}", "--target", "9000", "--dialect", "antropic"), "anthropic"),
-        (("batch", "{file}", "--target", "9000", "--dialect", "openai-chats"), "openai-chat"),
+        (
+            ("batch", "fold", "{file}", "-o", "out", "--target", "9000", "--dialect", "openai-chats"),
+            "openai-chat",
+        ),
         (("export", "{file}", "--format", "claud-code"), "claude-code"),
         (("export", "{file}", "--format", "Codexx"), "codex"),
         (("export", "{file}", "--format", "markdown", "--results", "hole"), "whole"),

@@ -44,7 +44,7 @@ COMMANDS = {
     "compact, too small": ["compact", "FILE", "--target", 1],
     "compact, written": ["compact", "FILE", "--target", 900, "-o", NAME],
     "replay": ["replay", "FILE", "--window", 3_000],
-    "batch": ["batch", "FILE", "--target", 900, "-o", "out"],
+    "batch": ["batch", "fold", "FILE", "--target", 900, "-o", "out"],
     "sessions": ["sessions"],
     "show": ["show", "ID"],
     "show, view": ["show", "ID", "--view"],

@@ -34,6 +34,7 @@ COMMANDS = {
     "search": "Search everything that was said, folded messages included.",
     "verify": "Check that everything stored is intact.",
     "backup": "Copy the store to a file while it is in use.",
+    "migrate": "Copy every session to another store.",
     "purge": "Delete a stored session permanently.",
     "policies": "Show the policies as a table.",
     "demo": "Fold an example session and show every step.",

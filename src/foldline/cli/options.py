@@ -9,6 +9,7 @@ store_option = click.option(
     "--store",
     "store_url",
     metavar="URL",
-    help="Where sessions live: sqlite:///FILE  [default: the settings', else ~/.foldline/foldline.db]",
+    help="Where sessions live: sqlite:///FILE, postgresql://...  "
+    "[default: the settings', else ~/.foldline/foldline.db]",
 )
 file_argument = click.argument("file", type=click.Path(path_type=str))

@@ -25,6 +25,7 @@ Examples:
   foldline serve --demo --open
   foldline serve --port 0 --openai-upstream http://127.0.0.1:8080/v1 --window 32000
   foldline serve --model anthropic:claude-sonnet-4-5
+  foldline serve --workers 4
   foldline serve --host 0.0.0.0 --token "$(openssl rand -hex 24)"
 """
 
@@ -50,6 +51,12 @@ Examples:
     help="Who writes summaries: upstream (the model that is asked), offline (code alone), PROVIDER:MODEL "
     " [default: upstream]",
 )
+@click.option("--workers", type=click.IntRange(1, 256), help="Processes that serve together  [default: 1]")
+@click.option(
+    "--jobs",
+    metavar="URL",
+    help="Keep drafts as durable jobs in this database, sqlite:///FILE or postgresql://...",
+)
 @click.option("--token", metavar="TOKEN", help="Answer those alone who send it.")
 @click.option("--open", "opened", is_flag=True, help="Open the page in the browser.")
 @click.option("--demo", is_flag=True, help="Show the example session, with a scripted model; keep nothing.")
@@ -73,13 +80,17 @@ def command(store_url: str | None, token: str | None, opened: bool, demo: bool, 
     try:
         from foldline.service.demo import demonstration  # noqa: PLC0415  an optional extra
         from foldline.service.server import HttpServer  # noqa: PLC0415
+        from foldline.service.workers import Workers  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("foldline"):
             raise
         raise InputError(f"the service needs {error.name}: pip install 'foldline[serve]'") from error
     signal.signal(signal.SIGTERM, _leave)  # once the server has drained, what was opened here is closed too
+    ready = partial(_ready, opened=opened)
     with traced(), demonstration(serve) if demo else nullcontext(serve) as settled:
-        HttpServer(settled, partial(_ready, opened=opened)).run()
+        if settled.workers > 1:
+            Workers(settled, ready, traced).run()
+        HttpServer(settled, ready).run()
 
 
 def _leave(number: int, frame: object) -> NoReturn:
