@@ -23,6 +23,7 @@ def file(tmp_path):
 
 
 TALKS = {"chat", "rpc", "serve"}  # a screen, JSON lines both ways, HTTP
+GROUPS = {"batch": ("fold", "replay")}
 
 
 def test_every_command_has_help_with_examples_and_json(foldline):
@@ -30,10 +31,11 @@ def test_every_command_has_help_with_examples_and_json(foldline):
     for name, summary in COMMANDS.items():
         assert f"  {name} " in listed
         assert summary in listed
-        told = foldline(name, "--help")
-        assert told.code == 0
-        assert f"foldline {name}" in told.out[told.out.index("Examples:") :]
-        assert "--json" in told.out or name in TALKS
+        for command in [(name, part) for part in GROUPS.get(name, ())] or [(name,)]:
+            told = foldline(*command, "--help")
+            assert told.code == 0
+            assert f"foldline {' '.join(command)}" in told.out[told.out.index("Examples:") :]
+            assert "--json" in told.out or name in TALKS
     assert foldline("--version").out.startswith("foldline, version ")
     assert foldline("-h").out == listed
 

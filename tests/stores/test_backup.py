@@ -34,7 +34,7 @@ def paths(file: Path, session: str = "s") -> list[Entry]:
 
 
 def writer(file: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.stores.writer", str(file), "s", "w", "100000"]
+    command = [sys.executable, "-m", "tests.stores.writer", f"sqlite:///{file}", "s", "w", "100000"]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 

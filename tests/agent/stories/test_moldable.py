@@ -27,6 +27,20 @@ REPLY = long_reply(2_000)
 BUILDS = script(REPLY, Task="Build X.")
 
 
+class Held:
+    """A summariser that asks the model only when `go` is set."""
+
+    def __init__(self, inner):
+        self.inner = inner
+        self.name = inner.name
+        self.begun, self.go = asyncio.Event(), asyncio.Event()
+
+    async def summarize(self, request):
+        self.begun.set()
+        await self.go.wait()
+        return await self.inner.summarize(request)
+
+
 def display(conversation):
     """The texts that the user sees."""
     return ["".join(part.get("text", "") for part in one["parts"]) for one in conversation["messages"]]
@@ -236,18 +250,17 @@ async def test_a_compaction_that_fails_is_told_and_the_turn_goes_on_with_everyth
 
 
 async def test_messages_added_while_compacting_are_in_the_view_behind_the_fork(tmp_path):
-    def says(asked):
-        if not headings(asked):
-            return long_reply(200)(asked)
-        return Answer(text=summary(asked, Task="Build X."), wait=0.3)
-
-    async with host_on(tmp_path, says, window=WINDOW, policy="moldable") as host:
+    async with host_on(
+        tmp_path, script(long_reply(200), Task="Build X."), window=WINDOW, policy="moldable"
+    ) as host:
         sum_up_by_model(host)
+        held = host.session.summarizer = Held(host.session.summarizer)
         await talk(host, 1, 7)
         folding = asyncio.ensure_future(run(host, "/compact"))
-        await until(lambda: asked_to_sum_up(host.scripted))
+        await asyncio.wait_for(held.begun.wait(), 30)
         await talk(host, 8, 8)
         assert await state(host) is None
+        held.go.set()
         assert "Folded" in (await folding).text
         conversation = await exported(host, "moldable")
         fork = conversation["compaction"]
