@@ -146,30 +146,6 @@ async def test_cancelled_at_any_await_the_session_goes_on(store, delay):
     await session.close()
 
 
-async def test_a_write_whose_waiter_is_cancelled_is_waited_for_by_the_next(store, monkeypatch):
-    append, writing = store.append, asyncio.Event()
-
-    async def slow(*args, **more):
-        writing.set()
-        await asyncio.sleep(0.05)
-        await append(*args, **more)
-
-    async def in_a_thread(*args, **more):
-        await asyncio.shield(slow(*args, **more))
-
-    session = session_on(store)
-    await session.append(prompt(0), answer(0))
-    monkeypatch.setattr(store, "append", in_a_thread)
-    task = asyncio.create_task(session.append(prompt(1)))
-    await asyncio.wait_for(writing.wait(), 5)
-    task.cancel()
-    await asyncio.wait({task})
-    assert task.cancelled()
-    await session.append(answer(1))
-    assert await session.history() == [prompt(0), answer(0), prompt(1), answer(1)]
-    await session.close()
-
-
 async def test_a_waiter_that_is_cancelled_does_not_cancel_the_draft(store):
     gate = Gate()
     session = session_on(store, gate)

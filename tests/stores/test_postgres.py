@@ -73,6 +73,32 @@ def test_the_sql_is_plain():
         assert not [script for script in scripts if word in script.lower()], word
 
 
+# -- cancelling
+
+
+@pytest.mark.parametrize("what", ["append", "move"])
+async def test_what_is_asked_after_a_cancelled_write_waits_for_it(store, postgres_url, what):
+    first, second = talk(None, "one", "two")
+    await store.append("s", [first], seen=None)
+    with admin(postgres_url) as other:
+        other.autocommit = False
+        other.execute("select 1 from sessions for update")
+        writing = (
+            store.append("s", [second], seen=first.id)
+            if what == "append"
+            else store.move("s", None, seen=first.id)
+        )
+        task = asyncio.create_task(writing)
+        await asyncio.sleep(0.2)  # it waits for the row by now
+        task.cancel()
+        await asyncio.wait({task})
+        leaf = asyncio.create_task(store.leaf("s"))
+        await asyncio.sleep(0.2)
+        assert not leaf.done()
+        other.rollback()
+    assert await leaf == (second.id if what == "append" else None)
+
+
 # -- texts
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from foldline.core.cut.notes import UNANSWERED
 from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Said
@@ -33,7 +32,6 @@ class Cursor:
         self._key = ""
         self._loaded = False
         self._began = False
-        self._writing: asyncio.Task[None] | None = None
 
     async def ready(self) -> None:
         """Load the session at its first use."""
@@ -51,9 +49,7 @@ class Cursor:
             await self.reload()
 
     async def reload(self) -> None:
-        """Read again what the view needs, once a write whose waiter went away has ended."""
-        if self._writing is not None and not self._writing.done():
-            await asyncio.wait([self._writing])
+        """Read again what the view needs."""
         leaf = await self.store.leaf(self.session)
         entries = await self.store.active(self.session, leaf) if leaf is not None else []
         self.state = ViewState(entries, counter=self.counter)
@@ -103,21 +99,12 @@ class Cursor:
         raise self._too_fast()
 
     async def _append(self, entries: Sequence[Entry]) -> None:
-        await self._write(self.store.append(self.session, entries, seen=self.leaf))
-
-    async def _write(self, doing: Coroutine[Any, Any, None]) -> None:
-        """Write to the store; where the wait is cancelled, the write goes on and the next use waits for it.
-
-        A store may work in several threads: what is read next could otherwise come before the write.
-        """
-        self._writing = asyncio.create_task(doing)
-        self._writing.add_done_callback(_told)
+        """Append behind the leaf; where that is cancelled, what is stored is read again at the next use."""
         try:
-            await asyncio.wait([self._writing])
+            await self.store.append(self.session, entries, seen=self.leaf)
         except asyncio.CancelledError:
             self._loaded = False
             raise
-        self._writing.result()
 
     def _chain(self, messages: Sequence[Message]) -> list[Said]:
         """Chain messages behind the leaf; calls that the user cuts short are answered first."""
@@ -185,7 +172,7 @@ class Cursor:
         Raises LeafMoved, and nothing is moved, where somebody else appended or moved it.
         """
         self._loaded = False  # whatever becomes of it, what is stored is read again at the next use
-        await self._write(self.store.move(self.session, leaf, seen=self.leaf))
+        await self.store.move(self.session, leaf, seen=self.leaf)
         self.leaf = leaf
         await self.reload()
 
@@ -219,12 +206,6 @@ class Cursor:
         return LeafMoved(
             f"session {self.session} is written to faster than it can be followed", leaf=self.leaf
         )
-
-
-def _told(writing: asyncio.Task[None]) -> None:
-    """Look at how a write ended, so that asyncio does not complain where nobody waits for it any more."""
-    if not writing.cancelled():
-        writing.exception()
 
 
 def interrupted(call_ids: Sequence[str]) -> Message:

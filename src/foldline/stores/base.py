@@ -56,7 +56,8 @@ class Store(Protocol):
         The first append creates the session. The same entries, times included, that stand on the path after
         `seen` already stay as they are, so an append can be retried; another writer's, made at another time,
         are no retry. Raises LeafMoved (with the current leaf) if the leaf is not `seen`, StoreError
-        if the entries do not chain or cannot be stored; then nothing is written.
+        if the entries do not chain or cannot be stored; then nothing is written. Where it is cancelled, it is
+        written or not before anything asked of the store afterwards.
         """
         ...
 

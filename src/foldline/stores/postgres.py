@@ -43,7 +43,7 @@ class PostgresStore:
         """Append a chain of entries: see `Store.append`."""
         batch = tuple(entries)
         _check_sizes(session, batch)
-        await self._run(lambda tables: tables.append(session, batch, seen))
+        await self._run(lambda tables: tables.append(session, batch, seen), writes=True)
 
     async def leaf(self, session: str) -> str | None:
         """Return the id of the leaf."""
@@ -52,7 +52,7 @@ class PostgresStore:
 
     async def move(self, session: str, leaf: str | None, *, seen: str | None) -> None:
         """Move the leaf: see `Store.move`."""
-        await self._run(lambda tables: tables.move(session, leaf, seen))
+        await self._run(lambda tables: tables.move(session, leaf, seen), writes=True)
 
     async def active(self, session: str, leaf: str | None = None) -> list[Entry]:
         """Return what a view needs: see `Store.active`."""
@@ -164,8 +164,8 @@ class PostgresStore:
         """Close the connections."""
         await self._pool.close()
 
-    async def _run(self, work: Callable[[Tables], T]) -> T:
-        return await self._pool.run(lambda database: work(Tables(database)))
+    async def _run(self, work: Callable[[Tables], T], *, writes: bool = False) -> T:
+        return await self._pool.run(lambda database: work(Tables(database)), writes=writes)
 
 
 def _check_sizes(session: str, entries: Sequence[Entry]) -> None:

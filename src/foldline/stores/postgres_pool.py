@@ -16,8 +16,8 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Final, TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final, TypeVar
 
 import psycopg
 
@@ -49,6 +49,7 @@ class Pool:
         self.timeout = timeout
         self._threads = ThreadPoolExecutor(target.connections, thread_name_prefix="foldline-postgres")
         self._idle: deque[tuple[Connection, float]] = deque()
+        self._abandoned: set[Future[Any]] = set()  # writes that go on, while nobody waits for them
         self._trimmer: threading.Timer | None = None
         self._prepared = False
         self._preparing = threading.Lock()
@@ -56,10 +57,11 @@ class Pool:
         self._process = os.getpid()
         weakref.finalize(self, _close, self._idle, self._process)
 
-    async def run(self, work: Callable[[PostgresDatabase], T]) -> T:
+    async def run(self, work: Callable[[PostgresDatabase], T], *, writes: bool = False) -> T:
         """Do work in a thread; a conflict or a lost connection does it again, up to `timeout` seconds.
 
-        Cancelling drops the work if it has not begun, otherwise only its result.
+        Cancelling drops the work if it has not begun, otherwise only its result. What is asked afterwards
+        waits until such work that `writes` has ended, as another thread could be ahead of it.
         """
         if self._closed:
             raise StoreError("this store is closed")
@@ -67,7 +69,16 @@ class Pool:
             raise StoreError(
                 f"{self.target.name}, was opened before a fork: open a separate store in each process"
             )
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._work, work)
+        if abandoned := list(self._abandoned):
+            await asyncio.wait([asyncio.wrap_future(future) for future in abandoned])
+        future = self._threads.submit(self._work, work)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            if writes and not future.cancel():
+                self._abandoned.add(future)
+                future.add_done_callback(self._abandoned.discard)
+            raise
 
     async def close(self) -> None:
         """Close the connections once earlier work is done."""
