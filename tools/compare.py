@@ -23,10 +23,12 @@ from tools.results import Table, save, shown
 from foldline.cli.batch_work import ReplayFiles, replay_one
 from foldline.cli.commands.replay import NONE, TEN
 from foldline.core.decide.presets import preset
-from foldline.lab.batch import Result, run, tasks
+from foldline.lab.batch import planned, run
+from foldline.lab.manifest import Result
 from foldline.lab.pool import LocalPool
 from foldline.lab.report import MEASURES
 from foldline.lab.run import Wanted
+from foldline.lab.sources import sources
 
 ROOT = Path(__file__).parents[1]
 # what a replay runs, below src/foldline
@@ -97,15 +99,17 @@ def replayed(files: Sequence[str], window: int, store: Path, jobs: int | None) -
     """Replay files under every policy; results are kept below `store`."""
     policies = (NONE, *(preset(name) for name in TEN))
     wish = ReplayFiles(Wanted(policies, window=window, cuts=CUTS), code())
-    folder, count = store / str(window), 0
+    folder, done = store / str(window), 0
 
-    def tick(result: Result) -> None:
-        nonlocal count
-        count += 1
-        print(f"window {window:,}: {count} of {len(wanted)} {result.state} {result.error}", file=sys.stderr)
+    with planned(sources(files), folder, wish, ".json") as (manifest, count):
 
-    wanted = tasks(files, folder, ".json")
-    return run(wanted, folder, wish, replay_one, runner=LocalPool(jobs), tick=tick)
+        def tick(result: Result) -> None:
+            nonlocal done
+            done += 1
+            print(f"window {window:,}: {done} of {count} {result.state} {result.error}", file=sys.stderr)
+
+        run(manifest, folder, wish, replay_one, runner=LocalPool(jobs), tick=tick)
+        return list(manifest.results())
 
 
 # ---- what they come to

@@ -101,12 +101,65 @@ def test_progress_is_a_line_a_file_where_there_is_no_terminal(batch):
         (["fold", "ARCHIVE", "-o", "ARCHIVE"], "no session file outside of"),
         (["fold", "ARCHIVE", "-o", "ARCHIVE/long.jsonl"], "is a file"),
         (["replay", "-", "-o", "out"], "standard input"),
+        (["fold", "ARCHIVE/*.txt", "-o", "out"], "no file matches this pattern"),
+        (["fold", "sqlite:///gone.db", "-o", "out"], "there is no store"),
+        (["fold", "memory://", "-o", "out"], "seen by one process alone"),
+        (["fold", "redis://here", "-o", "out"], "unknown store URL"),
+        (["fold", "postgresql://me:secret@host/db", "-o", "out"], "set PGPASSWORD"),
+        (["fold", "postgresql://host/db?password=secret", "-o", "out"], "set PGPASSWORD"),
     ],
 )
 def test_what_is_wrong_is_told(foldline, archive, args, words):
     done = foldline("batch", *(arg.replace("ARCHIVE", str(archive)) for arg in args))
     assert done.code == 2
     assert words in done.err
+    assert "secret" not in done.err
+
+
+def test_a_pattern_that_no_shell_has_seen_stands_for_its_files(foldline, archive, tmp_path):
+    done = foldline("batch", "fold", archive / "**" / "*.jsonl", "-o", tmp_path / "out", "--json").json
+    assert [one["output"] for one in done["files"]] == ["short.jsonl", "long.jsonl"]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request, tmp_path):
+    return (
+        f"sqlite:///{tmp_path}/s.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    )
+
+
+def test_a_store_stands_for_its_sessions(foldline, archive, tmp_path, store):
+    for file, name in (("long.jsonl", "team/long"), ("deep/short.jsonl", "short")):
+        foldline("import", archive / file, "--id", name, "--store", store)
+    foldline("export", "team/long", "--store", store, "--format", "jsonl", "-o", tmp_path / "own.jsonl")
+
+    def batch(what, *args):
+        return foldline(
+            "batch", what, store, "-o", tmp_path / what, "--window", 6000, "--jobs", 1, "--json", *args
+        )
+
+    done = batch("fold").json
+    assert [(one["file"], one["output"], one["state"]) for one in done["files"]] == [
+        (f"{store}#team/long", "team_long.jsonl", "done"),
+        (f"{store}#short", "short.jsonl", "done"),
+    ]
+    foldline("compact", tmp_path / "own.jsonl", "--window", 6000, "-o", tmp_path / "alone.jsonl")
+    assert (tmp_path / "fold" / "team_long.jsonl").read_bytes() == (tmp_path / "alone.jsonl").read_bytes()
+    foldline(
+        "import",
+        write_lines(tmp_path / "more.jsonl", talk("one", "two", "three", "four")),
+        "--id",
+        "short",
+        "--store",
+        store,
+    )
+    assert [one["state"] for one in batch("fold").json["files"]] == ["earlier", "done"]
+    wanted = ("--policy", "foldline", "--no-retention")
+    replayed = batch("replay", *wanted).json["policies"][0]["totals"]
+    alone = foldline("replay", tmp_path / "own.jsonl", *wanted, "--window", 6000, "--json").json
+    assert replayed["compactions"] == alone["sessions"][0]["policies"][0]["totals"]["compactions"] > 0
+    report = json.loads((tmp_path / "replay" / "team_long.json").read_bytes())
+    assert report["session"] == f"{store}#team/long"
 
 
 def rows(path):

@@ -54,10 +54,11 @@ def test_what_fails_dies_or_takes_too_long_stops_nothing_else(cluster, tmp_path)
         Path(file).write_bytes(b"xyz")
     limited = RayCluster(seconds=1)
     found = dict(limited.each(files, unsteady, file=str))
-    assert (found[0], found[4]) == (3, 3)
-    assert found[1] == Failed(files[1], f"{files[1]}: its process died (out of memory?)")
-    assert found[2] == Failed(files[2], f"{files[2]}: not a session file")
-    assert found[3] == Failed(files[3], f"{files[3]}: not done after 1 seconds: allow more with --timeout")
+    one, deadly, bad, slow, two = map(found.get, files)
+    assert (one, two) == (3, 3)
+    assert deadly == Failed(files[1], f"{files[1]}: its process died (out of memory?)")
+    assert bad == Failed(files[2], f"{files[2]}: not a session file")
+    assert slow == Failed(files[3], f"{files[3]}: not done after 1 seconds: allow more with --timeout")
 
 
 def test_ray_two_processes_and_one_write_the_same_bytes(cluster, foldline, tmp_path):
@@ -75,7 +76,9 @@ def test_ray_two_processes_and_one_write_the_same_bytes(cluster, foldline, tmp_p
             assert done.code == 1
             foldline("batch", what, archive, "-o", out, *options, "--jobs", 1)  # the table as JSON lines too
             names = sorted(path.relative_to(out) for path in out.rglob("*") if path.is_file())
-            written.append({name: (out / name).read_bytes() for name in names if name.stem != "manifest"})
+            written.append(
+                {name: (out / name).read_bytes() for name in names if not name.name.startswith("manifest")}
+            )
         assert written[0] == written[1] == written[2]
         assert {"results.jsonl", "results.parquet"} < {str(name) for name in written[0]}
 

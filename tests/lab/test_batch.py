@@ -8,9 +8,10 @@ import pytest
 from tests.cli.calling import talk, write_lines
 
 from foldline.errors import InputError
-from foldline.lab.batch import Task, run, tasks
-from foldline.lab.manifest import NAME, Manifest, key_of
+from foldline.lab.batch import planned, run
+from foldline.lab.manifest import NAME, Manifest
 from foldline.lab.pool import LocalPool
+from foldline.lab.sources import SessionSource, sources
 
 
 @pytest.fixture
@@ -35,15 +36,14 @@ def upper(wish: dict[str, Any], file: str, target: Path) -> dict[str, Any]:
 @pytest.fixture
 def do(archive, tmp_path):
     """Run the batch with one process; return its states by name, and the names that were worked on."""
-    marks = tmp_path / "marks"
+    marks, out = tmp_path / "marks", tmp_path / "out"
 
-    def doing(force=False, **wish):
+    def doing(force=False, **more):
         marks.write_text("")
-        found = tasks([str(archive)], tmp_path / "out", ".txt")
-        results = run(
-            found, tmp_path / "out", {"marks": str(marks), **wish}, upper, runner=LocalPool(1), force=force
-        )
-        return {one.output: one.state for one in results}, sorted(marks.read_text().split())
+        wish = {"marks": str(marks), **more}
+        with planned(sources([str(archive)]), out, wish, ".txt", force=force) as (manifest, _):
+            run(manifest, out, wish, upper, runner=LocalPool(1))
+            return {one.output: one.state for one in manifest.results()}, sorted(marks.read_text().split())
 
     return doing
 
@@ -51,21 +51,30 @@ def do(archive, tmp_path):
 # ---- names of results
 
 
-def names(found: list[Task]) -> list[str]:
-    return [task.output for task in found]
+def names(named, folder, ending=".txt"):
+    with planned(sources([str(one) for one in named]), folder, None, ending) as (manifest, count):
+        found = [one.output for one in manifest.results()]
+    assert len(found) == count
+    return found
 
 
 def test_results_are_laid_out_as_the_folder_is(archive, tmp_path):
-    found = tasks([str(archive)], tmp_path / "out", ".txt")
-    assert names(found) == ["a.txt", "b.txt", "deep/a.txt", "deep/c.txt"]
+    assert names([archive], tmp_path / "out") == ["a.txt", "b.txt", "deep/a.txt", "deep/c.txt"]
+
+
+def test_a_pattern_stands_for_the_files_that_match(archive, tmp_path):
+    found = names([archive / "**" / "*.json*"], tmp_path / "out")
+    assert [name.partition("-")[0].removesuffix(".txt") for name in found] == ["a", "b", "a", "c"]
+    with pytest.raises(InputError, match="no file matches this pattern"):
+        names([archive / "*.txt"], tmp_path / "other")
 
 
 def test_each_file_counts_once_and_names_that_clash_are_told_apart(archive, tmp_path):
-    both = [str(archive / "a.jsonl"), str(archive / "deep" / "a.jsonl"), str(archive / "a.jsonl")]
-    found = names(tasks(both, tmp_path / "out", ".txt"))
+    both = [archive / "a.jsonl", archive / "deep" / "a.jsonl", archive / "a.jsonl"]
+    found = names(both, tmp_path / "out")
     assert len(found) == len(set(found)) == 2
     assert all(name.startswith("a-") and name.endswith(".txt") for name in found)
-    assert found == names(tasks(both, tmp_path / "out", ".txt"))
+    assert found == names(both, tmp_path / "out")
 
 
 def test_names_that_differ_in_case_alone_are_told_apart(tmp_path):
@@ -74,14 +83,29 @@ def test_names_that_differ_in_case_alone_are_told_apart(tmp_path):
         write_lines(tmp_path / "Log.jsonl", talk("a")),
         write_lines(tmp_path / "x" / "log.jsonl", talk("b")),
     ]
-    found = names(tasks([str(file) for file in files], tmp_path / "out", ".txt"))
+    found = names(files, tmp_path / "out")
     assert len({name.casefold() for name in found}) == 2
 
 
 def test_results_are_never_taken_for_sessions(archive):
-    assert names(tasks([str(archive)], archive / "deep", ".txt")) == ["a.txt", "b.txt"]
+    assert names([archive], archive / "deep") == ["a.txt", "b.txt"]
     with pytest.raises(InputError, match="no session file outside of"):
-        tasks([str(archive)], archive, ".txt")
+        names([archive], archive)
+
+
+def test_no_result_takes_a_name_of_the_batch_itself(tmp_path):
+    files = [write_lines(tmp_path / name, talk("a")) for name in ("Results.jsonl", "manifest.json")]
+    found = names(files, tmp_path / "out", ".jsonl")
+    assert found[0].startswith("Results-")
+    assert found[1] == "manifest.jsonl"
+
+
+def test_a_name_that_is_no_text_is_a_name(tmp_path):
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    odd = os.fsdecode(b"caf\xe9.jsonl")
+    write_lines(folder / odd, talk("a"))
+    assert names([folder], tmp_path / "out") == [os.fsdecode(b"caf\xe9.txt")]
 
 
 # ---- going on
@@ -119,12 +143,6 @@ def test_another_wish_is_refused_by_name_and_forced(do):
     assert len(do(louder=True, force=True)[1]) == 4
 
 
-def test_no_result_takes_a_name_of_the_batch_itself(tmp_path):
-    files = [str(write_lines(tmp_path / name, talk("a"))) for name in ("Results.jsonl", "manifest.jsonl")]
-    found = names(tasks(files, tmp_path / "out", ".jsonl"))
-    assert {name.rpartition("-")[0] for name in found} == {"Results", "manifest"}
-
-
 def test_a_result_that_is_gone_or_cut_short_is_made_again(do, tmp_path):
     do()
     (tmp_path / "out" / "a.txt").unlink()
@@ -138,14 +156,19 @@ def test_what_failed_is_tried_again(do):
     assert do(refuse=["b.json"])[1] == ["b.json"]
 
 
-def test_a_manifest_whose_last_line_was_cut_off_loses_that_line_alone(do, tmp_path):
+def test_a_manifest_that_is_damaged_is_told_with_its_remedy(do, tmp_path):
     do()
-    manifest = tmp_path / "out" / NAME
-    manifest.write_bytes(manifest.read_bytes()[:-20])
-    worked = do()[1]
-    assert len(worked) == 1
-    assert do()[1] == []
-    assert Manifest(tmp_path / "out").done("nothing", "a.txt") is None
+    (tmp_path / "out" / NAME).write_bytes(b"this is no database" * 99)
+    with pytest.raises(InputError, match=r"damaged .*: remove it"):
+        do()
+
+
+def test_two_batches_do_not_write_to_one_folder(do, tmp_path):
+    manifest = Manifest(tmp_path / "out")
+    with pytest.raises(InputError, match="another batch writes to this folder"):
+        do()
+    manifest.close()
+    assert set(do()[0].values()) == {"done"}
 
 
 def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
@@ -154,11 +177,14 @@ def test_a_folder_that_cannot_be_written_to_is_told(tmp_path):
         Manifest(tmp_path / "file" / "out")
 
 
-def test_the_key_is_of_the_file_as_it_is_and_of_the_wish(tmp_path):
-    file = write_lines(tmp_path / "a.jsonl", talk("one"))
-    first = key_of(str(file), {"target": 5})
-    assert key_of(str(file), {"target": 5}) == first
-    assert key_of(str(file), {"target": 6}) != first
-    write_lines(file, talk("one", "two"))
-    assert key_of(str(file), {"target": 5}) != first
-    assert key_of(str(tmp_path / "missing"), None) != key_of(str(tmp_path / "lost"), None)
+def test_the_largest_are_begun_first_over_pages(tmp_path, monkeypatch):
+    monkeypatch.setattr("foldline.lab.manifest.PAGE", 3)
+    listed = [SessionSource(f"{n}", f"/{n}", f"{n}.jsonl", "", n % 4) for n in range(10)]
+    with planned(listed, tmp_path / "out", None, ".txt") as (manifest, count):
+        begun = []
+        for task in manifest.left():
+            begun.append(int(task.file))
+            manifest.failed(task, "no")
+        assert count == 10
+        assert begun == [3, 7, 2, 6, 1, 5, 9, 0, 4, 8]
+        assert [int(one.file) for one in manifest.results()] == list(range(10))

@@ -45,28 +45,42 @@ def files(tmp_path):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_each_result_comes_with_the_place_of_its_file(files, jobs):
-    assert dict(spread(files, length, jobs)) == {n: n for n in range(6)}
+    assert dict(spread(files, length, jobs)) == {file: n for n, file in enumerate(files)}
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_what_fails_is_named_with_its_file_and_the_others_go_on(tmp_path, files, jobs):
     missing, bad, bug = (str(tmp_path / name) for name in ("missing", "bad", "bug"))
     found = dict(spread([missing, bad, bug, *files], picky, jobs))
-    assert [found[n + 3] for n in range(6)] == list(range(6))
-    assert all(isinstance(found[n], Failed) for n in range(3))
-    assert found[0].error.count(missing) == 1
-    assert found[1].error == f"{bad}: this is no session"
-    assert found[2].error.startswith(f"{bug}: ZeroDivisionError: by nothing")
+    assert [found[file] for file in files] == list(range(6))
+    assert all(isinstance(found[file], Failed) for file in (missing, bad, bug))
+    assert found[missing].error.count(missing) == 1
+    assert found[bad].error == f"{bad}: this is no session"
+    assert found[bug].error.startswith(f"{bug}: ZeroDivisionError: by nothing")
 
 
 def test_a_process_that_dies_is_blamed_on_its_file_alone(tmp_path, files):
     bad = tmp_path / "bad"
-    bad.write_bytes(b"x" * 99)  # the largest is begun first
-    found = dict(spread([*files, str(bad)], deadly, 2))
-    assert [found[n] for n in range(6)] == list(range(6))
-    assert found[6] == Failed(str(bad), f"{bad}: its process died (out of memory?)")
+    bad.write_bytes(b"x" * 99)
+    found = dict(spread([files[0], str(bad), *files[1:]], deadly, 2))
+    assert [found[file] for file in files] == list(range(6))
+    assert found[str(bad)] == Failed(str(bad), f"{bad}: its process died (out of memory?)")
 
 
 def test_nothing_to_do_is_done(files):
     assert list(spread([], length, 2)) == []
-    assert list(spread(files[:1], length, 8)) == [(0, 0)]
+    assert list(spread(files[:1], length, 8)) == [(files[0], 0)]
+
+
+def test_items_are_taken_as_there_is_room(files):
+    taken = []
+
+    def items():
+        for file in files * 10:
+            taken.append(file)
+            yield file
+
+    results = spread(items(), length, 2)
+    next(results)
+    assert len(taken) <= 8
+    assert len(list(results)) == 59

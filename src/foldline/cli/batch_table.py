@@ -17,7 +17,7 @@ import msgspec
 from foldline.cli.output import write_whole
 from foldline.core.log.codec import encode
 from foldline.errors import InputError
-from foldline.lab.batch import Result
+from foldline.lab.manifest import Result
 from foldline.lab.report import PolicyReport, SessionReport
 
 NAME: Final = "results"

@@ -15,11 +15,12 @@ from foldline.catalogue import Catalogue
 from foldline.cli.commands.compact import write_messages
 from foldline.cli.common import load_session
 from foldline.cli.output import write_whole
+from foldline.cli.stored_file import as_file
 from foldline.core.decide.policy import Policy
 from foldline.core.log.codec import encode
 from foldline.core.log.entries import Receipt
 from foldline.folding import Wish, fold_now
-from foldline.lab.batch import Found
+from foldline.lab.manifest import Found
 from foldline.lab.report import SessionReport, as_json
 from foldline.lab.run import Wanted, replay_file
 
@@ -50,7 +51,8 @@ class ReplayFiles(msgspec.Struct, frozen=True):
 def fold_one(folding: FoldFiles, file: str, target: Path) -> Found:
     """Fold a file and write its messages as JSON lines."""
     started = time.perf_counter()
-    loaded = load_session(file, from_start=folding.from_start)
+    with as_file(file) as path:
+        loaded = load_session(path, from_start=folding.from_start)
     info = Catalogue(folding.models).look_up(folding.model or loaded.model, folding.window)
     done = fold_now(loaded, Wish(folding.policy, info, target=folding.target, dialect=folding.dialect))
     write_messages(done, loaded, target)
@@ -75,7 +77,8 @@ def _timeless(receipt: Receipt) -> dict[str, Any]:
 
 def replay_one(replaying: ReplayFiles, file: str, target: Path) -> Found:
     """Replay a file and write its report; kept of it are the totals and the means, without turns and cuts."""
-    report = replay_file(file, replaying.wanted)
+    with as_file(file) as path:
+        report = msgspec.structs.replace(replay_file(path, replaying.wanted), session=file)
     beside = {"model": report.model, "note": report.note, "warnings": report.warnings}
     shown = as_json([report])["sessions"][0]
     for one in shown["policies"]:

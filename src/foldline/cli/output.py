@@ -59,6 +59,26 @@ def print_json(value: Any) -> None:
     sys.stdout.buffer.flush()
 
 
+def print_json_rows(name: str, rows: Iterable[Any], rest: Callable[[], dict[str, Any]]) -> None:
+    """Print one JSON document whose first member is a list of any length, and `rest` the others."""
+    sys.stdout.flush()
+    on_screen = sys.stdout.isatty()
+
+    def put(raw: bytes) -> None:
+        sys.stdout.buffer.write(clean_json(raw) if on_screen else raw)
+
+    put(b'{\n  "%s": [' % name.encode())
+    between = b"\n    "
+    for row in rows:
+        put(between + encode(row))
+        between = b",\n    "
+    put(b"\n  ]")
+    for key, value in rest().items():
+        put(b',\n  "%s": ' % key.encode() + pretty(value).replace(b"\n", b"\n  "))
+    put(b"\n}\n")
+    sys.stdout.buffer.flush()
+
+
 def print_line(value: Any) -> None:
     """Print one JSON object on a line of its own, at once; half of a surrogate pair as its escape."""
     line = json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
@@ -69,11 +89,12 @@ def print_line(value: Any) -> None:
 def warn(lines: Iterable[str], most: int = 10) -> None:
     """Print the first warnings to standard error."""
     console = err()
-    rest = list(lines)
-    for line in rest[:most]:
-        console.print(f"[yellow]warning:[/] {escape(line)}", soft_wrap=True)
-    if len(rest) > most:
-        console.print(f"[yellow]warning:[/] and {len(rest) - most} more")
+    count = 0
+    for count, line in enumerate(lines, 1):
+        if count <= most:
+            console.print(f"[yellow]warning:[/] {escape(line)}", soft_wrap=True)
+    if count > most:
+        console.print(f"[yellow]warning:[/] and {count - most} more")
 
 
 def tell(line: str) -> None:

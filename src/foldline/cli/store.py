@@ -13,6 +13,7 @@ from foldline.errors import SessionNotFound
 from foldline.stores import MemoryStore, SqliteStore, Store, open_store
 
 T = TypeVar("T")
+SHOWN = 5  # sessions that an ambiguous id names
 
 
 @asynccontextmanager
@@ -50,14 +51,15 @@ def with_store(url: str | None, work: Callable[[Store], Coroutine[Any, Any, T]],
 
 async def known(store: Store, session: str) -> str:
     """Return the full id of a session from its id or the beginning of it; raises SessionNotFound."""
-    ids = [info.id for info in await store.sessions()]
-    if session in ids:
+    if session and await store.info(session) is not None:
         return session
-    found = [name for name in ids if session and name.startswith(session)]
+    found = await store.ids(session, SHOWN + 1) if session else []
     if len(found) == 1:
         return found[0]
     if found:
+        more = "more than " if len(found) > SHOWN else ""
+        shown = ", ".join(sorted(found)[:SHOWN])
         raise SessionNotFound(
-            f"{session!r} is ambiguous, it matches {len(found)} sessions: {', '.join(sorted(found)[:5])}"
+            f"{session!r} is ambiguous, it matches {more}{min(len(found), SHOWN)} sessions: {shown}"
         )
     raise SessionNotFound(f"no session {session!r} in the store: `foldline sessions` lists them")

@@ -6,13 +6,12 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor
 from concurrent.futures import wait as first_done
 from concurrent.futures.process import BrokenProcessPool
+from itertools import chain, islice
 from multiprocessing.connection import wait
-from pathlib import Path
 from typing import cast
 
 import msgspec
@@ -32,68 +31,72 @@ class LocalPool(msgspec.Struct, frozen=True):
     seconds: float | None = None
 
     def each(
-        self, items: Sequence[Item], work: Callable[[Item], T], *, file: Callable[[Item], str] = str
-    ) -> Iterator[tuple[int, T | Failed]]:
-        """Do the work on every item, as `Runner.each` says; the largest files are begun first."""
+        self, items: Iterable[Item], work: Callable[[Item], T], *, file: Callable[[Item], str] = str
+    ) -> Iterator[tuple[Item, T | Failed]]:
+        """Do the work on every item, as `Runner.each` says."""
         return spread(items, work, self.jobs, file=file, seconds=self.seconds)
 
 
 def spread(
-    items: Sequence[Item],
+    items: Iterable[Item],
     work: Callable[[Item], T],
     jobs: int | None = None,
     *,
     file: Callable[[Item], str] = str,
     seconds: float | None = None,
-) -> Iterator[tuple[int, T | Failed]]:
-    """Do the work on every item over `jobs` processes (default: one per core); yield (index, result).
+) -> Iterator[tuple[Item, T | Failed]]:
+    """Do the work on every item over `jobs` processes (default: one per core); yield (item, result).
 
-    `file` says which file an item is about; the largest are begun first. `work` must be a function of a
-    module, or a partial of one. An item that cannot be worked on yields `Failed`, and so does one whose
-    process dies (out of memory): the others go on.
+    `file` says which file an item is about. `work` must be a function of a module, or a partial of one. An
+    item that cannot be worked on yields `Failed`, and so does one whose process dies (out of memory): the
+    others go on.
     """
-    count = min(jobs or os.cpu_count() or 1, len(items))
+    left = iter(items)
+    first = list(islice(left, jobs or os.cpu_count() or 1))
+    left = chain(first, left)
     guarded = cast("Callable[[Item], T | Failed]", Guarded(work, file, seconds))
-    if count <= 1:
-        yield from ((index, guarded(item)) for index, item in enumerate(items))
+    if len(first) <= 1:
+        yield from ((item, guarded(item)) for item in left)
         return
-    left = deque(sorted(range(len(items)), key=lambda index: -_size(file(items[index]))))
-    suspects: list[int] = []
-    while left:
-        yield from _round(items, left, guarded, count, suspects)
-    for index in suspects:  # of those that were at it when a process died, each alone: so one is to blame
-        blamed: list[int] = []
-        yield from _round(items, deque([index]), guarded, 1, blamed)
+    suspects: list[Item] = []
+    while (item := next(left, None)) is not None:
+        yield from _round(chain([item], left), guarded, len(first), suspects)
+    for item in suspects:  # of those that were at it when a process died, each alone: so one is to blame
+        blamed: list[Item] = []
+        yield from _round(iter([item]), guarded, 1, blamed)
         if blamed:
-            yield index, died(file(items[index]))
+            yield item, died(file(item))
 
 
 def _round(
-    items: Sequence[Item],
-    left: deque[int],
-    work: Callable[[Item], T | Failed],
-    jobs: int,
-    suspects: list[int],
-) -> Iterator[tuple[int, T | Failed]]:
+    left: Iterator[Item], work: Callable[[Item], T | Failed], jobs: int, suspects: list[Item]
+) -> Iterator[tuple[Item, T | Failed]]:
     """Take items from `left` and yield their results, until none is left or a process of the pool dies.
 
     The items in work at that time are added to `suspects`.
     """
     pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
-    running: dict[Future[T | Failed], int] = {}
+    running: dict[Future[T | Failed], Item] = {}
     broken = False
     try:
-        while running or (left and not broken):
-            while left and not broken and len(running) < AHEAD * jobs:
-                running[pool.submit(work, items[left[0]])] = left[0]
-                left.popleft()
-            for future in first_done(running, return_when=FIRST_COMPLETED).done:
-                index = running.pop(future)
+        while True:
+            room = 0 if broken else AHEAD * jobs - len(running)
+            for item in islice(left, room):
                 try:
-                    yield index, future.result()
+                    running[pool.submit(work, item)] = item
+                except BrokenProcessPool:  # it died a moment ago
+                    broken = True
+                    suspects.append(item)
+                    break
+            if not running:
+                return
+            for future in first_done(running, return_when=FIRST_COMPLETED).done:
+                item = running.pop(future)
+                try:
+                    yield item, future.result()
                 except BrokenProcessPool:
                     broken = True
-                    suspects.append(index)
+                    suspects.append(item)
     except BaseException:
         _end(pool)
         raise
@@ -118,10 +121,3 @@ def _end_with_parent() -> None:
     if parent is not None:
         wait([parent.sentinel])
         os._exit(1)
-
-
-def _size(file: str) -> int:
-    try:
-        return Path(file).stat().st_size
-    except OSError:
-        return 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -43,8 +44,8 @@ class RayCluster(msgspec.Struct, frozen=True):
             )
 
     def each(
-        self, items: Sequence[Item], work: Callable[[Item], T], *, file: Callable[[Item], str] = str
-    ) -> Iterator[tuple[int, T | Failed]]:
+        self, items: Iterable[Item], work: Callable[[Item], T], *, file: Callable[[Item], str] = str
+    ) -> Iterator[tuple[Item, T | Failed]]:
         """Do the work on every item, as `Runner.each` says."""
         self.check()
         ray = _ray()
@@ -52,16 +53,16 @@ class RayCluster(msgspec.Struct, frozen=True):
             most = AHEAD * (self.jobs or int(ray.cluster_resources().get("CPU", 1)))
             remote = ray.remote(max_retries=RETRIES)(_work)
             guarded = ray.put(Guarded(work, file, self.seconds))
-            running: dict[Any, int] = {}
-            left = iter(range(len(items)))
+            running: dict[Any, Item] = {}
+            left = iter(items)
             while True:
-                while len(running) < most and (index := next(left, None)) is not None:
-                    running[remote.remote(guarded, items[index])] = index
+                for item in islice(left, most - len(running)):
+                    running[remote.remote(guarded, item)] = item
                 if not running:
                     return
                 for ready in ray.wait(list(running), num_returns=1)[0]:
-                    index = running.pop(ready)
-                    yield index, _result(ray, ready, file(items[index]))
+                    item = running.pop(ready)
+                    yield item, _result(ray, ready, file(item))
 
 
 def _work(guarded: Guarded, item: Any) -> Any:

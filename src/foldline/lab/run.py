@@ -26,7 +26,7 @@ from foldline.folding import tokens_apart
 from foldline.lab.report import PolicyReport, SessionReport, policy_report
 from foldline.lab.rounds import decay
 from foldline.lab.scored_cuts import Cuts, ScoredCut
-from foldline.lab.source import Step, steps
+from foldline.lab.steps import Step, steps
 from foldline.summarizers.offline import OfflineSummarizer
 from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord, WarningRecord, read
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Protocol, TypeVar
@@ -28,12 +28,13 @@ class Runner(Protocol):
     """Does the same work on many items, somewhere."""
 
     def each(
-        self, items: Sequence[Item], work: Callable[[Item], T], *, file: Callable[[Item], str]
-    ) -> Iterator[tuple[int, T | Failed]]:
-        """Do the work on every item; yield (index, result) as results come, in no particular order.
+        self, items: Iterable[Item], work: Callable[[Item], T], *, file: Callable[[Item], str]
+    ) -> Iterator[tuple[Item, T | Failed]]:
+        """Do the work on every item; yield (item, result) as results come, in no particular order.
 
-        `file` says which file an item is about; `work` is a function of a module, or a partial of one. An
-        item that cannot be worked on yields `Failed`, and so does one whose process dies: the others go on.
+        Items are taken as there is room for them, so there may be any number. `file` says which file an item
+        is about; `work` is a function of a module, or a partial of one. An item that cannot be worked on
+        yields `Failed`, and so does one whose process dies: the others go on.
         """
         ...
 

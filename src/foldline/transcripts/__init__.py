@@ -1,6 +1,6 @@
 """Read session files of other agents, message lists and Foldline's own format as one stream of records."""
 
-from foldline.transcripts.foldline_log import dump, load
+from foldline.transcripts.foldline_log import dump, header_line, load
 from foldline.transcripts.reader import read
 from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
 from foldline.transcripts.shared.source import open_transcript
@@ -14,6 +14,7 @@ __all__ = [
     "Record",
     "WarningRecord",
     "dump",
+    "header_line",
     "load",
     "open_transcript",
     "read",

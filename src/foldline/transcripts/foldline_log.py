@@ -38,12 +38,17 @@ def dump(entries: Iterable[Entry], stream: BinaryIO, **header: Any) -> int:
 
     Entries come in append order, all branches; the stream is neither flushed to disk nor closed.
     """
-    stream.write(encode({"format": "foldline", "version": VERSION, **header}) + b"\n")
+    stream.write(header_line(**header))
     count = 0
     for entry in entries:
         stream.write(encode(entry) + b"\n")
         count += 1
     return count
+
+
+def header_line(**header: Any) -> bytes:
+    """Return the first line of a file, with fields such as `session` and `leaf`."""
+    return encode({"format": "foldline", "version": VERSION, **header}) + b"\n"
 
 
 def load(

@@ -20,11 +20,12 @@ from foldline.cli.reports.batch import print_results, ticking
 from foldline.config import settings
 from foldline.dialects import names
 from foldline.errors import InputError
-from foldline.lab.batch import Result, run, tasks
+from foldline.lab.batch import planned, run
 from foldline.lab.pool import LocalPool
 from foldline.lab.ray_cluster import LOCAL, RayCluster
 from foldline.lab.run import Wanted
 from foldline.lab.runner import Runner
+from foldline.lab.sources import sources
 
 EPILOG = """
 \b
@@ -33,6 +34,7 @@ Examples:
   foldline batch fold sessions/ more/*.jsonl -o folded --window 200000 --policy pi
   foldline batch replay sessions/ -o replays --policy none,pi,foldline --window 100000
   foldline batch replay sessions/ -o replays --policy all --format parquet --ray=auto
+  foldline batch fold postgresql://me@db/foldline -o folded --target 32000
 \b
 Run the same command again and it goes on where it stopped: after Ctrl-C, after a crash, or
 when there are new sessions. What the manifest in the output folder names is not done twice.
@@ -131,9 +133,9 @@ def fold(
 ) -> None:
     """Fold session files.
 
-    A SOURCE is a file, a pattern, or a folder: it stands for the session files in it, and results are laid
-    out as it is, JSON lines, ready to send (as by `compact`). The table has a row a session. A file that
-    fails has its error there and the others go on; the exit code is then 1.
+    A SOURCE is a file, a pattern, a folder (it stands for the session files in it) or a store's URL. Results
+    are laid out as it is, JSON lines, ready to send (as by `compact`). The table has a row a session. One
+    that fails has its error there and the others go on; the exit code is then 1.
     """
     known = settings()
     wish = FoldFiles(
@@ -177,9 +179,9 @@ def replay(
 ) -> None:
     """Replay session files under one or more policies.
 
-    A SOURCE is a file, a pattern, or a folder: it stands for the session files in it. Each result is a report
-    (as by `replay --json`); the table has a row for each session and policy. A file that fails has its error
-    there and the others go on; the exit code is then 1.
+    A SOURCE is a file, a pattern, a folder (it stands for the session files in it) or a store's URL. Each
+    result is a report (as by `replay --json`); the table has a row for each session and policy. A session
+    that fails has its error there and the others go on; the exit code is then 1.
     """
     known = settings()
     wanted = Wanted(
@@ -199,14 +201,14 @@ def _run(wish: FoldFiles | ReplayFiles, place: _Place) -> None:
         raise InputError("a batch goes over files: save standard input to one first")
     check_format(place.form)
     runner, replays = place.runner(), isinstance(wish, ReplayFiles)
-    found = tasks(place.files, place.folder, ".json" if replays else ".jsonl")
-    with ticking("replaying" if replays else "folding", len(found)) as tick:
-        results: list[Result]
-        if isinstance(wish, ReplayFiles):
-            results = run(found, place.folder, wish, replay_one, runner=runner, force=place.force, tick=tick)
-        else:
-            results = run(found, place.folder, wish, fold_one, runner=runner, force=place.force, tick=tick)
-    write_table(results, place.folder, place.form, replays=replays)
-    print_results(results, place.folder, as_json=place.as_json)
-    if failed := sum(result.state == "failed" for result in results):
-        fail(f"{failed:,} of {len(results):,} files failed; the same command tries them again")
+    listed, ending = sources(place.files), ".json" if replays else ".jsonl"
+    with planned(listed, place.folder, wish, ending, force=place.force) as (manifest, count):
+        with ticking("replaying" if replays else "folding", count) as tick:
+            if isinstance(wish, ReplayFiles):
+                run(manifest, place.folder, wish, replay_one, runner=runner, tick=tick)
+            else:
+                run(manifest, place.folder, wish, fold_one, runner=runner, tick=tick)
+        write_table(manifest.results(), place.folder, place.form, replays=replays)
+        totals = print_results(manifest, place.folder, as_json=place.as_json)
+    if totals["failed"]:
+        fail(f"{totals['failed']:,} of {count:,} files failed; the same command tries them again")

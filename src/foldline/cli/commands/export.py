@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
-from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -36,7 +35,7 @@ from foldline.exports.base import RESULT_CAP, line
 from foldline.folding import Wish, fold_once
 from foldline.loading import Loaded, from_entries, with_notes
 from foldline.stores import Store
-from foldline.transcripts import dump
+from foldline.transcripts import header_line
 
 EPILOG = """
 \b
@@ -193,7 +192,7 @@ def _from_file(asked: _Asked) -> Write:
 
 def _own(log: Sequence[Entry], name: str, leaf: str | None, out: Callable[[bytes], object]) -> ExportResult:
     """Write our own form of a file that was read."""
-    out(_head(session=name, leaf=leaf or log[-1].id))
+    out(header_line(session=name, leaf=leaf or log[-1].id))
     for entry in log:
         out(line(entry))
     return ExportResult(name, len(log))
@@ -214,7 +213,7 @@ def _from_store(asked: _Asked) -> Write:
 async def _stored(store: Store, name: str, asked: _Asked, out: Callable[[bytes], object]) -> ExportResult:
     if asked.wish.form == OWN:
         count = 0
-        out(_head(session=name, leaf=await store.leaf(name)))
+        out(header_line(session=name, leaf=await store.leaf(name)))
         async for entry in store.all(name):
             out(line(entry))
             count += 1
@@ -232,13 +231,6 @@ async def _folded(loaded: Loaded, folding: _Folding) -> list[Entry]:
     if wish.target is None and wish.model.warning:
         warn([wish.model.warning])
     return [*loaded.entries, *([done.boundary] if done.boundary is not None else [])]
-
-
-def _head(**header: Any) -> bytes:
-    """Return the header line of our own form."""
-    stream = BytesIO()
-    dump((), stream, **header)
-    return stream.getvalue()
 
 
 def _as_document(form: str, write: Write) -> Write:

@@ -16,12 +16,14 @@ from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import PRESETS
 from foldline.errors import InputError, PolicyError
-from foldline.lab.archive import replay_many, session_files
+from foldline.lab.archive import replay_many
 from foldline.lab.plots import check_targets, draw
 from foldline.lab.report import SessionReport
 from foldline.lab.report import as_json as reports_as_json
 from foldline.lab.run import Wanted
 from foldline.lab.runner import Failed
+from foldline.lab.sources import session_files
+from foldline.lab.sums import ReplaySums
 from foldline.policies import load, policy
 from foldline.transcripts import MessageRecord, read
 
@@ -215,4 +217,7 @@ def _print(reports: Sequence[SessionReport]) -> None:
         for report in reports:
             print_session(report, console)
     if len(reports) > 1:
-        print_totals(reports, console)
+        sums = ReplaySums()
+        for report in reports:
+            sums.add(report)
+        print_totals(sums, console)

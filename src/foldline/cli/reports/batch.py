@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from foldline.cli.output import err, escape, out, print_json, progress, share, tell, warn
-from foldline.cli.reports.replay import by_policy, mean_of, print_totals, sums_of
-from foldline.lab.batch import Result
-from foldline.lab.manifest import NAME
+from foldline.cli.output import err, escape, out, print_json_rows, progress, share, tell, warn
+from foldline.cli.reports.replay import print_totals
+from foldline.lab.manifest import NAME, Manifest, Result
 from foldline.lab.report import SessionReport
+from foldline.lab.sums import ReplaySums
 
 
 @contextmanager
@@ -39,45 +39,67 @@ def ticking(verb: str, count: int) -> Generator[Callable[[Result], None]]:
             raise
 
 
-def print_results(results: Sequence[Result], folder: Path, *, as_json: bool) -> None:
-    """Print the results of all files: one JSON document, or text."""
-    reports = [
-        msgspec.convert(one.found["report"], SessionReport) for one in results if "report" in one.found
-    ]
+def print_results(manifest: Manifest, folder: Path, *, as_json: bool) -> dict[str, Any]:
+    """Print the results of all sessions, one JSON document or text, and return their totals."""
+    sums = BatchSums()
     if as_json:
-        policies = {"policies": _policies(reports)} if reports else {}
-        print_json({"files": [_row(one) for one in results], "totals": _totals(results), **policies})
-        return
-    warn(
-        [f"{one.file}: {text}" for one in results if one.state == "done" for text in one.found["warnings"]],
-        most=5,
-    )
-    if reports:
-        print_totals(reports, out())
-    _print_sums(_totals(results), folder)
+        print_json_rows("files", map(_row, sums.through(manifest.results())), sums.as_json)
+        return sums.totals()
+    for _ in sums.through(manifest.results()):
+        pass
+    warn(_warnings(manifest), most=5)
+    if sums.replays.sessions:
+        print_totals(sums.replays, out())
+    _print_sums(sums.totals(), folder)
+    return sums.totals()
 
 
-def _totals(results: Sequence[Result]) -> dict[str, Any]:
-    states = {state: sum(one.state == state for one in results) for state in ("done", "earlier", "failed")}
-    folds = [one.found for one in results if "tokens_before" in one.found]
-    sums = {name: sum(one[name] for one in folds) for name in ("tokens_before", "tokens_after", "folded")}
-    return {"files": len(results), **states, **(sums if folds else {})}
+class BatchSums:
+    """What the results of a batch come to."""
+
+    def __init__(self) -> None:
+        self.replays = ReplaySums()
+        self._states: dict[str, int] = dict.fromkeys(("done", "earlier", "failed"), 0)
+        self._folds: dict[str, int] = dict.fromkeys(("tokens_before", "tokens_after", "folded"), 0)
+        self._has_folds = False
+
+    def through(self, results: Iterable[Result]) -> Iterator[Result]:
+        """Pass results on, and add them up."""
+        for result in results:
+            if result.state in self._states:
+                self._states[result.state] += 1
+            if "report" in result.found:
+                self.replays.add(msgspec.convert(result.found["report"], SessionReport))
+            if "tokens_before" in result.found:
+                self._has_folds = True
+                for name in self._folds:
+                    self._folds[name] += result.found[name]
+            yield result
+
+    def totals(self) -> dict[str, Any]:
+        """Return how many sessions there are in each state, and the sums of what was folded."""
+        folds: dict[str, int] = self._folds if self._has_folds else {}
+        return {"files": sum(self._states.values()), **self._states, **folds}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the totals, and those of each policy."""
+        policies = [
+            {"policy": name, "totals": one.totals(), "retention": one.retention()}
+            for name, one in self.replays.policies.items()
+        ]
+        return {"totals": self.totals(), **({"policies": policies} if policies else {})}
+
+
+def _warnings(manifest: Manifest) -> Iterator[str]:
+    return (f"{one.file}: {text}" for one in manifest.results("done") for text in one.found["warnings"])
 
 
 def _row(result: Result) -> dict[str, Any]:
-    """Return a file as --json prints it."""
+    """Return a session as --json prints it."""
     found = {key: value for key, value in result.found.items() if key != "report"}
     if result.state == "failed":
         found["error"] = result.error
     return {"file": result.file, "output": result.output, "state": result.state, **found}
-
-
-def _policies(reports: Sequence[SessionReport]) -> list[dict[str, Any]]:
-    """Return the sums of each policy, and the mean of its retention over the sessions that have one."""
-    return [
-        {"policy": name, "totals": sums_of(found), "retention": mean_of(found)}
-        for name, found in by_policy(reports).items()
-    ]
 
 
 def _print_sums(sums: dict[str, Any], folder: Path) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 from rich.console import Console
 
 from foldline.cli.output import escape, row, rule, share, table
-from foldline.lab.report import MEASURES, PolicyReport, SessionReport
+from foldline.lab.report import MEASURES, SessionReport
+from foldline.lab.sums import ReplaySums
 
 LEGEND = (
     "handle to steps: the share of the names that the session needed later which a view still has, 1.00 at "
@@ -17,7 +18,6 @@ LEGEND = (
     "(docs/replay.md)"
 )
 TURNS = 40  # turns that are printed
-OF_ONE = ("token_ratio", "apart_tokens")  # totals that mean nothing in a sum
 
 
 def print_session(report: SessionReport, console: Console) -> None:
@@ -155,49 +155,14 @@ def print_rounds(policy: str, rounds: Sequence[dict[str, Any]], console: Console
     console.print()
 
 
-def print_totals(reports: Sequence[SessionReport], console: Console) -> None:
+def print_totals(sums: ReplaySums, console: Console) -> None:
     """Print the sums over all sessions, and the mean of their retention."""
-    rule(console, f"{len(reports):,} sessions")
-    rows = [(name, sums_of(found), mean_of(found)) for name, found in by_policy(reports).items()]
+    rule(console, f"{sums.sessions:,} sessions")
+    rows = [(name, one.totals(), one.retention()) for name, one in sums.policies.items()]
     print_rows(rows, console)
     console.print("retention: the mean over the sessions in which it could be measured", soft_wrap=True)
-    if 0 < (unpriced := sum(not _priced(report) for report in reports)) < len(reports):
+    if 0 < sums.unpriced < sums.sessions:
         console.print(
-            f"USD: without {unpriced:,} sessions whose model has no known price (--model)", soft_wrap=True
+            f"USD: without {sums.unpriced:,} sessions whose model has no known price (--model)",
+            soft_wrap=True,
         )
-
-
-def _priced(report: SessionReport) -> bool:
-    return report.policies[0].totals["price"] is not None
-
-
-def by_policy(reports: Sequence[SessionReport]) -> dict[str, list[PolicyReport]]:
-    """Group the reports of all sessions by policy."""
-    found: dict[str, list[PolicyReport]] = {}
-    for report in reports:
-        for one in report.policies:
-            found.setdefault(one.policy, []).append(one)
-    return found
-
-
-def sums_of(found: Sequence[PolicyReport]) -> dict[str, Any]:
-    """Return the totals of one policy over several sessions, with the largest peak."""
-    sums: dict[str, Any] = {}
-    for name in found[0].totals:
-        if name in OF_ONE:
-            continue
-        known = [one.totals[name] for one in found if one.totals[name] is not None]
-        sums[name] = (max(known) if name == "peak" else round(sum(known), 6)) if known else None
-    return sums
-
-
-def mean_of(found: Sequence[PolicyReport]) -> dict[str, Any] | None:
-    """Return the mean of each measure over the sessions that have one; None if none has."""
-    scored = [one.retention for one in found if one.retention is not None]
-    if not scored:
-        return None
-    means: dict[str, Any] = {}
-    for name in MEASURES:
-        known = [retention[name] for retention in scored if retention[name] is not None]
-        means[name] = sum(known) / len(known) if known else None
-    return means
