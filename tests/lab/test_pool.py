@@ -84,3 +84,19 @@ def test_items_are_taken_as_there_is_room(files):
     next(results)
     assert len(taken) <= 8
     assert len(list(results)) == 59
+
+
+class SlowToGo:
+    def __del__(self):
+        time.sleep(0.5)
+
+
+def slow_to_go(file: str) -> int:
+    gone = SlowToGo()
+    del gone  # the first alarm rings in there, where Python drops every exception
+    return slow(file)
+
+
+def test_the_time_limit_holds_where_an_exception_is_dropped(files):
+    [(_, found)] = spread(files[:1], slow_to_go, 1, seconds=0.2)
+    assert found == Failed(files[0], f"{files[0]}: not done after 0.2 seconds: allow more with --timeout")

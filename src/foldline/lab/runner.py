@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import msgspec
 
 from foldline.errors import FoldlineError
 
+AGAIN = 1.0  # seconds between two alarms
 Item = TypeVar("Item")
 T = TypeVar("T")
 
@@ -77,17 +79,22 @@ class _TimeUpError(BaseException):
 
 @contextmanager
 def _time_limit(seconds: float | None) -> Generator[None]:
-    """Interrupt the body after so many seconds, where the system has alarms and this is the main thread."""
+    """Interrupt the body after so many seconds, where the system has alarms and this is the main thread.
+
+    Python drops an exception that is raised while it destroys an object: so the alarm rings again.
+    """
     main = threading.current_thread() is threading.main_thread()
     if seconds is None or not main or not hasattr(signal, "setitimer"):
         yield
         return
-    before = signal.signal(signal.SIGALRM, _time_up)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before, hook = signal.signal(signal.SIGALRM, _time_up), sys.unraisablehook
+    sys.unraisablehook = lambda told: None if told.exc_type is _TimeUpError else hook(told)
+    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.unraisablehook = hook
         signal.signal(signal.SIGALRM, before)
 
 
