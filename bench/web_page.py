@@ -20,10 +20,10 @@ from bench.table import Row
 
 import foldline
 from foldline.errors import CallsOpen
+from foldline.service.web.panels import PANELS
 
 BUDGET = 1_000.0  # ms
 STEP = 40  # messages between two looks at what is sent
-PANELS = ("view", "receipts", "rules", "ledger", "course", "tree", "recall")
 ENTRY = re.compile(r'id="e-([^"]+)"')
 
 
@@ -67,7 +67,7 @@ def walk(clicks: Clicks) -> None:
     """Open a session, look at everything, and do everything but a fork, which copies it."""
     page = clicks.look("first paint, service just begun")
     clicks.look("again")
-    for panel in PANELS:
+    for panel, *_ in PANELS:
         clicks.look(f"panel {panel}", f"/panel/{panel}?q=config", partial=True)
     first, *_, last = _entries(page)
     clicks.look("earlier messages", f"/earlier?before={first}", partial=True)

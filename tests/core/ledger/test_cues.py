@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from foldline.core.ledger.text.changes import LIFTS, can_lift
 from foldline.core.ledger.text.cues import RULES, VETOES, can_match, rule_of
 
 FOUND = {
@@ -196,7 +197,8 @@ def test_mentioned_words_single_tasks_and_data_are_no_constraints(sentence: str)
 
 def test_a_rule_that_needs_a_word_matches_nothing_without_it() -> None:
     """The look before a rule is a shortcut: for every sentence that the tests know both ways agree."""
-    sentences = [line for line in Path(__file__).read_text(encoding="utf-8").splitlines() if line.strip()]
+    files = (Path(__file__), Path(__file__).with_name("test_constraint_changes.py"))
+    sentences = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
     for file in sorted((Path(__file__).parents[2] / "data").glob("constraint_sentences*.jsonl")):
         rows = map(json.loads, file.read_text(encoding="utf-8").splitlines())
         sentences += [row["text"] for row in rows if "text" in row]
@@ -205,4 +207,6 @@ def test_a_rule_that_needs_a_word_matches_nothing_without_it() -> None:
         lowered = sentence.lower()
         for name, pattern in RULES:
             if pattern.search(lowered):
-                assert can_match(name, lowered, latin=lowered.isascii()), (name, sentence)
+                assert can_match(name, lowered), (name, sentence)
+        if LIFTS.search(lowered):
+            assert can_lift(lowered), sentence

@@ -8,8 +8,8 @@ the newer one is marked as later.
 
 from __future__ import annotations
 
-import math
 import re
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Literal
@@ -176,20 +176,14 @@ class _Held:
 
     def _near(self, text: str) -> list[int]:
         """Return the places, in order, of what a text can end or change; what is pinned is not among them."""
-        named = chain.from_iterable(self._places.get(key, ()) for key in self._telling(text))
-        return [at for at in sorted(set(named)) if at in self._facts and not self._facts[at].pinned]
-
-    def _telling(self, text: str) -> list[str]:
-        """Return what finds all that a text can change.
-
-        A sentence that only restates shares at least `SAME` of its words with what it replaces, and so one
-        of its rarest words.
-        """
         change = change_of(text)
-        words = sorted(_words(change.said), key=lambda word: len(self._places.get(word, ())))
-        if change.kind in ("none", "adds"):
-            words = words[: len(words) - math.ceil(SAME * len(words)) + 1]
-        return [*words, *roots(change.lifted), *alternative_sets(text)]
+        words = _words(change.said)
+        shared = Counter(chain.from_iterable(self._places.get(word, ()) for word in words))
+        # what only restates shares at least `SAME` of its words with what it replaces
+        least = SAME * len(words) if change.kind in ("none", "adds") else 1
+        named = {at for at, count in shared.items() if count >= least}
+        named.update(*(self._places.get(key, ()) for key in (*roots(change.lifted), *alternative_sets(text))))
+        return [at for at in sorted(named) if at in self._facts and not self._facts[at].pinned]
 
     def _append(self, fact: ConstraintFact) -> None:
         self._facts[self._next] = fact

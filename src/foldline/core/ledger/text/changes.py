@@ -14,6 +14,7 @@ from typing import Final, Literal
 import msgspec
 
 from foldline.core.ledger.text.cues import is_constraint
+from foldline.core.ledger.text.needed_words import LIFTING
 
 Kind = Literal["none", "adds", "lifts", "turns", "announces"]
 
@@ -25,7 +26,8 @@ _CLAUSE: Final = rf"(?:{_LEAD}|[,;:–—]\s+(?:so |and |but )?)"
 _AGAIN: Final = r"(?:now|again|after all|from (?:now|here) on|any ?more)"
 _SPOKEN: Final = r"(?:rule|constraint|requirement|restriction|ban|limit|instruction|convention)"
 
-_LIFTS: Final = re.compile(
+# All patterns but the last are for lower-case text: to match without regard to case takes twice as long.
+LIFTS: Final = re.compile(
     # You may now push. You can push again.
     rf"{_CLAUSE}you(?:['’]re| are)? (?:(?:may|can|allowed to|free to) now|now (?:may|can|allowed to)) \w+|"
     rf"{_CLAUSE}now you (?:may|can) (?!see|find|tell|imagine|not)\w+|"
@@ -61,7 +63,6 @@ _LIFTS: Final = re.compile(
     r"现在(?:开始)?可以(?!看)|不用再|不必再|不需要再|取消.{0,12}(?:规则|限制|要求)|"
     r"もう.{0,40}(?:いいです|いいよ|構いません|かまいません|必要(?:は)?(?:ない|ありません))|"
     r"(?:制限|ルール)は(?:解除|撤回)",
-    re.IGNORECASE,
 )
 _ANNOUNCED: Final = re.compile(
     r"^\W*(?:(?:ok(?:ay)?|so|well|and|sorry|small|quick)\b[\s,]*)*(?:"
@@ -72,7 +73,6 @@ _ANNOUNCED: Final = re.compile(
     r"|(?:neue regel|planänderung|korrektur|geändert|changement de plan|nouvelle règle|cambio de planes?|"
     r"nueva regla)"
     r"\s*[:,;.–—-]+|(?:计划有变|新规则|更正|変更|訂正|新しいルール)\s*[:：,，、。])\s*",
-    re.IGNORECASE,
 )
 """What says at the head of a sentence that the rest of it replaces something said earlier."""
 _TURNS: Final = re.compile(
@@ -80,22 +80,17 @@ _TURNS: Final = re.compile(
     r"mejor|"
     r"ahora)\b|\bswitch (?:back )?to\b|\blet['’]?s (?:use|go with)\b|改用|改成|改为|やっぱり|"
     r"^\W*we(?= now use\b| use\b.*\bnow\W*$)",
-    re.IGNORECASE,
 )
 """Words that turn something around, in a sentence that is an order."""
 _DISPLACED: Final = re.compile(
     r"(?:\binstead of|\brather than|\bin place of|, not|\band not|\bno longer|\bstatt|\bau lieu d[eu']|"
     r"\ben (?:lugar|vez) de)\s+(.{2,60})",
-    re.IGNORECASE,
 )
 """What a sentence says it puts another thing in the place of."""
-_ADDS: Final = re.compile(
-    r"\b(?:also|either|too|as well|additionally|auch|aussi|también)\b|也", re.IGNORECASE
-)
+_ADDS: Final = re.compile(r"\b(?:also|either|too|as well|additionally|auch|aussi|también)\b|也")
 _KEEPS: Final = re.compile(
     r"\b(?:do not|don['’]?t|never) (?:ever )?(?:forget|ignore|drop|lift|disregard|scrap)\b|"
     r"\b(?:did not|didn['’]t|never) (?:say|mean)\b",
-    re.IGNORECASE,
 )
 _ORDER: Final = re.compile(
     _LEAD + r"(?:let['’]?s |we(?:['’]ll| will| now| only| just)* |i(?:['’]d| would)? (?:want|like|prefer) |"
@@ -105,7 +100,6 @@ _ORDER: Final = re.compile(
     r"(?:nimm|nutze|verwende|benutze|antworte|schreib|utilise|réponds|écris|usa|utiliza|responde|"
     r"escribe)\w*\b)|"
     r"用|使|してください",
-    re.IGNORECASE,
 )
 _REPORT: Final = re.compile(
     r"[?？]\W*$|"
@@ -120,20 +114,17 @@ _REPORT: Final = re.compile(
     r"since (?:the|this|last|yesterday)|on my (?:laptop|machine)|arréglalo|ne marche|funktioniert|"
     r"no funciona|"
     r"geht nicht|kann (?:jetzt )?nicht)\b",
-    re.IGNORECASE,
 )
 """A question, a task, or a sentence that tells how things are: none of them changes a rule."""
 _PASSING: Final = re.compile(
     r"\b(?:just (?:this )?once|this (?:one )?time|this once|for (?:now|today|this)|until|for the moment|"
     r"only today|dieses? (?:eine )?mal|nur heute|cette fois|esta vez)\b|这次|今回だけ",
-    re.IGNORECASE,
 )
 _HEDGED: Final = re.compile(
     r"\b(?:if|when|once|unless|except|but|while|as long as|provided|only|wenn|außer|aber|si|sauf|salvo|"
     r"pero)\b|"
     r"\b(?:because|due to|for the (?:\w+ )?(?:release|hotfix|demo)|no need to(?!.*any ?more))\b|如果|除非|但|"
     r"場合|ただし",
-    re.IGNORECASE,
 )
 _LIFTED: Final = re.compile(
     rf"\b(?:forget|ignore|drop|lift|disregard|scrap)\b.{{0,40}}?\b(?:{_SPOKEN}|thing|said) "
@@ -142,7 +133,6 @@ _LIFTED: Final = re.compile(
     rf"my) (.{{2,40}}?) {_SPOKEN}s?\b|"
     rf"\b{_SPOKEN} (?:about|on|for|of|that|with) (.{{2,60}}?) (?:no longer|is|are|does)\b|"
     rf"^(.{{2,40}}? {_SPOKEN}\b.{{0,50}}?) (?:is|are) \w+",
-    re.IGNORECASE,
 )
 """What a sentence that lifts says it lifts: "forget the rule about 3 sentences"."""
 _OF_CHANGE: Final = re.compile(
@@ -170,31 +160,38 @@ class Change(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=1_024)
 def change_of(sentence: str) -> Change:
     """Read whether and how a sentence of the user's changes a rule that was said before it."""
-    kind = _kind_of(sentence)
-    said = _OF_CHANGE.sub(" ", sentence) if kind not in ("none", "adds") else sentence
-    lifted, displaced = _LIFTED.search(sentence), _DISPLACED.search(sentence)
+    lowered = sentence.lower()
+    kind = _kind_of(sentence, lowered)
+    if kind in ("none", "adds"):
+        return Change(kind, sentence)
+    lifted, displaced = _LIFTED.search(lowered), _DISPLACED.search(lowered)
     return Change(
         kind,
-        said,
+        _OF_CHANGE.sub(" ", sentence),
         next(filter(None, lifted.groups()), "") if lifted and kind == "lifts" else "",
-        displaced.group(1) if displaced and kind != "none" else "",
-        bool(_HEDGED.search(sentence)),
+        displaced.group(1) if displaced else "",
+        bool(_HEDGED.search(lowered)),
     )
 
 
-def _kind_of(sentence: str) -> Kind:
-    if len(sentence) > _LONGEST or _PASSING.search(sentence) or _REPORT.search(sentence):
+def _kind_of(sentence: str, lowered: str) -> Kind:
+    if len(lowered) > _LONGEST or _PASSING.search(lowered) or _REPORT.search(lowered):
         return "none"
-    if _ANNOUNCED.match(sentence):
+    if _ANNOUNCED.match(lowered):
         return "announces"
-    if _ADDS.search(sentence):
+    if _ADDS.search(lowered):
         return "adds"
-    if _KEEPS.search(sentence):
+    if _KEEPS.search(lowered):
         return "none"
-    if _LIFTS.search(sentence):
+    if can_lift(lowered) and LIFTS.search(lowered):
         return "lifts"
-    turns = _TURNS.search(sentence) or _DISPLACED.search(sentence)
-    return "turns" if turns and (_ORDER.search(sentence) or is_constraint(sentence)) else "none"
+    turns = _TURNS.search(lowered) or _DISPLACED.search(lowered)
+    return "turns" if turns and (_ORDER.search(lowered) or is_constraint(sentence)) else "none"
+
+
+def can_lift(lowered: str) -> bool:
+    """Whether a sentence, lower case, has a word that lifts: a look at these costs far less than `LIFTS`."""
+    return not lowered.isascii() or any(word in lowered for word in LIFTING)
 
 
 _LONGEST: Final = 300  # characters beyond which a sentence describes; it changes no rule

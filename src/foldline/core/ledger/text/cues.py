@@ -7,6 +7,7 @@ taken out first: they are mentioned, not said.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 from foldline.core.ledger.text import vetoes
@@ -312,6 +313,9 @@ _SINGLE_TASK = re.compile(
 
 # The rules are for lower-case text: to match without regard to case takes twice as long.
 RULES = _compiled(_ENGLISH, GERMAN, FRENCH, SPANISH, OTHERS)
+_TOLD = tuple(
+    (name, pattern, NEEDED.get(name), name in _WEAK, name not in _NOT_LATIN) for name, pattern in RULES
+)
 VETOES = _compiled(vetoes.VETOES, flags=re.IGNORECASE)
 
 
@@ -322,25 +326,29 @@ def rule_of(sentence: str) -> str | None:
         return None
     said = _EMPHASIS.sub("", _MENTIONED.sub("CODE", sentence)).strip()
     plain = len(said) <= _WEAK_LONGEST and not _SINGLE_TASK.search(said)
-    lowered, latin = said.lower(), said.isascii()
-    found = next(
-        (
-            name
-            for name, pattern in RULES
-            if (plain or name not in _WEAK)
-            and can_match(name, lowered, latin=latin)
-            and pattern.search(lowered)
-        ),
-        None,
-    )
+    lowered = said.lower()
+    found = next((name for name, pattern in _possible(lowered, plain=plain) if pattern.search(lowered)), None)
     vetoed = found is not None and any(pattern.search(said) for _, pattern in VETOES)
     return None if vetoed else found
 
 
-def can_match(rule: str, lowered: str, *, latin: bool) -> bool:
-    """Whether a sentence has what a rule needs: a look at it costs far less than the rule does."""
-    needed = NEEDED.get(rule)
-    return not (latin and rule in _NOT_LATIN) and (needed is None or any(word in lowered for word in needed))
+def _possible(lowered: str, *, plain: bool) -> Iterator[tuple[str, re.Pattern[str]]]:
+    """Yield the rules that a sentence has the words for: a look at these costs far less than a rule does."""
+    latin = lowered.isascii()
+    for name, pattern, needed, is_weak, is_latin in _TOLD:
+        if (plain or not is_weak) and (is_latin or not latin):
+            if needed is None:
+                yield name, pattern
+                continue
+            for word in needed:
+                if word in lowered:
+                    yield name, pattern
+                    break
+
+
+def can_match(rule: str, lowered: str) -> bool:
+    """Whether a sentence, lower case, has what a rule needs."""
+    return any(name == rule for name, _ in _possible(lowered, plain=True))
 
 
 def is_constraint(sentence: str) -> bool:

@@ -108,8 +108,9 @@ def prompts(entries: Sequence[Said]) -> Iterator[tuple[Said, tuple[str, ...]]]:
         mine = () if expands else own(message)
         if mine:
             yield entry, mine
-        skills.update(call.id for call in message.calls if call.name == _SKILL_TOOL)
-        expands = _expands(message, skills)
+        if message.role == "assistant":
+            skills.update(call.id for call in message.calls if call.name == _SKILL_TOOL)
+        expands = (bool(skills) or message.role == "user") and _expands(message, skills)
 
 
 def _expands(message: Message, skills: AbstractSet[str]) -> bool:

@@ -79,6 +79,7 @@ _ALTERNATIVES = tuple(
     )
 )
 """Words of which a newer one takes the older one's place, as `content` writes them."""
+_ANY_ALTERNATIVE = frozenset[str]().union(*_ALTERNATIVES)
 
 
 @lru_cache(maxsize=4_096)
@@ -121,6 +122,8 @@ def alternative_sets(text: str) -> list[str]:
 
 def alternatives(old: frozenset[str], new: frozenset[str]) -> Iterator[tuple[frozenset[str], ...]]:
     """Yield what is left of the words of both, for each set of which they name different members."""
+    if new.isdisjoint(_ANY_ALTERNATIVE):
+        return
     for members in _ALTERNATIVES:
         here, there = old & members, new & members
         if here and there and here != there:
