@@ -143,7 +143,7 @@ class _Held:
     def __init__(self, facts: Iterable[ConstraintFact] = ()) -> None:
         self._facts: dict[int, ConstraintFact] = {}
         self._places: dict[str, list[int]] = {}
-        self._next = 0
+        self._sizes: list[int] = []  # how many words each has, those that ended included
         self.ended: list[Ended] = []
         for fact in facts:
             self._append(fact)
@@ -179,17 +179,21 @@ class _Held:
         change = change_of(text)
         words = _words(change.said)
         shared = Counter(chain.from_iterable(self._places.get(word, ()) for word in words))
-        # what only restates shares at least `SAME` of its words with what it replaces
-        least = SAME * len(words) if change.kind in ("none", "adds") else 1
-        named = {at for at, count in shared.items() if count >= least}
+        named = set(shared)
+        if change.kind in (
+            "none",
+            "adds",
+        ):  # it only restates: all words of one are the other's, see `verdict`
+            named = {at for at, count in shared.items() if count == min(len(words), self._sizes[at])}
         named.update(*(self._places.get(key, ()) for key in (*roots(change.lifted), *alternative_sets(text))))
         return [at for at in sorted(named) if at in self._facts and not self._facts[at].pinned]
 
     def _append(self, fact: ConstraintFact) -> None:
-        self._facts[self._next] = fact
-        for key in (*_words(fact.text), *alternative_sets(fact.text)):
-            self._places.setdefault(key, []).append(self._next)
-        self._next += 1
+        words, place = _words(fact.text), len(self._sizes)
+        self._facts[place] = fact
+        self._sizes.append(len(words))
+        for key in (*words, *alternative_sets(fact.text)):
+            self._places.setdefault(key, []).append(place)
 
 
 def _words(text: str) -> Sequence[str]:
