@@ -82,10 +82,11 @@ def test_the_session_states_a_hundred_rules_and_changes_forty() -> None:
         Message("user", (Text(row["content"]),)) for piece in pieces for row in piece if row["role"] == "user"
     ]
     entries = [Said(str(at), None, message, "") for at, message in enumerate(said)]
-    holds, ended = constraints.history(entries)
+    found = constraints.ConstraintHistory()
+    found.read(entries)
     assert (len(stands[-1]), len(ends[-1])) == (100, 40)
-    assert {fact.text for fact in holds} == stands[-1]
-    assert {end.fact.text: end.by.text for end in ended} == {
+    assert {fact.text for fact in found.standing} == stands[-1]
+    assert {end.fact.text: end.by.text for end in found.ended} == {
         old: new for at, service in enumerate(SERVICES) for old, new in changes_of(service, at).items()
     }
 

@@ -157,7 +157,7 @@ def test_a_database_of_the_first_version_is_migrated(file: Path) -> None:
     database = sqlite3.connect(file)
     database.executescript(
         "DROP TABLE search; ALTER TABLE sessions DROP COLUMN indexed; DROP INDEX marks;"
-        "DROP TABLE key_values;"
+        "DROP TABLE key_values; DROP INDEX sessions_by_update;"
         "CREATE INDEX events ON entries (key) WHERE kind IN ('compacted', 'lifted'); PRAGMA user_version = 1;"
     )
     database.close()

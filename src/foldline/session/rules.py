@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from foldline.core.ledger.facts.constraints import Ended, history
+from foldline.core.ledger.facts.constraints import ConstraintHistory, Ended
 from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
 from foldline.core.log.entries import Compacted, Entry, Said
 from foldline.stores.base import Store
@@ -20,23 +20,92 @@ class Rules(msgspec.Struct, frozen=True):
     ended: tuple[Ended, ...]
 
 
+class RuleReader:
+    """Reads the rules of a path as it grows: each entry is looked at once.
+
+    `leaf` is the last entry that was read, `entries` how many its session had by then, on every branch.
+    """
+
+    def __init__(self, leaf: str | None = None, entries: int = 0) -> None:
+        self.leaf = leaf
+        self.entries = entries
+        self._history = ConstraintHistory()
+        self._named: set[str] = set()
+
+    @property
+    def rules(self) -> Rules:
+        """The rules of what was read."""
+        return Rules(self._history.standing, self._history.ended)
+
+    def read(self, entries: Sequence[Entry]) -> None:
+        """Read what comes next."""
+        self._named |= _named(entries)
+        self._history.read((entry for entry in entries if isinstance(entry, Said)), self._named)
+
+    def can_go_on(self, entries: Sequence[Entry]) -> bool:
+        """Whether these continue what was read, and name no rule that was passed over in it."""
+        found = {fact.text for fact in (*self.rules.standing, *(one.fact for one in self.rules.ended))}
+        leaves = [self.leaf, *(entry.id for entry in entries)]
+        return _named(entries) <= self._named | found and all(
+            entry.parent == before for before, entry in zip(leaves, entries, strict=False)
+        )
+
+
 def rules_of(entries: Sequence[Entry]) -> Rules:
     """Return the rules of a path."""
-    said = [entry for entry in entries if isinstance(entry, Said)]
-    return Rules(*history(said, _proven(entries)))
+    reader = RuleReader()
+    reader.read(entries)
+    return reader.rules
 
 
-async def stored_rules(store: Store, session: str) -> Rules:
-    """Return the rules of a stored session; reads its path."""
-    path = [entry async for entry in store.path(session)]
-    return await asyncio.to_thread(rules_of, path)  # seconds for a path of ten thousands of messages
+class StoredRules:
+    """The rules of a stored session. A long path is read once, then what was added to it."""
+
+    def __init__(self, store: Store, session: str) -> None:
+        self._store = store
+        self._session = session
+        self._known: RuleReader | None = None
+        self._lock = asyncio.Lock()
+
+    async def read(self) -> Rules:
+        """Return the rules of the path as it is now."""
+        async with self._lock:
+            known, self._known = self._known, None  # where this is cancelled, it may be half read
+            reader = await self._followed(known) if known is not None else None
+            self._known = reader = reader or await self._whole()
+            return reader.rules
+
+    async def _followed(self, known: RuleReader) -> RuleReader | None:
+        """Read on; None where the path has left what was read."""
+        leaf = await self._store.leaf(self._session)
+        if leaf == known.leaf:
+            return known
+        news = [entry async for entry in self._store.all(self._session, after=known.entries)]
+        ids = [entry.id for entry in news]
+        if leaf not in ids:
+            return None
+        news = news[: ids.index(leaf) + 1]
+        if not known.can_go_on(news):
+            return None
+        await asyncio.to_thread(known.read, news)
+        known.leaf, known.entries = leaf, known.entries + len(news)
+        return known
+
+    async def _whole(self) -> RuleReader:
+        info = await self._store.info(self._session)
+        if info is None:
+            return RuleReader()
+        path = [entry async for entry in self._store.path(self._session, info.leaf)] if info.leaf else []
+        reader = RuleReader(info.leaf, info.entries)
+        await asyncio.to_thread(reader.read, path)  # a second for ten thousands of messages
+        return reader
 
 
-def _proven(entries: Sequence[Entry]) -> frozenset[str]:
+def _named(entries: Iterable[Entry]) -> set[str]:
     """The rules in the boundaries' ledgers: a model may have named some that code alone does not find."""
     ledgers = (
         msgspec.convert(entry.ledger, Ledger)
         for entry in entries
         if isinstance(entry, Compacted) and entry.ledger
     )
-    return frozenset(fact.text for ledger in ledgers for fact in ledger.constraints if fact.entry)
+    return {fact.text for ledger in ledgers for fact in ledger.constraints if fact.entry}

@@ -38,7 +38,7 @@ from foldline.session.model import Setup
 from foldline.session.overflow import OverflowMender
 from foldline.session.preview import Preview, Previews
 from foldline.session.recall import PASSAGE, EntryInfo, Passage, Recall
-from foldline.session.rules import Rules, stored_rules
+from foldline.session.rules import Rules, StoredRules
 from foldline.session.shared import Shared, SummarizerChoice
 from foldline.session.state import Render
 from foldline.session.tools import Tools
@@ -83,6 +83,7 @@ class Session:
         self._links = Links(self._shared)
         self._recall = Recall(self._shared)
         self._tools = Tools(self._shared, self._triggers, self._recall)
+        self._rules = StoredRules(store, session)
         self._choice: SummarizerChoice | None = None
         if summary_model is not None:
             self._choice = SummarizerChoice(self._shared, summarizer)
@@ -531,9 +532,12 @@ class Session:
         return await self._recall.read(entry, offset, limit, session)
 
     async def constraints(self) -> Rules:
-        """Return the user's standing rules, and those that a later sentence ended; reads the path."""
+        """Return the user's standing rules, and those that a later sentence ended.
+
+        The first call reads the path, later ones what was added to it.
+        """
         await self._shared.follow()
-        return await stored_rules(self.store, self.id)
+        return await self._rules.read()
 
     async def entries(self, limit: int | None = None, before: str | None = None) -> list[EntryInfo]:
         """Return the path's messages, oldest first: ids, sizes, and whether kept, folded or pinned.

@@ -154,9 +154,10 @@ def test_the_history_says_what_ended_a_rule() -> None:
         "Actually use spaces.",
     ]
     entries = [Said(f"u{i}", None, Message("user", (Text(text),)), "") for i, text in enumerate(said)]
-    standing, ended = constraints.history(entries)
-    assert [fact.text for fact in standing] == said[2:]
-    assert [(end.fact.text, end.by.entry, end.how) for end in ended] == [
+    found = constraints.ConstraintHistory()
+    found.read(entries)
+    assert [fact.text for fact in found.standing] == said[2:]
+    assert [(end.fact.text, end.by.entry, end.how) for end in found.ended] == [
         (said[0], "u2", "lifted"),
         (said[1], "u3", "replaced"),
     ]

@@ -90,7 +90,13 @@ def panel(page, name):
     with page.expect_response(lambda answer: "/panel/" in answer.url):
         page.locator(".tabs a", has_text=name).click()
     page.locator(".tabs a[aria-current]", has_text=name).wait_for()
+    still(page)
     return page.locator("#panel")
+
+
+def still(page):
+    """Wait until no part of the page is asked for, or about to be put in its place."""
+    page.locator(".htmx-request, .htmx-swapping, .htmx-settling").first.wait_for(state="detached")
 
 
 def say(page, text):
@@ -99,3 +105,4 @@ def say(page, text):
     page.get_by_role("button", name="Send").click()
     page.locator("#history article.user", has_text=text).wait_for()
     page.locator("#stop").wait_for(state="hidden")
+    still(page)

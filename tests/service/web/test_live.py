@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import time
 
+import pytest
 from tests.service.api.client import FILLER, Client, api, reply, talk, user
 from tests.service.served import served
-from tests.service.web.browser import fold, message, opened, panel, say, seen
+from tests.service.web.browser import fold, message, opened, panel, say, seen, still
 
 from foldline.testing import Faulty, Scripted, serve_in_thread
 
@@ -43,7 +44,7 @@ def test_figures_meter_and_panel_follow_what_an_agent_says_and_folds(page, servi
     seen(page, "folded 1 time")
     assert page.get_by_role("button", name="Undo fold").is_enabled()
     page.locator("#panel .sent", has_text="foldline-checkpoint").wait_for()
-    page.wait_for_function("document.title.startsWith('After')")
+    pytest.importorskip("playwright.sync_api").expect(page).to_have_title(re.compile("^After"))
 
 
 def test_a_reply_is_seen_as_it_is_written_and_stop_keeps_the_question_alone(chromium, tmp_path):
@@ -105,7 +106,7 @@ def test_the_moldable_walk(chromium, tmp_path):
         while page.locator(".earlier a").count():
             with page.expect_response("**/earlier*"):
                 page.locator(".earlier a").click()
-            page.wait_for_function("!document.querySelector('.htmx-request, .htmx-swapping, .htmx-settling')")
+            still(page)
         return [int(one) for one in re.findall(r"Question (\d\d)", page.locator("#history").inner_text())]
 
     store = f"sqlite:///{tmp_path / 'moldable.db'}"

@@ -19,7 +19,7 @@ import msgspec
 from foldline.core.ledger.facts.kinds import ConstraintFact, RequestFact
 from foldline.core.ledger.text.changes import Change, change_of
 from foldline.core.ledger.text.cues import is_constraint
-from foldline.core.ledger.text.origin import is_plan, prompts
+from foldline.core.ledger.text.origin import Prompts, is_plan
 from foldline.core.ledger.text.pasted import REPEATED, typed
 from foldline.core.ledger.text.sentences import sentences
 from foldline.core.ledger.text.subjects import alternative_sets, alternatives, content, roots, subject_of
@@ -208,23 +208,38 @@ def applied(current: Sequence[ConstraintFact], sentence: str, entry: str) -> lis
     return held.facts
 
 
-def history(
-    entries: Sequence[Said], proven: Container[str] = ()
-) -> tuple[tuple[ConstraintFact, ...], tuple[Ended, ...]]:
-    """Return the constraints that the user's own words leave standing, and those that ended; oldest first.
+class ConstraintHistory:
+    """The constraints that the user's own words leave standing in a conversation that goes on.
 
     Sentences that are `proven` (a model named them as rules, and the user said them) count as constraints.
     """
-    held = _Held()
-    for entry, spans in prompts(entries):
-        for sentence in chain.from_iterable(map(candidates, spans)):
-            held.say(sentence, entry.id, proven=sentence in proven)
-    return tuple(held.facts), tuple(held.ended)
+
+    def __init__(self) -> None:
+        self._held = _Held()
+        self._prompts = Prompts()
+
+    @property
+    def standing(self) -> tuple[ConstraintFact, ...]:
+        """Those that stand, oldest first."""
+        return tuple(self._held.facts)
+
+    @property
+    def ended(self) -> tuple[Ended, ...]:
+        """Those that a later sentence ended, in the order in which they did."""
+        return tuple(self._held.ended)
+
+    def read(self, entries: Iterable[Said], proven: Container[str] = ()) -> None:
+        """Take what the user says in the entries that come next."""
+        for entry in entries:
+            for sentence in chain.from_iterable(map(candidates, self._prompts.own(entry))):
+                self._held.say(sentence, entry.id, proven=sentence in proven)
 
 
 def collect(entries: Sequence[Said]) -> tuple[ConstraintFact, ...]:
     """Take the standing constraints from the user's own words, oldest first; superseded ones are gone."""
-    return history(entries)[0]
+    found = ConstraintHistory()
+    found.read(entries)
+    return found.standing
 
 
 def merge(

@@ -8,7 +8,7 @@ taken from what is left when these are cut out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 
 from foldline.core.ledger.text.machine_forms import PLACEHOLDER, past_forms
@@ -95,22 +95,33 @@ def own(message: Message) -> tuple[str, ...]:
     return tuple(span for part in message.parts if isinstance(part, Text) for span in spans(part.text))
 
 
-def prompts(entries: Sequence[Said]) -> Iterator[tuple[Said, tuple[str, ...]]]:
-    """Yield each entry in which the user speaks, with the user's own spans.
+class Prompts:
+    """Tells in which entries of a conversation the user speaks; it is shown one after the other.
 
     The message right after a slash command that is no built-in one, or after the answer of the tool that
     launches a skill, is the text of that command or skill: a program wrote it, so it is passed over.
     """
-    skills: set[str] = set()
-    expands = False
-    for entry in entries:
+
+    def __init__(self) -> None:
+        self._skills: set[str] = set()
+        self._expands = False
+
+    def own(self, entry: Said) -> tuple[str, ...]:
+        """Return the user's own spans of the next entry; none where the user does not speak."""
         message = entry.message
-        mine = () if expands else own(message)
-        if mine:
-            yield entry, mine
+        mine = () if self._expands else own(message)
         if message.role == "assistant":
-            skills.update(call.id for call in message.calls if call.name == _SKILL_TOOL)
-        expands = (bool(skills) or message.role == "user") and _expands(message, skills)
+            self._skills.update(call.id for call in message.calls if call.name == _SKILL_TOOL)
+        self._expands = (bool(self._skills) or message.role == "user") and _expands(message, self._skills)
+        return mine
+
+
+def prompts(entries: Iterable[Said]) -> Iterator[tuple[Said, tuple[str, ...]]]:
+    """Yield each entry in which the user speaks, with the user's own spans."""
+    shown = Prompts()
+    for entry in entries:
+        if mine := shown.own(entry):
+            yield entry, mine
 
 
 def _expands(message: Message, skills: AbstractSet[str]) -> bool:
