@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from tests.stores.build import compact, say, talk, title
@@ -44,6 +47,10 @@ def admin(url: str):
     target = read_url(url)
     options = f'-c search_path="{target.schema}"'
     return psycopg.connect(**{**target.parameters, "options": options}, autocommit=True)
+
+
+def with_parameters(url: str, **given: object) -> str:
+    return f"{url}&{urlencode(given)}"
 
 
 async def path_of(store: PostgresStore, session: str = "s") -> list[Entry]:
@@ -99,6 +106,78 @@ async def test_what_is_asked_after_a_cancelled_write_waits_for_it(store, postgre
     assert await leaf == (second.id if what == "append" else None)
 
 
+# -- connections
+
+
+async def test_who_waits_too_long_for_a_connection_is_told(postgres_url):
+    """The wait for a connection counts, so that much at once is refused, and not served minutes later."""
+    store = PostgresStore(with_parameters(postgres_url, connections=2), timeout=0.5)
+    first = say(None, "one")
+    await store.append("s", [first], seen=None)
+    with admin(postgres_url) as other:
+        other.autocommit = False
+        other.execute("select 1 from sessions for update")
+        began = time.monotonic()
+        found = await asyncio.gather(
+            *(store.append("s", [say(first, str(number))], seen=first.id) for number in range(12)),
+            return_exceptions=True,
+        )
+        assert time.monotonic() - began < 5 * 0.5
+        other.rollback()
+    assert all(isinstance(one, StoreError) for one in found)
+    assert len([one for one in found if "connections were in use" in str(one)]) >= 8
+    assert await store.leaf("s") == first.id
+    await store.close()
+
+
+async def test_a_connection_to_what_became_a_standby_is_not_kept(store):
+    first = say(None, "one")
+    await store.append("s", [first], seen=None)
+    await store._pool.run(
+        lambda database: database.connection.execute("SET default_transaction_read_only = on")
+    )
+    await store.append("s", [say(first, "two")], seen=first.id)
+    assert len(await path_of(store)) == 2
+
+
+async def test_a_path_that_is_cut_is_noticed(store):
+    """Without these a read from a machine that is gone waits for two hours."""
+
+    def options(database):
+        with socket.socket(fileno=os.dup(database.connection.fileno())) as held:
+            if held.family == socket.AF_UNIX:  # the parameters are still those of every connection
+                return database.connection.info.get_parameters()
+            return {"tcp_user_timeout": held.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)}
+
+    found = await store._pool.run(options)
+    assert int(found["tcp_user_timeout"]) == 10_000
+
+
+async def test_options_that_are_dropped_on_the_way_are_noticed(postgres_url, monkeypatch):
+    """As by a pooler, behind which every tenant would write into one schema."""
+    plain = psycopg.connect
+    monkeypatch.setattr(
+        psycopg, "connect", lambda given, **more: plain(re.sub(r"options='[^']*'", "", given), **more)
+    )
+    store = PostgresStore(postgres_url)
+    with pytest.raises(StoreError, match="connect without it"):
+        await store.count()
+    await store.close()
+
+
+async def test_values_that_expired_are_found_by_their_index(store, postgres_url):
+    await store.key_values.add("space", "key", b"value", seconds=1)
+    query = named_queries("postgres")["expire_values"]
+    with admin(postgres_url) as database:
+        database.execute(
+            "INSERT INTO key_values (space, key, value, written, expires) "
+            "SELECT 'x', n::text, '', 0, 1e12 FROM generate_series(1, 5000) n"
+        )
+        database.execute("ANALYZE key_values")
+        plan = database.execute(f"EXPLAIN {query}").fetchall()
+    assert any("key_values_by_expiry" in line for (line,) in plan), plan
+
+
 # -- texts
 
 
@@ -124,8 +203,9 @@ async def test_ids_and_titles_may_be_any_text(store):
 
 
 async def test_what_no_row_can_hold_is_refused(store):
-    with pytest.raises(StoreError, match="1,000 characters"):
-        await store.append("x" * 1001, talk(None, "x"), seen=None)
+    for name in ("x" * 2_501, "\N{GRINNING FACE}" * 700, "\\" * 1_300):
+        with pytest.raises(StoreError, match="2,500 bytes"):
+            await store.append(name, talk(None, "x"), seen=None)
     first = say(None, "one")
     with pytest.raises(StoreError, match="title"):
         await store.append("s", [first, title(first, "y" * 1_000_000)], seen=None)

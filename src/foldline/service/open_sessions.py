@@ -43,10 +43,10 @@ class OpenSessions:
         self._open.move_to_end(session)
         return known.session
 
-    def release(self, session: str) -> None:
+    def release(self, session: Session) -> None:
         """Say that a session is not used any more; it stays open for a while."""
-        known = self._open.get(session)
-        if known is not None:
+        known = self._open.get(session.id)
+        if known is not None and known.session is session:  # not one that was begun anew under its id
             known.users -= 1
         self._close_idle()
 
@@ -57,7 +57,7 @@ class OpenSessions:
         try:
             yield found
         finally:
-            self.release(session)
+            self.release(found)
 
     def forget(self, session: str) -> None:
         """Close a session that is gone from the store."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from typing import Final
@@ -34,30 +35,32 @@ class RateLimit:
         self._most = float(per_minute)
         self._share = max(1.0, per_minute // 60)
         self._ahead = 0.0
+        self._taking = asyncio.Lock()  # those of one worker are not each other's rivals
 
     async def wait(self) -> float:
         """Count one; return how many seconds too early it is, 0 where it may be done."""
         if not self._most:
             return 0.0
-        if self._ahead < 1.0:
-            try:
-                left = await self._take()
-            except StoreError as error:
-                log.warning("a rate is not counted: %s", error)
-                return 0.0
-            if left < 1.0:
-                return (1.0 - left) * 60.0 / self._most
-        self._ahead -= 1.0
-        return 0.0
+        async with self._taking:
+            if self._ahead < 1.0:
+                try:
+                    left = await self._take()
+                except StoreError as error:
+                    log.warning("a rate is not counted: %s", error)
+                    return 0.0
+                if self._ahead < 1.0:
+                    return max(0.1, (1.0 - left) * 60.0 / self._most)
+            self._ahead -= 1.0
+            return 0.0
 
     async def _take(self) -> float:
         """Take a share ahead; return what was there, less than 1 where nothing could be taken."""
-        left = 0.0
         for _ in range(TRIES):
             now = time.time()
             raw = await self._values.get(SPACE, self._name)
             known = Bucket(self._most, now) if raw is None else msgspec.msgpack.decode(raw, type=Bucket)
-            left = min(self._most, known.left + max(0.0, now - known.at) * self._most / 60.0)
+            now = max(now, known.at)  # another machine's clock may be ahead
+            left = min(self._most, known.left + (now - known.at) * self._most / 60.0)
             if left < 1.0:
                 return left
             taken = min(self._share, left // 1)
@@ -69,4 +72,4 @@ class RateLimit:
             if done:
                 self._ahead += taken
                 return left
-        return left  # others are faster: it is counted with their next share
+        return 0.0  # other workers were faster each time

@@ -12,7 +12,7 @@ from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message, Text, ToolResult
 from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.core.view import ViewState
-from foldline.errors import LeafMoved, StoreCorrupt
+from foldline.errors import LeafMoved, SessionNotFound, StoreCorrupt
 from foldline.stores.base import Store
 
 RETRIES = 8  # times that an append is tried again, because only boundaries, pins or notes came between
@@ -153,13 +153,18 @@ class Cursor:
             )
 
     async def write(self, entry: Entry) -> None:
-        """Append an entry other than a message, behind whatever is there now."""
+        """Append an entry other than a message, behind whatever is there now.
+
+        Raises SessionNotFound where the session was purged meanwhile: nothing of it may come back.
+        """
         for _ in range(RETRIES):
             placed = chained(entry, self.leaf)
             try:
                 await self._append([placed])
             except LeafMoved:
                 await self.reload()
+                if self.leaf is None and await self.store.info(self.session) is None:
+                    raise SessionNotFound(f"session {self.session} was deleted") from None
                 continue
             self.leaf = placed.id
             await self.reload()

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 
 from foldline.errors import StoreError
 
-LARGEST: Final = 2**20  # bytes of a value
+LARGEST: Final = 950_000  # bytes of a value: distributed databases want rows under 1 MB
 
 
 class KeyValues(Protocol):
@@ -27,7 +27,7 @@ class KeyValues(Protocol):
     ) -> bytes | None:
         """Put a value where none is; return the one that is there instead, None where this one was put.
 
-        `session` is the session that it belongs to. Raises StoreError for a value of more than 1 MiB.
+        `session` is the session that it belongs to. Raises StoreError for one over `LARGEST`.
         """
         ...
 

@@ -17,11 +17,12 @@ from foldline.stores.database_key_values import DatabaseKeyValues
 from foldline.stores.postgres_connection import read_url
 from foldline.stores.postgres_database import PIECE, PostgresDatabase
 from foldline.stores.postgres_pool import Pool
+from foldline.stores.postgres_text import escaped
 from foldline.stores.tables import Tables
 from foldline.stores.tree import Spans, title_in
 
 _PAGE = 256  # entries read in one step
-_LONGEST_ID = 1_000  # characters: PostgreSQL indexes up to 2,700 bytes
+_LONGEST_ID = 2_500  # bytes: PostgreSQL indexes up to 2,700
 
 T = TypeVar("T")
 
@@ -170,10 +171,14 @@ class PostgresStore:
 
 def _check_sizes(session: str, entries: Sequence[Entry]) -> None:
     """Raise StoreError for what an index or a row of PostgreSQL cannot take."""
-    if any(len(id_) > _LONGEST_ID for id_ in (session, *(entry.id for entry in entries))):
-        raise StoreError(f"an id may have {_LONGEST_ID:,} characters: nothing was written")
+    if any(_stored_bytes(id_) > _LONGEST_ID for id_ in (session, *(entry.id for entry in entries))):
+        raise StoreError(f"an id may have {_LONGEST_ID:,} bytes: nothing was written")
     if len(title_in(entries) or "") > PIECE // 4:
         raise StoreError(f"a title may have {PIECE // 4:,} characters: nothing was written")
+
+
+def _stored_bytes(text: str) -> int:
+    return len(escaped(text).encode())
 
 
 def _purge(database: PostgresDatabase, session: str) -> None:

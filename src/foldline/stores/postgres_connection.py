@@ -77,6 +77,11 @@ def connect(target: Target, timeout: float) -> Connection:
     given = target.parameters.get("options")
     parameters: dict[str, Any] = {
         "connect_timeout": max(2, round(timeout)),
+        # a path that is cut without a word is noticed after that long, and not after TCP's two hours
+        "tcp_user_timeout": round(timeout * 1000),
+        "keepalives_idle": max(1, round(timeout / 2)),
+        "keepalives_interval": max(1, round(timeout / 4)),
+        "keepalives_count": 2,
         "application_name": "foldline",
         **target.parameters,
         "options": f"{given} {options}" if given else options,

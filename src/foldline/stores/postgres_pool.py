@@ -58,10 +58,11 @@ class Pool:
         weakref.finalize(self, _close, self._idle, self._process)
 
     async def run(self, work: Callable[[PostgresDatabase], T], *, writes: bool = False) -> T:
-        """Do work in a thread; a conflict or a lost connection does it again, up to `timeout` seconds.
+        """Do work in a thread; a conflict or a lost connection does it again.
 
-        Cancelling drops the work if it has not begun, otherwise only its result. What is asked afterwards
-        waits until such work that `writes` has ended, as another thread could be ahead of it.
+        After `timeout` seconds, the wait for a thread included, it is neither begun nor begun anew:
+        StoreError. Cancelling drops the work if it has not begun, otherwise only its result. What is asked
+        afterwards waits until such work that `writes` has ended, as another thread could be ahead of it.
         """
         if self._closed:
             raise StoreError("this store is closed")
@@ -71,7 +72,7 @@ class Pool:
             )
         if abandoned := list(self._abandoned):
             await asyncio.wait([asyncio.wrap_future(future) for future in abandoned])
-        future = self._threads.submit(self._work, work)
+        future = self._threads.submit(self._work, work, time.monotonic() + self.timeout)
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
@@ -94,8 +95,13 @@ class Pool:
             self._trimmer.cancel()
         _close(self._idle, self._process)
 
-    def _work(self, work: Callable[[PostgresDatabase], T]) -> T:
-        deadline, wait = time.monotonic() + self.timeout, _FIRST_WAIT
+    def _work(self, work: Callable[[PostgresDatabase], T], deadline: float) -> T:
+        if time.monotonic() > deadline:
+            raise StoreError(
+                f"{self.target.name}: all {self.target.connections} connections were in use for "
+                f"{self.timeout:g} seconds. Nothing was asked; try again."
+            )
+        wait = _FIRST_WAIT
         while True:
             connection: Connection | None = None
             try:
@@ -118,7 +124,9 @@ class Pool:
                     ) from error
                 if not is_conflict(error):
                     wait = max(wait, _AWAY_WAIT)
-                    _close(self._idle, self._process)  # they were cut off too
+                    _close(self._idle, self._process)  # they were cut off too, or lead to a standby
+                    if connection is not None:
+                        connection.close()
             finally:
                 self._give_back(connection)
             time.sleep(wait * random.uniform(0.5, 1.5))

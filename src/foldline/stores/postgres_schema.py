@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 
 import psycopg
 
-from foldline.errors import StoreVersion
+from foldline.errors import StoreError, StoreVersion
 from foldline.stores.postgres_connection import Connection, Target
 from foldline.stores.queries import migrations
 
@@ -35,12 +35,23 @@ def prepare(connection: Connection, target: Target) -> None:
                     "nothing was changed."
                 )
             if version == newest:
+                _check_schema(connection, target)
                 return
             if version == 0:
                 _make_schema(connection, target)
             _migrate(connection, version + 1)
         except _RACED:
             continue
+
+
+def _check_schema(connection: Connection, target: Target) -> None:
+    """Raise StoreError where the tables that are found are not those of the target's schema."""
+    row = connection.execute("SELECT current_schema()").fetchone()
+    if row is None or row[0] != target.schema:
+        raise StoreError(
+            f"{target.name}: the schema is {row and row[0]}, and not {target.schema}. Something between here "
+            "and the server, such as a pooler, drops the options of a connection: connect without it."
+        )
 
 
 def _version(connection: Connection) -> int:

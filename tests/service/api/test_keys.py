@@ -6,12 +6,11 @@ import asyncio
 import hashlib
 import json
 
-import msgspec
 import pytest
 from tests.service.api.client import api, reply, user
 
 import foldline
-from foldline.service.api.idempotency import SPACE, IdempotencyKeys, KeyBusy, KeyRecord, KeyReused
+from foldline.service.api.idempotency import SPACE, IdempotencyKeys, KeyBusy, KeyRecord, KeyReused, encoded
 from foldline.service.presence import Leases, Presence
 from foldline.stores.key_values import MemoryKeyValues
 
@@ -73,7 +72,7 @@ def left_open(url, path, body, leaf, key="k"):
     async def put():
         store = foldline.stores.open_store(url)
         digest = hashlib.sha256(f"POST /api{path}?\n".encode() + body).digest()
-        record = msgspec.msgpack.encode(KeyRecord(digest, "dead", leaf))
+        record = encoded(KeyRecord(digest, "dead", "0123456789abcdef", leaf))
         assert await store.key_values.add(SPACE, key, record, seconds=60) is None
         await store.close()
 

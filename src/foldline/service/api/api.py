@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from foldline.config import ServeSettings, Settings
-from foldline.errors import FoldlineError, InputError
+from foldline.errors import FoldlineError, InputError, LeafMoved, StoreError, StoreVersion
 from foldline.service.api import (
     boundaries,
     compaction,
@@ -148,15 +148,18 @@ class Api:
         if not new and known.turn is None:
             raise KeyBusy
         call.remembered = known
-        given: Given | None = None
         try:
             response = await self._run(operation, call, request)
-            if response.status_code < 400 and known.turn is None:
-                given = Given(response.status_code, bytes(response.body), dict(response.headers))
-            return response
-        finally:
+        except BaseException as error:
             if new:
-                await keys.settle(known, given)
+                await (keys.settle(known, None) if _nothing_done(error) else keys.leave(known))
+            raise
+        if new:
+            done = response.status_code < 400 and known.turn is None
+            body = bytes(response.body) if done else b""
+            given = Given(response.status_code, body, dict(response.headers)) if done else None
+            await keys.settle(known, given)
+        return response
 
     async def _run(self, operation: Operation, call: ApiCall, request: Request) -> Response:
         found, leaf = await self._done(operation, call, request.headers.get("if-match"))
@@ -209,16 +212,21 @@ def _moved(leaf: str | None) -> Response:
     return refused
 
 
+def _nothing_done(error: BaseException) -> bool:
+    """Whether an error says that nothing was done; after others, the store's above all, something may be."""
+    if isinstance(error, StoreError):
+        return isinstance(error, LeafMoved | StoreVersion)
+    return isinstance(error, FoldlineError | BodyError | KeyBusy)
+
+
 def _uncertain(call: ApiCall, leaf: str | None) -> bool:
-    """Whether a worker that died under the key of this request may have done it."""
+    """Whether an earlier try under the key of this request may have done it."""
     known = call.remembered
     return known is not None and known.again and known.record.leaf != leaf
 
 
 def _unknown(leaf: str | None) -> Response:
-    told = (
-        "the worker that had the request died, and the session has moved on: look at it, and use another key"
-    )
+    told = "an earlier try did not end, and the session has moved on: look at it, and use another key"
     return problem(409, "it is not known whether it was done", told, leaf=leaf)
 
 

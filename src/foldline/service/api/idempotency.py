@@ -9,12 +9,16 @@ import asyncio
 import hashlib
 import itertools
 import logging
+import secrets
+import zlib
 from typing import Any, Final
 
 import msgspec
 
 from foldline.errors import StoreError
 from foldline.service.presence import Presence
+from foldline.service.problems import problem
+from foldline.stores import key_values
 
 log = logging.getLogger("foldline")
 
@@ -22,14 +26,10 @@ SPACE: Final = "idempotency"
 KEYS: Final = 10_000  # of a tenant that are remembered
 SECONDS: Final = 86_400.0  # that one is remembered
 LONGEST: Final = 255  # characters of a key
-LARGEST: Final = 256 * 1024  # bytes of an answer that is remembered
 TRIMMED: Final = 64  # keys of a worker after which it forgets the oldest
 POLLS: Final = (0.01, 0.02, 0.04, 0.08)  # seconds between the first looks at a key that is open
 POLL: Final = 0.16  # and between all later ones
 PATIENCE: Final = 60.0  # seconds that another worker's answer is waited for
-RETRIES: Final = (0.1, 0.4, 1.6)  # seconds until an answer is stored again after the store has failed
-
-_encoder = msgspec.msgpack.Encoder()
 
 
 class KeyReused(Exception):
@@ -59,25 +59,27 @@ class TurnRecord(msgspec.Struct):
 class KeyRecord(msgspec.Struct, frozen=True):
     """What is stored of a key: a digest of its request, who answers it, and its answer or its turn.
 
-    `leaf` is that of the request's session before it was answered.
+    `worker` is empty where it is not known what became of the request. `leaf` is that of its session before
+    it was answered; `token` names what the request begins, the same where it is sent again.
     """
 
     digest: bytes
     worker: str
+    token: str
     leaf: str | None = None
     given: Given | None = None
     turn: TurnRecord | None = None
 
 
 class Remembered:
-    """A key that is being answered, or was; `again` says that a worker died while it answered it."""
+    """A key that is being answered, or was; `again` says that an earlier try may have done it."""
 
     def __init__(
         self, key: str, record: KeyRecord, stored: bytes | None = None, *, again: bool = False
     ) -> None:
         self.key = key
         self.record = record
-        self.stored = _encoder.encode(record) if stored is None else stored
+        self.stored = encoded(record) if stored is None else stored
         self.again = again
         self.turn = record.turn
 
@@ -105,10 +107,13 @@ class IdempotencyKeys:
         was another request's, KeyBusy where the other worker takes too long.
         """
         await self._presence.begin()
-        mine = Remembered(key, KeyRecord(hashlib.sha256(request).digest(), self._presence.id, leaf))
+        digest = hashlib.sha256(request).digest()
+        mine = Remembered(key, KeyRecord(digest, self._presence.id, secrets.token_hex(8), leaf))
         for wait in itertools.chain(POLLS, itertools.repeat(POLL, int(PATIENCE / POLL))):
-            raw = await self._values.add(SPACE, key, mine.stored, seconds=SECONDS, session=session)
+            raw = await self._values.get(SPACE, key)  # a look costs far less than a try to write
             if raw is None:
+                raw = await self._values.add(SPACE, key, mine.stored, seconds=SECONDS, session=session)
+            if raw is None or raw == mine.stored:  # ours, also where the store's answer was lost
                 break
             known = Remembered(key, _decoded(raw), raw)
             if known.record.digest != mine.record.digest:
@@ -130,27 +135,47 @@ class IdempotencyKeys:
 
     async def settle(self, known: Remembered, given: Given | None) -> None:
         """Keep the answer to a key, or its turn; without one (nothing was done) the key is free again."""
-        for wait in RETRIES:
-            try:
-                return await self._settle(known, given)
-            except StoreError as error:
-                log.warning("the answer to a key could not be stored: %s", error)
-                await asyncio.sleep(wait)
-        return await self._settle(known, given)
+        if given is None and known.turn is None:
+            await self._surely(known, None)
+            return
+        record = msgspec.structs.replace(known.record, given=given, turn=known.turn)
+        if len(encoded(record)) > key_values.LARGEST:
+            record = msgspec.structs.replace(record, given=_too_large())
+        await self._surely(known, record)
 
-    async def _settle(self, known: Remembered, given: Given | None) -> None:
-        small = given if given is not None and len(given.body) <= LARGEST else None
-        record = msgspec.structs.replace(known.record, given=small, turn=known.turn)
-        if small is None and known.turn is None:
+    async def leave(self, known: Remembered) -> None:
+        """Leave a key of which it is not known what was done: who sends it again finds out."""
+        await self._surely(known, msgspec.structs.replace(known.record, worker="", turn=known.turn))
+
+    async def _surely(self, known: Remembered, record: KeyRecord | None) -> None:
+        """Store what became of a key; where the store is away, when it is back."""
+        try:
+            await self._put(known, record)
+        except StoreError as error:
+            log.warning("what became of a key is stored later: %s", error)
+            self._presence.owe(f"key {known.record.token}", lambda: self._put(known, record))
+
+    async def _put(self, known: Remembered, record: KeyRecord | None) -> None:
+        if record is None:
             await self._values.delete(SPACE, known.key, known.stored)
             return
-        stored = _encoder.encode(record)
+        stored = encoded(record)
         if await self._values.replace(SPACE, known.key, known.stored, stored, seconds=SECONDS):
             known.record, known.stored = record, stored
 
 
+def _too_large() -> Given:
+    told = problem(409, "it was done", "its answer is too large to be given again: read what it has changed")
+    return Given(told.status_code, bytes(told.body), dict(told.headers))
+
+
+def encoded(record: KeyRecord) -> bytes:
+    """Return a record as it is stored."""
+    return zlib.compress(msgspec.msgpack.encode(record), 1)
+
+
 def _decoded(raw: bytes) -> KeyRecord:
     try:
-        return msgspec.msgpack.decode(raw, type=KeyRecord)
-    except msgspec.DecodeError as error:
+        return msgspec.msgpack.decode(zlib.decompress(raw), type=KeyRecord)
+    except (msgspec.DecodeError, zlib.error) as error:
         raise StoreError(f"an idempotency key cannot be read: {error}") from error

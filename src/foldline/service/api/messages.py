@@ -35,10 +35,9 @@ class AppendResult(msgspec.Struct, frozen=True):
 async def append(call: ApiCall) -> ApiResult:
     """Append messages."""
     given: NewMessages = call.body
-    known = call.remembered
     entries = None
-    if known is not None and known.again:
-        entries = await stored_before(call.session, known.record.leaf, given.messages)
+    if call.remembered is not None and call.again:
+        entries = await stored_before(call.session, call.remembered.record.leaf, given.messages)
     if entries is None:
         entries = await call.session.append(*given.messages)
     return ApiResult(AppendResult(entries, call.session.leaf))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
@@ -47,6 +48,16 @@ class ApiCall(msgspec.Struct):
     remembered: Remembered | None = None
 
     @property
+    def again(self) -> bool:
+        """Whether an earlier try under the request's key may have done it."""
+        return self.remembered is not None and self.remembered.again
+
+    @property
+    def token(self) -> str:
+        """Letters for the id of what the request begins: the same ones where it is sent again."""
+        return secrets.token_hex(8) if self.remembered is None else self.remembered.record.token
+
+    @property
     def session(self) -> Session:
         """The session that the path names."""
         assert self.found is not None
@@ -71,7 +82,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     or another `media`). `takes` is the media type of the body; `may_miss` says that it may be left out.
     `changes` says that `If-Match` is looked at: `held` keeps other changes off until the operation has ended.
     A POST that changes, or begins, a session takes an idempotency key; `resumes` says that the operation
-    finds out by itself what a worker that died under its key has done.
+    finds out by itself what an earlier try under its key has done.
     """
 
     name: str

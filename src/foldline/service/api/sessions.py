@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -97,8 +97,10 @@ async def create(call: ApiCall) -> ApiResult | Response:
     if given.model is not None:
         state.models.chosen(given.model)
     state.check_policy(given.policy)
-    name = given.id or f"s-{secrets.token_hex(8)}"
+    name = given.id or f"s-{call.token}"
     async with state.of(call.tenant).lock(name):
+        if call.again and given.id is None and await _exists(store, name):
+            await store.purge(name)  # nobody was told of it
         options = SessionOptions(given.model, given.policy, given.system)
         if await _exists(store, name) or not await _begun(store, name, options):
             return problem(409, "there is such a session", f"{name!r} exists already: give another id")
@@ -179,9 +181,24 @@ async def rename(call: ApiCall) -> ApiResult:
 
 async def clear(call: ApiCall) -> ApiResult | Response:
     """Empty the path of a session: its options and title begin a new one, and what was said is a branch."""
+    return await _without_a_turn(call, _cleared)
+
+
+async def _without_a_turn(
+    call: ApiCall, work: Callable[[ApiCall], Awaitable[ApiResult]]
+) -> ApiResult | Response:
+    """Do what no turn may go on beside."""
+    turns = call.state.of(call.tenant).turns
+    if not await turns.take(call.session.id):
+        return busy(call.session.id)
+    try:
+        return await work(call)
+    finally:
+        await turns.release(call.session.id)
+
+
+async def _cleared(call: ApiCall) -> ApiResult:
     session, store = call.session, call.tenant.store
-    if await call.state.of(call.tenant).turns.held(session.id):
-        return busy(session.id)
     title = (await info_of(store, session.id)).title
     options = await stored_options(store, session.id)
     await store.move(session.id, None, seen=session.leaf)
@@ -199,8 +216,10 @@ def busy(session: str) -> Response:
 
 async def delete(call: ApiCall) -> ApiResult | Response:
     """Delete a session, all of its branches, for good."""
-    if await call.state.of(call.tenant).turns.held(call.session.id):
-        return busy(call.session.id)
+    return await _without_a_turn(call, _deleted)
+
+
+async def _deleted(call: ApiCall) -> ApiResult:
     call.tenant.sessions.forget(call.session.id)
     await call.tenant.store.purge(call.session.id)
     return ApiResult()

@@ -11,6 +11,7 @@ from foldline.service.api.history import EntryId
 from foldline.service.api.operation import ApiCall, ApiResult, NewId, Operation, Words
 from foldline.service.api.sessions import AT, LeafResult, busy
 from foldline.service.problems import problem
+from foldline.session.links import origin
 from foldline.session.session import Session
 from foldline.session.tree import Branch
 
@@ -106,31 +107,44 @@ async def _turning(call: ApiCall) -> bool:
 async def fork(call: ApiCall) -> ApiResult | Response:
     """Copy the path into a new session."""
     wish: ForkWish = call.body
-    if wish.id is not None and await call.tenant.store.leaf(wish.id) is not None:
-        return _taken(wish.id)
-    return await _begun(call, await call.session.fork(wish.id, at=wish.entry))
+    name = wish.id or f"{call.session.id}-{call.token[:8]}"
+    if (known := await _known(call, name)) is not None:
+        return known
+    return await _begun(call, await call.session.fork(name, at=wish.entry))
 
 
 async def handoff(call: ApiCall) -> ApiResult | Response:
     """Begin a new session with what serves its goal."""
     wish: HandoffWish = call.body
-    if wish.id is not None and await call.tenant.store.leaf(wish.id) is not None:
-        return _taken(wish.id)
-    return await _begun(call, await call.session.handoff(wish.goal, to=wish.id, text=wish.text))
+    name = wish.id or f"{call.session.id}-{call.token[:8]}"
+    if (known := await _known(call, name)) is not None:
+        return known
+    return await _begun(call, await call.session.handoff(wish.goal, to=name, text=wish.text))
 
 
-def _taken(name: str) -> Response:
+async def _known(call: ApiCall, name: str) -> ApiResult | Response | None:
+    """Return what there is to say of a session that exists: an earlier try began it, or it is another one."""
+    store = call.tenant.store
+    if await store.leaf(name) is None:
+        return None
+    came_from = await origin(store, name) if call.again else None
+    if came_from is not None and came_from.session == call.session.id:
+        options = await call.state.options(call.tenant, call.session.id)
+        with call.state.use(call.tenant, name, options) as child:
+            return await _noted(call, child)
     return problem(409, "there is such a session", f"{name!r} exists already: give another id")
 
 
 async def _begun(call: ApiCall, child: Session) -> ApiResult:
     """Note in a new session how it is opened, and close it again."""
-    options = await call.state.options(call.tenant, call.session.id)
-    note = options.noted()
     async with child:
-        await child.note(note.kind, **note.data)
-        leaf = child.leaf
-    return ApiResult(NextSession(child.id, leaf), headers={"location": f"/api/sessions/{child.id}"})
+        return await _noted(call, child)
+
+
+async def _noted(call: ApiCall, child: Session) -> ApiResult:
+    note = (await call.state.options(call.tenant, call.session.id)).noted()
+    await child.note(note.kind, **note.data)
+    return ApiResult(NextSession(child.id, child.leaf), headers={"location": f"/api/sessions/{child.id}"})
 
 
 async def preview_handoff(call: ApiCall) -> ApiResult:
@@ -180,6 +194,7 @@ OPERATIONS: Final = (
         status=201,
         changes=True,
         keyed=True,
+        resumes=True,
     ),
     Operation(
         name="handOff",
@@ -193,6 +208,7 @@ OPERATIONS: Final = (
         changes=True,
         held=False,
         keyed=True,
+        resumes=True,
     ),
     Operation(
         name="previewHandOff",

@@ -23,7 +23,7 @@ from foldline.agent.tools.toolbox import Toolbox
 from foldline.core.log.messages import Message, Text
 from foldline.errors import FoldlineError, InputError, LeafMoved, StoreError
 from foldline.providers import Provider
-from foldline.service.api.idempotency import LARGEST, KeyBusy, TurnRecord
+from foldline.service.api.idempotency import KeyBusy, TurnRecord
 from foldline.service.api.inputs import etag
 from foldline.service.api.operation import STREAM, ApiCall, ApiResult, Operation, Title, Words
 from foldline.service.api.retry import stored_before
@@ -38,6 +38,7 @@ log = logging.getLogger("foldline")
 
 STEPS: Final = 50  # replies to one prompt: there are no tools but recall
 PING_SECONDS: Final = 15
+KEPT: Final = 256 * 1024  # bytes of what a turn told that are kept to be told again
 SEND_SECONDS: Final = 60.0  # that a client may take to read what was sent
 
 
@@ -87,7 +88,7 @@ class Turn:
         try:
             data = await self._worked()
             self._record.events.append((DONE, data))
-            if len(msgspec.json.encode(self._record.events)) > LARGEST:
+            if len(msgspec.json.encode(self._record.events)) > KEPT:
                 del self._record.events[:-1]  # `done` has the text
             await self._keep()
         finally:

@@ -112,7 +112,7 @@ class SessionFinder:
             await talk.catch_up()
             if session in self._known:  # another request has opened it meanwhile
                 talk.close()
-                self._sessions.release(session)
+                self._sessions.release(talk.session)
             talk = self._known.setdefault(session, talk)
         elif not talk.lock.locked():  # else who holds it catches up
             async with talk.lock:
@@ -134,8 +134,9 @@ class SessionFinder:
         """Forget conversations that were not used for long; they are read from the store again."""
         idle = [name for name, one in self._known.items() if not one.users]
         for name in idle[: max(0, len(self._known) - self._most)]:
-            self._known.pop(name).close()
-            self._sessions.release(name)
+            talk = self._known.pop(name)
+            talk.close()
+            self._sessions.release(talk.session)
 
 
 async def _link(origin: Session, child: Session) -> None:

@@ -11,5 +11,3 @@ CREATE INDEX search_words ON search USING gin (words);
 CREATE INDEX search_wordless ON search (session_id, seq) WHERE words IS NULL;
 
 ALTER TABLE sessions ADD COLUMN indexed bigint NOT NULL DEFAULT 0; -- up to this seq
-
-CREATE INDEX sessions_behind ON sessions (session_id) WHERE indexed < entries;

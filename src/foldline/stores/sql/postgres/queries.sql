@@ -181,28 +181,28 @@ WHERE e.session_id = :session AND e.seq = :seq
 
 -- name: value
 SELECT value FROM key_values
-WHERE space = :space AND key = :key AND expires > extract(epoch FROM clock_timestamp())
+WHERE space = :space AND key = :key AND expires > extract(epoch FROM statement_timestamp())
 
 -- name: add_value
 INSERT INTO key_values (space, key, session, value, written, expires)
 VALUES (
     :space, :key, :session, :value,
-    extract(epoch FROM clock_timestamp()), extract(epoch FROM clock_timestamp()) + :seconds
+    extract(epoch FROM statement_timestamp()), extract(epoch FROM statement_timestamp()) + :seconds
 )
 ON CONFLICT (space, key) DO UPDATE
 SET session = excluded.session, value = excluded.value, written = excluded.written, expires = excluded.expires
-WHERE key_values.expires <= extract(epoch FROM clock_timestamp())
+WHERE key_values.expires <= extract(epoch FROM statement_timestamp())
 
 -- name: replace_value
 UPDATE key_values
-SET value = :new, written = extract(epoch FROM clock_timestamp()),
-    expires = extract(epoch FROM clock_timestamp()) + :seconds
-WHERE space = :space AND key = :key AND value = :old AND expires > extract(epoch FROM clock_timestamp())
+SET value = :new, written = extract(epoch FROM statement_timestamp()),
+    expires = extract(epoch FROM statement_timestamp()) + :seconds
+WHERE space = :space AND key = :key AND value = :old AND expires > extract(epoch FROM statement_timestamp())
 
 -- name: delete_value
 DELETE FROM key_values
 WHERE space = :space AND key = :key AND (value = :old OR CAST(:old AS bytea) IS NULL)
-    AND expires > extract(epoch FROM clock_timestamp())
+    AND expires > extract(epoch FROM statement_timestamp())
 
 -- name: trim_values
 DELETE FROM key_values WHERE space = :space AND key NOT IN
@@ -210,7 +210,7 @@ DELETE FROM key_values WHERE space = :space AND key NOT IN
 
 -- name: expire_values
 DELETE FROM key_values WHERE (space, key) IN (
-    SELECT space, key FROM key_values WHERE expires <= extract(epoch FROM clock_timestamp())
+    SELECT space, key FROM key_values WHERE expires <= extract(epoch FROM statement_timestamp())
     LIMIT 100 FOR UPDATE SKIP LOCKED
 )
 
