@@ -53,22 +53,23 @@ class DraftRow(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class DraftLimit:
-    """How many drafts one worker makes at once, and all of them of each provider in a minute."""
+    """How many drafts of each provider one worker makes at once, and all of them in a minute."""
 
     def __init__(self, values: KeyValues, at_once: int = 8, per_minute: int = 0) -> None:
-        self._slots = asyncio.Semaphore(at_once)
+        self._at_once = at_once
+        self._slots: dict[str, asyncio.Semaphore] = {}
         self._values = values
         self._per_minute = per_minute
         self._rates: dict[str, RateLimit] = {}
 
     async def made(self, provider: str, here: Here) -> Outcome:
         """Make a draft when its turn comes."""
-        async with self._slots:
-            rate = self._rates.setdefault(
-                provider, RateLimit(self._values, f"drafts {provider}", self._per_minute)
-            )
-            while (seconds := await rate.wait()) > 0:  # noqa: ASYNC110 - other workers count too
-                await asyncio.sleep(seconds)
+        rate = self._rates.setdefault(
+            provider, RateLimit(self._values, f"drafts {provider}", self._per_minute)
+        )
+        while (seconds := await rate.wait()) > 0:  # noqa: ASYNC110 - other workers count too
+            await asyncio.sleep(seconds)
+        async with self._slots.setdefault(provider, asyncio.Semaphore(self._at_once)):
             return await here()
 
 

@@ -19,23 +19,24 @@ from foldline.service.presence import Presence
 from foldline.service.rate import RateLimit
 from foldline.session.jobs import DraftJobs
 from foldline.stores import Store, find_store
-from foldline.stores.key_values import MemoryKeyValues
+from foldline.stores.key_values import KeyValues, MemoryKeyValues
 
 HEADER: Final = "foldline-token"  # stands for the client's own key, which then goes on to the model
+MAIN: Final = "default"  # the tenant where there are no others
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
 class Tenant:
     """One of those who ask: a store, the sessions that are open, and how much may still be asked."""
 
-    def __init__(self, name: str, store: Store, settings: ServeSettings) -> None:
+    def __init__(
+        self, name: str, store: Store, settings: ServeSettings, values: KeyValues, limit: DraftLimit
+    ) -> None:
         self.name = name
         self.store = store
-        # a store of another kind may have none: then this process is the only one
-        self.values = getattr(store, "key_values", None) or MemoryKeyValues()
-        self.presence = Presence(self.values)
-        at_once = max(1, settings.summaries_at_once // settings.workers)
-        self.jobs = StoredJobs(self.presence, DraftLimit(self.values, at_once, settings.summary_rate))
+        self.values = values
+        self.presence = Presence(values)
+        self.jobs = StoredJobs(self.presence, limit)
         self.durable: Callable[[str | None], DraftJobs] | None = None  # by the sessions' model
         self.sessions = OpenSessions(store, settings.open_sessions)
         self._rate = RateLimit(self.values, "requests", settings.rate)
@@ -58,7 +59,13 @@ class Tenants:
                 raise InputError(f"[serve] tokens: {name!r} is no name of a tenant: use a-z, 0-9, - and _")
         self._settings = settings
         self._store = store
-        self._tenants: dict[str, Tenant] = {}
+        main = find_store(store)
+        values = _values_of(main)
+        at_once = max(1, settings.summaries_at_once // settings.workers)
+        self._limit = DraftLimit(values, at_once, settings.summary_rate)  # of all tenants
+        self._tenants = {MAIN: Tenant(MAIN, main, settings, values, self._limit)}
+        for name in settings.tokens.values():
+            find_store(self._url(name))  # what no tenant can have is told at the start
         self.durable: Callable[[Tenant, str | None], DraftJobs] | None = None
 
     @property
@@ -76,7 +83,7 @@ class Tenants:
         None where the token is missing or wrong. Without tokens there is one tenant.
         """
         if not self.closed:
-            return self._tenant("default"), False
+            return self._tenant(MAIN), False
         apart = headers.get(HEADER) or _cookie(headers)
         if apart is not None:
             return self._known(apart), False
@@ -100,11 +107,15 @@ class Tenants:
     def _tenant(self, name: str) -> Tenant:
         known = self._tenants.get(name)
         if known is None:
-            store = find_store(self._store if name == "default" else tenant_url(self._store, name))
-            known = self._tenants[name] = Tenant(name, store, self._settings)
+            store = find_store(self._url(name))
+            known = Tenant(name, store, self._settings, _values_of(store), self._limit)
+            self._tenants[name] = known
             if self.durable is not None:
                 known.durable = partial(self.durable, known)
         return known
+
+    def _url(self, name: str) -> str | None:
+        return self._store if name == MAIN else tenant_url(self._store, name)
 
     async def finish(self, seconds: float) -> None:
         """Close every session; what goes on in the background may take that long to end."""
@@ -117,6 +128,11 @@ class Tenants:
         for tenant in self.all():
             await tenant.presence.close()
             await tenant.store.close()
+
+
+def _values_of(store: Store) -> KeyValues:
+    """Return the values of a store; one of another kind may have none: then this process is the only one."""
+    return getattr(store, "key_values", None) or MemoryKeyValues()
 
 
 def _cookie(headers: Mapping[str, str]) -> str | None:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import os
+import sys
 
 import pytest
-from tests.service.api.client import api, reply, user
+from tests.service.api.client import api, reply, talk, user
 
 import foldline
+from foldline.core.log.entries import Compacted, Said
+from foldline.errors import StoreError
+from foldline.service import presence
 from foldline.service.api.idempotency import SPACE, IdempotencyKeys, KeyBusy, KeyRecord, KeyReused, encoded
 from foldline.service.presence import Leases, Presence
+from foldline.stores import SqliteStore, register, urls
 from foldline.stores.key_values import MemoryKeyValues
 
 
@@ -129,3 +135,160 @@ def test_what_cannot_be_known_is_told(store):
         body, send = sent(client, "/sessions/one/undo", {}, status=409)
         left_open(store, "/sessions/one/undo", body, leaf)
         assert "not known" in send().json()["title"]
+
+
+# ---- a store that is away at the wrong moment
+
+
+class LossyStore(SqliteStore):
+    """A store that does what it is asked, and loses the answers to some appends."""
+
+    lost = 0
+
+    async def append(self, session, entries, *, seen):
+        await super().append(session, entries, seen=seen)
+        if LossyStore.lost and any(isinstance(entry, Said | Compacted) for entry in entries):
+            LossyStore.lost -= 1
+            raise StoreError("the connection is gone")
+
+
+@pytest.fixture
+def lossy(tmp_path):
+    register("lossy", lambda url: LossyStore(tmp_path / "lossy.db"))
+    with api(store="lossy://") as (client, model):
+        yield client, model
+    LossyStore.lost = 0
+    urls._OPENERS.pop("lossy")
+
+
+def repeated(client, path, value, losses=1):
+    """Send a request whose answer the store loses, then again; returns the second answer."""
+    LossyStore.lost = losses
+    send = sent(client, path, value)[1]
+    body = json.dumps(value).encode()
+    headers = {"content-type": "application/json", "idempotency-key": "k"}
+    assert client.send("POST", path, 503, content=body, headers=headers)
+    return send()
+
+
+def test_messages_whose_answer_was_lost_are_not_appended_again(lossy):
+    client, _ = lossy
+    client.begin("one")
+    found = repeated(client, "/sessions/one/messages", {"messages": [user("Hello."), reply("Hello.")]})
+    assert len(found.json()["entries"]) == 2
+    assert client.get("/sessions/one/stats").json()["stats"]["total_messages"] == 2
+
+
+def test_a_session_whose_answer_was_lost_is_begun_once(lossy):
+    client, _ = lossy
+    made = repeated(client, "/sessions", {"title": "T", "messages": [user("Hello.")]}).json()
+    found = client.get("/sessions").json()
+    assert [one["id"] for one in found["sessions"]] == [made["id"]]
+    assert made["messages"] == 1
+
+
+@pytest.mark.parametrize(("what", "wish"), [("fork", {}), ("handoff", {"goal": "Go on"})])
+def test_a_child_whose_answer_was_lost_is_begun_once(lossy, what, wish):
+    client, _ = lossy
+    client.begin("one", messages=talk(6))
+    child = repeated(client, f"/sessions/one/{what}", wish).json()["id"]
+    assert {one["id"] for one in client.get("/sessions").json()["sessions"]} == {"one", child}
+    assert client.get(f"/sessions/{child}").json()["links"][0]["session"] == "one"
+    client.say(child, user("And now?"))
+
+
+def test_an_answer_too_large_to_keep_is_not_given_by_doing_it_again(store, monkeypatch):
+    monkeypatch.setattr("foldline.stores.key_values.LARGEST", 4_000)
+    with api(store=store) as (client, _):
+        client.begin("one")
+        said = [user(f"Number {number}.") for number in range(200)]
+        body, send = sent(client, "/sessions/one/messages", {"messages": said})
+        assert len(send().json()["entries"]) == 200
+        again = client.send(
+            "POST",
+            "/sessions/one/messages",
+            409,
+            content=body,
+            headers={"content-type": "application/json", "idempotency-key": "k"},
+        )
+        assert again.json()["title"] == "it was done"
+        assert client.get("/sessions/one/stats").json()["stats"]["total_messages"] == 200
+
+
+class AwayValues(MemoryKeyValues):
+    """Values that do what they are asked, and may lose the answer, or be away."""
+
+    lost = away = False
+
+    async def add(self, space, key, value, *, seconds, session=None):
+        there = await super().add(space, key, value, seconds=seconds, session=session)
+        if self.lost and there is None:  # asked again by the store, it finds its own value
+            return await super().add(space, key, value, seconds=seconds, session=session)
+        return there
+
+    async def delete(self, space, key, old=None):
+        if self.away:
+            raise StoreError("away")
+        return await super().delete(space, key, old)
+
+
+async def test_a_lease_whose_answer_was_lost_is_held():
+    values = AwayValues()
+    values.lost = True
+    one, two = Presence(values), Presence(values)
+    mine, theirs = Leases(one, "turn"), Leases(two, "turn")
+    assert await mine.take("s")
+    assert not await theirs.take("s")
+    await mine.release("s")
+    assert await theirs.take("s")
+    await one.close()
+    await two.close()
+
+
+async def test_a_lease_that_could_not_be_given_back_is_free_for_its_worker_then_for_all(monkeypatch):
+    monkeypatch.setattr(presence, "RENEWAL_SECONDS", 0.05)
+    values = AwayValues()
+    one, two = Presence(values), Presence(values)
+    mine, theirs = Leases(one, "turn"), Leases(two, "turn")
+    assert await mine.take("s")
+    values.away = True
+    await mine.release("s")
+    assert not await mine.held("s")
+    assert not await theirs.take("s")
+    assert await mine.take("s")
+    await asyncio.sleep(0.2)
+    values.away = False
+    await asyncio.sleep(0.2)
+    assert await theirs.held("s")  # what was owed was an older lease
+    await mine.release("s")
+    assert await theirs.take("s")
+    await one.close()
+    await two.close()
+
+
+async def test_the_end_of_a_process_of_the_same_supervisor_is_seen_at_once(monkeypatch):
+    monkeypatch.setenv(presence.GROUP, "one-supervisor")
+    values = MemoryKeyValues()
+    mine = Presence(values)
+    ended = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
+    await ended.wait()
+    for group, pid, alive in (
+        ("one-supervisor", ended.pid, False),
+        ("one-supervisor", os.getpid(), True),
+        ("another", ended.pid, True),
+        ("", ended.pid, True),
+    ):
+        await values.add(presence.WORKERS, f"{group} {pid}", f"{group} {pid}".encode(), seconds=60)
+        assert await mine.alive(f"{group} {pid}") == alive
+    await mine.close()
+
+
+async def test_a_worker_without_a_sign_for_long_has_lapsed(monkeypatch):
+    mine = Presence(MemoryKeyValues())
+    assert not mine.lapsed
+    await mine.begin()
+    assert not mine.lapsed
+    monkeypatch.setattr(presence, "LEASE_SECONDS", 0.0)
+    await asyncio.sleep(0.01)
+    assert mine.lapsed
+    await mine.close()

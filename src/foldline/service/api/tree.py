@@ -11,7 +11,7 @@ from foldline.service.api.history import EntryId
 from foldline.service.api.operation import ApiCall, ApiResult, NewId, Operation, Words
 from foldline.service.api.sessions import AT, LeafResult, busy
 from foldline.service.problems import problem
-from foldline.session.links import origin
+from foldline.session.links import links
 from foldline.session.session import Session
 from foldline.session.tree import Branch
 
@@ -127,8 +127,8 @@ async def _known(call: ApiCall, name: str) -> ApiResult | Response | None:
     store = call.tenant.store
     if await store.leaf(name) is None:
         return None
-    came_from = await origin(store, name) if call.again else None
-    if came_from is not None and came_from.session == call.session.id:
+    known = await links(store, name) if call.again else []
+    if any((link.way, link.session) == ("from", call.session.id) for link in known):
         options = await call.state.options(call.tenant, call.session.id)
         with call.state.use(call.tenant, name, options) as child:
             return await _noted(call, child)

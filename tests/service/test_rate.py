@@ -1,0 +1,37 @@
+"""A rate holds whoever asks at once: requests of one worker, and workers over one store."""
+
+from __future__ import annotations
+
+import asyncio
+
+from foldline.service.rate import RateLimit
+from foldline.stores import open_store
+from foldline.stores.key_values import MemoryKeyValues
+
+
+async def admitted(limits, each):
+    waits = await asyncio.gather(*(limit.wait() for limit in limits for _ in range(each)))
+    assert all(wait >= 0.1 for wait in waits if wait)
+    return waits.count(0.0)
+
+
+async def test_a_rate_holds_over_workers(tmp_path):
+    stores = [open_store(f"sqlite:///{tmp_path / 's.db'}") for _ in range(2)]
+    limits = [RateLimit(store.key_values, "requests", 60) for store in stores]
+    counts = [await admitted(limits, 50) for _ in range(3)]
+    assert 50 <= sum(counts) <= 75  # a minute's worth, and what comes in the seconds that it took
+    for store in stores:
+        await store.close()
+
+
+class Contested(MemoryKeyValues):
+    """Values of which another worker changes each before it can be replaced."""
+
+    async def replace(self, space, key, old, new, *, seconds):
+        return False
+
+
+async def test_who_is_always_too_late_has_to_wait():
+    values = Contested()
+    assert await RateLimit(values, "requests", 600).wait() == 0.0  # the first one puts the bucket
+    assert await admitted([RateLimit(values, "requests", 600)], 5) == 0
