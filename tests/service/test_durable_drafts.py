@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -12,14 +14,25 @@ import pytest
 from tests.service.api.client import Client, reply, user
 from tests.service.supervised import supervised
 from tests.support.gateway_agents import SUMMARY
+from tests.support.live import WINDOW
 from tests.support.postgres import postgres_server, postgres_url  # noqa: F401
 
-from foldline.core.log.entries import Compacted
-from foldline.service.draft_jobs import SPACE, unpacked
+from foldline.config import ServeSettings
+from foldline.core.compact.rebase import Draft
+from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.presets import PRESETS
+from foldline.core.log.entries import Checkpoint, Compacted, Receipt
+from foldline.errors import StoreError
+from foldline.service.draft_jobs import SPACE, DraftRow, StoredJobs, unpacked
+from foldline.service.presence import Presence
+from foldline.session.jobs import DraftJob
 from foldline.stores import open_store
+from foldline.stores.key_values import MemoryKeyValues
 from foldline.testing import Scripted, serve_in_thread
 
 pytest.importorskip("dbos", reason="needs the extra foldline[jobs]")
+from foldline.service import durable_jobs
+
 FILLER = "It works as it was asked for, and every word of it is needed. " * 30
 
 
@@ -159,3 +172,111 @@ def test_a_draft_that_nothing_disturbs_is_paid_once(tmp_path, places):
     [done] = asyncio.run(compactions(places[0]))
     assert done.receipt.repeated == 0
     assert len(model.paid) == 1
+
+
+# ---- what may go wrong between the two databases
+
+
+def some_job():
+    boundary = Compacted("", None, Checkpoint("the work", "the work"), Receipt("threshold"))
+    return DraftJob("one", None, Ask(PRESETS["foldline"], WINDOW, "threshold"), 1, Draft(boundary, (), None))
+
+
+def asked_by(jobs):
+    return DraftRow(jobs.presence.id, 0, None, "t-1", some_job())
+
+
+def two_workers(values=None):
+    values = values or MemoryKeyValues()
+    return [StoredJobs(Presence(values)) for _ in range(2)]
+
+
+async def closed(*jobs):
+    for one in jobs:
+        await one.close()
+        await one.presence.close()
+
+
+async def test_a_job_that_its_worker_had_no_time_to_ask_for_blocks_nobody():
+    mine, dead = two_workers()
+    assert isinstance(await dead.claim("one", asked_by(dead)), DraftRow)
+    assert await mine.find("one") == "making"
+    waiting = asyncio.create_task(mine.made_elsewhere("one", "t-1"))
+    await dead.presence.close()
+    assert await waiting is None
+    assert await mine.find("one") is None
+    taken = await mine.claim("one", DraftRow(mine.presence.id, 0, None, "t-2", some_job()))
+    assert isinstance(taken, DraftRow)
+    assert (taken.id, taken.begun) == ("t-2", 0)
+    await closed(mine)
+
+
+class Away(MemoryKeyValues):
+    """Values that are away for some looks."""
+
+    looks = 0
+
+    async def get(self, space, key):
+        if space == SPACE and self.looks:
+            self.looks -= 1
+            raise StoreError("away")
+        return await super().get(space, key)
+
+
+async def test_a_job_waits_for_a_store_that_is_away(monkeypatch, tmp_path):
+    monkeypatch.setattr(durable_jobs, "RECOVERY_SECONDS", 0.01)
+    values = Away()
+    mine, _ = two_workers(values)
+    made = []
+
+    async def make(*given):
+        made.append(given)
+        return Nothing("nothing_new")
+
+    jobs = durable_jobs.DurableJobs(
+        ServeSettings(), f"sqlite:///{tmp_path}/j.db", mine.presence, lambda _: mine, make
+    )
+    assert isinstance(await mine.claim("one", asked_by(mine)), DraftRow)
+    values.looks = 3
+    await jobs._run("t", "one", "t-1")
+    assert len(made) == 1
+    assert await mine.made_elsewhere("one", "t-1") == Nothing("nothing_new")
+    await closed(mine)
+
+
+def test_what_ended_is_forgotten(tmp_path):
+    """The database of the jobs names sessions, and grows with nothing."""
+    code = """
+import asyncio, sys, time
+from foldline.config import ServeSettings
+from foldline.service.durable_jobs import DBOS, DurableJobs, TenantJobs
+from foldline.service.draft_jobs import StoredJobs
+from foldline.service.presence import Presence
+from foldline.stores.key_values import MemoryKeyValues
+from foldline.core.decide.ask import Nothing
+from tests.service.test_durable_drafts import some_job
+
+async def make(*given):
+    return Nothing("nothing_new")
+
+async def main():
+    mine = StoredJobs(Presence(MemoryKeyValues()))
+    jobs = DurableJobs(ServeSettings(), sys.argv[1], mine.presence, lambda name: mine, make)
+    await jobs.begin()
+    found = await TenantJobs(jobs, mine, "t", None).make(some_job(), None)
+    await jobs.forget(time.time() - 60)
+    while [one for one in await DBOS.list_workflows_async() if one.status != "SUCCESS"]:
+        await asyncio.sleep(0.1)
+    before = len(await DBOS.list_workflows_async())
+    await jobs.forget(time.time() + 60)
+    print(found.why, before, len(await DBOS.list_workflows_async()))
+    await jobs.close()
+    await mine.presence.close()
+
+asyncio.run(main())
+"""
+    url = f"sqlite:///{tmp_path / 'jobs.db'}"
+    run = subprocess.run(
+        [sys.executable, "-c", code, url], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert run.stdout.split() == ["nothing_new", "1", "0"], run.stderr

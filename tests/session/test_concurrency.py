@@ -18,11 +18,13 @@ from tests.support.live import (
     turns,
     until,
 )
+from tests.support.talk import user
 
 import foldline
 from foldline.core.decide.ask import Nothing
-from foldline.core.log.entries import Compacted, Pruned
+from foldline.core.log.entries import Compacted, Noted, Pruned
 from foldline.dialects import get
+from foldline.errors import SessionNotFound
 
 
 async def boundaries(store):
@@ -234,3 +236,13 @@ async def test_the_prefix_is_the_sessions_own_next_request(store):
     assert (call.system, call.tools) == ("Be kind.", tools)
     call.messages.append({"role": "user", "content": "sum it up"})
     assert json.dumps(session.prefix().messages) == json.dumps(call.messages[:-1])
+
+
+async def test_a_late_write_brings_nothing_of_a_purged_session_back(store):
+    session = session_on(store)
+    await session.append(user("Word for word."))
+    async with session._shared.locked() as cursor:  # where the purge comes between a look and a write
+        await store.purge(session.id)
+        with pytest.raises(SessionNotFound):
+            await cursor.write(Noted("", None, "title", {"title": "Word for word."}))
+    assert await store.count() == 0

@@ -50,7 +50,9 @@ class RayCluster(msgspec.Struct, frozen=True):
         self.check()
         ray = _ray()
         with _connected(ray, self):
-            most = AHEAD * (self.jobs or int(ray.cluster_resources().get("CPU", 1)))
+            most = self.jobs or int(ray.cluster_resources().get("CPU", 1))
+            if self.address == LOCAL or self.jobs is None:  # the cluster's cores bound what goes on at once
+                most *= AHEAD
             remote = ray.remote(max_retries=RETRIES)(_work)
             guarded = ray.put(Guarded(work, file, self.seconds))
             running: dict[Any, Item] = {}

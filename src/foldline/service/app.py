@@ -177,6 +177,8 @@ class Service:
         del request
         if not self.ready:
             return problem(503, "not ready")
+        if any(tenant.presence.lapsed for tenant in self.tenants.all()):
+            return problem(503, "not ready", "the store has not answered for a while")
         return PlainTextResponse("ready\n")
 
     async def _metrics(self, request: Request) -> Response:

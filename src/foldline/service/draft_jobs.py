@@ -27,6 +27,7 @@ log = logging.getLogger("foldline")
 
 SPACE: Final = "draft"
 SECONDS: Final = 86_400.0  # that a draft is kept
+JOB_SECONDS: Final = 3_600.0  # that a job may wait and work before its session may have another one
 MAKINGS: Final = 2  # times that one draft is begun: a paid call is repeated once
 POLL_SECONDS: Final = 0.25
 TOLD_SECONDS: Final = 600.0  # that a failure is kept for who asked
@@ -106,8 +107,9 @@ class StoredJobs:
             if raw is None:
                 if waited:
                     return None
-                there = await self.values.add(SPACE, session, packed(mine), seconds=SECONDS, session=session)
-                if there is None:
+                seconds = SECONDS if mine.job is None else JOB_SECONDS
+                there = await self.values.add(SPACE, session, packed(mine), seconds=seconds, session=session)
+                if there is None or (mine.id and there == packed(mine)):  # ours, though the answer was lost
                     return mine
                 continue
             known = unpacked(raw)
@@ -117,7 +119,7 @@ class StoredJobs:
             if known is not None and (known.error or known.nothing is not None):
                 return await self._failed(session, raw, known)
             if known is None or not await self._at_work(session, known):
-                if (taken := await self._taken_over(session, raw, known)) is not None:
+                if (taken := await self._taken_over(session, raw, known, mine)) is not None:
                     return taken
                 continue
             waited = True
@@ -130,14 +132,17 @@ class StoredJobs:
             raise CompactionFailed(known.error)
         return known.nothing
 
-    async def _taken_over(self, session: str, raw: bytes, known: DraftRow | None) -> DraftRow | None:
+    async def _taken_over(
+        self, session: str, raw: bytes, known: DraftRow | None, mine: DraftRow
+    ) -> DraftRow | None:
         """Take the row of a dead worker; None where another one was faster."""
         begun = 0 if known is None else known.begun
         if begun >= MAKINGS:
             await self.values.delete(SPACE, session, raw)
             raise CompactionFailed(f"{begun} processes died while they made the draft")
-        mine = DraftRow(self.presence.id, begun + 1)
-        return mine if await self.values.replace(SPACE, session, raw, packed(mine), seconds=SECONDS) else None
+        mine = msgspec.structs.replace(mine, begun=begun + mine.begun)
+        seconds = SECONDS if mine.job is None else JOB_SECONDS
+        return mine if await self.values.replace(SPACE, session, raw, packed(mine), seconds=seconds) else None
 
     async def made_elsewhere(self, session: str, name: str) -> Draft | Nothing | None:
         """Wait for the draft that a job of this name makes; None where it is cancelled."""
@@ -151,6 +156,8 @@ class StoredJobs:
                 return known.draft
             if known.error or known.nothing is not None:
                 return await self._failed(session, raw, known)
+            if not await self._at_work(session, known):  # its worker died; who needs it begins another one
+                return None
             await asyncio.sleep(POLL_SECONDS)
 
     async def made(self, job: DraftJob, held: DraftRow, here: Here) -> Draft | Nothing | None:
@@ -230,10 +237,8 @@ class StoredJobs:
         return "making" if await self._at_work(session, known) else None
 
     async def _at_work(self, session: str, row: DraftRow) -> bool:
-        """Whether a draft is still made: by the worker that holds its row, or by a job that goes on."""
-        if row.id:
-            return True
-        if row.worker == self.presence.id:
+        """Whether a draft is still made, or a job waits, of a worker that is alive."""
+        if row.worker == self.presence.id and not row.id:
             return session in self._making
         return await self.presence.alive(row.worker)
 

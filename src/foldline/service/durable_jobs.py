@@ -12,7 +12,9 @@ import logging
 import os
 import re
 import secrets
+import time
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -24,7 +26,16 @@ from foldline.core.compact.plan import Outcome
 from foldline.core.compact.rebase import Draft
 from foldline.core.decide.ask import Nothing
 from foldline.errors import FoldlineError, StoreError
-from foldline.service.draft_jobs import MAKINGS, SPACE, DraftRow, Here, StoredJobs, packed, unpacked
+from foldline.service.draft_jobs import (
+    JOB_SECONDS,
+    MAKINGS,
+    SPACE,
+    DraftRow,
+    Here,
+    StoredJobs,
+    packed,
+    unpacked,
+)
 from foldline.service.presence import Presence
 from foldline.session.jobs import DraftJob
 from foldline.stores.key_values import LARGEST
@@ -34,8 +45,10 @@ log = logging.getLogger("foldline")
 APPLICATION: Final = "foldline"
 VERSION: Final = "1"  # of the jobs: those of another version, or of another store, are left to its workers
 WORKFLOW: Final = "draft"
-JOB_SECONDS: Final = 3_600.0  # that a job may wait and work before its session may have another one
 RECOVERY_SECONDS: Final = 5.0  # between two looks for jobs of dead workers
+CLEANING_SECONDS: Final = 600.0  # between two looks for jobs that ended long ago
+KEPT_SECONDS: Final = 3_600.0  # that a job is remembered once it has ended
+KEPT_AT_ONCE: Final = 1_000  # such jobs that are forgotten in one step
 POLLING_SECONDS: Final = 0.5
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -115,7 +128,19 @@ class DurableJobs:
         return name
 
     async def _run(self, tenant: str, session: str, name: str) -> None:
-        """Do a job: make the draft, unless it is no longer wanted, was made, or is being made."""
+        """Do a job; while the store is away, try again."""
+        until = time.monotonic() + JOB_SECONDS
+        while True:
+            try:
+                return await self._do(tenant, session, name)
+            except StoreError as error:
+                if time.monotonic() > until:
+                    raise
+                log.warning("session %s: a draft waits for the store: %s", session, error)
+                await asyncio.sleep(RECOVERY_SECONDS)
+
+    async def _do(self, tenant: str, session: str, name: str) -> None:
+        """Make the draft, unless it is no longer wanted, was made, or is being made."""
         stored = self._find(tenant)
         raw = await stored.values.get(SPACE, session)
         row = None if raw is None else unpacked(raw)
@@ -134,17 +159,38 @@ class DurableJobs:
         job, model = row.job, row.model
         try:
             await stored.made(job, held, lambda: self._make(tenant, session, model, job))
+        except StoreError:
+            raise
         except FoldlineError as error:  # it stands in the row, for the session
             log.warning("session %s: a draft failed: %s", session, error)
 
     async def _recover(self) -> None:
-        """Have the jobs of dead workers done."""
+        """Have the jobs of dead workers done, and forget those that ended long ago."""
+        cleaned = 0.0
         while True:
             await asyncio.sleep(RECOVERY_SECONDS)
             try:
                 await self._take_over()
+                if time.monotonic() - cleaned > CLEANING_SECONDS:
+                    cleaned = time.monotonic()
+                    await self.forget(time.time() - KEPT_SECONDS)
             except Exception as error:  # the database may be away for a while
                 log.warning("jobs of dead workers could not be looked for: %s", error)
+
+    async def forget(self, before: float) -> None:
+        """Remove the jobs that ended before a moment (Unix time), with the names of their sessions."""
+        while True:
+            ended = await DBOS.list_workflows_async(
+                status=["SUCCESS", "ERROR", "CANCELLED"],
+                name=WORKFLOW,
+                completed_before=datetime.fromtimestamp(before, UTC).isoformat(),
+                limit=KEPT_AT_ONCE,
+                load_input=False,
+                load_output=False,
+            )
+            await DBOS.delete_workflows_async([one.workflow_id for one in ended])
+            if len(ended) < KEPT_AT_ONCE:
+                return
 
     async def _take_over(self) -> None:
         found = await DBOS.list_workflows_async(
@@ -175,9 +221,11 @@ class TenantJobs:
             return held
         try:
             await self._durable.enqueue(self._tenant, job.session, held)
-        except Exception as error:
-            await self._stored.cancel(job.session)
-            raise StoreError(f"the draft cannot be asked for: {error}") from error
+        except BaseException as error:
+            await asyncio.shield(self._stored.cancel(job.session))
+            if isinstance(error, Exception):
+                raise StoreError(f"the draft cannot be asked for: {error}") from error
+            raise
         return await self._stored.made_elsewhere(job.session, name)
 
     async def find(self, session: str) -> Draft | Literal["making"] | None:

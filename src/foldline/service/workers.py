@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -23,6 +24,7 @@ from foldline.errors import InputError
 from foldline.service.app import Service, make_app
 from foldline.service.connection import YieldingConnection
 from foldline.service.metrics import SHARED
+from foldline.service.presence import GROUP
 from foldline.service.server import configured, listen, url_of
 from foldline.stores import find_store
 
@@ -84,6 +86,7 @@ class Workers(Multiprocess):
         """Serve until a signal ends it; then exit, with the status that the signal stands for."""
         figures = tempfile.mkdtemp(prefix="foldline-figures-")
         os.environ[SHARED] = figures
+        os.environ[GROUP] = secrets.token_hex(8)
         try:
             with self._held:
                 super().run()
@@ -112,7 +115,11 @@ class Workers(Multiprocess):
                 log.error("a new worker did not start: worker %s and those after it stay", old.pid)
                 return
             old.terminate()
-            old.join()
+            old.process.join((self.config.timeout_graceful_shutdown or 0) + START_SECONDS)
+            if old.process.is_alive():  # it hangs, or waits for what does
+                log.warning("worker %s did not end: it is killed", old.pid)
+                old.kill()
+                old.join()
             self._serving.add(old.pid or 0)  # it may have had no time to say so
             self._gone(old)
             self.processes[place] = new

@@ -19,7 +19,7 @@ import msgspec
 from foldline.core.ledger.facts.kinds import ConstraintFact, RequestFact
 from foldline.core.ledger.text.changes import Change, change_of
 from foldline.core.ledger.text.cues import is_constraint
-from foldline.core.ledger.text.origin import Prompts, is_plan
+from foldline.core.ledger.text.origin import UserSpeech, is_plan
 from foldline.core.ledger.text.pasted import REPEATED, typed
 from foldline.core.ledger.text.sentences import sentences
 from foldline.core.ledger.text.subjects import alternative_sets, alternatives, content, roots, subject_of
@@ -216,7 +216,7 @@ class ConstraintHistory:
 
     def __init__(self) -> None:
         self._held = _Held()
-        self._prompts = Prompts()
+        self._prompts = UserSpeech()
 
     @property
     def standing(self) -> tuple[ConstraintFact, ...]:

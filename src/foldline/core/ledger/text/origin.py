@@ -95,7 +95,7 @@ def own(message: Message) -> tuple[str, ...]:
     return tuple(span for part in message.parts if isinstance(part, Text) for span in spans(part.text))
 
 
-class Prompts:
+class UserSpeech:
     """Tells in which entries of a conversation the user speaks; it is shown one after the other.
 
     The message right after a slash command that is no built-in one, or after the answer of the tool that
@@ -118,7 +118,7 @@ class Prompts:
 
 def prompts(entries: Iterable[Said]) -> Iterator[tuple[Said, tuple[str, ...]]]:
     """Yield each entry in which the user speaks, with the user's own spans."""
-    shown = Prompts()
+    shown = UserSpeech()
     for entry in entries:
         if mine := shown.own(entry):
             yield entry, mine
