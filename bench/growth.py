@@ -1,8 +1,9 @@
 """Does a call stay as quick as a store grows? One store, more and more sessions, the same calls on sessions of it.
 
-`python -m bench.growth [--store URL] [--messages N] COUNT...` fills a store (a new SQLite file, or an empty database of
-your own) up to each COUNT of sessions, one after the other, and measures at each: an append of one message, opening a
-session with its context, the first page of the list, and the bytes a message takes in an SQLite file.
+`python -m bench.growth [--store URL] [--messages N] [--short] [--copied] COUNT...` fills a store (a new SQLite file, or an
+empty database of your own) up to each COUNT of sessions, one after the other, and measures at each: an append of one
+message, opening a session with its context, the first page of the list, and the bytes a message takes in an SQLite file.
+With --copied the database copies the first session, without --short messages are as long as those of agents.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
+from bench.copies import fill_by_copies
 from bench.sessions import Talk, entries_of
 from bench.table import Row, lines, machine
 
@@ -29,17 +31,23 @@ KEPT = 40  # messages behind the boundary of each session
 TRIES = 100  # sessions on which each call is measured
 
 
-def session_of(messages: int) -> list[Entry]:
+def session_of(messages: int, *, short: bool = False) -> list[Entry]:
     """Return a session of so many messages that was folded once, `KEPT` messages before its end."""
-    said = entries_of(Talk().messages(messages))
-    checkpoint = Checkpoint(text="the work so far " * 500, summary="the work so far")
+    talk = [{"role": ("user", "assistant")[n % 2], "content": f"step {n}"} for n in range(messages)]
+    said = entries_of(talk if short else Talk().messages(messages))
+    checkpoint = Checkpoint(text="the work so far " * (5 if short else 500), summary="the work so far")
     boundary = Compacted("", None, checkpoint, Receipt("threshold"), first_kept=said[-KEPT].id)
     return [*said, chained(boundary, said[-1].id)]
 
 
-async def fill(store: Store, log: Sequence[Entry], start: int, end: int) -> float:
+async def fill(store: Store, log: Sequence[Entry], start: int, end: int, *, copied: bool) -> float:
     """Write the log as sessions `s<start>` up to `s<end>`; return the seconds that it took."""
     began = time.perf_counter()
+    if copied:
+        if not start:
+            await store.append("s0", log, seen=None)
+        await asyncio.to_thread(fill_by_copies, store, max(start, 1), end)
+        return time.perf_counter() - began
     for number in range(start, end):
         await store.append(f"s{number}", log, seen=None)
         if sys.stderr.isatty() and number % 100 == 0:
@@ -59,7 +67,7 @@ async def timed(call: Callable[[str], Awaitable[object]], sessions: Sequence[str
 
 async def measure(store: Store, count: int, leaf: str, rows: list[Row]) -> None:
     """Measure the calls at so many sessions, on some that nothing was appended to."""
-    chosen = [f"s{number}" for number in random.Random(count).sample(range(count), min(TRIES, count))]
+    chosen = [f"s{number}" for number in random.Random(count).sample(range(1, count), min(TRIES, count - 1))]
     (one,) = entries_of([{"role": "user", "content": "And now the next step, please."}])
     news = chained(one, leaf)
 
@@ -86,16 +94,16 @@ async def measure(store: Store, count: int, leaf: str, rows: list[Row]) -> None:
         rows.append(Row(f"{what}, {count:,} sessions", await timed(call, on), "ms"))
 
 
-async def run(store: Store, counts: Sequence[int], messages: int) -> list[Row]:
+async def run(store: Store, counts: Sequence[int], messages: int, *, short: bool, copied: bool) -> list[Row]:
     """Fill a store up to each count, and measure there."""
-    log = session_of(messages)
+    log = session_of(messages, short=short)
     natives = sum(
         len(entry.message.native.raw) for entry in log if isinstance(entry, Said) and entry.message.native
     )
     rows = [Row("native bytes of a message", natives / messages, "bytes")]
     filled = 0
     for count in counts:
-        taken = await fill(store, log, filled, count)
+        taken = await fill(store, log, filled, count, copied=copied)
         rows.append(Row(f"filling up to {count:,}", (count - filled) * len(log) / taken, "entries/s"))
         filled = count
         await measure(store, count, log[-1].id, rows)
@@ -111,13 +119,16 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("counts", nargs="*", type=int, default=[100, 1_000], metavar="COUNT")
     parser.add_argument("--store", help="an empty database (default: a new SQLite file, removed at the end)")
     parser.add_argument("--messages", type=int, default=1_000, help="of each session (default: 1,000)")
+    parser.add_argument("--short", action="store_true", help="messages of a few words, for large counts")
+    parser.add_argument("--copied", action="store_true", help="have the database copy the first session")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent, prefix=".bench-") as name:
         store = open_store(given.store or f"sqlite:///{name}/growth.db")
 
         async def measured() -> list[Row]:
             try:
-                return await run(store, sorted(given.counts), given.messages)
+                counts = sorted(given.counts)
+                return await run(store, counts, given.messages, short=given.short, copied=given.copied)
             finally:
                 await store.close()
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 import httpx2
 from prometheus_client.parser import text_string_to_metric_families
 from tests.service.api.client import api, talk, user
@@ -51,3 +55,17 @@ def test_a_request_is_a_span_and_the_parent_of_its_compaction(spans):
     assert asked.attributes["foldline.face"] == "api"
     assert made.parent.span_id == asked.context.span_id
     assert "Question" not in str([dict(one.attributes) for one in spans()])
+
+
+def test_the_dashboard_and_the_docs_ask_for_figures_that_there_are():
+    with served(store="memory://") as url:
+        text = httpx2.get(f"{url}/metrics").text
+    known = set(re.findall(r"^# TYPE (\w+)", text, re.MULTILINE))
+    board = json.loads(Path("docs/grafana.json").read_text(encoding="utf-8"))
+    asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    for words in (*asked, Path("docs/service.md").read_text(encoding="utf-8")):
+        for name in re.findall(r"\bfoldline_\w+", words):
+            assert name.removesuffix("_bucket") in known, name
+    for name in known:
+        if not name.endswith("_created"):
+            assert any(name in one for one in asked), name
