@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from tests.cli.calling import EXAMPLES, SESSION
 
+from foldline.core.checkpoint.receipt import APART
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import preset
-from foldline.core.lab.tally import APART
 from foldline.errors import FoldlineError, InputError
 from foldline.lab.colours import GREY, colours
 from foldline.lab.panels import _scaled, replay_panels, top_of

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from foldline.core.lab.tally import APART
+from foldline.core.checkpoint.receipt import APART, in_window_order
 from foldline.core.measure.composition import Composition, Share
 from foldline.lab.report import PolicyReport, SessionReport
 
@@ -129,12 +129,11 @@ def _sum_of(name: str) -> _Values:
 
 
 def _kinds(reports: Sequence[PolicyReport]) -> list[str]:
-    """Return what fills a window, the largest first: the same order in every drawing."""
-    largest: dict[str, int] = {}
-    for turn in (turn for one in reports for turn in one.turns):
-        for kind, tokens in turn["fills"].items():
-            largest[kind] = max(largest.get(kind, 0), tokens)
-    return sorted((kind for kind in largest if largest[kind]), key=lambda kind: -largest[kind])
+    """Return what fills a window, in the order in which it stands there."""
+    filled = {
+        kind for one in reports for turn in one.turns for kind, tokens in turn["fills"].items() if tokens
+    }
+    return in_window_order(filled)
 
 
 def _fills(one: PolicyReport, kinds: Sequence[str], turns: Sequence[int], window: int) -> Panel:

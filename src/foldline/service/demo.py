@@ -20,13 +20,14 @@ from foldline.testing import Asked, Scripted, serve_in_thread
 EXAMPLE: Final = "example.jsonl"  # in the package
 NAME: Final = "example"
 WINDOW: Final = 60_000  # tokens: the example session is just about to fill it
-SAID: Final = """\
-This is a scripted answer: no model was asked. With `--model` a real one answers here.
-
-What you see on the left is all that was said; it is never deleted. What the model is sent stands beside it.
-When both no longer fit the window, the older part is folded into a checkpoint: what was asked, what was done
-to which file, what failed, which rules of yours hold. Folded messages are dimmed; they can be searched, sent
-again by Undo, or kept word for word by a pin. Say a rule such as "Never push to main." and look at Rules."""
+SAID: Final = (
+    "This is a scripted answer: no model was asked. With `--model` a real one answers here.\n\n"
+    "The history shows all that was said; folding deletes nothing. What the model is sent is in the panel, "
+    "under Sent. When that no longer fits the window, the older part is folded into a checkpoint: what was "
+    "asked, what was done to which file, what failed, which rules of yours hold. Folded messages are dimmed; "
+    "they can be searched, sent again by Undo, or kept word for word by a pin. Say a rule such as "
+    '"Never push to main." and look at Rules.'
+)
 
 
 @contextmanager

@@ -199,7 +199,7 @@ def test_memory_is_that_of_the_view():
 def test_what_fills_the_window_is_told_at_the_first_call_of_a_turn():
     replay = run(session(12), preset("pi"), context=20_000, fills=True, apart=Floor(tools=50))
     last = replay.turns[-1].fills
-    assert last["system and tools"] == 50
+    assert last["system prompt and tools"] == 50
     assert last["checkpoint"] > 0
     assert sum(last.values()) == replay.turns[-1].baseline
     assert run(session(2)).turns[0].fills == {}

@@ -76,7 +76,7 @@ def fold(page, how, focus=""):
 
 def steer(message, action):
     """Choose an action of a message."""
-    message.get_by_text("Actions", exact=True).click()
+    message.locator(".menu > summary").click()
     message.get_by_role("button", name=action).click()
 
 

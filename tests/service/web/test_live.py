@@ -107,7 +107,12 @@ def test_the_moldable_walk(chromium, tmp_path):
             with page.expect_response("**/earlier*"):
                 page.locator(".earlier a").click()
             still(page)
-        return [int(one) for one in re.findall(r"Question (\d\d)", page.locator("#history").inner_text())]
+        return [
+            int(one)
+            for one in re.findall(
+                r"Question (\d\d)", " ".join(page.locator("#history .text").all_inner_texts())
+            )
+        ]
 
     store = f"sqlite:///{tmp_path / 'moldable.db'}"
     with service() as (client, _), opened(chromium, client.url) as page:

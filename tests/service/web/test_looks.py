@@ -79,7 +79,7 @@ def test_all_of_it_is_reached_by_keys(page, service):
     page.locator("#summary").wait_for()
     tab_to(page, "#fold button.main")
     page.keyboard.press("Enter")
-    seen(page, "Folded as it was shown.")
+    seen(page, "Folded as it was shown")
     tab_to(page, ".message .menu > summary")
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")

@@ -76,13 +76,13 @@ def test_a_file_is_dropped_listed_searched_and_downloaded(page, service, walked,
         menu(page, "Download")
         page.get_by_label("For reading, for a program").select_option(kind)
         with page.expect_download() as coming:
-            page.get_by_role("button", name="Download").click()
+            page.get_by_role("button", name="Get the file").click()
         assert coming.value.suggested_filename.endswith(f".{kind}.{suffix}")
         assert walked.asked in Path(coming.value.path()).read_text(encoding="utf-8")
         page.keyboard.press("Escape")
     menu(page, "Download")
     page.get_by_label("For reading, for a program").select_option("codex")
-    page.get_by_role("button", name="Download").click()
+    page.get_by_role("button", name="Get the file").click()
     seen(page, "codex resume")
     page.get_by_label("The folder of your project").fill("/home/ada/bookings")
     with page.expect_download() as coming:
@@ -104,7 +104,7 @@ def test_a_file_is_dropped_listed_searched_and_downloaded(page, service, walked,
     other = walked.text.replace(walked.kept, "Something else was said")
     page.set_input_files("#file", {"name": "b.jsonl", "mimeType": "text/plain", "buffer": other.encode()})
     page.get_by_role("button", name="Import", exact=True).click()
-    seen(page, "this is one of its own")
+    seen(page, "It is a copy of its own")
     assert page.url.partition("?")[0] != place
 
 
@@ -129,7 +129,7 @@ def test_a_fold_is_shown_kept_edited_made_undone_and_redone(page, service, walke
     summary = page.locator("#summary")
     summary.fill(f"{summary.input_value()}\n\nWords of my own.")
     page.get_by_role("button", name="Fold", exact=True).click()
-    seen(page, "Folded as it was shown. 1 message kept by hand, under Rules.")
+    seen(page, "1 message kept by hand, under Rules.")
     edge = page.locator(".fold-edge")
     edge.locator("summary").click()
     assert "Words of my own." in edge.inner_text()
@@ -263,7 +263,7 @@ def test_a_recorded_session_of_claude_code_is_read_and_folded(page, service, rec
     messages = page.locator("#figures p").inner_text()
     fold(page, "Preview")
     page.get_by_role("button", name="Fold", exact=True).click()
-    seen(page, "Folded as it was shown.")
+    seen(page, "Folded as it was shown")
     for name in ("Folds", "Rules", "Ledger", "Tokens", "Branches", "Sent"):
         assert len(panel(page, name).inner_text()) > 100
     page.get_by_role("button", name="Undo fold").click()

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from foldline.core.log.entries import Edit, Said
 
 APART = "system prompt and tools"  # the category of what is given apart from the messages
+_IN_ORDER = (APART, "system", "checkpoint", "user", "assistant", "tool results", "unanswered")
 Sized = tuple[str, int]  # a category and the tokens of one item of a view
+
+
+def in_window_order(categories: Iterable[str]) -> list[str]:
+    """Return categories as they stand in a window; those without a place of their own come last."""
+    places = {name: place for place, name in enumerate(_IN_ORDER)}
+    return sorted(categories, key=lambda name: (places.get(name, len(places)), name))
 
 
 def category(entry: Said) -> str:

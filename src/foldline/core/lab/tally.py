@@ -7,12 +7,11 @@ from typing import Literal
 
 import msgspec
 
+from foldline.core.checkpoint.receipt import APART
 from foldline.core.log.entries import Compacted, Pruned, Reason
 from foldline.core.log.messages import Usage
 from foldline.core.measure.window import Window
 from foldline.core.view import Item, Kept, item_tokens, sized
-
-APART = "system and tools"  # what `fills` calls what is sent beside the messages, as usage told it
 
 
 class BoundaryMark(msgspec.Struct, frozen=True):

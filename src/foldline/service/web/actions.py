@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import PurePosixPath
 from typing import Any, Final, cast
 
 import msgspec
@@ -16,7 +18,17 @@ from foldline.service.api.sessions import NewTitle
 from foldline.service.api.tree import BranchWish, ForkWish, HandoffGoal, HandoffWish, RewindWish
 from foldline.service.api.turns import TurnStream, TurnWish
 from foldline.service.web.page_request import BASE, PageRequest, Refused, to_session
-from foldline.service.web.rendering import HEADERS, short
+from foldline.service.web.rendering import HEADERS, safe_name, segment, short
+
+EDGE: Final = "edge"  # the place of the fold in a history
+END: Final = "live"  # where new messages come
+
+
+def to_message(asked: PageRequest, entry: str, **told: str) -> Response:
+    """Return the way to a message, wherever in the history it stands."""
+    way = asked.back(**told).headers["location"]
+    query = way.partition("?")[2]
+    return RedirectResponse(f"{BASE}/s/{segment(asked.session)}/at/{segment(entry)}?{query}", 303)
 
 
 def why(nothing: Nothing) -> str:
@@ -33,7 +45,7 @@ async def act(asked: PageRequest) -> Response:
     try:
         return await do(asked, form)
     except (FoldlineError, Refused) as error:
-        return to_session(asked.session, problem=str(error))
+        return asked.back(problem=str(error))
 
 
 async def _compact(asked: PageRequest, form: dict[str, str]) -> Response:
@@ -41,52 +53,48 @@ async def _compact(asked: PageRequest, form: dict[str, str]) -> Response:
         "compact", body=CompactionWish(form.get("instructions") or None)
     )
     if found.receipt is None:
-        return to_session(asked.session, problem=why(cast("Nothing", found.nothing)))
+        return asked.back(problem=why(cast("Nothing", found.nothing)))
     told = f"Folded: {short(found.receipt.tokens_before)} tokens are {short(found.receipt.tokens_after)} now."
-    return to_session(asked.session, notice=told)
+    return asked.back(EDGE, notice=told)
 
 
 async def _undo(asked: PageRequest, form: dict[str, str]) -> Response:
     del form
     found: LiftResult = await asked.answer("undo")
-    told = (
-        "The newest fold is undone: what it folded is sent again."
-        if found.entry
-        else "There is no fold to undo."
-    )
-    return to_session(asked.session, notice=told)
+    if found.entry is None:
+        return asked.back(problem="There is no fold to undo.")
+    return asked.back(notice="The newest fold is undone: what it folded is sent again.")
 
 
 async def _redo(asked: PageRequest, form: dict[str, str]) -> Response:
     del form
     found: LiftResult = await asked.answer("redo")
-    return to_session(
-        asked.session, notice="The fold holds again." if found.entry else "There is nothing to redo."
-    )
+    if found.entry is None:
+        return asked.back(problem="There is nothing to redo.")
+    return asked.back(EDGE, notice="The fold holds again.")
 
 
 async def _pin(asked: PageRequest, form: dict[str, str]) -> Response:
-    await asked.answer("pinEntry", entry=form.get("entry", ""))
-    return to_session(asked.session, notice="Pinned: every later view holds it word for word.")
+    entry = form.get("entry", "")
+    await asked.answer("pinEntry", entry=entry)
+    return to_message(asked, entry, notice="Pinned: every later view holds it word for word.")
 
 
 async def _unpin(asked: PageRequest, form: dict[str, str]) -> Response:
-    await asked.answer("unpinEntry", entry=form.get("entry", ""))
-    return to_session(asked.session, notice="Unpinned.")
+    entry = form.get("entry", "")
+    await asked.answer("unpinEntry", entry=entry)
+    return to_message(asked, entry, notice="Unpinned.")
 
 
 async def _branch(asked: PageRequest, form: dict[str, str]) -> Response:
     await asked.answer("branch", body=BranchWish(form.get("entry", "")))
-    return to_session(
-        asked.session, notice="The session goes on from there. What was left is under Branches."
-    )
+    return asked.back(notice="The session goes on from there. What was left is under Branches.")
 
 
 async def _rewind(asked: PageRequest, form: dict[str, str]) -> Response:
     found = await asked.answer("rewind", body=RewindWish(form.get("entry") or None))
-    return to_session(
-        asked.session, notice="Edit it, and send it again. What was left is under Branches.", draft=found.text
-    )
+    told = "Edit it, and send it again. What was left is under Branches."
+    return asked.back(notice=told, draft=found.text)
 
 
 async def _fork(asked: PageRequest, form: dict[str, str]) -> Response:
@@ -96,18 +104,18 @@ async def _fork(asked: PageRequest, form: dict[str, str]) -> Response:
 
 async def _rename(asked: PageRequest, form: dict[str, str]) -> Response:
     await asked.answer("renameSession", body=NewTitle(form.get("title", "")))
-    return to_session(asked.session)
+    return asked.back()
 
 
 async def _clear(asked: PageRequest, form: dict[str, str]) -> Response:
     del form
     await asked.answer("clearSession")
-    return to_session(asked.session, notice="Begun again. What was said is under Branches.")
+    return asked.back(notice="Begun again. What was said is under Branches.")
 
 
 async def _delete(asked: PageRequest, form: dict[str, str]) -> Response:
     if form.get("sure") != "yes":
-        return to_session(asked.session, problem="Tick the box first: it is for good.")
+        return asked.back(problem="Tick the box first: it is for good.")
     await asked.answer("deleteSession")
     return RedirectResponse(f"{BASE}/", 303)
 
@@ -152,14 +160,24 @@ async def download(asked: PageRequest) -> Response:
     query = asked.request.query_params
     form, cwd = query.get("format", "markdown"), query.get("cwd", "")[:1_000]
     found: Response = await asked.answer("exportSession", query=ExportQuery(form, cwd=cwd))
-    if "foldline-place" in found.headers and "save" not in query:
-        detail = await asked.answer("showSession")
-        told = {name: found.headers.get(f"foldline-{name}", "") for name in ("place", "command", "warnings")}
-        return asked.page("move.html", here="sessions", info=detail.info, form=form, cwd=cwd, told=told)
+    detail = await asked.answer("showSession")
     suffix = {"markdown": "md", "json": "json"}.get(form, "jsonl")
-    name = "".join(one if one.isalnum() or one in "._-" else "-" for one in asked.session)[:80]
-    headers = {**HEADERS, "content-disposition": f'attachment; filename="{name}.{form}.{suffix}"'}
+    name = f"{safe_name(detail.info.title or asked.session)}.{form}.{suffix}"
+    if place := found.headers.get("foldline-place"):  # where an agent looks for a file, its name counts
+        name = safe_name(PurePosixPath(place).name, 200)
+    if place and "save" not in query:
+        told = {header: found.headers.get(f"foldline-{header}", "") for header in ("command", "warnings")}
+        where = {"place": place, "folder": _in_a_shell(str(PurePosixPath(place).parent)), "name": name}
+        return asked.page(
+            "move.html", here="sessions", info=detail.info, form=form, cwd=cwd, told={**told, **where}
+        )
+    headers = {**HEADERS, "content-disposition": f'attachment; filename="{name}"'}
     return Response(found.body, media_type="application/octet-stream", headers=headers)
+
+
+def _in_a_shell(place: str) -> str:
+    """Return a place as it is typed; the home directory stays a `~`."""
+    return f"~/{shlex.quote(place[2:])}" if place.startswith("~/") else shlex.quote(place)
 
 
 # ---- talk
@@ -179,9 +197,9 @@ async def say(asked: PageRequest) -> Response:
         if streamed:
             body = msgspec.json.encode({"detail": str(error)})
             return Response(body, 409, media_type="application/json")
-        return to_session(asked.session, problem=str(error), draft=text or "")
+        return asked.back(problem=str(error), draft=text or "")
     stream = cast("TurnStream", found)
     if streamed:
         return stream
     await stream.to_its_end()
-    return to_session(asked.session)
+    return asked.back(END)

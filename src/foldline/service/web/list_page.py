@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
@@ -16,6 +17,7 @@ from foldline.service.api.imports import ImportQuery, ImportResult
 from foldline.service.api.sessions import NewSession, SearchQuery, SessionList, SessionPage
 from foldline.service.bodies import BodyError
 from foldline.service.web.page_request import PageRequest, Refused, to_session
+from foldline.stores.base import Hit, SessionInfo
 
 LIMIT: Final = 50  # sessions at once
 
@@ -32,9 +34,10 @@ async def list_page(asked: PageRequest, problem: str = "") -> Response:
     words, offset = query.get("q", "")[:1_000], query.get("offset", "0")
     start = int(offset) if offset.isdecimal() and len(offset) < 12 else 0
     found: SessionList = await asked.answer("listSessions", query=SessionPage(LIMIT, start))
-    hits: list[Any] = []
+    hits: list[Hit] = []
     if words.strip():
         hits = (await asked.answer("searchSessions", query=SearchQuery(words, RecallQuery(words).limit))).hits
+    listed = [*found.sessions, *await _found_in(asked, hits)]
     return asked.page(
         "sessions.html",
         400 if problem else 200,
@@ -45,10 +48,17 @@ async def list_page(asked: PageRequest, problem: str = "") -> Response:
         limit=LIMIT,
         q=words,
         hits=hits,
+        names=await asked.pages.beginnings.names(asked.tenant, listed),
         policies=policies_of(asked.settings),
         usual=asked.usual_policy,
         problem=problem,
     )
+
+
+async def _found_in(asked: PageRequest, hits: Sequence[Hit]) -> list[SessionInfo]:
+    """Return the sessions in which a search found something."""
+    infos = [await asked.tenant.store.info(name) for name in dict.fromkeys(hit.session for hit in hits)]
+    return [info for info in infos if info is not None]
 
 
 async def begin(asked: PageRequest) -> Response:
@@ -74,7 +84,7 @@ async def put(asked: PageRequest) -> Response:
         return await list_page(asked, f"{name} was not imported: {error}")
     told = [f"Imported {found.messages:,} messages of {found.format}."]
     if apart:
-        told.append("The session kept under its id has gone another way: this is one of its own.")
+        told.append("It is a copy of its own, since the session kept under its id was changed here.")
     if found.warnings:
         told.append(f"{len(found.warnings)} warnings: {found.warnings[0]}")
     return to_session(found.session, notice=" ".join(told)[:500])

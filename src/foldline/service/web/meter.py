@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
+from foldline.core.checkpoint.receipt import in_window_order
 from foldline.service.api.boundaries import TimePoint
 from foldline.session.view import Stats
 
-KINDS: Final = {  # the category and the name of its colour; the order is that of the window
+KINDS: Final = {  # the category and the name of its colour
     "system prompt and tools": "system",
     "system": "system",
     "checkpoint": "checkpoint",
@@ -34,7 +35,10 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 class WindowMeter(msgspec.Struct, frozen=True):
-    """How much of the window the next request takes; `limit` is the place of what may be used, in percent."""
+    """How much of the window the next request takes; `limit` is the place of what may be used, in percent.
+
+    What is larger than the window fills the whole meter, and the limit stands further left.
+    """
 
     used: int
     usable: int
@@ -48,28 +52,24 @@ class WindowMeter(msgspec.Struct, frozen=True):
 def meter(stats: Stats) -> WindowMeter:
     """Return the meter of a session."""
     window = max(stats.window.context, 1)
+    whole = max(window, stats.context_tokens)
     usable = max(stats.usable, 1)
     scale = stats.context_tokens / max(
         sum(stats.by_category.values()), 1
     )  # usage counts, categories estimate
     segments: list[Segment] = []
     place = 0.0
-    for name, count in in_order(stats.by_category):
-        width = max(0.0, min(100 * count * scale / window, 100 - place))
+    for name in in_window_order(stats.by_category):
+        count = stats.by_category[name]
+        width = max(0.0, min(100 * count * scale / whole, 100 - place))
         segments.append(Segment(name, KINDS.get(name, "other"), round(count * scale), place, width))
         place += width
     share = stats.context_tokens / usable
     levels = ((FULL, "full"), (HOT, "hot"), (WARM, "warm"))
     level = next((name for least, name in levels if share >= least), "cool")
     return WindowMeter(
-        stats.context_tokens, stats.usable, window, share, level, min(100.0, 100 * usable / window), segments
+        stats.context_tokens, stats.usable, window, share, level, min(100.0, 100 * usable / whole), segments
     )
-
-
-def in_order(sizes: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Return sizes by category in the order of the window; unknown ones last."""
-    places = {name: place for place, name in enumerate(KINDS)}
-    return sorted(sizes.items(), key=lambda one: places.get(one[0], len(places)))
 
 
 class Area(msgspec.Struct, frozen=True):
@@ -88,13 +88,17 @@ class Fold(msgspec.Struct, frozen=True):
 
 
 class Course(msgspec.Struct, frozen=True):
-    """The view's size over the messages: stacked areas, folds, and a line at what may be used."""
+    """The view's size over the messages: stacked areas, folds, and a line at what may be used.
+
+    `most` is the height of the plot in tokens, `highest` the largest size, `now` the newest one.
+    """
 
     areas: list[Area]
     folds: list[Fold]
     usable: float
-    window: float
     most: int
+    highest: int
+    now: int
     messages: int
 
 
@@ -107,16 +111,16 @@ def course(points: Sequence[TimePoint], stats: Stats) -> Course:
     floor = [0.0] * len(points)
     areas: list[Area] = []
     known = {name for point in points for name in point.by_category}
-    for name, _ in in_order(dict.fromkeys(known, 0)):
+    for name in in_window_order(known):
         top = [low + point.by_category.get(name, 0) for low, point in zip(floor, points, strict=True)]
         outline = [*zip(places, top, strict=True), *reversed(list(zip(places, floor, strict=True)))]
         drawn = " ".join(f"{x:.1f},{_y(size, most):.1f}" for x, size in outline)
         areas.append(Area(name, KINDS.get(name, "other"), drawn))
         floor = top
     folds = [Fold(point.entry, x) for x, point in zip(places, points, strict=True) if point.boundary]
-    window = _y(min(stats.window.context, most), most)
+    now = sum(points[-1].by_category.values()) if points else 0
     messages = points[-1].message if points else 0
-    return Course(areas, folds, _y(stats.usable, most), window, most, messages)
+    return Course(areas, folds, _y(stats.usable, most), most, highest, now, messages)
 
 
 def _y(size: float, most: float) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import msgspec
 from starlette.requests import Request
@@ -57,6 +57,12 @@ class PageRequest:
     def session(self) -> str:
         """The id of the session that the path names."""
         return self.request.path_params["session"]
+
+    def back(self, at: str = "", **told: str) -> Response:
+        """Return the way back to the session's page, where the panel that was open is open again."""
+        known = parse_qs(urlsplit(self.request.headers.get("referer", "")).query)
+        panel = {"panel": known["panel"][0]} if "panel" in known else {}
+        return to_session(self.session, at, **panel, **told)
 
     @property
     def max_body(self) -> int:

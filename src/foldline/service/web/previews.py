@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 from starlette.responses import Response
 
+from foldline.core.log.entries import Receipt
 from foldline.service.api.compaction import CompactionResult, CompactionWish, EditedSummary, PreviewResult
 from foldline.service.api.history import HistoryPage, HistoryResult, ShownMessage
-from foldline.service.web.actions import why
-from foldline.service.web.page_request import PageRequest, Refused, to_session
+from foldline.service.web.actions import EDGE, why
+from foldline.service.web.page_request import PageRequest, Refused
+from foldline.service.web.rendering import plural, short
 
 SHOWN: Final = 1_000  # newest messages of which a preview shows what becomes
 FIELDS: Final = 3_000  # of its form
@@ -55,16 +56,18 @@ async def commit(asked: PageRequest) -> Response:
         name = again.id
     found: CompactionResult = await asked.answer("commitPreview", body=EditedSummary(edited), preview=name)
     if found.nothing is not None or found.receipt is None:
-        return to_session(asked.session, problem=why(found.nothing) if found.nothing else "")
-    return to_session(asked.session, notice=_told(form, found.receipt.notes if edited is not None else ()))
+        return asked.back(problem=why(found.nothing) if found.nothing else "")
+    return asked.back(EDGE, notice=_told(form, found.receipt, edited=edited is not None))
 
 
-def _told(form: PreviewForm, notes: Sequence[str]) -> str:
-    """Return what came of a preview; `notes` say what an edited summary has left out."""
+def _told(form: PreviewForm, receipt: Receipt, *, edited: bool) -> str:
+    """Return what came of a preview; notes say what an edited summary has left out."""
     kept = len(form.keep) + len(form.kept)
-    by_hand = f"{kept} message{'s' if kept > 1 else ''} kept by hand, under Rules." if kept else ""
-    told = ("Folded as it was shown.", by_hand, *(f"{note[:1].upper()}{note[1:]}." for note in notes))
-    return " ".join(one for one in told if one)
+    shown = "Folded, with what was ticked since kept" if form.keep else "Folded as it was shown"
+    sizes = f"{short(receipt.tokens_before)} tokens are {short(receipt.tokens_after)} now."
+    by_hand = f"{plural(kept, 'message')} kept by hand, under Rules." if kept else ""
+    notes = [f"{note[:1].upper()}{note[1:]}." for note in receipt.notes] if edited else []
+    return " ".join(one for one in (f"{shown}: {sizes}", by_hand, *notes) if one)
 
 
 async def leave(asked: PageRequest) -> Response:
@@ -73,7 +76,7 @@ async def leave(asked: PageRequest) -> Response:
     await _drop(asked)
     for entry in form.kept:
         await asked.answer("unpinEntry", entry=entry)
-    return to_session(asked.session, notice="Nothing has changed.")
+    return asked.back(notice="Nothing has changed.")
 
 
 async def _page(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any, Final
 from urllib.parse import quote
@@ -9,6 +10,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from starlette.responses import Response
 
+from foldline.service.web.beginnings import Beginnings
 from foldline.service.web.shown import start, who
 
 # no inline script or style, nothing from elsewhere, no frame around the page
@@ -22,6 +24,7 @@ HEADERS: Final = {
     "referrer-policy": "same-origin",
     "cache-control": "no-store",
 }
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 REASONS: Final = {
     "manual": "asked for by hand",
     "threshold": "the window was nearly full",
@@ -46,6 +49,16 @@ def short(count: float | None) -> str:
         if count >= limit:
             return f"{count / limit:.{0 if count >= 10 * limit else 1}f}{letter}"
     return f"{count:.0f}"
+
+
+def plural(count: int, what: str, many: str = "") -> str:
+    """Return a count with what is counted: 1 fold, 2 folds."""
+    return f"{count:,} {what if count == 1 else many or f'{what}s'}"
+
+
+def safe_name(label: str, most: int = 60) -> str:
+    """Return a file's name with plain letters only, none of which steers a path, an option or a drawing."""
+    return _UNSAFE.sub("-", label)[-most:].strip("-.") or "session"
 
 
 def money(dollars: float | None) -> str:
@@ -76,9 +89,10 @@ def because(reason: str) -> str:
 
 
 class Pages:
-    """The templates."""
+    """The templates, and what sessions are called in them."""
 
     def __init__(self) -> None:
+        self.beginnings = Beginnings()
         self._templates = Environment(
             loader=PackageLoader("foldline.service.web"),
             autoescape=select_autoescape(default=True, default_for_string=True),
@@ -86,8 +100,9 @@ class Pages:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        for filter_ in (tokens, short, money, moment, segment, model_name, because, who, start):
-            self._templates.filters[filter_.__name__] = filter_
+        filters: dict[str, Any] = self._templates.filters
+        for filter_ in (tokens, short, money, moment, segment, model_name, because, who, start, plural):
+            filters[filter_.__name__] = filter_
 
     def html(self, name: str, **given: Any) -> str:
         """Return a template filled in."""

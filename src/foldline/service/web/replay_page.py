@@ -18,10 +18,10 @@ from foldline.service.bodies import TooLarge
 from foldline.service.tenants import Tenant
 from foldline.service.web.list_page import policies_of
 from foldline.service.web.page_request import BASE, PageRequest, Refused
-from foldline.service.web.rendering import HEADERS
+from foldline.service.web.rendering import HEADERS, safe_name
 from foldline.service.web.replay_records import ReplayRecord, ReplayWish
 from foldline.service.web.replay_table import NONE, as_csv, as_list
-from foldline.service.web.replays import PLOTS, REPORT, ReplayJob, ReplayJobs, can_draw, safe_name
+from foldline.service.web.replays import PLOTS, REPORT, ReplayJob, ReplayJobs, can_draw
 
 LISTED: Final = 200  # sessions that can be chosen
 FIELDS: Final = 200  # of the form
@@ -93,7 +93,7 @@ class ReplayPages:
                 chosen, tokens = self._chosen(ticked), _window(window)
                 label, write = await _source(asked, form.get("file"), session)
                 await self._check_room(asked.tenant)
-                job = await self.jobs.begin(asked.tenant, ReplayWish(label, chosen, tokens), write)
+                job = await self.jobs.begin(asked.tenant, ReplayWish(label, chosen, tokens, session), write)
             except (Refused, OSError) as error:  # a full disk
                 return await self._form(asked, str(error), session=session, window=window, ticked=ticked)
         return RedirectResponse(_place(job), 303)

@@ -22,11 +22,15 @@ ReplayState = Literal["waiting", "running", "done", "failed"]
 
 
 class ReplayWish(msgspec.Struct, frozen=True):
-    """What to replay: the name that a person knows it by, the policies, the window (None: the file's own)."""
+    """What to replay: the name that a person knows it by, the policies, the window (None: the file's own).
+
+    `session` is the id of one that is kept here; "" for a file.
+    """
 
     label: str
     policies: tuple[str, ...]
     window: int | None = None
+    session: str = ""
 
 
 class ReplayProgress(msgspec.Struct, frozen=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 import secrets
 import shutil
 import sys
@@ -18,6 +17,7 @@ import msgspec
 
 from foldline.errors import StoreError
 from foldline.service.tenants import Tenant
+from foldline.service.web.rendering import safe_name
 from foldline.service.web.replay_folders import ReplayFolder, remove_stale
 from foldline.service.web.replay_records import (
     ReplayProgress,
@@ -40,7 +40,6 @@ REPORT: Final = "report.json"
 FILES: Final = (REPORT, *PLOTS)  # that a replay makes
 TOLD_SECONDS: Final = 1.0  # between two tellings of how far it is
 NOTES: Final = "notes.txt"
-_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class ReplayFailed(Exception):
@@ -279,11 +278,6 @@ async def _exit_code(job: ReplayJob) -> int:
 def can_draw() -> bool:
     """Whether the extra `plots` is installed."""
     return find_spec("matplotlib") is not None
-
-
-def safe_name(label: str) -> str:
-    """Return a file's name with plain letters only, none of which steers a path, an option or a drawing."""
-    return _UNSAFE.sub("-", label)[-60:].strip("-.") or "session"
 
 
 def _progress(line: bytes) -> ReplayProgress | None:

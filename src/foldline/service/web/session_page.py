@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import msgspec
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from foldline.core.log.log import digest
 from foldline.exports import agents
@@ -19,11 +20,14 @@ from foldline.service.api.history import (
     StatsResult,
 )
 from foldline.service.web.meter import meter
-from foldline.service.web.page_request import PageRequest, to_session
+from foldline.service.web.page_request import BASE, PageRequest, to_session
 from foldline.service.web.panels import PANELS, panel_content
+from foldline.service.web.rendering import segment
+from foldline.session.links import is_start, links
 
 PAGE: Final = 50  # messages and boundaries at once
 LIVE: Final = 1_000  # that may come between two looks
+PASSED: Final = ("panel", "q", "notice")  # what a page tells another one on the way to a message
 Item = ShownMessage | ShownBoundary
 
 
@@ -91,12 +95,13 @@ async def session_page(asked: PageRequest) -> Response:
     """Show a session."""
     query = asked.request.query_params
     before = query.get("before") or None
-    head = await _head(asked)
     found: HistoryResult = await asked.answer("readHistory", query=HistoryPage(PAGE, before))
+    head = await _head(asked)
     formats = await asked.answer("listFormats")
     return asked.page(
         "session.html",
         here="sessions",
+        later=before,
         **head,
         **_shown(found, found.items, found.before, head["boundaries"], newest=not before),
         **await panel_content(asked, query.get("panel", ""), head["figures"]),
@@ -122,10 +127,16 @@ async def _head(asked: PageRequest) -> dict[str, Any]:
         "figures": figures,
         "gauge": meter(figures.stats),
         "boundaries": boundaries,
-        "can_undo": any(not one.undone for one in boundaries),
+        "pruned": any(one.made == "prune" and not one.undone for one in boundaries),
+        "can_undo": await _can_undo(asked, boundaries),
         "can_redo": bool(boundaries) and boundaries[-1].undone,
         "can_talk": bool(asked.models.usual),
     }
+
+
+async def _can_undo(asked: PageRequest, boundaries: Sequence[ShownBoundary]) -> bool:
+    newest = next((one.entry for one in reversed(boundaries) if not one.undone), None)
+    return newest is not None and not await is_start(asked.tenant.store, asked.session, newest)
 
 
 def _shown(
@@ -164,8 +175,8 @@ async def since(asked: PageRequest) -> Response:
     known = asked.request.query_params
     if (await asked.tenant.store.leaf(asked.session) or "") == known.get("leaf"):  # asked every second
         return Response(status_code=204)
-    head = await _head(asked)
     found: HistoryResult = await asked.answer("readHistory", query=HistoryPage(LIVE))
+    head = await _head(asked)  # behind it: what comes between is told at the next look
     places = [number for number, one in enumerate(found.items) if one.entry == known.get("last")]
     end = places[0] + 1 if places else 0
     old, new = found.items[:end], found.items[end:]
@@ -180,12 +191,17 @@ async def since(asked: PageRequest) -> Response:
 
 
 async def at(asked: PageRequest) -> Response:
-    """Lead to a message, wherever in the history it stands."""
-    entry = asked.request.path_params["entry"]
-    stored = [one.id async for one in asked.tenant.store.path(asked.session)]
-    query = {name: value for name, value in asked.request.query_params.items() if name in ("panel", "q")}
-    if entry not in stored:
-        return to_session(asked.session, **query, notice="That message stands on another branch.")
-    behind = stored[stored.index(entry) + 1 :]
-    before = next((one for one in behind[PAGE // 2 :]), None)
-    return to_session(asked.session, at=f"e-{entry}", **query, **({"before": before} if before else {}))
+    """Lead to a message, wherever it stands in the history, or in that of a session this one came from."""
+    entry, store = asked.request.path_params["entry"], asked.tenant.store
+    query = {name: text for name, text in asked.request.query_params.items() if name in PASSED}
+    if any(one.id == entry for one in await store.tail(asked.session, PAGE // 2)):
+        return to_session(asked.session, at=f"e-{entry}", **query)
+    stored = [one.id async for one in store.path(asked.session)]
+    if entry in stored:
+        before = next(iter(stored[stored.index(entry) + 1 + PAGE // 2 :]), None)
+        return to_session(asked.session, at=f"e-{entry}", **query, **({"before": before} if before else {}))
+    for link in reversed(await links(store, asked.session)):
+        if link.way == "from" and await store.entry(link.session, entry) is not None:
+            place = f"{BASE}/s/{segment(link.session)}/at/{segment(entry)}"
+            return RedirectResponse(f"{place}?{urlencode(query)}", 303)
+    return to_session(asked.session, **{**query, "notice": "That message stands on another branch."})

@@ -12,7 +12,7 @@ from foldline.service.api.history import ShownMessage
 
 LINE: Final = 160  # characters of a line
 _BREAK: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\n")  # an escaped line break in JSON
-_INNER: Final = ("text", "thinking", "content", "parts", "output", "tool_calls", "function")
+_INNER: Final = ("text", "content", "parts", "output", "tool_calls", "function")
 
 
 class SentMessage(msgspec.Struct, frozen=True):
@@ -38,14 +38,23 @@ def start(message: ShownMessage) -> str:
     part = min(message.parts, key=lambda one: kinds.index(one.kind), default=None)
     if part is None:
         return "(empty)"
-    return _line(f"{part.name} {part.text}" if part.kind == "call" else part.text or part.name)
+    return line(f"{part.name} {part.text}" if part.kind == "call" else part.text or part.name)
 
 
 def sent(message: dict[str, Any]) -> SentMessage:
     """Return a message of any dialect as it is sent."""
     text = msgspec.json.format(msgspec.json.encode(message), indent=2).decode()
     role = str(message.get("role") or message.get("type") or "")
-    return SentMessage(role, _line(" ".join(_words(message))), _BREAK.sub(r"\1\\n\n", text))
+    words = " ".join(_words(message)) or "(thinking alone)"
+    told = f"{role}, results" if _answers(message) else role
+    return SentMessage(told, line(words), _BREAK.sub(r"\1\\n\n", text))
+
+
+def _answers(message: dict[str, Any]) -> bool:
+    """Whether a message that is sent as the user's holds what tools answered, as Anthropic's API wants it."""
+    content = message.get("content")
+    blocks = cast("list[dict[str, Any]]", content) if isinstance(content, list) else []
+    return bool(blocks) and all(one.get("type") == "tool_result" for one in blocks)
 
 
 def _words(value: Any) -> Iterator[str]:
@@ -70,13 +79,14 @@ def largest(messages: Iterable[ShownMessage], most: int) -> list[tuple[ShownMess
     found: list[tuple[ShownMessage, str]] = []
     called = ""
     for one in messages:
-        calls = [_line(f"{part.name} {part.text}") for part in one.parts if part.kind == "call"]
+        calls = [line(f"{part.name} {part.text}") for part in one.parts if part.kind == "call"]
         called = "; ".join(calls) or called
         if one.how != "folded":
-            found.append((one, _line(called) if who(one) == "tool" and called else start(one)))
+            found.append((one, line(called) if who(one) == "tool" and called else start(one)))
     return sorted(found, key=lambda pair: -pair[0].tokens)[:most]
 
 
-def _line(text: str) -> str:
-    whole = " ".join(text[: 8 * LINE].split())
-    return whole if len(whole) <= LINE else f"{whole[: LINE - 1]}…"
+def line(text: str, most: int = LINE) -> str:
+    """Return a text as one line of so many characters."""
+    whole = " ".join(text[: 8 * most].split())
+    return whole if len(whole) <= most else f"{whole[: most - 1]}…"

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from foldline.service.api.api import Api
 from foldline.service.tenants import HEADER, Tenants
 from foldline.service.web import actions, list_page, panels, previews, session_page
-from foldline.service.web.page_request import BASE, PageHandlers
+from foldline.service.web.page_request import BASE, PageHandlers, PageRequest, to_session
 from foldline.service.web.rendering import HEADERS, Pages
 from foldline.service.web.replay_page import ReplayPages
 
@@ -25,6 +25,11 @@ STATIC: Final = {
 SESSION: Final = "/s/{session}"
 REPLAY: Final = "/replay/{job}"
 LONGEST: Final = 4_096  # characters of a form with a token
+
+
+async def _to_session(asked: PageRequest) -> Response:
+    """Lead back from the address of a page that a form had made: it is not kept."""
+    return to_session(asked.session)
 
 
 class Site:
@@ -50,6 +55,9 @@ class Site:
             f"{SESSION}/panel/{{panel}}": panels.panel,
             f"{SESSION}/at/{{entry}}": session_page.at,
             f"{SESSION}/download": actions.download,
+            f"{SESSION}/preview": _to_session,
+            f"{preview}/{{step}}": _to_session,
+            f"{SESSION}/handoff": _to_session,
             "/replay": replays.form,
             REPLAY: replays.show,
             f"{REPLAY}/{{file}}": replays.save,

@@ -1,11 +1,31 @@
 // What a page without this can do, too, done without loading it anew: a file dropped, a reply as it is written.
 "use strict";
 
-const said = (text) => { document.getElementById("said").textContent = text; };
+// what is told goes after a while, unless it asks for something
+let telling = 0;
+const said = (text, { stays = true } = {}) => {
+  clearTimeout(telling);
+  document.getElementById("said").textContent = text;
+  if (!stays) telling = setTimeout(() => said(""), 6000);
+};
+
+// what came of a button is heard and seen once: it is no part of the address
+const came = document.querySelector(".problem[tabindex], .notice[tabindex]");
+if (came) {
+  came.focus({ preventScroll: true });
+  const address = new URL(location);
+  for (const name of ["notice", "problem", "draft"]) address.searchParams.delete(name);
+  history.replaceState(history.state, "", address);
+}
 
 const drop = document.getElementById("drop");
 if (drop) {
-  const over = (on) => (event) => { event.preventDefault(); drop.classList.toggle("over", on); };
+  document.getElementById("drop-hint").hidden = false;
+  drop.addEventListener("submit", () => said("wait" in drop.dataset ? "Sending …" : "Importing …"));
+  const over = (on) => (event) => {
+    event.preventDefault();
+    drop.classList.toggle("over", on);
+  };
   document.addEventListener("dragover", over(true));
   document.addEventListener("dragleave", over(false));
   document.addEventListener("drop", (event) => {
@@ -13,7 +33,6 @@ if (drop) {
     if (event.dataTransfer.files.length) {
       drop.elements.file.files = event.dataTransfer.files;
       if ("wait" in drop.dataset) return;
-      said("Importing …");
       drop.requestSubmit();
     }
   });
@@ -30,10 +49,15 @@ async function* events(response) {
     const blocks = rest.split("\n\n");
     rest = blocks.pop();
     for (const block of blocks) {
-      const fields = Object.fromEntries(block.split("\n").filter((line) => line[0] !== ":").map((line) => {
-        const at = line.indexOf(": ");
-        return [line.slice(0, at), line.slice(at + 2)];
-      }));
+      const fields = Object.fromEntries(
+        block
+          .split("\n")
+          .filter((line) => line[0] !== ":")
+          .map((line) => {
+            const at = line.indexOf(": ");
+            return [line.slice(0, at), line.slice(at + 2)];
+          }),
+      );
       if (fields.event) yield [fields.event, JSON.parse(fields.data)];
     }
   }
@@ -45,16 +69,20 @@ if (say) {
   const reply = document.getElementById("reply");
   const words = reply.querySelector(".text");
   const field = say.elements.text;
+  const send = say.querySelector("button.main");
   let work = null;
-  const look = () => { const live = document.getElementById("live"); if (live) htmx.trigger(live, "look"); };
+  const look = () => {
+    const live = document.getElementById("live");
+    if (live) htmx.trigger(live, "look");
+  };
   const follow = async (response) => {
-    look();  // what was said stands in the history
+    look(); // what was said stands in the history
     for await (const [name, data] of events(response)) {
       if (name === "message.delta") words.textContent += data.text;
       if (name === "message.restart") words.textContent = "";
       if (name === "compaction.started") said("Folding …");
       if (name === "compaction.committed") said("Folded.");
-      if (name === "done") return data.how === "failed" ? data.detail : "";
+      if (name === "done") return data.how === "failed" ? data.detail : "Answered.";
     }
     return "The connection was lost. What was whole is kept.";
   };
@@ -62,22 +90,29 @@ if (say) {
     work = new AbortController();
     words.textContent = "";
     reply.hidden = stop.hidden = false;
+    send.disabled = true;
+    said("The model answers …");
     try {
       const response = await fetch(say.action, {
-        method: "POST", body, signal: work.signal, headers: { accept: "text/event-stream" },
+        method: "POST",
+        body,
+        signal: work.signal,
+        headers: { accept: "text/event-stream" },
       });
       if (!response.ok) {
         field.value ||= body.get("text") ?? "";
         const told = await response.json().catch(() => ({}));
         throw new Error(told.detail ?? `It was not sent: the service answers ${response.status}.`);
       }
-      said(await follow(response));
+      const ended = await follow(response);
+      said(ended, { stays: ended !== "Answered." });
     } catch (error) {
       const stopped = error.name === "AbortError";
       said(stopped ? "Stopped. Your message is kept, the half reply is not." : error.message);
     }
     work = null;
     reply.hidden = stop.hidden = true;
+    send.disabled = false;
     look();
   };
   say.addEventListener("submit", (event) => {
@@ -97,13 +132,17 @@ if (say) {
 // the newest messages are in sight, and stay there while they come, unless somebody reads further up
 const history_ = document.getElementById("history");
 if (history_ && document.getElementById("live")) {
-  const toTheEnd = () => { history_.scrollTop = history_.scrollHeight; };
-  if (!location.hash) toTheEnd();
+  const toTheEnd = () => {
+    history_.scrollTop = history_.scrollHeight;
+  };
+  if (!location.hash || !document.getElementById(location.hash.slice(1))) toTheEnd();
   let atTheEnd = true;
   history_.addEventListener("scroll", () => {
     atTheEnd = history_.scrollHeight - history_.scrollTop - history_.clientHeight < 60;
   });
-  document.addEventListener("htmx:afterSwap", () => { if (atTheEnd) toTheEnd(); });
+  document.addEventListener("htmx:afterSwap", () => {
+    if (atTheEnd) toTheEnd();
+  });
 }
 
 // a panel that is made anew shows open what was open
@@ -114,7 +153,8 @@ if (panel) {
     known = new Map([...panel.querySelectorAll("details[id]")].map((one) => [one.id, one.open]));
   });
   panel.addEventListener("htmx:afterSwap", () => {
-    for (const one of panel.querySelectorAll("details[id]")) if (known.has(one.id)) one.open = known.get(one.id);
+    for (const one of panel.querySelectorAll("details[id]"))
+      if (known.has(one.id)) one.open = known.get(one.id);
   });
 }
 
@@ -128,12 +168,29 @@ for (const tab of document.querySelectorAll(".tabs a")) {
 // the messages of a preview that hold some words
 const filter = document.getElementById("filter");
 if (filter) {
-  const rows = [...document.querySelectorAll(".pick li:has(input)")].map((one) => [one, one.textContent.toLowerCase()]);
+  const rows = [...document.querySelectorAll(".pick li:has(input)")].map((one) => [
+    one,
+    one.textContent.toLowerCase(),
+  ]);
   filter.hidden = false;
   filter.addEventListener("input", () => {
     for (const [row, text] of rows) row.hidden = !text.includes(filter.value.toLowerCase());
+    const shown = rows.filter(([row]) => !row.hidden).length;
+    document.getElementById("filtered").textContent = filter.value ? `${shown} of ${rows.length} shown.` : "";
   });
-  filter.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
+  filter.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") event.preventDefault();
+  });
+}
+
+// how many of them go, and how many stay
+const going = document.getElementById("going");
+if (going) {
+  const [go, stay] = [Number(going.dataset.go), Number(going.dataset.stay)];
+  document.getElementById("fold").addEventListener("change", () => {
+    const ticked = document.querySelectorAll(".pick input:checked:not(:disabled)").length;
+    going.textContent = `Of ${go + stay} messages, ${go - ticked} go and ${stay + ticked} stay.`;
+  });
 }
 
 // an open menu ends at Escape, at a click beside it, and where another one is opened
@@ -141,12 +198,25 @@ const menus = ".actions > details, .menu";
 const close = (but) => {
   for (const one of document.querySelectorAll(menus)) if (!one.contains(but)) one.open = false;
 };
-document.addEventListener("keydown", (event) => { if (event.key === "Escape") close(null); });
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  const held = document.activeElement?.closest(menus);
+  close(null);
+  held?.querySelector("summary").focus();
+});
 document.addEventListener("click", (event) => close(event.target));
-document.addEventListener("toggle", (event) => {
-  if (event.target.open && event.target.matches(menus)) close(event.target);
-}, true);
-document.addEventListener("htmx:sendError", () => said("The service does not answer. The page goes on when it does."));
+document.addEventListener(
+  "toggle",
+  (event) => {
+    if (!event.target.open || !event.target.matches(menus)) return;
+    close(event.target);
+    event.target.lastElementChild.scrollIntoView({ block: "nearest" });
+  },
+  true,
+);
+document.addEventListener("htmx:sendError", () =>
+  said("The service does not answer. The page goes on when it does."),
+);
 document.addEventListener("htmx:afterOnLoad", () => {
   if (document.getElementById("said").textContent.startsWith("The service")) said("");
 });
