@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import re
 import sys
 from math import isnan
@@ -124,6 +125,18 @@ def test_a_call_that_another_policy_did_not_make_leaves_a_gap(report):
     assert len(panel.lines[1].values) == len(panel.lines[0].values) == len(panel.x)
     given = [value for value in panel.lines[1].values if not isnan(value)]
     assert given == [turn["baseline"] for turn in fewer.turns]
+
+
+def test_every_boundary_is_marked_also_one_behind_the_last_call_of_a_turn(report):
+    one = copy.deepcopy(msgspec.structs.replace(report, policies=report.policies[-1:]))
+    (policy,) = one.policies
+    places = [(turn["turn"], call) for turn in policy.turns for call in range(1, len(turn["contexts"]) + 1)]
+    turn = policy.turns[0]
+    turn["boundaries"] = [{"call": len(turn["contexts"]) + 1}]
+    for other in policy.turns[1:]:
+        other["boundaries"] = []
+    (line,) = replay_panels(one)[0].lines
+    assert [places[mark] for mark in line.marks] == [(policy.turns[1]["turn"], 1)]
 
 
 def test_a_line_far_above_the_window_does_not_flatten_the_others(report):

@@ -107,3 +107,16 @@ async def test_a_look_that_is_cancelled_leaves_nothing_half_read(store, monkeypa
         await session.constraints()
     monkeypatch.undo()
     assert [fact.text for fact in (await session.constraints()).standing] == [RULE, "Always use tabs."]
+
+
+async def test_a_session_that_goes_on_from_another_has_its_rules(store):
+    session = session_on(store)
+    await session.append(user(RULE))
+    await turns(session, 6)
+    child = await session.handoff("Write the tests")
+    assert [fact.text for fact in (await child.constraints()).standing] == [RULE]
+    await child.append(user(LIFT))
+    found = await child.constraints()
+    assert [one.fact.text for one in found.ended] == [RULE]
+    assert found == await of_path(child)
+    await child.close()

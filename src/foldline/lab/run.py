@@ -106,7 +106,10 @@ def _facts(file: str, wanted: Wanted, counter: Counter) -> SessionHead:
     for record in read(file):
         if isinstance(record, FactRecord):
             told = {**record.data, **told} if heard else {**told, **record.data}
-        heard += isinstance(record, MessageRecord)
+        if isinstance(record, MessageRecord):
+            heard += 1
+            if record.message.model:  # a reply of a log of ours names its own
+                told.setdefault("model", record.message.model)
         if heard > HEARD or (heard and "model" in told):
             break
     catalogue = Catalogue(overrides=wanted.models)

@@ -31,6 +31,7 @@ class RuleReader:
         self.entries = entries
         self._history = ConstraintHistory()
         self._named: set[str] = set()
+        self._begun = False  # somebody has spoken
 
     @property
     def rules(self) -> Rules:
@@ -38,9 +39,14 @@ class RuleReader:
         return Rules(self._history.standing, self._history.ended)
 
     def read(self, entries: Sequence[Entry]) -> None:
-        """Read what comes next."""
+        """Read what comes next; a checkpoint before all messages is of a session that this one goes on from."""
         self._named |= _named(entries)
-        self._history.read((entry for entry in entries if isinstance(entry, Said)), self._named)
+        for entry in entries:
+            if isinstance(entry, Compacted) and not self._begun:
+                self._history.inherit(_rules(entry))
+            elif isinstance(entry, Said):
+                self._begun = self._begun or entry.message.role not in ("system", "developer")
+                self._history.read([entry], self._named)
 
     def can_go_on(self, entries: Sequence[Entry]) -> bool:
         """Whether these continue what was read, and name no rule that was passed over in it."""
@@ -103,9 +109,9 @@ class StoredRules:
 
 def _named(entries: Iterable[Entry]) -> set[str]:
     """The rules in the boundaries' ledgers: a model may have named some that code alone does not find."""
-    ledgers = (
-        msgspec.convert(entry.ledger, Ledger)
-        for entry in entries
-        if isinstance(entry, Compacted) and entry.ledger
-    )
-    return {fact.text for ledger in ledgers for fact in ledger.constraints if fact.entry}
+    boundaries = (entry for entry in entries if isinstance(entry, Compacted))
+    return {fact.text for boundary in boundaries for fact in _rules(boundary) if fact.entry}
+
+
+def _rules(boundary: Compacted) -> tuple[ConstraintFact, ...]:
+    return msgspec.convert(boundary.ledger, Ledger).constraints if boundary.ledger else ()

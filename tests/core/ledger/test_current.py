@@ -130,3 +130,17 @@ def test_what_a_ledger_cites_are_the_entries_of_facts_of_every_kind():
         messages=4,
     )
     assert cited(ledger) == {"a", "b", "c", "d"}
+
+
+def test_a_check_that_ran_behind_the_last_change_is_told_where_it_alone_is_kept():
+    """Else the page would say that nothing was checked since."""
+    folded = Ledger(commands=(CommandFact("pytest tests/a.py", True, entries=("f",)),))
+    change = FileFact("a.py", "modified", entries=("k1",))
+    tail = Ledger(files=(change,), commands=(CommandFact("pytest tests/b.py", True, entries=("k2",)),))
+    found = current(folded, tail, kept=KEPT).commands
+    assert [(fact.command, fact.outdated) for fact in found] == [
+        ("pytest tests/a.py", True),
+        ("pytest tests/b.py", False),
+    ]
+    unchecked = current(folded, Ledger(files=(change,)), kept=KEPT).commands
+    assert [fact.outdated for fact in unchecked] == [True]

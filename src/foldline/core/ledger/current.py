@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
+from foldline.core.ledger.facts.commands import is_check
 from foldline.core.ledger.facts.kinds import CommandFact, ErrorFact, FileFact, Ledger, ValueFact, WorkFact
 from foldline.core.ledger.merge import merge
 from foldline.core.ledger.worth import excerpts
@@ -29,7 +30,7 @@ def current(folded: Ledger, tail: Ledger, *, kept: AbstractSet[str]) -> Ledger:
         reports=tuple(fact for fact in full.reports if fact.entry not in kept),
         work=_unless_it_goes_on(folded.work, tail.work),
         files=_elsewhere(full.files, kept),
-        commands=_elsewhere(full.commands, kept),
+        commands=_commands(full.commands, kept),
         errors=_elsewhere(full.errors, kept),
         values=_elsewhere(full.values, kept),
         open=tuple(fact for fact in full.open if not (fact.kind == "call" and fact.entry in kept)),
@@ -48,6 +49,17 @@ def _unless_it_goes_on(work: Sequence[WorkFact], later: Sequence[WorkFact]) -> t
 
 def _elsewhere(facts: Sequence[Cited], kept: AbstractSet[str]) -> tuple[Cited, ...]:
     return tuple(fact for fact in facts if not fact.entries or not set(fact.entries) <= kept)
+
+
+def _commands(facts: Sequence[CommandFact], kept: AbstractSet[str]) -> tuple[CommandFact, ...]:
+    """Return the commands that ran before what is kept; where all of them are outdated, the newest check too.
+
+    Without it the page would say that nothing was checked since the last change.
+    """
+    found = _elsewhere(facts, kept)
+    fresh = [fact for fact in facts if is_check(fact) and not fact.outdated]
+    outdated = any(map(is_check, found)) and all(fact.outdated for fact in found)
+    return (*found, *fresh[-1:]) if outdated else found
 
 
 def within(ledger: Ledger, tokens: int, count: Callable[[str], int]) -> tuple[Ledger, tuple[str, ...]]:

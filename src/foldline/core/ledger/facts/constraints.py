@@ -228,6 +228,11 @@ class ConstraintHistory:
         """Those that a later sentence ended, in the order in which they did."""
         return tuple(self._held.ended)
 
+    def inherit(self, facts: Iterable[ConstraintFact]) -> None:
+        """Begin with the constraints of another conversation, of which this one goes on."""
+        for fact in facts:
+            self._held.add(fact)
+
     def read(self, entries: Iterable[Said], proven: Container[str] = ()) -> None:
         """Take what the user says in the entries that come next."""
         for entry in entries:
