@@ -45,6 +45,7 @@ async def test_a_value_is_replaced_and_deleted_by_who_knows_it(stores):
     one, two = (store.key_values for store in stores)
     await one.add("space", "k", b"a", seconds=60)
     assert await two.replace("space", "k", b"a", b"b", seconds=60)
+    assert await two.replace("space", "k", b"a", b"b", seconds=60)  # again: its answer was lost
     assert not await one.replace("space", "k", b"a", b"c", seconds=60)
     assert not await one.delete("space", "k", b"a")
     assert await one.get("space", "k") == b"b"

@@ -23,6 +23,7 @@ from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Checkpoint, Compacted, Receipt
 from foldline.errors import StoreError
+from foldline.service import presence
 from foldline.service.draft_jobs import SPACE, DraftRow, StoredJobs, unpacked
 from foldline.service.presence import Presence
 from foldline.session.jobs import DraftJob
@@ -242,6 +243,66 @@ async def test_a_job_waits_for_a_store_that_is_away(monkeypatch, tmp_path):
     assert len(made) == 1
     assert await mine.made_elsewhere("one", "t-1") == Nothing("nothing_new")
     await closed(mine)
+
+
+async def test_a_job_of_a_tenant_is_at_work_while_its_worker_lives(tmp_path):
+    """A tenant's row stands in a store of its own, where its worker is known by another sign."""
+    main, tenant = Presence(MemoryKeyValues()), StoredJobs(Presence(MemoryKeyValues()))
+    go, begun = asyncio.Event(), asyncio.Event()
+
+    async def make(*given):
+        begun.set()
+        await go.wait()
+        return Nothing("nothing_new")
+
+    jobs = durable_jobs.DurableJobs(
+        ServeSettings(), f"sqlite:///{tmp_path}/j.db", main, lambda _: tenant, make
+    )
+    assert isinstance(await tenant.claim("one", asked_by(tenant)), DraftRow)
+    work = asyncio.create_task(jobs._run("t", "one", "t-1"))
+    await begun.wait()
+    waiting = asyncio.create_task(tenant.made_elsewhere("one", "t-1"))
+    await asyncio.sleep(0.6)
+    assert not waiting.done()
+    assert await tenant.find("one") == "making"
+    go.set()
+    await work
+    assert await waiting == Nothing("nothing_new")
+    await closed(tenant)
+
+
+class Full(MemoryKeyValues):
+    """Values that take nothing new of a draft for a while."""
+
+    full = False
+
+    async def replace(self, space, key, old, new, *, seconds):
+        if self.full and space == SPACE:
+            raise StoreError("away")
+        return await super().replace(space, key, old, new, seconds=seconds)
+
+    async def delete(self, space, key, old=None):
+        if self.full and space == SPACE:
+            raise StoreError("away")
+        return await super().delete(space, key, old)
+
+
+async def test_the_place_of_a_draft_that_could_not_be_stored_is_free_when_the_store_is_back(monkeypatch):
+    monkeypatch.setattr(presence, "RENEWAL_SECONDS", 0.05)
+    values = Full()
+    mine, other = two_workers(values)
+    boundary = Compacted("", None, Checkpoint("the work", "the work"), Receipt("threshold"))
+
+    async def here():
+        values.full = True
+        return boundary
+
+    assert await mine.make(some_job(), here) is not None
+    assert await other.find("one") == "making"
+    values.full = False
+    await asyncio.sleep(0.3)
+    assert await other.find("one") is None
+    await closed(mine, other)
 
 
 def test_what_ended_is_forgotten(tmp_path):

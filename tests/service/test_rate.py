@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from foldline.errors import StoreError
 from foldline.service.rate import RateLimit
 from foldline.stores import open_store
 from foldline.stores.key_values import MemoryKeyValues
@@ -35,3 +36,17 @@ async def test_who_is_always_too_late_has_to_wait():
     values = Contested()
     assert await RateLimit(values, "requests", 600).wait() == 0.0  # the first one puts the bucket
     assert await admitted([RateLimit(values, "requests", 600)], 5) == 0
+
+
+class Away(MemoryKeyValues):
+    """Values that are away, and take a while to say so."""
+
+    async def get(self, space, key):
+        await asyncio.sleep(0.05)
+        raise StoreError("away")
+
+
+async def test_requests_do_not_queue_for_a_store_that_is_away():
+    limit = RateLimit(Away(), "requests", 60)
+    async with asyncio.timeout(1.0):  # one after the other it would take 5 s
+        assert await admitted([limit], 100) == 100

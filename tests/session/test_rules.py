@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 from tests.support.live import session_on, turns
 from tests.support.talk import assistant, user
 
+from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
+from foldline.core.log.entries import Checkpoint, Compacted, Receipt
 from foldline.session.rules import rules_of
 from foldline.stores import MemoryStore
 
@@ -58,6 +61,21 @@ async def test_a_command_whose_text_comes_with_the_next_look_is_passed_over(stor
     await session.append(user("Always bump the version first."), assistant("Done."))
     assert await session.constraints() == await of_path(session)
     assert (await session.constraints()).standing == ()
+
+
+async def test_a_boundary_that_names_what_an_earlier_look_passed_over_has_all_of_it_read_again(store):
+    session = session_on(store)
+    await session.append(user("Rooms are booked by the hour."), assistant("Good."), user(RULE))
+    before = await session.constraints()
+    assert [fact.text for fact in before.standing] == [RULE]
+    named = ConstraintFact("Rooms are booked by the hour.", (await session.entries())[0].entry)
+    ledger = msgspec.to_builtins(Ledger(constraints=(named,)))
+    boundary = Compacted("", None, Checkpoint("the work", "the work"), Receipt("manual"), ledger=ledger)
+    async with session._shared.locked() as cursor:
+        await cursor.write(boundary)
+    found = await session.constraints()
+    assert found == await of_path(session)
+    assert [fact.text for fact in found.standing] == [named.text, RULE]
 
 
 class CountingStore(MemoryStore):

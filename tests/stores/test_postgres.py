@@ -162,6 +162,10 @@ async def test_options_that_are_dropped_on_the_way_are_noticed(postgres_url, mon
     store = PostgresStore(postgres_url)
     with pytest.raises(StoreError, match="connect without it"):
         await store.count()
+    monkeypatch.undo()
+    with admin(postgres_url) as database:
+        made = "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public' AND table_name = 'migrations'"
+        assert database.execute(made).fetchone() == (0,)
     await store.close()
 
 

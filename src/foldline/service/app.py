@@ -28,7 +28,7 @@ from foldline.service.origin import OriginGuard
 from foldline.service.problems import problem, problem_of
 from foldline.service.stateless.routes import Stateless
 from foldline.service.summaries import BY_RULE
-from foldline.service.tenants import Tenants
+from foldline.service.tenants import MAIN, Tenants
 from foldline.service.web.site import Site
 from foldline.session.jobs import DraftJob
 from foldline.tracing import span
@@ -72,10 +72,9 @@ class Service:
         def make(tenant: str, session: str, model: str | None, job: DraftJob) -> Awaitable[Outcome]:
             return state.make_draft(tenants.named(tenant), session, model, job)
 
-        main = tenants.named("default")
+        main = tenants.named(MAIN)
         jobs = DurableJobs(self.serve, url, main.presence, lambda name: tenants.named(name).jobs, make)
-        tenants.durable = lambda tenant, model: TenantJobs(jobs, tenant.jobs, tenant.name, model)
-        main.durable = partial(tenants.durable, main)
+        tenants.use_durable(lambda tenant, model: TenantJobs(jobs, tenant.jobs, tenant.name, model))
         return jobs
 
     def app(self) -> Starlette:

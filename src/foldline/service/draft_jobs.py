@@ -52,6 +52,11 @@ class DraftRow(msgspec.Struct, frozen=True, omit_defaults=True):
     nothing: Nothing | None = None
     error: str = ""
 
+    @property
+    def seconds(self) -> float:
+        """How long it may stand."""
+        return SECONDS if self.job is None else JOB_SECONDS
+
 
 class DraftLimit:
     """How many drafts of each provider one worker makes at once, and all of them in a minute."""
@@ -68,9 +73,9 @@ class DraftLimit:
         rate = self._rates.setdefault(
             provider, RateLimit(self._values, f"drafts {provider}", self._per_minute)
         )
-        while (seconds := await rate.wait()) > 0:  # noqa: ASYNC110 - other workers count too
-            await asyncio.sleep(seconds)
         async with self._slots.setdefault(provider, asyncio.Semaphore(self._at_once)):
+            while (seconds := await rate.wait()) > 0:  # noqa: ASYNC110 - other workers count too
+                await asyncio.sleep(seconds)
             return await here()
 
 
@@ -107,9 +112,9 @@ class StoredJobs:
             if raw is None:
                 if waited:
                     return None
-                seconds = SECONDS if mine.job is None else JOB_SECONDS
-                there = await self.values.add(SPACE, session, packed(mine), seconds=seconds, session=session)
-                if there is None or (mine.id and there == packed(mine)):  # ours, though the answer was lost
+                put = packed(mine)
+                there = await self.values.add(SPACE, session, put, seconds=mine.seconds, session=session)
+                if there is None or (mine.id and there == put):  # ours, though the answer was lost
                     return mine
                 continue
             known = unpacked(raw)
@@ -141,8 +146,8 @@ class StoredJobs:
             await self.values.delete(SPACE, session, raw)
             raise CompactionFailed(f"{begun} processes died while they made the draft")
         mine = msgspec.structs.replace(mine, begun=begun + mine.begun)
-        seconds = SECONDS if mine.job is None else JOB_SECONDS
-        return mine if await self.values.replace(SPACE, session, raw, packed(mine), seconds=seconds) else None
+        taken = await self.values.replace(SPACE, session, raw, packed(mine), seconds=mine.seconds)
+        return mine if taken else None
 
     async def made_elsewhere(self, session: str, name: str) -> Draft | Nothing | None:
         """Wait for the draft that a job of this name makes; None where it is cancelled."""
@@ -221,7 +226,8 @@ class StoredJobs:
         try:
             await asyncio.shield(self.values.delete(SPACE, session, raw))
         except StoreError as error:
-            log.warning("session %s: the place of a draft could not be given back: %s", session, error)
+            log.warning("session %s: the place of a draft is given back later: %s", session, error)
+            self.presence.owe(f"draft {session}", lambda: self.values.delete(SPACE, session, raw))
 
     async def find(self, session: str) -> Draft | Literal["making"] | None:
         """Return the draft that another worker has made, or that it makes one."""

@@ -146,9 +146,11 @@ class DurableJobs:
         row = None if raw is None else unpacked(raw)
         if raw is None or row is None or row.id != name or row.job is None:
             return
-        if row.begun and row.worker != self._presence.id and await self._presence.alive(row.worker):
+        mine = stored.presence  # of the tenant, whose store has the row
+        await mine.begin()
+        if row.begun and row.worker != mine.id and await mine.alive(row.worker):
             return
-        held = msgspec.structs.replace(row, worker=self._presence.id, begun=row.begun + 1)
+        held = msgspec.structs.replace(row, worker=mine.id, begun=row.begun + 1)
         if held.begun > MAKINGS:
             held = msgspec.structs.replace(held, error=f"{MAKINGS} processes died while they made the draft")
         if (

@@ -76,6 +76,14 @@ class Presence:
             with contextlib.suppress(StoreError):
                 await self.values.delete(WORKERS, self.id)
 
+    async def _settle(self) -> None:
+        """Do what is owed, each by itself: what fails is done the next time."""
+        for name, work in list(self._owed.items()):
+            with contextlib.suppress(StoreError):
+                await work()
+                if self._owed.get(name) is work:
+                    del self._owed[name]
+
     async def _sign(self) -> None:
         now = time.monotonic()
         sign = f"{self._group} {os.getpid()}".encode()
@@ -89,9 +97,7 @@ class Presence:
             await asyncio.sleep(RENEWAL_SECONDS)
             try:
                 await self._sign()
-                for name, work in list(self._owed.items()):
-                    await work()
-                    self._owed.pop(name, None)
+                await self._settle()
             except StoreError as error:
                 log.warning("a worker could not say that it is alive: %s", error)
 
@@ -133,14 +139,22 @@ class Leases:
 
     async def _take(self, session: str, mine: bytes) -> bool:
         await self._presence.begin()
-        there = await self._values.add(self._space, session, mine, seconds=HELD_SECONDS, session=session)
-        if there is None or there == mine:  # the answer was lost, and it was asked again
-            return True
-        worker = _worker(there)
-        # one of ours that does not count: it could not be given back
-        if worker != self._presence.id and await self._presence.alive(worker):
-            return False
-        return await self._values.replace(self._space, session, there, mine, seconds=HELD_SECONDS)
+        try:
+            there = await self._values.add(self._space, session, mine, seconds=HELD_SECONDS, session=session)
+            if there is None or there == mine:  # the answer was lost, and it was asked again
+                return True
+            worker = _worker(there)
+            # one of ours that does not count: it could not be given back
+            if worker != self._presence.id and await self._presence.alive(worker):
+                return False
+            return await self._values.replace(self._space, session, there, mine, seconds=HELD_SECONDS)
+        except StoreError:  # it may be there all the same
+            self._owe(session, mine)
+            raise
+
+    def _owe(self, session: str, mine: bytes) -> None:
+        name = f"{self._space} {mine.decode()}"
+        self._presence.owe(name, lambda: self._values.delete(self._space, session, mine))
 
     async def release(self, session: str) -> None:
         """Give a lease back; where the store is away, when it is back."""
@@ -151,9 +165,7 @@ class Leases:
             await self._values.delete(self._space, session, mine)
         except StoreError as error:
             log.warning("a lease is given back later: %s", error)
-            self._presence.owe(
-                f"{self._space} {mine.decode()}", lambda: self._values.delete(self._space, session, mine)
-            )
+            self._owe(session, mine)
 
     async def held(self, session: str) -> bool:
         """Return whether a worker that is alive has the lease."""

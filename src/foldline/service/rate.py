@@ -16,6 +16,7 @@ log = logging.getLogger("foldline")
 
 SPACE: Final = "rate"
 SECONDS: Final = 120.0  # after which a bucket that nobody took from is full
+AWAY_SECONDS: Final = 5.0  # that nothing is counted after the store has failed
 TRIES: Final = 8  # times that a share is tried for while other workers take theirs
 
 
@@ -36,17 +37,21 @@ class RateLimit:
         self._share = max(1.0, per_minute // 60)
         self._ahead = 0.0
         self._taking = asyncio.Lock()  # those of one worker are not each other's rivals
+        self._away_until = 0.0  # monotonic
 
     async def wait(self) -> float:
         """Count one; return how many seconds too early it is, 0 where it may be done."""
         if not self._most:
             return 0.0
         async with self._taking:
+            if time.monotonic() < self._away_until:
+                return 0.0
             if self._ahead < 1.0:
                 try:
                     left = await self._take()
                 except StoreError as error:
-                    log.warning("a rate is not counted: %s", error)
+                    log.warning("a rate is not counted for a while: %s", error)
+                    self._away_until = time.monotonic() + AWAY_SECONDS
                     return 0.0
                 if self._ahead < 1.0:
                     return max(0.1, (1.0 - left) * 60.0 / self._most)

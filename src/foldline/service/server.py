@@ -54,6 +54,7 @@ def configured(
         access_log=False,
         server_header=False,
         date_header=False,
+        timeout_keep_alive=75,  # longer than a balancer keeps a connection: who closes first must not be us
         timeout_graceful_shutdown=int(serve.drain) or None,
     )
 

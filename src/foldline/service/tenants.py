@@ -50,6 +50,9 @@ class Tenant:
         return await self._rate.wait()
 
 
+MakeJobs = Callable[[Tenant, str | None], DraftJobs]
+
+
 class Tenants:
     """Finds the tenant of a request."""
 
@@ -66,7 +69,7 @@ class Tenants:
         self._tenants = {MAIN: Tenant(MAIN, main, settings, values, self._limit)}
         for name in settings.tokens.values():
             find_store(self._url(name))  # what no tenant can have is told at the start
-        self.durable: Callable[[Tenant, str | None], DraftJobs] | None = None
+        self._durable: MakeJobs | None = None
 
     @property
     def closed(self) -> bool:
@@ -74,7 +77,7 @@ class Tenants:
         return bool(self._settings.tokens)
 
     def all(self) -> list[Tenant]:
-        """Return the tenants that have asked since the start."""
+        """Return the tenants that have asked since the start, and the main one."""
         return list(self._tenants.values())
 
     def find(self, headers: Mapping[str, str]) -> tuple[Tenant | None, bool]:
@@ -110,9 +113,15 @@ class Tenants:
             store = find_store(self._url(name))
             known = Tenant(name, store, self._settings, _values_of(store), self._limit)
             self._tenants[name] = known
-            if self.durable is not None:
-                known.durable = partial(self.durable, known)
+            if self._durable is not None:
+                known.durable = partial(self._durable, known)
         return known
+
+    def use_durable(self, make: MakeJobs) -> None:
+        """Have the drafts of every tenant that the service pays for made by durable jobs."""
+        self._durable = make
+        for tenant in self.all():
+            tenant.durable = partial(make, tenant)
 
     def _url(self, name: str) -> str | None:
         return self._store if name == MAIN else tenant_url(self._store, name)

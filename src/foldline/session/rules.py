@@ -9,6 +9,7 @@ import msgspec
 
 from foldline.core.ledger.facts.constraints import ConstraintHistory, Ended
 from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
+from foldline.core.ledger.text.cues import is_constraint
 from foldline.core.log.entries import Compacted, Entry, Said
 from foldline.stores.base import Store
 
@@ -39,7 +40,7 @@ class RuleReader:
         return Rules(self._history.standing, self._history.ended)
 
     def read(self, entries: Sequence[Entry]) -> None:
-        """Read what comes next; a checkpoint before all messages is of a session that this one goes on from."""
+        """Read what comes next; a checkpoint before all messages has the rules of an earlier session."""
         self._named |= _named(entries)
         for entry in entries:
             if isinstance(entry, Compacted) and not self._begun:
@@ -50,11 +51,9 @@ class RuleReader:
 
     def can_go_on(self, entries: Sequence[Entry]) -> bool:
         """Whether these continue what was read, and name no rule that was passed over in it."""
-        found = {fact.text for fact in (*self.rules.standing, *(one.fact for one in self.rules.ended))}
         leaves = [self.leaf, *(entry.id for entry in entries)]
-        return _named(entries) <= self._named | found and all(
-            entry.parent == before for before, entry in zip(leaves, entries, strict=False)
-        )
+        known = all(text in self._named or is_constraint(text) for text in _named(entries))
+        return known and all(entry.parent == leaf for leaf, entry in zip(leaves, entries, strict=False))
 
 
 def rules_of(entries: Sequence[Entry]) -> Rules:

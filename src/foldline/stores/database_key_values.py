@@ -51,7 +51,10 @@ class DatabaseKeyValues:
 
         def work(database: Database, now: float) -> bool:
             values = {"space": space, "key": key, "old": old, "new": new}
-            return database.change("replace_value", **values, now=now, seconds=seconds) > 0
+            if database.change("replace_value", **values, now=now, seconds=seconds):
+                return True
+            there = database.row("value", space=space, key=key, now=now)
+            return there is not None and there[0] == new  # it was done, and the answer was lost
 
         return await self._change(work)
 

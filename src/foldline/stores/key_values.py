@@ -36,7 +36,10 @@ class KeyValues(Protocol):
         ...
 
     async def replace(self, space: str, key: str, old: bytes, new: bytes, *, seconds: float) -> bool:
-        """Put a value in the place of an old one, if that is still there; return whether it was."""
+        """Put a value in the place of an old one, if that is still there; return whether the new one is.
+
+        It is also where it was put before: a step whose answer was lost can be made again.
+        """
         ...
 
     async def delete(self, space: str, key: str, old: bytes | None = None) -> bool:
@@ -83,7 +86,7 @@ class MemoryKeyValues:
         self._expire()
         known = self._spaces.get(space, {})
         if key not in known or known[key].value != old:
-            return False
+            return key in known and known[key].value == new
         known[key] = _Value(new, known.pop(key).session, time.time() + seconds)
         return True
 

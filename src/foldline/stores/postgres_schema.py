@@ -34,11 +34,13 @@ def prepare(connection: Connection, target: Target) -> None:
                     f"{newest}). Upgrade with `pip install --upgrade foldline`, or choose another database; "
                     "nothing was changed."
                 )
-            if version == newest:
-                _check_schema(connection, target)
-                return
             if version == 0:
                 _make_schema(connection, target)
+            _check_schema(connection, target)
+            if version == newest:
+                return
+            if version == 0:
+                connection.execute("CREATE TABLE IF NOT EXISTS migrations (number bigint PRIMARY KEY)")
             _migrate(connection, version + 1)
         except _RACED:
             continue
@@ -67,7 +69,6 @@ def _make_schema(connection: Connection, target: Target) -> None:
     known = "SELECT 1 FROM information_schema.schemata WHERE schema_name = %s"
     if connection.execute(known, (target.schema,)).fetchone() is None:
         connection.execute(cast("Any", f'CREATE SCHEMA IF NOT EXISTS "{target.schema}"'))
-    connection.execute("CREATE TABLE IF NOT EXISTS migrations (number bigint PRIMARY KEY)")
 
 
 def _migrate(connection: Connection, number: int) -> None:

@@ -144,6 +144,12 @@ class LossyStore(SqliteStore):
     """A store that does what it is asked, and loses the answers to some appends."""
 
     lost = 0
+    purges = True
+
+    async def purge(self, session):
+        if not LossyStore.purges:
+            raise StoreError("the connection is gone")
+        await super().purge(session)
 
     async def append(self, session, entries, *, seen):
         await super().append(session, entries, seen=seen)
@@ -157,14 +163,14 @@ def lossy(tmp_path):
     register("lossy", lambda url: LossyStore(tmp_path / "lossy.db"))
     with api(store="lossy://") as (client, model):
         yield client, model
-    LossyStore.lost = 0
+    LossyStore.lost, LossyStore.purges = 0, True
     urls._OPENERS.pop("lossy")
 
 
-def repeated(client, path, value, losses=1):
+def repeated(client, path, value, status=None):
     """Send a request whose answer the store loses, then again; returns the second answer."""
-    LossyStore.lost = losses
-    send = sent(client, path, value)[1]
+    LossyStore.lost = 1
+    send = sent(client, path, value, status)[1]
     body = json.dumps(value).encode()
     headers = {"content-type": "application/json", "idempotency-key": "k"}
     assert client.send("POST", path, 503, content=body, headers=headers)
@@ -187,6 +193,13 @@ def test_a_session_whose_answer_was_lost_is_begun_once(lossy):
     assert made["messages"] == 1
 
 
+def test_a_named_session_that_may_have_been_begun_is_told_as_such(lossy):
+    client, _ = lossy
+    LossyStore.lost, LossyStore.purges = 1, False
+    found = repeated(client, "/sessions", {"id": "mine", "messages": [user("Hello.")]}, status=409)
+    assert "not known" in found.json()["title"]
+
+
 @pytest.mark.parametrize(("what", "wish"), [("fork", {}), ("handoff", {"goal": "Go on"})])
 def test_a_child_whose_answer_was_lost_is_begun_once(lossy, what, wish):
     client, _ = lossy
@@ -194,6 +207,7 @@ def test_a_child_whose_answer_was_lost_is_begun_once(lossy, what, wish):
     child = repeated(client, f"/sessions/one/{what}", wish).json()["id"]
     assert {one["id"] for one in client.get("/sessions").json()["sessions"]} == {"one", child}
     assert client.get(f"/sessions/{child}").json()["links"][0]["session"] == "one"
+    assert [one["session"] for one in client.get("/sessions/one").json()["links"]] == [child]
     client.say(child, user("And now?"))
 
 
@@ -218,13 +232,21 @@ def test_an_answer_too_large_to_keep_is_not_given_by_doing_it_again(store, monke
 class AwayValues(MemoryKeyValues):
     """Values that do what they are asked, and may lose the answer, or be away."""
 
-    lost = away = False
+    lost = away = fails = False
 
     async def add(self, space, key, value, *, seconds, session=None):
         there = await super().add(space, key, value, seconds=seconds, session=session)
         if self.lost and there is None:  # asked again by the store, it finds its own value
             return await super().add(space, key, value, seconds=seconds, session=session)
+        if self.fails and space != presence.WORKERS:  # it is done, and nobody is told
+            raise StoreError("away")
         return there
+
+    async def replace(self, space, key, old, new, *, seconds):
+        done = await super().replace(space, key, old, new, seconds=seconds)
+        if self.fails and space != presence.WORKERS:
+            raise StoreError("away")
+        return done
 
     async def delete(self, space, key, old=None):
         if self.away:
@@ -292,3 +314,35 @@ async def test_a_worker_without_a_sign_for_long_has_lapsed(monkeypatch):
     await asyncio.sleep(0.01)
     assert mine.lapsed
     await mine.close()
+
+
+async def test_what_was_taken_and_not_told_is_free_when_the_store_is_back(monkeypatch):
+    monkeypatch.setattr(presence, "RENEWAL_SECONDS", 0.05)
+    values = AwayValues()
+    one, two = Presence(values), Presence(values)
+    mine, theirs = Leases(one, "turn"), Leases(two, "turn")
+    keys = IdempotencyKeys(one)
+    await values.add(SPACE, "old", encoded(KeyRecord(hashlib.sha256(b"r").digest(), "dead", "t")), seconds=60)
+    values.fails = True
+    with pytest.raises(StoreError):
+        await mine.take("s")
+    for key in ("new", "old"):
+        with pytest.raises(StoreError):
+            await keys.take(key, b"r")
+    values.fails = False
+    await asyncio.sleep(0.3)
+    assert await theirs.take("s")
+    fresh, _ = await IdempotencyKeys(two).take("new", b"r")
+    taken, _ = await IdempotencyKeys(two).take("old", b"r")
+    assert (fresh.again, taken.again) == (False, True)
+    await one.close()
+    await two.close()
+
+
+async def test_a_key_of_another_version_is_told_as_not_known():
+    values = MemoryKeyValues()
+    one = Presence(values)
+    await values.add(SPACE, "k", b"what an older version stored", seconds=60)
+    with pytest.raises(KeyBusy):
+        await IdempotencyKeys(one).take("k", b"r")
+    await one.close()

@@ -112,10 +112,13 @@ class IdempotencyKeys:
         for wait in itertools.chain(POLLS, itertools.repeat(POLL, int(PATIENCE / POLL))):
             raw = await self._values.get(SPACE, key)  # a look costs far less than a try to write
             if raw is None:
-                raw = await self._values.add(SPACE, key, mine.stored, seconds=SECONDS, session=session)
+                raw = await self._added(mine, session)
             if raw is None or raw == mine.stored:  # ours, also where the store's answer was lost
                 break
-            known = Remembered(key, _decoded(raw), raw)
+            record = _decoded(raw)
+            if record is None:  # of another version: it is not known what was done
+                raise KeyBusy(key)
+            known = Remembered(key, record, raw)
             if known.record.digest != mine.record.digest:
                 raise KeyReused(key)
             if known.given is not None or known.turn is not None:
@@ -123,7 +126,7 @@ class IdempotencyKeys:
             if not await self._presence.alive(known.record.worker):
                 found = msgspec.structs.replace(known.record, worker=self._presence.id)
                 taken = Remembered(key, found, again=True)
-                if await self._values.replace(SPACE, key, raw, taken.stored, seconds=SECONDS):
+                if await self._taken_over(taken, raw):
                     return taken, True
                 continue
             await asyncio.sleep(wait)
@@ -132,6 +135,24 @@ class IdempotencyKeys:
         if next(self._count) % TRIMMED == 0:
             await self._values.trim(SPACE, self._most)
         return mine, True
+
+    async def _added(self, mine: Remembered, session: str | None) -> bytes | None:
+        """Put a key where none is; where the store fails it may be there, and goes when that is back."""
+        try:
+            return await self._values.add(SPACE, mine.key, mine.stored, seconds=SECONDS, session=session)
+        except StoreError:
+            token, key, stored = mine.record.token, mine.key, mine.stored
+            self._presence.owe(f"key {token}", lambda: self._values.delete(SPACE, key, stored))
+            raise
+
+    async def _taken_over(self, taken: Remembered, raw: bytes) -> bool:
+        """Take a key over; where the store fails, it is nobody's when that is back."""
+        try:
+            return await self._values.replace(SPACE, taken.key, raw, taken.stored, seconds=SECONDS)
+        except StoreError:
+            open_ = msgspec.structs.replace(taken.record, worker="")
+            self._presence.owe(f"key {taken.record.token}", lambda: self._put(taken, open_))
+            raise
 
     async def settle(self, known: Remembered, given: Given | None) -> None:
         """Keep the answer to a key, or its turn; without one (nothing was done) the key is free again."""
@@ -174,8 +195,8 @@ def encoded(record: KeyRecord) -> bytes:
     return zlib.compress(msgspec.msgpack.encode(record), 1)
 
 
-def _decoded(raw: bytes) -> KeyRecord:
+def _decoded(raw: bytes) -> KeyRecord | None:
     try:
         return msgspec.msgpack.decode(zlib.decompress(raw), type=KeyRecord)
-    except (msgspec.DecodeError, zlib.error) as error:
-        raise StoreError(f"an idempotency key cannot be read: {error}") from error
+    except (msgspec.DecodeError, zlib.error):
+        return None

@@ -99,7 +99,10 @@ async def create(call: ApiCall) -> ApiResult | Response:
     state.check_policy(given.policy)
     name = given.id or f"s-{call.token}"
     async with state.of(call.tenant).lock(name):
-        if call.again and given.id is None and await _exists(store, name):
+        if call.again and await _exists(store, name):
+            if given.id is not None:
+                told = f"{name!r} exists, by an earlier try or somebody else: look at it, then use another key"
+                return problem(409, "it is not known whether it was done", told)
             await store.purge(name)  # nobody was told of it
         options = SessionOptions(given.model, given.policy, given.system)
         if await _exists(store, name) or not await _begun(store, name, options):

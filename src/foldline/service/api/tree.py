@@ -11,7 +11,7 @@ from foldline.service.api.history import EntryId
 from foldline.service.api.operation import ApiCall, ApiResult, NewId, Operation, Words
 from foldline.service.api.sessions import AT, LeafResult, busy
 from foldline.service.problems import problem
-from foldline.session.links import links
+from foldline.session.links import LINK, links
 from foldline.session.session import Session
 from foldline.session.tree import Branch
 
@@ -128,7 +128,11 @@ async def _known(call: ApiCall, name: str) -> ApiResult | Response | None:
     if await store.leaf(name) is None:
         return None
     known = await links(store, name) if call.again else []
-    if any((link.way, link.session) == ("from", call.session.id) for link in known):
+    came_from = next((one for one in known if (one.way, one.session) == ("from", call.session.id)), None)
+    if came_from is not None:
+        if not any(one.session == name for one in await links(store, call.session.id)):
+            there = msgspec.structs.replace(came_from, session=name, way="to")
+            await call.session.note(LINK, **msgspec.to_builtins(there))
         options = await call.state.options(call.tenant, call.session.id)
         with call.state.use(call.tenant, name, options) as child:
             return await _noted(call, child)

@@ -19,7 +19,7 @@ Begun = tuple[str, str, float]
 
 
 class Beginnings:
-    """How sessions began, which never changes: each is looked for once."""
+    """How sessions began: what was found is remembered, also where the session begins anew."""
 
     def __init__(self) -> None:
         self._known: dict[Begun, str] = {}
@@ -30,11 +30,14 @@ class Beginnings:
 
     async def _found(self, tenant: Tenant, info: SessionInfo) -> str:
         key = (tenant.name, info.id, info.created)
-        if key not in self._known:
-            self._known[key] = await beginning(tenant.store, info.id) if info.messages else ""
+        found = self._known.get(key, "")
+        if not found and info.messages:
+            found = await beginning(tenant.store, info.id)
+        if found:
+            self._known[key] = found
             if len(self._known) > KNOWN:
                 self._known.pop(next(iter(self._known)))
-        return self._known.get(key, "")
+        return found
 
 
 async def beginning(store: Store, session: str) -> str:

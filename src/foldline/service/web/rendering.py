@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from starlette.responses import Response
 
 from foldline.service.web.beginnings import Beginnings
-from foldline.service.web.shown import start, who
+from foldline.service.web.shown import called, start, who
 
 # no inline script or style, nothing from elsewhere, no frame around the page
 POLICY: Final = (
@@ -101,7 +101,19 @@ class Pages:
             lstrip_blocks=True,
         )
         filters: dict[str, Any] = self._templates.filters
-        for filter_ in (tokens, short, money, moment, segment, model_name, because, who, start, plural):
+        for filter_ in (
+            tokens,
+            short,
+            money,
+            moment,
+            segment,
+            model_name,
+            because,
+            who,
+            start,
+            called,
+            plural,
+        ):
             filters[filter_.__name__] = filter_
 
     def html(self, name: str, **given: Any) -> str:

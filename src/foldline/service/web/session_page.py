@@ -200,7 +200,8 @@ async def at(asked: PageRequest) -> Response:
     if entry in stored:
         before = next(iter(stored[stored.index(entry) + 1 + PAGE // 2 :]), None)
         return to_session(asked.session, at=f"e-{entry}", **query, **({"before": before} if before else {}))
-    for link in reversed(await links(store, asked.session)):
+    here = await store.entry(asked.session, entry) is not None
+    for link in () if here else reversed(await links(store, asked.session)):
         if link.way == "from" and await store.entry(link.session, entry) is not None:
             place = f"{BASE}/s/{segment(link.session)}/at/{segment(entry)}"
             return RedirectResponse(f"{place}?{urlencode(query)}", 303)

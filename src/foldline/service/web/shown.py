@@ -8,10 +8,13 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from foldline.service.api.history import ShownMessage
+from foldline.service.api.history import ShownMessage, ShownPart
 
 LINE: Final = 160  # characters of a line
 _BREAK: Final = re.compile(r"(?<!\\)((?:\\\\)*)\\n")  # an escaped line break in JSON
+_FOLDERS: Final = re.compile(
+    r"(?<![\w.])/?(?:[\w.@+~-]+/){2,}(?=[\w.@+~-]+/[\w.@+~-])"
+)  # all but a path's end
 _INNER: Final = ("text", "content", "parts", "output", "tool_calls", "function")
 
 
@@ -38,7 +41,18 @@ def start(message: ShownMessage) -> str:
     part = min(message.parts, key=lambda one: kinds.index(one.kind), default=None)
     if part is None:
         return "(empty)"
-    return line(f"{part.name} {part.text}" if part.kind == "call" else part.text or part.name)
+    return called(part) if part.kind == "call" else line(part.text or part.name)
+
+
+def called(call: ShownPart) -> str:
+    """Return a call as a line: the tool, and what it is given, long paths by their ends."""
+    try:
+        given = msgspec.json.decode(call.text, type=dict[str, Any])
+    except msgspec.DecodeError:
+        given = {"": call.text}
+    values: list[Any] = list(given.values())
+    words = " ".join(one if isinstance(one, str) else msgspec.json.encode(one).decode() for one in values)
+    return line(f"{call.name} {_FOLDERS.sub('…/', words[: 8 * LINE])}")
 
 
 def sent(message: dict[str, Any]) -> SentMessage:
@@ -77,12 +91,12 @@ def _words(value: Any) -> Iterator[str]:
 def largest(messages: Iterable[ShownMessage], most: int) -> list[tuple[ShownMessage, str]]:
     """Return the largest of the messages that are sent, and a line of each: of a result, what was called."""
     found: list[tuple[ShownMessage, str]] = []
-    called = ""
+    newest = ""
     for one in messages:
-        calls = [line(f"{part.name} {part.text}") for part in one.parts if part.kind == "call"]
-        called = "; ".join(calls) or called
+        calls = [called(part) for part in one.parts if part.kind == "call"]
+        newest = "; ".join(calls) or newest
         if one.how != "folded":
-            found.append((one, line(called) if who(one) == "tool" and called else start(one)))
+            found.append((one, line(newest) if who(one) == "tool" and newest else start(one)))
     return sorted(found, key=lambda pair: -pair[0].tokens)[:most]
 
 
