@@ -101,7 +101,7 @@ async def create(call: ApiCall) -> ApiResult | Response:
     async with state.of(call.tenant).lock(name):
         if call.again and await _exists(store, name):
             if given.id is not None:
-                told = f"{name!r} exists, by an earlier try or somebody else: look at it, then use another key"
+                told = f"{name!r} exists, from an earlier try or not: look at it, and use another key"
                 return problem(409, "it is not known whether it was done", told)
             await store.purge(name)  # nobody was told of it
         options = SessionOptions(given.model, given.policy, given.system)

@@ -17,7 +17,7 @@ from foldline.service.web.rendering import HEADERS, Pages
 from foldline.service.web.replay_page import ReplayPages
 
 STATIC: Final = {
-    "page.css": "text/css",
+    **dict.fromkeys(("page.css", "session.css", "replay.css", "touch.css"), "text/css"),
     "page.js": "text/javascript",
     "htmx.min.js": "text/javascript",
     "fold.svg": "image/svg+xml",
