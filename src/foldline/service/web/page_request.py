@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -17,6 +18,8 @@ from foldline.service.bodies import BodyError, TooLarge
 from foldline.service.problems import status_of
 from foldline.service.tenants import Tenant, Tenants
 from foldline.service.web.rendering import Pages, segment
+
+log = logging.getLogger("foldline")
 
 BASE: Final = "/web"
 BY_NAME: Final = {one.name: one for one in OPERATIONS}
@@ -104,6 +107,17 @@ class PageRequest:
             told: dict[str, Any] = msgspec.json.decode(bytes(found.body))
             raise Refused(found.status_code, told.get("title", ""), told.get("detail", ""))
         return found
+
+    def beside(self, name: str) -> None:
+        """Have an operation of the API done beside this request, so that the next one finds it done."""
+
+        async def work() -> None:
+            try:
+                await self.answer(name)
+            except (FoldlineError, Refused) as error:  # the next request meets it, and tells
+                log.info("%s of session %s failed beside a page: %s", name, self.session, error)
+
+        self._api.state.end(work())
 
     def page(
         self, template: str, status: int = 200, headers: dict[str, str] | None = None, **given: Any

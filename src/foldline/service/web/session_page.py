@@ -27,6 +27,7 @@ from foldline.session.links import is_start, links
 
 PAGE: Final = 50  # messages and boundaries at once
 LIVE: Final = 1_000  # that may come between two looks
+LONG: Final = 2_000  # messages of which the rules are looked for ahead, since that takes a second or so
 PASSED: Final = ("panel", "q", "notice")  # what a page tells another one on the way to a message
 Item = ShownMessage | ShownBoundary
 
@@ -97,6 +98,8 @@ async def session_page(asked: PageRequest) -> Response:
     before = query.get("before") or None
     found: HistoryResult = await asked.answer("readHistory", query=HistoryPage(PAGE, before))
     head = await _head(asked)
+    if head["info"].messages >= LONG:
+        asked.beside("listConstraints")
     formats = await asked.answer("listFormats")
     return asked.page(
         "session.html",
