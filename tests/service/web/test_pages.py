@@ -9,6 +9,7 @@ import httpx2
 import pytest
 from tests.service.api.client import FILLER, RULE, api, reply, talk, user
 from tests.service.served import Alternating
+from tests.service.web import claude_code
 from tests.service.web.browser import HOSTILE
 
 from foldline.lab.colours import colours
@@ -186,6 +187,17 @@ def test_a_session_without_messages_says_so_everywhere(browser):
     for panel, hint in hints.items():
         assert hint in browser.get(name, panel=panel)
     assert "Nothing was folded: " in browser.post(f"{name}/preview")
+    assert "There is nothing to fold yet" in browser.post(f"{name}/do/compact")
+
+
+def test_output_that_the_recording_does_not_tell_whole_is_said_to_be_too_low(browser):
+    whole = claude_code.claude_code_file()
+    cut = re.sub(r'"output_tokens": ?\d+', '"output_tokens": 1', whole)
+    for name, text, told in (("whole", whole, False), ("cut", cut, True)):
+        browser.client.send("POST", "/imports", content=text.encode(), params={"id": name})
+        page = browser.get(f"/web/s/{name}", panel="tokens")
+        assert "replies read" in page
+        assert ("as recorded, which is less than what stands here" in page) == told
 
 
 def test_a_long_history_is_read_page_by_page(browser):

@@ -21,6 +21,7 @@ from foldline.service.web.page_request import BASE, PageRequest, Refused, to_ses
 from foldline.service.web.rendering import HEADERS, safe_name, segment, short
 
 EDGE: Final = "edge"  # the place of the fold in a history
+NOTHING_YET: Final = "There is nothing to fold yet: nothing was said."
 END: Final = "live"  # where new messages come
 
 
@@ -53,7 +54,8 @@ async def _compact(asked: PageRequest, form: dict[str, str]) -> Response:
         "compact", body=CompactionWish(form.get("instructions") or None)
     )
     if found.receipt is None:
-        return asked.back(problem=why(cast("Nothing", found.nothing)))
+        empty = not (await asked.answer("showSession")).info.messages
+        return asked.back(problem=NOTHING_YET if empty else why(cast("Nothing", found.nothing)))
     told = f"Folded: {short(found.receipt.tokens_before)} tokens are {short(found.receipt.tokens_after)} now."
     return asked.back(EDGE, notice=told)
 
