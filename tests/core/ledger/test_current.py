@@ -10,7 +10,7 @@ from foldline.core.ledger.facts.kinds import (
     RequestFact,
     ValueFact,
 )
-from foldline.core.ledger.merge import cited
+from foldline.core.ledger.merge import cited, merge
 
 KEPT = frozenset({"k1", "k2"})
 
@@ -144,3 +144,16 @@ def test_a_check_that_ran_behind_the_last_change_is_told_where_it_alone_is_kept(
     ]
     unchecked = current(folded, Ledger(files=(change,)), kept=KEPT).commands
     assert [fact.outdated for fact in unchecked] == [True]
+
+
+def test_a_kept_check_that_was_told_stays_fresh_in_the_next_fold():
+    folded = Ledger(commands=(CommandFact("pytest tests/a.py", True, entries=("f",)),))
+    change = FileFact("a.py", "modified", entries=("k1",))
+    check = CommandFact("pytest tests/b.py", True, entries=("k2",))
+    tail = Ledger(files=(change,), commands=(check,))
+    first = current(folded, tail, kept=KEPT)
+    again = merge(first, tail)  # what was kept is folded now
+    assert [(fact.command, fact.outdated) for fact in again.commands] == [
+        ("pytest tests/a.py", True),
+        ("pytest tests/b.py", False),
+    ]

@@ -222,6 +222,7 @@ def test_messages_are_pinned_forked_rewound_left_and_handed_off(page, service, w
     page.get_by_label("What the new session knows").fill("## Goal\n\nWrite the tests, all of them.")
     page.get_by_role("button", name="Begin the session").click()
     seen(page, f"Handed off from {session}.")
+    assert page.locator("h1").inner_text() == "Write the tests"
     assert "all of them" in page.locator("#panel").text_content()
 
 

@@ -59,6 +59,9 @@ class HandoffWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: Words | None = None
 
 
+TITLE: Final = 80  # characters of a goal that a new session is called by
+
+
 class HandoffGoal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the new session is for; null: the newest request."""
 
@@ -119,7 +122,8 @@ async def handoff(call: ApiCall) -> ApiResult | Response:
     name = wish.id or f"{call.session.id}-{call.token[:8]}"
     if (known := await _known(call, name)) is not None:
         return known
-    return await _begun(call, await call.session.handoff(wish.goal, to=name, text=wish.text))
+    child = await call.session.handoff(wish.goal, to=name, text=wish.text)
+    return await _begun(call, child, title=" ".join((wish.goal or "").split())[:TITLE])
 
 
 async def _known(call: ApiCall, name: str) -> ApiResult | Response | None:
@@ -139,15 +143,17 @@ async def _known(call: ApiCall, name: str) -> ApiResult | Response | None:
     return problem(409, "there is such a session", f"{name!r} exists already: give another id")
 
 
-async def _begun(call: ApiCall, child: Session) -> ApiResult:
-    """Note in a new session how it is opened, and close it again."""
+async def _begun(call: ApiCall, child: Session, title: str = "") -> ApiResult:
+    """Note in a new session how it is opened, and what it is called, and close it again."""
     async with child:
-        return await _noted(call, child)
+        return await _noted(call, child, title)
 
 
-async def _noted(call: ApiCall, child: Session) -> ApiResult:
+async def _noted(call: ApiCall, child: Session, title: str = "") -> ApiResult:
     note = (await call.state.options(call.tenant, call.session.id)).noted()
     await child.note(note.kind, **note.data)
+    if title:
+        await child.note("title", title=title)
     return ApiResult(NextSession(child.id, child.leaf), headers={"location": f"/api/sessions/{child.id}"})
 
 

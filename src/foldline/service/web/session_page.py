@@ -122,8 +122,10 @@ async def _head(asked: PageRequest) -> dict[str, Any]:
     detail = await asked.answer("showSession")
     figures: StatsResult = await asked.answer("readStats")
     boundaries: list[ShownBoundary] = (await asked.answer("listBoundaries")).boundaries
+    names = await asked.pages.beginnings.names(asked.tenant, [detail.info])
     return {
         "info": detail.info,
+        "heading": names[asked.session],
         "policy": detail.policy,
         "links": detail.links,
         "model": detail.model,

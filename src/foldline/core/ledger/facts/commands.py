@@ -374,7 +374,8 @@ def merge(
     found = {normal(fact.command): _outdated(fact) if changed else fact for fact in old}
     for fact in new:
         known = found.get(normal(fact.command))
-        if known and set(fact.entries) <= set(known.entries):
+        if known and set(fact.entries) <= set(known.entries):  # told before: it stands in kept messages
+            found[normal(fact.command)] = msgspec.structs.replace(known, outdated=fact.outdated)
             continue
         found.pop(normal(fact.command), None)
         found[normal(fact.command)] = msgspec.structs.replace(
