@@ -7,16 +7,21 @@ import hashlib
 import json
 import os
 import sys
+from contextlib import nullcontext
 
+import httpx2
+import msgspec
 import pytest
 from tests.service.api.client import api, reply, talk, user
 
 import foldline
+from foldline.config import ServeSettings
 from foldline.core.log.entries import Compacted, Said
-from foldline.errors import StoreError
+from foldline.errors import InputError, StoreError
 from foldline.service import presence
 from foldline.service.api.idempotency import SPACE, IdempotencyKeys, KeyBusy, KeyRecord, KeyReused, encoded
 from foldline.service.presence import Leases, Presence
+from foldline.service.tenants import Tenants
 from foldline.stores import SqliteStore, register, urls
 from foldline.stores.key_values import MemoryKeyValues
 
@@ -346,3 +351,21 @@ async def test_a_key_of_another_version_is_told_as_not_known():
     with pytest.raises(KeyBusy):
         await IdempotencyKeys(one).take("k", b"r")
     await one.close()
+
+
+def test_a_worker_whose_store_was_silent_for_long_is_not_ready(store, monkeypatch):
+    with api(store=store) as (client, _):
+        ready = f"{client.url}/ready"
+        assert httpx2.get(ready).status_code == 200
+        client.post("/sessions", {"id": "one"}, **{"Idempotency-Key": "k"})  # its presence begins
+        assert httpx2.get(ready).status_code == 200
+        monkeypatch.setattr(presence, "LEASE_SECONDS", -1.0)
+        assert httpx2.get(ready).status_code == 503
+
+
+def test_a_tenant_whose_schema_would_have_too_long_a_name_is_refused_at_the_start():
+    pytest.importorskip("psycopg", reason="needs the extra foldline[postgres]")
+    for name, fits in (("a" * 40, True), ("a" * 60, False)):
+        given = msgspec.structs.replace(ServeSettings(), tokens={"token": name})
+        with nullcontext() if fits else pytest.raises(InputError, match="63 characters"):
+            Tenants(given, "postgresql://nobody@localhost/nothing")
