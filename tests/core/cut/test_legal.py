@@ -18,6 +18,7 @@ from foldline.core.cut.legal import (
     Progress,
     UnansweredStays,
     WholeBatches,
+    WholeProviderRuns,
     WholeReplies,
     allowed,
     fits_rule,
@@ -25,7 +26,7 @@ from foldline.core.cut.legal import (
 )
 from foldline.core.cut.pairing import pair
 from foldline.core.log.entries import Said
-from foldline.core.log.messages import Message, Native
+from foldline.core.log.messages import Message, Native, Opaque, Text
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import ViewState
 
@@ -169,3 +170,29 @@ def test_no_cut_falls_between_the_items_of_one_reply():
 def test_between_replies_that_are_one_message_each_a_cut_may_fall():
     talk = [user(), assistant("a"), assistant("b"), item("c"), assistant("d"), item("e")]
     assert alone(WholeReplies(), *talk) == [0, 1, 2, 3, 4, 5, 6]
+
+
+# ---- what the provider runs by itself
+
+
+def runs(call: str) -> Opaque:
+    return Opaque(
+        "anthropic", "server_tool_use", {"type": "server_tool_use", "id": call, "name": "web_search"}
+    )
+
+
+def found(call: str) -> Opaque:
+    data = {"type": "web_search_tool_result", "tool_use_id": call, "content": []}
+    return Opaque("anthropic", "web_search_tool_result", data)
+
+
+def test_no_cut_falls_between_a_paused_turn_and_the_rest_of_it():
+    talk = [
+        user(),
+        Message("assistant", (Text("I look."), runs("s1"))),
+        Message("assistant", (found("s1"), Text("Dry."))),
+        user(),
+        Message("assistant", (runs("s2"), found("s2"))),
+    ]
+    assert alone(WholeProviderRuns(), *talk) == [0, 1, 3, 4, 5]
+    assert alone(WholeProviderRuns(), *talk[:2], user(), user()) == [0, 1, 2, 3, 4]

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import compress, pairwise
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 from foldline.core.cut.pairing import Pairing, continues, pair, unanswered_from
 from foldline.core.decide.policy import CutRule
 from foldline.core.log.entries import Said
+from foldline.core.log.messages import Opaque
 
 
 class Invariant(Protocol):
@@ -44,6 +45,25 @@ class WholeReplies:
                 yield range(index, index + 1)
 
 
+class WholeProviderRuns:
+    """A call that the provider runs and its result stay together, also where a paused turn parts them.
+
+    Both are opaque blocks; the result holds the id of its call.
+    """
+
+    def forbidden(self, kept: Sequence[Said], _pairing: Pairing, /) -> Iterable[range]:
+        """Return the indices behind each such call, up to the message with its result."""
+        asked: dict[str, int] = {}
+        for index, entry in enumerate(kept):
+            for part in entry.message.parts:
+                if isinstance(part, Opaque) and isinstance(part.data, dict):
+                    data = cast("dict[str, Any]", part.data)
+                    words = {value for value in data.values() if isinstance(value, str)}
+                    yield from (range(asked[name] + 1, index + 1) for name in words & asked.keys())
+                    if isinstance(data.get("id"), str):
+                        asked[data["id"]] = index
+
+
 class UnansweredStays:
     """Every message not yet answered stays in the view."""
 
@@ -60,7 +80,13 @@ class Progress:
         yield range(1)
 
 
-INVARIANTS: tuple[Invariant, ...] = (WholeBatches(), WholeReplies(), UnansweredStays(), Progress())
+INVARIANTS: tuple[Invariant, ...] = (
+    WholeBatches(),
+    WholeReplies(),
+    WholeProviderRuns(),
+    UnansweredStays(),
+    Progress(),
+)
 
 
 def legal_cuts(kept: Sequence[Said], pairing: Pairing | None = None) -> list[int]:
