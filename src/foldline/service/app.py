@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from foldline.service.durable_jobs import DurableJobs
 
 log = logging.getLogger("foldline")
+
+PASSED_ON: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")  # by the gateway, under any other path
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -131,13 +133,10 @@ class Service:
             )
             for endpoint in ENDPOINTS
         ]
-        count = partial(gateway.relay, vendor="anthropic")
         return [
             *asked,
             Route("/responses", _no_socket),  # by GET: a WebSocket is asked for
-            Route("/messages/count_tokens", counted("/messages/count_tokens", count), methods=["POST"]),
-            Route("/models", counted("/models", self._models)),
-            Route("/models/{name:path}", counted("/models/{name}", self._models)),
+            Route("/{path:path}", counted("/{path}", gateway.relay), methods=PASSED_ON),
         ]
 
     def _api_routes(self) -> list[Route]:
@@ -148,10 +147,6 @@ class Service:
                 handler = self._counted("api", f"/api{one.path}", one.endpoint)
                 found.setdefault(one.path, {})[method] = handler
         return [Route(path, _by_method(those), methods=list(those)) for path, those in found.items()]
-
-    async def _models(self, request: Request) -> Response:
-        vendor = "anthropic" if "anthropic-version" in request.headers else "openai"
-        return await self.gateway.relay(request, vendor)
 
     def _counted(self, face: str, route: str, handler: Handler) -> Handler:
         """Count the answers of a handler, each in a span that is the parent of its compactions."""

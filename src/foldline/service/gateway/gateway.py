@@ -22,12 +22,12 @@ from foldline.errors import FoldlineError
 from foldline.providers import Provider
 from foldline.service.bodies import BodyError, read_body
 from foldline.service.gateway.agent_session import AgentSession
-from foldline.service.gateway.endpoint import Endpoint, Vendor
+from foldline.service.gateway.endpoint import Endpoint
 from foldline.service.gateway.exchange import Exchange, Relayed, Send
 from foldline.service.gateway.refusals import refusal
 from foldline.service.gateway.request import AgentRequest, read_request
 from foldline.service.gateway.session_finder import SessionFinder, valid_name
-from foldline.service.gateway.upstream import Headers, Upstreams, passed_back, sent_on
+from foldline.service.gateway.upstream import Headers, Upstreams, passed_back, sent_on, vendor_of
 from foldline.service.metrics import Metrics
 from foldline.service.summaries import UPSTREAM, closing, give, written_by
 from foldline.service.tenants import Tenant, Tenants
@@ -192,24 +192,31 @@ class Gateway:
 
         return written_by(self._serve.summaries, upstream, info)
 
-    async def relay(self, request: Request, vendor: Vendor) -> Response:
-        """Pass a request on that is not about a conversation: the models, a count of tokens."""
+    async def relay(self, request: Request) -> Response:
+        """Pass on a request that asks for no reply of a model: models, files, batches, embeddings, counts.
+
+        Bodies stream through both ways; headers say whose it is.
+        """
+        vendor = vendor_of(request.headers)
         tenant, own_key = self._tenants.find(request.headers)
         if tenant is None:
             return refusal(vendor, 401, "a token is needed: send it as the key, or as foldline-token")
-        try:
-            body = await read_body(request, self._serve.max_body)
-        except BodyError as error:
-            return refusal(vendor, error.status, str(error))
+        if (seconds := await tenant.wait()) > 0:
+            return refusal(vendor, 429, "too many requests", wait=seconds)
         path = request.scope["raw_path"].decode("ascii").removeprefix("/v1")
-        if ".." in unquote(path).replace("\\", "/").split("/"):
+        if any(part.split(";")[0] == ".." for part in unquote(path).replace("\\", "/").split("/")):
             return refusal(vendor, 404, "there is nothing above /v1")
         headers = sent_on(request.headers.items(), vendor, own_key=own_key)
+        length = request.headers.get("content-length")
+        if length is not None:
+            headers.append(("content-length", length))
+        body = request.stream() if length or "transfer-encoding" in request.headers else None
         try:
             response = await self._upstreams.send(
                 vendor, request.method, path, query=request.url.query, headers=headers, body=body
             )
         except httpx2.HTTPError as error:
+            self._metrics.upstream_failed(vendor)
             return refusal(vendor, 502, f"the model cannot be reached: {type(error).__name__}: {error}")
         return _response(_untouched(response))
 

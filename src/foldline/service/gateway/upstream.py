@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterable, Mapping, Sequence
 from typing import Final
 
 import httpx2
@@ -51,7 +51,14 @@ class Upstreams:
         return f"{self._urls[vendor]}/v1"
 
     async def send(
-        self, vendor: Vendor, method: str, path: str, *, query: str, headers: Headers, body: bytes
+        self,
+        vendor: Vendor,
+        method: str,
+        path: str,
+        *,
+        query: str,
+        headers: Headers,
+        body: bytes | AsyncIterable[bytes] | None,
     ) -> httpx2.Response:
         """Send a request and return the response, its body unread; raises httpx2.HTTPError."""
         url = f"{self.url(vendor)}{path}{'?' + query if query else ''}"
@@ -63,6 +70,11 @@ class Upstreams:
         await self._client.aclose()
 
 
+def vendor_of(headers: Mapping[str, str]) -> Vendor:
+    """Return whose API a request is for, where its path does not say so: Anthropic's clients say it."""
+    return "anthropic" if "anthropic-version" in headers or "x-api-key" in headers else "openai"
+
+
 def sent_on(headers: Sequence[tuple[str, str]], vendor: Vendor, *, own_key: bool) -> Headers:
     """Return the headers of a request as they go on; with `own_key` the server's key stands for the client's.
 
@@ -72,13 +84,14 @@ def sent_on(headers: Sequence[tuple[str, str]], vendor: Vendor, *, own_key: bool
         name.strip().lower() for key, value in headers if key == "connection" for name in value.split(",")
     }
     kept = [
-        (name, _readable(value) if name == "accept-encoding" else value)
+        (name, _SENT[name](value) if name in _SENT else value)
         for name, value in headers
         if name not in HOP_BY_HOP
         and name not in named
         and name not in ("host", "content-length")
         and not name.startswith(OURS)
         and not (own_key and name in KEYS)
+        and not (name == "cookie" and not _cookies(value))
     ]
     key = os.environ.get(_VARIABLES[vendor])
     if key and not any(name in KEYS for name, _ in kept):
@@ -101,3 +114,11 @@ def _readable(value: str) -> str:
     """Return the codings that a client accepts, but for those that the gateway cannot read."""
     kept = [one for one in value.split(",") if one.split(";")[0].strip().lower() in (*READABLE, "*")]
     return ",".join(one for one in kept if one.split(";")[0].strip() != "*").strip() or "identity"
+
+
+def _cookies(value: str) -> str:
+    """Return the cookies of a client, but for the gateway's own: a browser's holds a token."""
+    return ";".join(one for one in value.split(";") if not one.strip().startswith(OURS)).strip()
+
+
+_SENT: Final = {"accept-encoding": _readable, "cookie": _cookies}  # headers that go on changed

@@ -1,0 +1,96 @@
+"""Paths under `/v1` that are about no conversation: to the right provider, as they came, both ways."""
+
+from __future__ import annotations
+
+import contextlib
+
+import anthropic
+import httpx2
+import openai
+import pytest
+from tests.service.served import in_front_of, served
+from tests.service.upstream import Prepared, upstream
+
+TOKEN = "t-1"
+PATHS = [
+    ("POST", "/embeddings", b'{"input":  "a", "model": "m"}'),
+    ("POST", "/files", b"--b\r\nno JSON \xff\r\n--b--"),
+    ("GET", "/files/f-1/content?after=a%20b&x=1", b""),
+    ("POST", "/batches", b"{}"),
+    ("GET", "/models/org%2Fname", b""),
+    ("GET", "/responses/resp_1?include=a", b""),
+    ("DELETE", "/responses/resp_1", b""),
+    ("POST", "/responses/resp_1/cancel", b""),
+    ("POST", "/audio/speech", b"{}"),
+    ("PATCH", "/anything/new", b"{}"),
+    ("POST", "/messages/count_tokens", b"{ }"),
+    ("GET", "/messages/batches/b-1", b""),
+]
+
+
+@contextlib.contextmanager
+def two_upstreams(**changes):
+    """Two providers and the gateway; each answers with its own name, in pieces."""
+    with upstream() as (one, openai_), upstream() as (other, anthropic_):
+        for model, name in ((openai_, b"openai"), (anthropic_, b"anthropic")):
+            model.prepared[""] = Prepared(207, [("x-name", name.decode())], [name, b"\xff", b"end"])
+        with served(openai_upstream=one, anthropic_upstream=other, **changes) as at:
+            yield at, openai_, anthropic_
+
+
+@pytest.mark.parametrize(("method", "path", "body"), PATHS)
+@pytest.mark.parametrize(
+    ("headers", "vendor"),
+    [
+        ({"authorization": "Bearer k"}, "openai"),
+        ({"x-api-key": "k"}, "anthropic"),
+        ({"authorization": "Bearer k", "anthropic-version": "2023-06-01"}, "anthropic"),
+    ],
+)
+def test_any_other_path_goes_to_its_provider_as_it_came(method, path, body, headers, vendor):
+    with two_upstreams() as (at, *models):
+        found = httpx2.request(method, f"{at}/v1{path}", content=body, headers=headers)
+    assert (found.status_code, found.content) == (207, vendor.encode() + b"\xffend")
+    came = [one for model in models for several in model.received.values() for one in several]
+    assert [(one.path, one.body) for one in came] == [(f"/v1{path}", body)]
+    told = dict(came[0].headers)
+    assert told.get("content-length", "0") == str(len(body))
+    assert {name: told[name] for name in headers} == headers
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"authorization": f"Bearer {TOKEN}"},
+        {"x-api-key": TOKEN},
+        {"foldline-token": TOKEN, "authorization": "Bearer theirs"},
+        {"cookie": f"a=1; foldline-token={TOKEN}; b=2"},
+    ],
+)
+def test_the_gateways_own_token_never_goes_on(headers):
+    with two_upstreams(tokens={TOKEN: "default"}) as (at, *models):
+        refused = httpx2.get(f"{at}/v1/files")
+        found = httpx2.get(f"{at}/v1/files", headers=headers)
+    assert (refused.status_code, found.status_code) == (401, 207)
+    (came,) = (one for model in models for several in model.received.values() for one in several)
+    assert TOKEN not in str(came.headers)
+    assert dict(came.headers).get("cookie", "a=1; b=2") == "a=1; b=2"
+
+
+def test_a_large_file_passes_through_and_is_not_held():
+    body = b"x" * 3_000_000
+    with two_upstreams(max_body=1_000_000) as (at, model, _):
+        pieces = (body[at : at + 100_000] for at in range(0, len(body), 100_000))
+        found = httpx2.post(f"{at}/v1/files", content=pieces, headers={"authorization": "Bearer k"})
+    assert found.status_code == 207
+    assert model.received[""][0].body == body
+
+
+def test_what_the_model_does_not_know_is_its_own_error_in_the_sdks():
+    with in_front_of(lambda _: "Yes.") as (at, _):
+        with openai.OpenAI(base_url=f"{at}/v1", api_key="any", max_retries=0) as client:
+            with pytest.raises(openai.NotFoundError):
+                client.embeddings.create(model="m", input="a")
+        with anthropic.Anthropic(base_url=at, api_key="any", max_retries=0) as client:
+            with pytest.raises(anthropic.NotFoundError):
+                client.messages.batches.retrieve("b-1")
