@@ -172,3 +172,14 @@ async def test_the_model_can_go_back_from_an_attempt_with_a_note(tmp_path):
         assert "Echo is of no use." in words
         assert "noise" not in words
         assert len(await host.session.branches()) == 2
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_calls_of_one_reply_with_one_id_are_each_run_and_answered(tmp_path, dialect):
+    first, second = call("write", path="a.txt", content="one"), call("write", path="b.txt", content="two")
+    same = Answer(calls=tuple(msgspec.structs.replace(each.calls[0], id="same") for each in (first, second)))
+    async with host_on(tmp_path, [same, "Done."], dialect=dialect) as host:
+        assert (await host.prompt("Go.")).how == "done"
+        assert [(tmp_path / "work" / name).read_text() for name in ("a.txt", "b.txt")] == ["one", "two"]
+        answered = [result.call_id for message in await messages(host) for result in message.results]
+        assert answered == ["same", "same_2"]

@@ -158,7 +158,7 @@ class _Writer:
             self.out.append({"role": "assistant", "content": [*head, *blocks]})
         elif self.dialect == "openai-responses":
             self.out += [self._reasoning()] if self.n % 2 else []
-            self.out += [self._item(*call) for call in made]
+            self.out += [self._item(k, *call) for k, call in enumerate(made)]
         else:
             tool_calls = [
                 {"id": i, "type": "function", "function": {"name": n, "arguments": json.dumps(a)}}
@@ -166,7 +166,7 @@ class _Writer:
             ]
             self.out.append({"role": "assistant", "content": None, "tool_calls": tool_calls})
 
-    def _item(self, call_id: str, name: str, args: dict[str, Any]) -> dict[str, Any]:
+    def _item(self, k: int, call_id: str, name: str, args: dict[str, Any]) -> dict[str, Any]:
         """A call, now and then of another type than a function."""
         self.kinds[call_id] = "function_call"
         if self.n % 5 == 4:
@@ -176,7 +176,7 @@ class _Writer:
             self.kinds[call_id] = "shell_call"
             return {"type": "shell_call", "call_id": call_id, "action": {"commands": [args["command"]]}}
         item = {"type": "function_call", "call_id": call_id, "name": name, "arguments": json.dumps(args)}
-        return {**item, "id": f"fc_{len(self.out)}_{call_id}_{len(name)}_{self.n}", "status": "completed"}
+        return {**item, "id": f"fc_{len(self.out)}_{k}_{call_id}_{self.n}", "status": "completed"}
 
     def same_id_twice(self, text: str) -> None:
         self.calls([{"path": text or "a"}, {"path": "b"}], ids=["call_same", "call_same"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Protocol, cast
 
 from foldline.core.log.entries import Edit
@@ -100,7 +100,7 @@ def detect(messages: Sequence[Any]) -> str:
 
 
 def decode_all(
-    messages: Sequence[Any], name: str | None = None, *, salt: str = "", open_calls: Iterable[str] = ()
+    messages: Sequence[Any], name: str | None = None, *, salt: str = "", open_calls: Collection[str] = ()
 ) -> list[Message]:
     """Read a whole list in a dialect (None: detect it); see `decode_placed`."""
     placed = decode_placed(messages, name or detect(messages), salt=salt, open_calls=open_calls)
@@ -108,7 +108,7 @@ def decode_all(
 
 
 def decode_placed(
-    messages: Sequence[Any], name: str, *, salt: str = "", open_calls: Iterable[str] = ()
+    messages: Sequence[Any], name: str, *, salt: str = "", open_calls: Collection[str] = ()
 ) -> list[tuple[int, Message]]:
     """Read a whole list in a dialect; return each message with the index of its first element.
 

@@ -6,19 +6,20 @@ Every change is noted in the message's `Native`, beside its bytes as received.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import chain
 from typing import Any, cast
 
 import msgspec
 
+from foldline.core.cut.call_ids import ReplyIds
 from foldline.core.log import codec
 from foldline.core.log.messages import Message, Native
 from foldline.dialects.anthropic.mend import mend as mend_anthropic
 from foldline.dialects.mending import DEEPEST, Fields, Notes, as_text, fields_of, is_deep
 from foldline.dialects.openai_chat.mend import mend as mend_chat
 from foldline.dialects.payload import is_list, read
-from foldline.dialects.responses.items import CALLS, answered_key, is_call, is_output, kind_of
+from foldline.dialects.responses.items import CALLS, answered_key, is_call, is_output, kind_of, role_of
 from foldline.dialects.responses.mend import mend as mend_item
 from foldline.dialects.ui_message.mend import mend as mend_ui
 from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, UI_MESSAGE
@@ -39,12 +40,15 @@ class Mended(msgspec.Struct, frozen=True):
 class Mender:
     """Mends messages in their order: a result without an id answers the oldest call that is still open.
 
-    `open_calls` are those of the messages before, `salt` makes the ids that are given.
+    Calls of one reply that share an id are numbered, and their results answer them in order. `open_calls` are
+    those of the messages before, `salt` makes the ids that are given.
     """
 
-    def __init__(self, dialect: str, *, salt: str = "", open_calls: Iterable[str] = ()) -> None:
+    def __init__(self, dialect: str, *, salt: str = "", open_calls: Collection[str] = ()) -> None:
         self._dialect = dialect
         self._salt = salt
+        self._in_reply = dialect == OPENAI_RESPONSES  # the item before was the model's, or may have been
+        self._ids = ReplyIds(open_calls, goes_on=self._in_reply)
         self._before = open_calls  # looked at only where a result names no call: there may be thousands
         self._asked: list[str] = []
         self._answered: set[str] = set()
@@ -71,6 +75,7 @@ class Mender:
             notes.add("what is nested too deeply was kept as text")
             new = cast("Fields", _clipped(new, DEEPEST))
         calls, results = _SLOTS[self._dialect](new)
+        self._follow(new, answers=bool(results))
         self._answer(results, salt, notes)
         self._name(calls, salt, notes)
         if not calls and not results and new.get("role") == "user":
@@ -79,11 +84,26 @@ class Mender:
             self._answered.clear()
         return new
 
+    def _follow(self, body: Fields, *, answers: bool) -> None:
+        """Note where a reply begins: at each message of the model's, of items at the first in a row."""
+        models, goes_on = body.get("role") == "assistant", False
+        if self._dialect == OPENAI_RESPONSES:
+            goes_on = self._in_reply
+            if kind_of(body) not in ("message", None):
+                models = not answers and role_of(body) == "assistant"
+        if models and not goes_on:
+            self._ids.reply()
+        self._in_reply = models
+
     def _name(self, calls: list[Slot], salt: str, notes: Notes) -> None:
         for place, (holder, key) in enumerate(calls):
             if not holder[key]:
                 holder[key] = _made_id(f"{salt} {place}")
                 notes.add("a tool call without an id was given one")
+            own = self._ids.call(holder[key])
+            if own != holder[key]:
+                holder[key] = own
+                notes.add("a tool call with the id of another one of its reply was given its own")
             self._asked.append(holder[key])
             self._answered.discard(holder[key])
 
@@ -92,6 +112,10 @@ class Mender:
             if not holder[key]:
                 holder[key] = self._oldest() or _made_id(f"{salt} result {place}")
                 notes.add("a result without its call's id was given that of the oldest open call")
+            own = self._ids.result(holder[key])
+            if own != holder[key]:
+                holder[key] = own
+                notes.add("a result that names several calls was given to the first without one")
             self._answered.add(holder[key])
 
     def _oldest(self) -> str:
@@ -174,7 +198,7 @@ def _item_slots(item: Fields) -> tuple[list[Slot], list[Slot]]:
 def _part_slots(body: Fields) -> tuple[list[Slot], list[Slot]]:
     content = body.get("parts")
     held = [fields_of(part) for part in cast("list[Any]", content)] if isinstance(content, list) else []
-    return [(part, "toolCallId") for part in held if part.get("toolCallId") == ""], []
+    return [(part, "toolCallId") for part in held if isinstance(part.get("toolCallId"), str)], []
 
 
 _MENDERS: dict[str, Callable[[Fields, Notes], Fields]] = {

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from foldline.arguments import check_text
+from foldline.core.cut.call_ids import with_own_ids
 from foldline.core.ledger.facts.tracked import FILES, Status, files_note
 from foldline.core.log.entries import Noted, Pinned, Said
 from foldline.core.log.messages import Message
@@ -118,7 +119,7 @@ class AppendReader:
                 run = []
             run_dialect = name
             if isinstance(message, Message):
-                self._take([message])
+                self._take(with_own_ids([message], self._still_open()))
             elif reply is not None:
                 self._take([decode_reply(message, reply, salt=self._salt())])
             else:
@@ -141,5 +142,5 @@ class AppendReader:
                 still_open.update(dict.fromkeys(call.id for call in message.calls))
                 for result in message.results:
                     still_open.pop(result.call_id, None)
-            self._open, self._looked_at = tuple(still_open), len(self._decoded)
+            self._open, self._looked_at = still_open.keys(), len(self._decoded)
         return self._open

@@ -110,10 +110,11 @@ def waits(message: Message, batch: Batch | None) -> bool:
 
 def continues(message: Message, before: Message | None) -> bool:
     """Whether a message belongs to the reply of the one before it, as items of OpenAI's Responses do."""
-    return before is not None and _is_item(before) and _is_item(message)
+    return before is not None and is_item(before) and is_item(message)
 
 
-def _is_item(message: Message) -> bool:
+def is_item(message: Message) -> bool:
+    """Whether a message is items of OpenAI's Responses, which may be the beginning of a reply alone."""
     native = message.native
     return message.role == "assistant" and native is not None and native.dialect == "openai-responses"
 

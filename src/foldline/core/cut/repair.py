@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from foldline.core.cut.call_ids import with_own_ids
 from foldline.core.log.messages import Message, Part, ToolCall, ToolResult
 
 
@@ -37,6 +38,7 @@ class _PartRun(msgspec.Struct):
 
 def repair(messages: Sequence[Message]) -> Repaired:
     """Order messages so that every result follows its call; return them with what was left out."""
+    messages = with_own_ids(messages)
     owners, orphans = _owners(messages)
     answers: dict[int, list[_PartRun]] = {}
     pieces: list[_PartRun] = []
