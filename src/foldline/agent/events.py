@@ -11,7 +11,7 @@ from foldline.core.measure.price import Price
 from foldline.providers import Delta, Reply
 from foldline.session.events import Event
 
-Ending = Literal["done", "waiting", "interrupted", "failed", "steps"]
+Ending = Literal["done", "waiting", "interrupted", "failed", "steps", "refused", "empty", "length"]
 
 
 class TextStreamed(Event, frozen=True):
@@ -82,12 +82,20 @@ class PromptTaken(Event, frozen=True):
 
 
 class TurnEnded(Event, frozen=True):
-    """The agent stopped: done, waiting for an answer, interrupted, out of steps, or failed with `detail`."""
+    """The agent stopped: done, waiting for an answer, interrupted, or without an answer, as `detail` says.
+
+    Without one: failed, out of steps, refused by the model, an empty reply, or one cut off by its length.
+    """
 
     name: ClassVar[str] = "turn"
     how: Ending
     text: str = ""
     detail: str = ""
+
+    @property
+    def fell_short(self) -> bool:
+        """Whether the turn ended without what was asked for."""
+        return self.how not in ("done", "waiting", "interrupted")
 
 
 def streamed(piece: Delta) -> Event | None:

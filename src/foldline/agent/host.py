@@ -275,8 +275,10 @@ class Host:
                 ended = await agent.run(goal)
         finally:
             await asyncio.shield(self.session.finished(child.id))
-        if ended.how == "failed":
-            raise InputError(f"the sub-agent failed: {ended.detail}")
+        if ended.how in ("failed", "refused", "empty"):
+            raise InputError(f"the sub-agent gave no answer: {ended.detail}")
+        if ended.fell_short and ended.text:
+            return f"{ended.text}\n\n[{ended.detail}]"
         return ended.text or f"The sub-agent said nothing ({ended.how})."
 
     def _heard_below(self, event: Event) -> None:

@@ -12,7 +12,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import cast
 
-from foldline import ContextMessages, Message, Said, Session, Text, ToolCall, ToolResult
+from foldline import ContextMessages, Message, Said, Session, ToolCall, ToolResult
+from foldline.agent.endings import ending
 from foldline.agent.events import (
     CallEnded,
     CallStarted,
@@ -22,7 +23,7 @@ from foldline.agent.events import (
     replied,
     streamed,
 )
-from foldline.agent.messages import Prepare, Words, as_prompt, results_of, unfinished
+from foldline.agent.messages import LEFT, Prepare, Words, as_prompt, results_of, unfinished
 from foldline.agent.tasks import to_its_end
 from foldline.agent.tools.toolbox import Toolbox
 from foldline.errors import FoldlineError, InputError, ProviderError
@@ -123,17 +124,17 @@ class Agent:
     async def _until_answered(self) -> TurnEnded:
         await self._answer_open()
         for _ in range(self._steps):
-            reply = await self._reply()
-            if not reply.calls:
-                stands = await self.session.standing()
-                return TurnEnded(how="waiting" if stands.state == "waiting" else "done", text=reply.text)
-            await self._answer(reply.calls)
+            reply, calls = await self._reply()
+            if not calls or reply.stop == "refused":
+                await self._answer_open()
+                return ending(reply, waiting=(await self.session.standing()).state == "waiting")
+            await self._answer(calls)
         return TurnEnded(how="steps", detail=f"{self._steps} replies to one prompt: say whether to go on")
 
     # ---- the model
 
-    async def _reply(self) -> Message:
-        """Ask until a reply is stored; what does not fit is folded and asked again."""
+    async def _reply(self) -> tuple[Reply, tuple[ToolCall, ...]]:
+        """Ask until a reply is stored; return it with its calls. What does not fit is folded first."""
         messages = await self.session.context()
         while True:
             try:
@@ -147,8 +148,7 @@ class Agent:
         entries = await self.session.append(reply.native)
         said = [e for e in await self.session.store.entries(self.session.id, entries) if isinstance(e, Said)]
         self._emit(replied(reply, entries[-1] if entries else "", self.session.setup.info.price))
-        calls = tuple(call for entry in said for call in entry.message.calls)
-        return Message("assistant", (Text(reply.text), *calls))
+        return reply, tuple(call for entry in said for call in entry.message.calls)
 
     async def _cut_short(self, reply: Reply, messages: ContextMessages) -> ContextMessages | None:
         """Return the folded messages to ask with again where the window cut a reply short; None otherwise."""
@@ -178,7 +178,7 @@ class Agent:
         """Answer the calls that an earlier run left open: nobody knows how they ended."""
         still_open = (await self.session.standing()).calls
         if still_open:
-            await self.session.append(results_of(map(unfinished, still_open)))
+            await self.session.append(results_of(unfinished(call, LEFT) for call in still_open))
 
     async def _answer(self, calls: Sequence[ToolCall]) -> None:
         """Run the calls of a reply and append their results in one commit, also when they are interrupted."""

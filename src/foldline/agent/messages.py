@@ -10,6 +10,7 @@ Words = tuple[str | Message, ...]  # what was typed, or messages that were made 
 Prompt = tuple[Message, ...]  # the user's words first, then what goes along with them
 Prepare = Callable[..., Awaitable[Prompt]]  # makes a prompt of words
 STOPPED = "Stopped by the user before it ended; whether it took effect is not known."
+LEFT = "It was left before it ended; whether it took effect is not known."
 
 
 async def as_prompt(*words: str | Message) -> Prompt:
@@ -22,6 +23,6 @@ def results_of(results: Iterable[ToolResult]) -> Message:
     return Message("tool", tuple(results))
 
 
-def unfinished(call: str) -> ToolResult:
+def unfinished(call: str, why: str = STOPPED) -> ToolResult:
     """Return the result of a call that did not come to its end."""
-    return ToolResult(call, (Text(STOPPED),), is_error=True)
+    return ToolResult(call, (Text(why),), is_error=True)

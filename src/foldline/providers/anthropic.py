@@ -144,6 +144,7 @@ class MessageAssembler:
             if self._message is not None and self._message.get("stop_reason") in (
                 "max_tokens",
                 "model_context_window_exceeded",
+                "refusal",
             ):
                 return {"input": text}
             raise

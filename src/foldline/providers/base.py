@@ -61,9 +61,9 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `native` is the provider's whole reply (a ChatCompletion, a Response, a Message) as a dict:
     `session.append` and the dialect's `decode_reply` read message and usage from it. `text` is its text
-    alone. `stop` is why it ended; `tokens_asked` the `max_tokens` that was sent. `overflow`: the provider
-    counted more input than the model's known window holds and answered all the same; nothing failed, but the
-    context must be folded.
+    alone. `stop` is why it ended, `reason` the API's own word for it; `tokens_asked` the `max_tokens` that
+    was sent. `overflow`: the provider counted more input than the model's known window holds and answered
+    all the same; nothing failed, but the context must be folded.
     """
 
     native: dict[str, Any]
@@ -73,6 +73,7 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
     model: str
     tokens_asked: int | None = None
     overflow: Overflow | None = None
+    reason: str = ""
 
 
 class Provider(Protocol):

@@ -203,6 +203,7 @@ class SDKProvider(ABC):
             model=message.model or self.model,
             tokens_asked=self._asked(call),
             overflow=over,
+            reason=reason,
         )
 
     def _asked(self, call: Call) -> int | None:

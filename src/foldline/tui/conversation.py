@@ -297,7 +297,7 @@ def _said_of(event: Event) -> tuple[str, str] | None:
             return event.text, "error" if event.kind == "failed" else "warning"
         case TurnEnded() if event.how == "interrupted":
             return "Stopped. What is whole stays; say how to go on.", "warning"
-        case TurnEnded() if event.how in ("failed", "steps"):
+        case TurnEnded() if event.fell_short:
             return event.detail, "error"
         case _:
             return None

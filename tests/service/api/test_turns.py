@@ -7,7 +7,7 @@ import time
 import pytest
 from tests.service.api.client import FILLER, Client, api, events, reply, talk, user
 
-from foldline.testing import Refusal, Scripted, call
+from foldline.testing import Answer, Refusal, Scripted, call
 
 
 def names(told):
@@ -82,6 +82,17 @@ def test_what_the_provider_refuses_ends_the_turn_and_not_the_session():
         assert ended["how"] == "failed"
         assert "no such thing" in ended["detail"]
         assert last(client.turn("one"), "done")["text"] == "Here."
+
+
+@pytest.mark.parametrize("how", ["refused", "empty"])
+def test_a_reply_that_answers_nothing_is_not_a_done_turn(how):
+    nothing = Answer(text="", stop="refused" if how == "refused" else None)
+    with api([nothing, "Here."]) as (client, _):
+        client.begin("one")
+        ended = last(client.turn("one", "Hello."), "done")
+        assert ended["how"] == how
+        assert ended["detail"]
+        assert last(client.turn("one", "Again."), "done")["text"] == "Here."
 
 
 def test_a_client_that_stops_leaves_nothing_half_done(store):

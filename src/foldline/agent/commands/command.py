@@ -7,16 +7,21 @@ from typing import Literal
 
 import msgspec
 
+from foldline.agent.events import TurnEnded
 from foldline.agent.host import Host
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What a command answers: Markdown, and a text for the editor. `leave`: the program is to end."""
+    """What a command answers: Markdown, and a text for the editor. `leave`: the program is to end.
+
+    `ended` is the end of the turn that it had the agent work on.
+    """
 
     text: str = ""
     editor: str | None = None
     moved: bool = False  # another session, or another place in this one
     leave: bool = False
+    ended: TurnEnded | None = None
 
 
 Run = Callable[[Host, str], Awaitable[Outcome | str]]

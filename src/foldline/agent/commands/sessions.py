@@ -81,7 +81,7 @@ async def _continue(host: Host, _argument: str) -> Outcome:
     if (await host.session.standing()).state != "mid_tool":
         return Outcome("There is nothing to go on with: the last turn has ended.")
     ended = await host.agent.run()
-    return Outcome(ended.detail)
+    return Outcome(ended.detail, ended=ended)
 
 
 async def _save(host: Host, _argument: str) -> str:

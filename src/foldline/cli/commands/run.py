@@ -37,8 +37,8 @@ def command(prompt: str | None, as_json: bool, **given: Any) -> None:
     """Send one prompt to the agent and print its answer.
 
     The work is stored like any session: --continue goes on with it. Tools that change something need --allow,
-    because nobody is asked. A prompt that begins with / is a command, as in `foldline chat`. Exit code 1: the
-    turn failed.
+    because nobody is asked. A prompt that begins with / is a command, as in `foldline chat`. Exit code 1: no
+    answer came (a failure, a refusal, an empty or cut-off reply).
     """
     text = prompted(prompt)
     with traced():
@@ -84,18 +84,18 @@ async def _answer(host: Host, text: str) -> TurnEnded:
     if not text.startswith("/"):
         return await host.prompt(text)
     outcome = await run_command(host, text)
-    return TurnEnded(how="done", text=outcome.text)
+    return outcome.ended or TurnEnded(how="done", text=outcome.text)
 
 
 def _told(ended: TurnEnded, *, as_json: bool) -> int:
-    if ended.how in ("failed", "steps"):
-        if as_json:
-            print_line(failed(ended.detail))
-        err().print(f"[red]error:[/] {escape(ended.detail)}", soft_wrap=True)
-        return 1
-    if not as_json:
+    if not as_json and (ended.text or not ended.fell_short):
         click.echo(ended.text)
-    return 0
+    if not ended.fell_short:
+        return 0
+    if as_json:
+        print_line(failed(ended.detail))
+    err().print(f"[red]error:[/] {escape(ended.detail)}", soft_wrap=True)
+    return 1
 
 
 async def _print(events: asyncio.Queue[Event | None], host: Host, *, as_json: bool) -> None:
