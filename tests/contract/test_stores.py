@@ -590,6 +590,25 @@ async def test_media_are_not_searched(store: Store) -> None:
 
 
 @over_store
+async def test_the_text_of_tools_that_the_provider_ran_is_searched(store: Store) -> None:
+    asked = Opaque("anthropic", "mcp_tool_use", {"id": "m", "name": "berths", "input": {"berth": "B-77"}})
+    answer = {"tool_use_id": "m", "content": [{"type": "text", "text": "free from Kelpday"}]}
+    ran = Message("assistant", (asked, Opaque("anthropic", "mcp_tool_result", answer)))
+    sealed = Message(
+        "assistant", (Opaque("openai-responses", "reasoning", {"encrypted_content": "kelpsecret"}),)
+    )
+    told = Message("assistant", (Opaque("anthropic", "compaction", {"content": "The pier was mended."}),))
+    log = [said(ran, parent=None)]
+    for message in (sealed, told):
+        log.append(said(message, parent=log[-1].id, said_key=log[-1].said_key))
+    await store.append("s", log, seen=None)
+    for query in ("Kelpday", "B-77", "berths"):
+        assert [hit.seq for hit in await store.search(query)] == [1], query
+    assert await store.search("kelpsecret") == []
+    assert [hit.seq for hit in await store.search("pier mended")] == [3]
+
+
+@over_store
 async def test_purge_takes_one_session_only(store: Store) -> None:
     log = talk(None, "shared words", "more words")
     for session in ("a", "b"):

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from foldline.core.log.entries import Said
-from foldline.core.log.messages import Message, Text, Thinking, ToolCall, ToolResult
+from foldline.core.log.messages import Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from foldline.core.log.opaque import opened
+from foldline.core.log.opaque import words as words_in
 from foldline.stores.base import Hit
 
 # Scripts written without spaces: each character is a word of its own in the index.
@@ -108,12 +110,14 @@ def _plain(text: str) -> str:
 
 
 def _texts(message: Message) -> Iterator[str]:
-    for part in message.parts:
+    for part in opened(message).parts:
         if isinstance(part, Text | Thinking | ToolResult):
             yield part.text
         elif isinstance(part, ToolCall):
             yield part.name
             yield from _leaves(part.arguments)
+        elif isinstance(part, Opaque):
+            yield words_in(part)
 
 
 def _leaves(value: Any) -> Iterator[str]:

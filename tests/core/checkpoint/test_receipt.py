@@ -2,7 +2,7 @@ from tests.core.checkpoint.talk import assistant, call, entries, result, results
 
 from foldline.core.checkpoint.receipt import by_category, category, dropped
 from foldline.core.log.entries import Edit
-from foldline.core.log.messages import Message, Text
+from foldline.core.log.messages import Media, Message, Opaque, Text, ToolResult
 
 
 def test_a_message_counts_as_what_it_brings():
@@ -50,3 +50,19 @@ def test_what_left_the_view_is_counted_most_used_tools_first():
     }
     assert list(dropped(folded, [])["calls"]) == ["read", "bash"]
     assert dropped([], []) == {}
+
+
+def test_media_that_left_the_view_are_counted_by_kind_and_calls_of_the_provider_as_calls():
+    picture = Media("image", "image/png", data="QUJD")
+    folded = entries(
+        Message("user", (Text("see"), picture, Media("document", "application/pdf", data="QUJD"))),
+        Message("assistant", (Opaque("openai-responses", "mcp_call", {"id": "m", "name": "berths", "arguments": "{}", "output": "free"}),)),
+        Message("tool", (ToolResult("c", (picture,)),)),
+    )  # fmt: skip
+
+    assert dropped(folded, []) == {
+        "messages": 3,
+        "user_messages": 1,
+        "calls": {"berths": 1},
+        "media": {"image": 2, "document": 1},
+    }

@@ -94,7 +94,7 @@ def test_media_and_what_no_part_can_express_are_named_not_dumped():
     assert text == snapshot("""\
 <conversation>
 
-[User]: [image: image/png, cat.png]
+[User]: [image: cat.png]
 
 [User]: [document: https://example.com/a.pdf]
 

@@ -16,7 +16,7 @@ from foldline.core.ledger.page import work_log as page
 from foldline.core.ledger.page.page import compose, parse
 from foldline.core.ledger.page.sheet import WORK_LOG, split
 from foldline.core.log.entries import Said
-from foldline.core.log.messages import Message, Part, Text, ToolCall, ToolResult
+from foldline.core.log.messages import Media, Message, Part, Text, ToolCall, ToolResult
 
 
 def entries(*messages: Message) -> list[Said]:
@@ -262,3 +262,40 @@ def test_a_word_to_go_on_belongs_to_the_request_before_it() -> None:
     [fact] = collect(told).work
     assert fact.asked == "Stop the oven from resetting."
     assert fact.closing == ("The oven keeps its clock now.",)
+
+
+def test_images_and_documents_leave_a_trace_at_the_request_that_they_came_with() -> None:
+    shot = ToolResult("c1", (Text("taken"), Media("image", "image/png", data="QUJD")))
+    sessions = entries(
+        Message("user", (Text("Here is the sketch of the pier."), Media("image", "image/png", data="QUJD"))),
+        assistant("A pier with four bollards."),
+        Message("user", (Media("document", "application/pdf", url="file-id:f7", name="dues.pdf"),)),
+        assistant("The dues are 4,250."),
+        user("Look at the page now."),
+        assistant(ToolCall("c1", "screenshot", {}), ToolCall("c2", "screenshot", {})),
+        Message("tool", (shot, msgspec.structs.replace(shot, call_id="c2"))),
+        assistant("It is blank."),
+    )
+    ledger = collect(sessions)
+    assert [fact.media for fact in ledger.work] == [("[image]", "[PDF: dues.pdf]"), ("[image]", "[image]")]
+    lines = section(ledger)
+    assert (
+        lines[lines.index("- Asked: Here is the sketch of the pier.") + 1]
+        == "  - Seen: [image], [PDF: dues.pdf]"
+    )
+    assert lines[lines.index("- Asked: Look at the page now.") + 1] == "  - Seen: [image] x2"
+    again = parse(compose(ledger, 2_000, rough_count).text)
+    assert [fact.media for fact in again.work] == [fact.media for fact in ledger.work]
+    assert [fact.media for fact in merge(collect(sessions[:7]), collect(sessions[7:])).work] == [
+        fact.media for fact in ledger.work
+    ]
+
+
+def test_media_before_any_request_leave_a_trace() -> None:
+    sessions = entries(
+        Message("user", (Media("image", "image/png", data="QUJD"),)),
+        assistant("A blue boat."),
+        user("Which colour is it?"),
+    )
+    assert collect(sessions).work[0].media == ("[image]",)
+    assert "  - Seen: [image]" in section(collect(sessions))

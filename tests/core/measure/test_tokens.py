@@ -8,15 +8,14 @@ from tests.core.measure.samples import chunks
 
 from foldline.core.log.messages import Media, Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.core.measure.byteclasses import LEFT_GROUPS, LETTER_RUN, RIGHT_GROUPS, RUNS
+from foldline.core.measure.media import IMAGE_TOKENS, media_tokens
 from foldline.core.measure.tokens import (
     CALL_OVERHEAD,
-    IMAGE_TOKENS,
     MESSAGE_OVERHEAD,
     OFFLINE,
     TOOL_OVERHEAD,
     Characters,
     Counter,
-    media_tokens,
     message_tokens,
     pair_codes,
     part_tokens,

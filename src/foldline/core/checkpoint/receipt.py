@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from foldline.core.log.entries import Edit, Said
+from foldline.core.log.opaque import opened
+from foldline.core.measure.media import media_of
 
 APART = "system prompt and tools"  # the category of what is given apart from the messages
 _IN_ORDER = (APART, "system", "checkpoint", "user", "assistant", "tool results", "unanswered")
@@ -39,19 +42,17 @@ def by_category(
 
 
 def dropped(folded: Sequence[Said], edits: Sequence[Edit]) -> dict[str, object]:
-    """Return what left the view: folded messages, calls and media, and the edits by kind."""
+    """Return what left the view: folded messages, calls by tool, media and edits by kind.
+
+    Calls that the provider ran count too.
+    """
     messages = [entry.message for entry in folded]
-    calls: dict[str, int] = {}
-    for message in messages:
-        for call in message.calls:
-            calls[call.name] = calls.get(call.name, 0) + 1
-    kinds: dict[str, int] = {}
-    for edit in edits:
-        kinds[edit.kind] = kinds.get(edit.kind, 0) + 1
+    calls = Counter(call.name for message in messages for call in opened(message).calls)
     counted: Mapping[str, object] = {
         "messages": len(messages),
         "user_messages": sum(message.is_prompt for message in messages),
         "calls": dict(sorted(calls.items(), key=lambda item: (-item[1], item[0]))),
-        "edits": kinds,
+        "media": dict(Counter(media.kind for message in messages for media in media_of(opened(message)))),
+        "edits": dict(Counter(edit.kind for edit in edits)),
     }
     return {name: value for name, value in counted.items() if value}

@@ -13,7 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.core.log.opaque import opened
 from foldline.core.log.steps import is_step
+from foldline.core.measure.media import named
 from foldline.core.secrets.redact import redact as without_secrets
 
 TAGS = (
@@ -95,16 +97,11 @@ def shorten(text: str, cap: int) -> str:
     return "\n".join(part for part in (text[:head], left_out, text[len(text) - tail :]) if part)
 
 
-def media(part: Media | Opaque) -> str:
-    """Name a part that has no text: its kind, MIME type and name."""
+def untold(part: Media | Opaque) -> str:
+    """Name a part that has no text."""
     if isinstance(part, Opaque):
         return f"[{part.kind or 'block'} that only {part.dialect} reads]"
-    facts = ", ".join(fact for fact in (part.mime, part.name, _address(part.url)) if fact)
-    return f"[{part.kind}: {facts}]" if facts else f"[{part.kind}]"
-
-
-def _address(url: str | None) -> str:
-    return url if url and not url.startswith("data:") and len(url) <= 300 else ""
+    return named(part)
 
 
 def _blocks(
@@ -112,7 +109,7 @@ def _blocks(
 ) -> Iterator[tuple[str, str]]:
     """Yield the label and content of each part of a message; `calls` learns its calls, for later results."""
     label = "Harness" if message.injected and message.role == "user" else _LABELS[message.role]
-    for part in message.parts:
+    for part in opened(message).parts:
         if is_step(part):
             continue
         if isinstance(part, Thinking):
@@ -144,7 +141,7 @@ def _plain(parts: Iterable[Part], *, redact: bool) -> str:
         if isinstance(part, Text):
             shown.append(_clean(part.text, redact=redact))
         elif isinstance(part, Media | Opaque):
-            shown.append(media(part))
+            shown.append(untold(part))
     return "\n".join(shown)
 
 

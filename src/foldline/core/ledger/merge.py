@@ -28,7 +28,7 @@ def cited(ledger: Ledger) -> frozenset[str]:
 
 def _entries(fact: object) -> tuple[str, ...]:
     single = getattr(fact, "entry", None)
-    return (*getattr(fact, "entries", ()), *(() if single is None else (single,)))
+    return (*getattr(fact, "entries", ()), *((single,) if single else ()))
 
 
 def _range(ledger: Ledger) -> frozenset[str]:

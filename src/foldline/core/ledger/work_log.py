@@ -31,6 +31,7 @@ from foldline.core.ledger.text.sentences import clip, sentences
 from foldline.core.ledger.text.words import words
 from foldline.core.log.entries import Said
 from foldline.core.log.steps import finishes
+from foldline.core.measure.media import media_of, named
 
 CARRIED = 60  # items from fold to fold: the newest
 ASKED = 500  # characters of a request
@@ -40,6 +41,7 @@ SCANNED = 12_000  # characters of the closing message that are read
 LAST_WORDS = 3  # newest messages of which one tells how the work ended
 FILES = 30  # files of one item
 GONE = ("modified", "deleted")  # what becomes of a file that is no longer what a check saw
+MEDIA = 20  # images and documents of one item: the newest
 RUNS = 5  # commands of one item: the newest
 
 SAME = 0.75  # share of a sentence's words that a later one has too, from which it says nothing more
@@ -130,7 +132,7 @@ def collect(
 
 def came(fact: WorkFact) -> bool:
     """Whether anything came of a request."""
-    return bool(fact.files or fact.ran or fact.closing)
+    return bool(fact.files or fact.ran or fact.closing or fact.media)
 
 
 def _work(
@@ -149,6 +151,7 @@ def _work(
     request = span.request
     cited = (*(id_ for fact in ran for id_ in fact.entries), *((last.id,) if last else ()))
     of_files = (use.entry for use in calls if any(touch.status != "read" for touch in files.touches(use)))
+    media = [(entry.id, named(one)) for entry in span.entries for one in media_of(entry.message)][-MEDIA:]
     return WorkFact(
         asked=request.text[: ASKED * 4] if request else "",
         entry=request.entry if request else "",
@@ -157,7 +160,8 @@ def _work(
         ran=ran,
         closing=said,
         answered=last is not None and finishes(last.message) and last is _newest(span),
-        entries=tuple(dict.fromkeys((*of_files, *cited))),
+        entries=tuple(dict.fromkeys((*of_files, *cited, *(entry for entry, _ in media)))),
+        media=tuple(name for _, name in media),
     )
 
 
@@ -345,6 +349,7 @@ def _joined(begun: WorkFact, later: WorkFact) -> WorkFact:
         files=files.merge(begun.files, later.files)[-FILES:],
         ran=commands.merge(begun.ran, later.ran, changed=bool(later.files))[-RUNS:],
         closing=later.closing or begun.closing,
+        media=(*begun.media, *later.media)[-MEDIA:],
         answered=later.answered,
         entries=tuple(dict.fromkeys((*begun.entries, *later.entries))),
     )

@@ -23,6 +23,7 @@ from foldline.core.measure.byteclasses import (
     RIGHT,
     RUNS,
 )
+from foldline.core.measure.media import media_tokens
 from foldline.core.measure.weights import WEIGHTS
 
 # OpenAI's cookbook for the o200k models: 3 tokens frame a message, 1 names its role.
@@ -33,22 +34,6 @@ CALL_OVERHEAD: Final = 8
 NO_OUTPUT: Final = "[no output]"  # what an empty result says where a dialect wants it to say something
 # The same for one tool definition.
 TOOL_OVERHEAD: Final = 8
-
-# Anthropic: an image takes width x height / 750 tokens and is scaled down to about 1,600. OpenAI's high
-# detail takes 765 to 1,105, Gemini 258 a tile: the largest is counted, since too low a count overflows.
-IMAGE_TOKENS: Final = 1_600
-# Anthropic: a PDF page takes 1,500 to 3,000 tokens. Taken as 2,250 tokens for each 60 KB, 100 pages at most.
-PAGE_TOKENS: Final = 2_250
-PAGE_BYTES: Final = 60_000
-PAGES_MOST: Final = 100
-# Pages of a document whose size is not known (a URL, a file id).
-PAGES_UNKNOWN: Final = 4
-# Gemini: sound takes 32 tokens a second, video about 300; at 16 KB and 250 KB a second. Two hours, one hour
-# at most.
-SOUND_BYTES_A_TOKEN: Final = 500
-SOUND_TOKENS_MOST: Final = 230_000
-VIDEO_BYTES_A_TOKEN: Final = 830
-VIDEO_TOKENS_MOST: Final = 1_080_000
 
 # Long runs without a break in a block that only its dialect understands are encrypted or binary, not text.
 # Encrypted reasoning: 3 bytes in 4 characters, about 4 bytes a token. An image inside is bounded by the cap.
@@ -156,22 +141,6 @@ OFFLINE: Final[Counter] = OfflineCounter()
 def json_text(value: Any) -> str:
     """Return the compact JSON of a native value, as it counts."""
     return encode(value).decode("utf-8")
-
-
-def media_tokens(media: Media) -> int:
-    """Estimate the tokens of an image, a document, a sound or a video from its kind and size."""
-    size = len(media.data) * 3 // 4 if media.data else None
-    kind = media.mime.partition("/")[0] if media.mime else media.kind
-    if "image" in (kind, media.kind):
-        return IMAGE_TOKENS
-    if "audio" in (kind, media.kind):
-        return min((size or 0) // SOUND_BYTES_A_TOKEN, SOUND_TOKENS_MOST) or IMAGE_TOKENS
-    if "video" in (kind, media.kind):
-        return min((size or 0) // VIDEO_BYTES_A_TOKEN, VIDEO_TOKENS_MOST) or IMAGE_TOKENS
-    if kind == "text" and size is not None:
-        return size // 4 + 1
-    pages = PAGES_UNKNOWN if size is None else min(PAGES_MOST, size // PAGE_BYTES + 1)
-    return pages * PAGE_TOKENS
 
 
 def opaque_tokens(part: Opaque, counter: Counter) -> int:

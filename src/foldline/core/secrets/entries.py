@@ -1,6 +1,7 @@
 """Entries without secrets: what facts, excerpts, requests to summarisers and notes are made from.
 
-Each part is redacted once, whole, before anything is cut out of it: half a key has no shape.
+Each part is redacted once, whole, before anything is cut out of it: half a key has no shape. What a
+provider ran is read as calls and results (see `opened`), so that it is redacted like any other.
 The log keeps every entry as it was said.
 """
 
@@ -13,6 +14,7 @@ import msgspec
 
 from foldline.core.log.entries import Entry, Said
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
+from foldline.core.log.opaque import opened
 from foldline.core.secrets.named import is_secret_field
 from foldline.core.secrets.plain import MARK
 from foldline.core.secrets.redact import find, redact, without
@@ -56,6 +58,7 @@ class CleanEntries:
 
 def clean_message(message: Message, found: dict[str, str]) -> Message:
     """Return a message without secrets, the same object where it holds none; `found` learns them."""
+    message = opened(message)
     parts = tuple(clean_part(part, found) for part in message.parts)
     if all(new is old for new, old in zip(parts, message.parts, strict=True)):
         return message

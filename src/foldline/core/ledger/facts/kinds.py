@@ -138,7 +138,8 @@ class WorkFact(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `asked` is the request, "" where a range begins in the middle of the work on one; `question` is what the
     request answers. `files` were changed, `ran` is the newest run of each command, `closing` holds sentences
-    of the assistant's last words, which are final where `answered`.
+    of the assistant's last words, which are final where `answered`. `media` names the images and documents
+    that came with the request or with results.
     """
 
     asked: str
@@ -149,6 +150,7 @@ class WorkFact(msgspec.Struct, frozen=True, omit_defaults=True):
     closing: tuple[str, ...] = ()
     answered: bool = False
     entries: tuple[str, ...] = ()
+    media: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:

@@ -6,6 +6,7 @@ The newest requests are told fully; older ones shrink to a line, and the oldest 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
@@ -24,7 +25,7 @@ from foldline.core.ledger.text import names
 from foldline.core.ledger.text.paths import by_folder, of_folder, relative
 from foldline.core.ledger.text.reasons import announces
 from foldline.core.ledger.text.sentences import clip
-from foldline.core.ledger.work_log import STOPS
+from foldline.core.ledger.work_log import MEDIA, STOPS, came
 from foldline.core.ledger.worth.selection import PageLine
 
 LITTLE = 4_000  # tokens of a budget up to which the log takes `SHARE` of it, of what is beyond `SHARE_BEYOND`
@@ -42,6 +43,7 @@ REPORTED = "Done: "
 CHANGED = {"modified": "Changed: ", "created": "Created: ", "deleted": "Deleted: "}
 CLOSED = "Result: "
 SO_FAR = "So far: "
+SEEN = "Seen: "
 UNSEEN = "No run shows this: "
 _EDITED = re.compile(r"In `([^`]+)`: (.+)$")
 _END = re.compile(r"(?<=[.!?;…。！？；])\s+")
@@ -51,7 +53,8 @@ _CLAIM = re.compile(
     re.IGNORECASE,
 )
 _GAP = re.compile(r"- \(\d+ more requests?\)$")
-_LABELS = (UNSEEN, ALSO, ALSO_UNDER, REPORTED, CLOSED, SO_FAR, *CHANGED.values())
+_SEEN = re.compile(r"(\[[^\[\]]+\])(?: x(\d{1,4}))?")
+_LABELS = (SEEN, UNSEEN, ALSO, ALSO_UNDER, REPORTED, CLOSED, SO_FAR, *CHANGED.values())
 
 
 class Detail(msgspec.Struct, frozen=True):
@@ -156,7 +159,7 @@ class WorkLog:
 
     def _told(self, at: int, detail: Detail) -> list[str]:
         fact = self._work[at]
-        lines = [head(fact, detail.asked)]
+        lines = [head(fact, detail.asked), *seen_line(fact.media)]
         room = detail.reports
         for text in self._reports.get(fact.key, ()) if not fact.closing else ():
             if len(text) <= room:
@@ -248,7 +251,7 @@ def share_of(budget: int) -> int:
 
 def says(fact: WorkFact, following: WorkFact) -> bool:
     """Whether a request asks for something that is not asked again at once, or anything came of it."""
-    if fact.files or fact.ran or fact.closing:
+    if came(fact):
         return True
     return fact.asked != following.asked and bool(fact.question or not is_bare(fact.asked))
 
@@ -266,6 +269,13 @@ def head(fact: WorkFact, size: int) -> str:
     if fact.question and (is_bare(fact.asked) or len(fact.asked) < SHORT_ANSWER):
         return f'{MARK}{ASKED}{asked}{ANSWERING}{one_line(fact.question)}")'
     return MARK + ASKED + asked
+
+
+def seen_line(media: Sequence[str]) -> Iterator[str]:
+    """Write which images and documents came with a request and its results, equal ones once."""
+    counted = (f"{name} x{times}" if times > 1 else name for name, times in Counter(media).items())
+    if media:
+        yield BELOW + SEEN + ", ".join(map(one_line, counted))
 
 
 def changed_lines(files: Sequence[FileFact], base: str, most: int) -> Iterator[str]:
@@ -407,6 +417,9 @@ def _read_below(
         return msgspec.structs.replace(fact, closing=words, answered=line.startswith(CLOSED))
     if ran is not None:
         return msgspec.structs.replace(fact, ran=(*fact.ran, ran))
+    if line.startswith(SEEN):
+        seen = tuple(name for name, times in _SEEN.findall(line) for _ in range(min(int(times or 1), MEDIA)))
+        return msgspec.structs.replace(fact, media=seen)
     if line.startswith(UNSEEN):
         return fact  # it is worked out from the others
     if line.startswith(REPORTED):
