@@ -116,3 +116,17 @@ def test_the_table_is_complete():
 
 def test_the_list_of_rules_and_their_sources_is_whole():
     assert set(sourced("openai-responses")) == {*BAD, "system"}
+
+
+STORED = [user("hi"), {"type": "item_reference", "id": "rs_1"}, {"type": "item_reference", "id": "fc_1"}]
+
+
+def test_a_reference_is_answered_by_one_output_and_no_more():
+    def rules(*items):
+        return [(p.index, p.rule) for p in get("openai-responses").validate([*STORED, *items])]
+
+    assert rules(output("c1")) == []
+    assert rules() == [(2, "result-missing")]
+    assert rules(user("and?"), output("c1")) == [(2, "result-missing"), (4, "result-orphan")]
+    assert rules(output("c1"), output("c2")) == [(4, "result-orphan")]
+    assert rules(output("c1"), output("c1")) == [(4, "result-duplicate")]

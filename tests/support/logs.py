@@ -82,6 +82,7 @@ steps = st.lists(
         st.tuples(st.just("mixed"), texts(10)),
         st.tuples(st.just("half mixed"), texts(10)),
         st.tuples(st.just("same id twice"), texts(3)),
+        st.tuples(st.just("stored calls"), texts(60)),
     ),
     min_size=1,
     max_size=24,
@@ -180,6 +181,20 @@ class _Writer:
 
     def same_id_twice(self, text: str) -> None:
         self.calls([{"path": text or "a"}, {"path": "b"}], ids=["call_same", "call_same"])
+
+    def stored_calls(self, text: str) -> None:
+        """Two calls that their provider keeps, with their outputs; where it keeps none, calls as always."""
+        if self.dialect != "openai-responses":
+            self.calls([{"path": "a"}, {"path": "b"}])
+            self.results(text)
+            return
+        self._close()
+        self.n += 1
+        names = [f"rs_{self.n}", f"fc_{self.n}a", f"fc_{self.n}b"]
+        self.out += [{"type": "item_reference", "id": name} for name in names]
+        self.open = [f"stored_{self.n}a", f"stored_{self.n}b"]
+        self.results(text)
+        self.closed.append(f"stored_{self.n}a")
 
     def _result(self, ids: Sequence[str], text: str) -> None:
         if self.dialect == "anthropic":

@@ -73,6 +73,10 @@ class UIWriter:
         for part in self.open:
             part["toolCallId"] = "call_same"
 
+    def stored_calls(self, text: str) -> None:
+        self.calls([{"path": "a"}, {"path": "b"}])
+        self.results(text)
+
     def _answer(self, part: dict[str, Any], text: str) -> None:
         self.n += 1
         if self.n % 5 == 0:

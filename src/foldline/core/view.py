@@ -113,7 +113,7 @@ class ViewState:
     @property
     def messages(self) -> int:
         """The number of messages in the view."""
-        return len(self._items) + len(self._waiting) + (self.pairing.current is not None)
+        return len(self._items) + len(self._waiting) + bool(self.open_calls)
 
     @property
     def owed(self) -> int:
@@ -292,7 +292,7 @@ class ViewState:
             return
         self._place(entry, index)
         self._owed.follow(self.pairing.current, message)
-        if self.pairing.current is None:
+        if not self.open_calls:
             self._release()
 
     def _place(self, entry: Said, index: int) -> None:
@@ -390,7 +390,7 @@ class ViewState:
     def _tail(self) -> list[Item]:
         """What a view at a leaf with open calls needs to be valid, and what waits for their results."""
         batch = self.pairing.current
-        if batch is None:
+        if batch is None or not batch.open:
             return list(self._waiting)
         source = self.kept[batch.start].id
         return [self._unanswered(tuple(batch.open), source), *self._waiting]

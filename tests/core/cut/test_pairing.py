@@ -14,7 +14,7 @@ from tests.support.talk import (
 )
 
 from foldline.core.cut.pairing import Pairing, pair, unanswered_from, waits
-from foldline.core.log.messages import Message, Native, Text
+from foldline.core.log.messages import Message, Native, Opaque, Text
 
 
 def batches(*messages: Message) -> list[tuple[int, int, list[str], bool]]:
@@ -268,3 +268,36 @@ def test_a_reply_in_several_items_is_unanswered_from_its_first():
     assert unanswered_from([item(), item(call("a"))]) == 0
     assert unanswered_from([user(), item(), user(), item(call("a"))]) == 3
     assert unanswered_from([user(), assistant("b"), item(call("a"))]) == 2
+
+
+def stored(*ids: str) -> Message:
+    """Return items that name what their provider keeps."""
+    data = [{"type": "item_reference", "id": one} for one in ids]
+    parts = tuple(Opaque("openai-responses", "item_reference", one) for one in data)
+    return Message("assistant", parts, native=Native("openai-responses", b"{}"))
+
+
+def test_a_reference_takes_one_result_whose_call_nobody_knows():
+    messages = [stored("rs_1", "fc_1", "fc_2"), tool("x"), tool("y"), tool("z"), user(), tool("w")]
+    pairing = pair(messages)
+    assert [(batch.start, batch.end) for batch in pairing.batches] == [(0, 2)]
+    assert pairing.late == [(3, 0), (5, 0)]
+
+
+def test_references_to_what_is_no_call_take_none():
+    assert pair([stored("rs_1", "msg_1"), tool("x")]).late == [(1, 0)]
+    assert pair([stored("item-5"), tool("x")]).late == []  # an id that does not tell
+
+
+def test_a_result_that_was_given_or_has_a_call_answers_no_reference():
+    messages = [calls("a"), tool("a"), stored("fc_1", "fc_2"), tool("a"), tool("x"), tool("x")]
+    assert pair(messages).late == [(3, 0), (5, 0)]
+
+
+def test_references_that_wait_for_results_are_unanswered_and_owe_no_note():
+    messages = [user(), stored("fc_1")]
+    pairing = pair(messages)
+    assert pairing.current is not None
+    assert pairing.current.open == {}
+    assert unanswered_from(messages) == 1
+    assert unanswered_from([*messages, tool("x")]) == 2

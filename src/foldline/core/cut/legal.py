@@ -58,7 +58,7 @@ class WholeProviderRuns:
             for part in entry.message.parts:
                 if isinstance(part, Opaque) and isinstance(part.data, dict):
                     data = cast("dict[str, Any]", part.data)
-                    words = {value for value in data.values() if isinstance(value, str)}
+                    words = {value for key, value in data.items() if key != "id" and isinstance(value, str)}
                     yield from (range(asked[name] + 1, index + 1) for name in words & asked.keys())
                     if isinstance(data.get("id"), str):
                         asked[data["id"]] = index

@@ -4,7 +4,8 @@ An assistant message with calls opens a batch. Results answer open calls of the 
 developer or injected message inside a batch waits until the batch is complete; an assistant message or words
 of the user close it, and what is still open then stays unanswered. A result that finds no open call is late
 (or an orphan). An assistant message may answer its own calls: they open nothing. Where a dialect writes one
-reply as several messages, those in a row are that reply: their calls are one batch.
+reply as several messages, those in a row are that reply: their calls are one batch. A reference to a call
+that its provider keeps takes one result whose call is not known.
 """
 
 from __future__ import annotations
@@ -14,19 +15,27 @@ from collections.abc import Sequence
 import msgspec
 
 from foldline.core.log.messages import Message, ToolCall, ToolResult
+from foldline.core.log.references import stored_calls
 from foldline.core.log.steps import ends_in_results, own_results
 
 
 class Batch(msgspec.Struct):
     """One assistant message's calls: `start` is its index, `end` that of the last message that belongs to it.
 
-    `open` maps the ids not answered yet to the tool's name; `closed` says that no more results are expected.
+    `open` maps the ids not answered yet to the tool's name; `stored` counts the calls that it may refer to
+    without a result so far; `closed` says that no more results are expected.
     """
 
     start: int
     end: int
     open: dict[str, str]
+    stored: int = 0
     closed: bool = False
+
+    @property
+    def takes_results(self) -> bool:
+        """Whether a result may still answer one of its calls."""
+        return not self.closed and bool(self.open or self.stored)
 
 
 class Pairing(msgspec.Struct):
@@ -41,12 +50,13 @@ class Pairing(msgspec.Struct):
     doubled: list[tuple[int, int]] = []
     last: Message | None = None
     begun: int = 0  # where the reply begins to which the last message belongs
+    known: set[str] = set()  # the ids of all calls so far, also of those that stood there as references
 
     @property
     def current(self) -> Batch | None:
         """The batch that still takes results, if any."""
         last = self.batches[-1] if self.batches else None
-        return last if last is not None and not last.closed and last.open else None
+        return last if last is not None and last.takes_results else None
 
     def say(self, index: int, message: Message) -> tuple[str, ...]:
         """Take the next message; return the ids of calls that it leaves unanswered for good."""
@@ -64,7 +74,7 @@ class Pairing(msgspec.Struct):
             if isinstance(part, ToolResult) and part_index not in own:
                 # a second result beside a call of its id is none of an earlier call's
                 self._answer(None if part.call_id in calls else batch, index, part_index, part)
-        if batch is None or not batch.open or waits(message, batch):
+        if batch is None or not batch.takes_results or _stands_aside(message):
             self._open(index, message, own)
             return ()
         if message.results and not message.is_prompt and not own:
@@ -78,11 +88,15 @@ class Pairing(msgspec.Struct):
         if batch is not None and part.call_id in batch.open:
             del batch.open[part.call_id]
             batch.end = index
+        elif batch is not None and batch.stored and part.call_id not in self.known:
+            self.known.add(part.call_id)
+            batch.stored -= 1
+            batch.end = index
         else:
             self.late.append((index, part_index))
 
     def _open(self, index: int, message: Message, own: frozenset[int]) -> None:
-        if message.role != "assistant" or not message.calls:
+        if message.role != "assistant" or not (message.calls or stored_calls(message)):
             return
         batch = Batch(start=self.begun, end=index, open={})
         self._ask(batch, index, message, own)
@@ -90,12 +104,14 @@ class Pairing(msgspec.Struct):
 
     def _ask(self, batch: Batch, index: int, message: Message, own: frozenset[int]) -> None:
         asked = set(batch.open)
+        batch.stored += stored_calls(message)
         for part_index, part in enumerate(message.parts):
             if isinstance(part, ToolCall):
                 if part.id in asked:
                     self.doubled.append((index, part_index))
                 else:
                     asked.add(part.id)
+                    self.known.add(part.id)
                     batch.open[part.id] = part.name
             elif isinstance(part, ToolResult) and part_index in own:
                 del batch.open[part.call_id]
@@ -103,7 +119,12 @@ class Pairing(msgspec.Struct):
 
 def waits(message: Message, batch: Batch | None) -> bool:
     """Whether a message inside an open batch has to wait until the batch is complete."""
-    if batch is None or not batch.open or message.results:
+    return batch is not None and bool(batch.open) and _stands_aside(message)
+
+
+def _stands_aside(message: Message) -> bool:
+    """Whether a message is none of the conversation between the model, its tools and the user."""
+    if message.results:
         return False
     return message.role in ("system", "developer") or (message.role == "user" and message.injected)
 

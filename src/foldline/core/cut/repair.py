@@ -12,6 +12,7 @@ import msgspec
 
 from foldline.core.cut.call_ids import with_own_ids
 from foldline.core.log.messages import Message, Part, ToolCall, ToolResult
+from foldline.core.log.references import is_reference, stored_calls
 
 
 class Repaired(msgspec.Struct):
@@ -56,21 +57,27 @@ def repair(messages: Sequence[Message]) -> Repaired:
 
 
 def _calls(piece: _PartRun) -> bool:
-    return any(isinstance(part, ToolCall) for part in piece.parts)
+    return any(isinstance(part, ToolCall) or is_reference(part) for part in piece.parts)
 
 
 def _owners(messages: Sequence[Message]) -> tuple[dict[tuple[int, int], int], list[tuple[int, str]]]:
-    """Map each result (message, part) to its call's message: the nearest unanswered one of that id before."""
+    """Map each result (message, part) to its call's message: the nearest unanswered one of that id before.
+
+    A result whose call is not known belongs to the nearest reference before it that may be a call.
+    """
     waiting: dict[str, list[int]] = {}
+    stored: list[int] = []
     owners: dict[tuple[int, int], int] = {}
     orphans: list[tuple[int, str]] = []
     for index, message in enumerate(messages):
+        stored += [index] * stored_calls(message)
         for at, part in enumerate(message.parts):
             if isinstance(part, ToolCall) and message.role == "assistant":
                 waiting.setdefault(part.id, []).append(index)
             elif isinstance(part, ToolResult):
-                calls = waiting.get(part.call_id)
+                calls = waiting.get(part.call_id, stored)
                 if calls:
+                    waiting.setdefault(part.call_id, [])  # a second result of a stored call answers none
                     owners[index, at] = calls.pop()
                 else:
                     orphans.append((index, part.call_id))

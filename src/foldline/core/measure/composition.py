@@ -290,7 +290,7 @@ def _what(message: Message, index: int, calls: dict[tuple[int, int], ToolCall]) 
     """Describe a message in a few words."""
     answered = [calls[index, number] for number in range(len(message.parts)) if (index, number) in calls]
     if message.results and message.role != "assistant":
-        shown = ", ".join(_label(call) for call in answered[:3]) or "no call asked for it"
+        shown = ", ".join(_label(call) for call in answered[:3]) or "its call is not here"
         return f"tool result: {shown}{', ...' if len(answered) > 3 else ''}"
     if message.calls and not message.text:
         return f"assistant: {', '.join(_label(call) for call in message.calls[:3])}"

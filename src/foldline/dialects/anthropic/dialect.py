@@ -17,6 +17,7 @@ from foldline.dialects.edits import replacements, with_edits
 from foldline.dialects.losses import lost_fields
 from foldline.dialects.payload import block_types, count, parse, peek, read, read_any
 from foldline.dialects.steps import split_steps
+from foldline.dialects.stored import in_words
 from foldline.dialects.values import ANTHROPIC, Problem, Rendered
 from foldline.errors import DialectError
 
@@ -90,6 +91,7 @@ class AnthropicDialect:
         request that begins with the assistant gets a first user message, as the API requires.
         Raises DialectError for an edit of a part that does not exist.
         """
+        items = in_words(items)
         ours = [message for message, _ in items if _is_ours(message)]
         writer = AnthropicWriter(call.id for message in ours for call in message.calls)
         for index, (message, edits) in enumerate(items):

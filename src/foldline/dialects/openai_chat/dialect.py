@@ -17,6 +17,7 @@ from foldline.dialects.openai_chat.rules import validate as check_rules
 from foldline.dialects.openai_chat.write import ChatWriter, edit_native
 from foldline.dialects.payload import block_types, count, parse, peek, read
 from foldline.dialects.steps import split_steps
+from foldline.dialects.stored import in_words
 from foldline.dialects.values import OPENAI_CHAT, Problem, Rendered
 from foldline.errors import DialectError
 
@@ -83,6 +84,7 @@ class OpenAIChatDialect:
         encoded. `warnings` names and counts what could not be carried. `system` stays None: the
         system prompt is a message here. Raises DialectError for an edit of a part that does not exist.
         """
+        items = in_words(items)
         del whole  # a request may begin with any role here
         writer = ChatWriter()
         for index, (message, edits) in enumerate(items):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from foldline.core.log.references import names_call
 from foldline.dialects.payload import is_list, read
 from foldline.dialects.responses.item_rules import check_item
 from foldline.dialects.responses.items import (
@@ -32,7 +33,10 @@ class _ItemCheck:
         self.answered: set[str] = set()
         self.ids: set[str] = set()
         self.programs: set[str] = set()
-        self.references = False  # a referenced item may be the call that an output answers
+        self.references = False  # a program may stand there as a reference
+        self.stored: list[
+            tuple[int, str, bool]
+        ] = []  # references without an output, and whether it is sure that they are calls
         self.reasoning: int | None = None  # the index of reasoning whose next item is not seen yet
 
     def say(self, rule: str, text: str, index: int | None = None) -> None:
@@ -71,7 +75,7 @@ def _place(check: _ItemCheck, item: Item, *, last: bool) -> None:
     _led_to(check, item)
     _ids(check, kind, item)
     if kind == "item_reference":
-        check.references = True
+        _refer(check, str(item.get("id")))
     elif kind == "message" and item.get("role") == "user":
         _close(check)
     elif kind == "compaction_trigger" and not last:
@@ -114,6 +118,13 @@ def _ids(check: _ItemCheck, kind: str, item: Item) -> None:
     check.ids.add(item_id)
 
 
+def _refer(check: _ItemCheck, item_id: str) -> None:
+    check.references = True
+    call = names_call(item_id)
+    if call is not False:
+        check.stored.append((check.index, item_id, bool(call)))
+
+
 def _call(check: _ItemCheck, kind: str, item: Item) -> None:
     call_id = item.get(CALLS[kind].id)
     if not isinstance(call_id, str) or not call_id:
@@ -136,7 +147,10 @@ def _output(check: _ItemCheck, kind: str, item: Item) -> None:
         check.answered.add(call_id)
     elif call_id in check.answered:
         check.say("result-duplicate", f"call {call_id!r} already has an output")
-    elif not check.references:
+    elif check.stored:  # a referenced item may be the call that an output answers
+        check.stored.remove(next((one for one in check.stored if one[2]), check.stored[0]))
+        check.answered.add(call_id)
+    else:
         check.say("result-orphan", f"no call {call_id!r} waits for an output here")
 
 
@@ -151,4 +165,7 @@ def _close(check: _ItemCheck) -> None:
     """Report calls that have no output before the next user message, or none at all."""
     for call_id, (index, _) in check.open.items():
         check.say("result-missing", f"no output for call {call_id!r} before the next user message", index)
-    check.open = {}
+    for index, item_id, surely in check.stored:
+        if surely:
+            check.say("result-missing", f"no output for the call that {item_id!r} refers to", index)
+    check.open, check.stored = {}, []

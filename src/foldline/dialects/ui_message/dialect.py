@@ -14,6 +14,7 @@ from foldline.core.log.steps import steps
 from foldline.dialects.edits import replacements, with_edits
 from foldline.dialects.losses import lost_fields
 from foldline.dialects.payload import count, parse, peek, read, read_any
+from foldline.dialects.stored import in_words
 from foldline.dialects.ui_message.edits import edit_native
 from foldline.dialects.ui_message.read import ROLES, role_of, slots
 from foldline.dialects.ui_message.rules import validate as check_rules
@@ -87,6 +88,7 @@ class UIMessageDialect:
         of its call. `warnings` names and counts what could not be carried. Raises DialectError for an edit of
         a part that does not exist.
         """
+        items = in_words(items)
         del whole  # a list may begin with any role here
         bodies = [_body(message, index) for index, (message, _) in enumerate(items)]
         writer = UIWriter(_ids(bodies))

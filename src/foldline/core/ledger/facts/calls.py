@@ -13,6 +13,7 @@ from foldline.core.cut.notes import UNANSWERED, error_in, is_cleared
 from foldline.core.ledger.text.sentences import last_sentence
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Text, ToolCall, ToolResult
+from foldline.core.log.references import stored_calls
 
 HEAD = 600
 TAIL = 1500
@@ -139,13 +140,20 @@ def _as_it_was(result: ToolResult) -> ToolResult:
 def uses(entries: Sequence[Said]) -> tuple[Use, ...]:
     """Pair the calls of the entries with their results, in the order of the calls.
 
-    A result answers the newest open call with its id; ids may repeat.
+    A result answers the newest open call with its id; ids may repeat. That of a call which its provider keeps
+    has one without a name.
     """
     found: list[Use] = []
+    stored = 0  # calls that are not here so far
     waiting: dict[str, list[int]] = {}
     why, why_in = "", ""
     for entry in entries:
+        stored += stored_calls(entry.message)
         for part in entry.message.parts:
+            if isinstance(part, ToolResult) and stored and part.call_id not in waiting:
+                waiting[part.call_id] = [len(found)]
+                found.append(Use(entry.id, ToolCall(part.call_id, "stored call", {})))
+                stored -= 1
             if isinstance(part, Text) and entry.message.role == "assistant":
                 said = last_sentence(part.text)
                 why, why_in = (said, entry.id) if said else (why, why_in)

@@ -1,0 +1,65 @@
+"""Calls that OpenAI keeps and a list only refers to: their results stay, and fold with the references."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import foldline
+from foldline.dialects import get
+
+RESPONSES = "openai-responses"
+
+
+def turn(k: int) -> list[dict[str, Any]]:
+    """A turn as the AI SDK sends it with `store`: two calls by name, their outputs, the answer by name."""
+    names = [f"rs_{k}", f"fc_{k}a", f"fc_{k}b"]
+    outputs = [{"type": "function_call_output", "call_id": f"c{k}{which}", "output": f"BERTH-{k}{which} " * 30}
+               for which in "ab"]  # fmt: skip
+    return [
+        {"role": "user", "content": f"Which berths are free on day {k}?"},
+        *({"type": "item_reference", "id": name} for name in names),
+        *outputs,
+        {"type": "item_reference", "id": f"msg_{k}"},
+    ]
+
+
+TALK = [item for k in range(8) for item in turn(k)]
+ASKED = {"role": "user", "content": "Sum up."}
+
+
+def pairs(messages: list[Any]) -> None:
+    """Check that each reference to a call has its output, and nothing was quoted as late."""
+    assert get(RESPONSES).validate(messages) == []
+    told = json.dumps(messages)
+    assert "Late result" not in told
+    assert {i["id"][3:] for i in messages if i.get("id", "").startswith("fc_")} == {
+        i["call_id"][1:] for i in messages if i.get("type") == "function_call_output"
+    }
+
+
+@pytest.mark.parametrize("target", [90_000, 1_700, 1_200, 800])
+def test_every_output_stays_with_its_reference_whatever_is_folded(target):
+    done = foldline.compact([*TALK, ASKED], target=target)
+    pairs(done.messages)
+    assert done.warnings == ()
+    assert target < 90_000 or done.messages == [*TALK, ASKED]
+
+
+@pytest.mark.parametrize("dialect", ["openai-chat", "anthropic", "ui-message"])
+def test_other_dialects_are_told_the_results_in_words(dialect):
+    done = foldline.convert([*TALK, ASKED], dialect)
+    assert get(dialect).validate(done.messages, done.system) == []
+    assert all(f"BERTH-{k}{which}" in json.dumps(done.messages) for k in range(8) for which in "ab")
+
+
+async def test_a_session_keeps_them_item_by_item_and_through_folds():
+    async with foldline.open("memory://", "stored", window=2_000) as session:
+        for item in [*TALK, ASKED]:
+            if item.get("role") == "user":
+                await session.context()
+            await session.append(item)
+        pairs(await session.context())
+        assert (await session.stats()).summaries
