@@ -140,6 +140,12 @@ class ServeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     summaries_at_once: Annotated[int, msgspec.Meta(ge=1)] = 8
     summary_rate: Annotated[int, msgspec.Meta(ge=0)] = 0
 
+    def url_of(self, model: str) -> str | None:
+        """Return where a vendor's own model is, with `/v1`; None for one that its name places."""
+        urls = {"openai": self.openai_upstream, "anthropic": self.anthropic_upstream}
+        kind = model.partition(":")[0].removesuffix("-chat").removesuffix("-responses")
+        return f"{urls[kind].rstrip('/').removesuffix('/v1')}/v1" if kind in urls else None
+
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What can be set.

@@ -5,7 +5,8 @@ FoldlineError
 |   |-- FormatError          a file or list cannot be read; says where
 |   |-- DialectError         a message is not of its dialect; says which message
 |   |-- PolicyError          a policy or a setting is not understood
-|   `-- SessionNotFound      no such session in the store
+|   |-- SessionNotFound      no such session in the store
+|   `-- SessionDiverged      the session of that id is stored, and went on differently
 |-- StoreError               the store cannot do it
 |   |-- LeafMoved            somebody else appended first; nothing was written
 |   |-- StoreCorrupt         what is stored is not what was appended
@@ -70,6 +71,10 @@ class PolicyError(InputError):
 
 class SessionNotFound(InputError):
     """The store has no such session."""
+
+
+class SessionDiverged(InputError):
+    """The session is stored, and went on differently: nothing was written."""
 
 
 class StoreError(FoldlineError):

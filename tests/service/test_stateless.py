@@ -7,8 +7,9 @@ import json
 import httpx2
 import pytest
 from tests.service.served import in_front_of, served
+from tests.support.ui_chunks import chunks_of
 
-from foldline.testing import Answer, Refusal, call
+from foldline.testing import Answer, Refusal, Scripted, call
 
 FILLER = "It works as it was asked for, and every word of it is needed. " * 30
 
@@ -159,9 +160,11 @@ def test_what_is_wrong_is_told_as_a_problem(url, body, words):
 
 
 def events(answer):
-    lines = [line.removeprefix("data: ") for line in answer.text.splitlines() if line.startswith("data: ")]
-    assert lines[-1] == "[DONE]"
-    return [json.loads(line) for line in lines[:-1]]
+    return chunks_of(answer.text)
+
+
+def of_kind(found, kind):
+    return [one for one in found if one["type"] == kind]
 
 
 def turn(url, messages, **body):
@@ -176,8 +179,10 @@ def test_a_turn_streams_its_reply():
     assert answer.headers["x-vercel-ai-ui-message-stream"] == "v1"
     assert [one["type"] for one in found if one["type"] != "text-delta"] == [
         "start",
+        "start-step",
         "text-start",
         "text-end",
+        "finish-step",
         "finish",
     ]
     assert "".join(one["delta"] for one in found if one["type"] == "text-delta") == "It is done."
@@ -187,11 +192,136 @@ def test_a_turn_streams_its_reply():
 def test_a_compaction_stands_before_the_reply_of_its_turn():
     with in_front_of(["Go on."], window=8_000) as (url, model):
         found = events(turn(url, history(12)))
-    assert found[0]["type"] == "compaction"
-    state = found[0]["compaction"]
+    assert [one["type"] for one in found[:3]] == ["start", "data-compaction-started", "data-compaction"]
+    assert found[1]["transient"]
+    state = found[2]["data"]
     assert state["version"] == 1
     sent = model.requests[0].messages
     assert len(sent) == len(history(12)) - state["apiStartIndex"] + 1
+
+
+def test_the_chunk_of_moldables_proposal_is_sent_where_the_client_asks_for_it():
+    with in_front_of(["Go on."], window=8_000) as (url, _):
+        answer = turn(url, history(12), chunks="moldable")
+    (told,) = [
+        json.loads(line.removeprefix("data: "))
+        for line in answer.text.splitlines()
+        if line.startswith('data: {"type":"compaction"')
+    ]
+    assert told["compaction"]["version"] == 1
+
+
+def test_without_a_state_the_newest_that_the_messages_carry_counts():
+    messages = history(12)
+    with in_front_of(["Go on.", "And on."], window=8_000) as (url, model):
+        (told,) = of_kind(events(turn(url, messages)), "data-compaction")
+        reply = {"id": "r", "role": "assistant", "parts": [told, {"type": "text", "text": "Go on."}]}
+        found = events(turn(url, [*messages, reply, said("user", 99, "Short.")]))
+        assert not of_kind(found, "data-compaction")
+        kept = len(messages) - told["data"]["apiStartIndex"]
+        assert len(model.requests[1].messages) == 1 + kept + 2
+        assert "apiStartIndex" not in str(model.requests[1].messages)
+        refolded = events(turn(url, [*messages, reply, said("user", 99, "Short.")], compactionState=None))
+        assert of_kind(refolded, "data-compaction")
+
+
+def test_what_the_text_says_of_its_version_is_what_the_state_says():
+    messages, state = history(12), None
+    with served(window=8_000, store="memory://") as url:
+        for number in range(1, 4):
+            found = fold(url, messages=messages, compactionState=state, compact=True)
+            state = found["compactionState"]
+            assert state["version"] == number
+            assert f"Checkpoint {number} of this conversation." in text_of(state["summaryMessage"])
+            assert state["summaryMessage"]["id"] == f"compaction-summary-v{number}"
+            assert found["messages"] == [state["summaryMessage"], *messages[state["apiStartIndex"] :]]
+            messages = [*messages, *[{**one, "id": f"{number}-{one['id']}"} for one in history(8)]]
+
+
+def with_result(turns, size):
+    """A short history, of which tool results take nearly all."""
+    part = {"type": "tool-read", "toolCallId": "c", "state": "output-available", "input": {"path": "a.py"}}
+    found = []
+    for number in range(turns):
+        found.append(said("user", number, "Read the next file."))
+        output = f"file {number}: " + "word " * size
+        parts = [{**part, "toolCallId": f"c{number}", "output": output}, {"type": "text", "text": "Read."}]
+        found.append({"id": f"a{number}", "role": "assistant", "parts": parts})
+    return [*found, said("user", turns, "Go on.")]
+
+
+@pytest.mark.parametrize("messages", [with_result(3, 4_000), [*history(3), said("user", 9, FILLER * 16)]])
+def test_what_moldables_own_count_overlooks_is_folded_before_it_overflows(messages):
+    with in_front_of(["Go on."], window=8_000) as (url, model):
+        found = fold(url, messages=messages)
+        assert found["compacted"]
+        told = events(turn(url, messages))
+    assert told[-1]["type"] == "finish"
+    assert of_kind(told, "data-compaction")
+    assert len(model.requests) == 1
+
+
+def test_what_overflows_all_the_same_is_folded_and_asked_again():
+    messages = with_result(4, 1_200)
+    with in_front_of(Scripted(["Go on."], window=4_000), window=20_000) as (url, model):
+        told = events(turn(url, messages))
+    assert told[-1]["type"] == "finish"
+    assert of_kind(told, "data-compaction")
+    assert len(model.requests) == 2
+
+
+def test_what_cannot_be_made_to_fit_is_warned_of():
+    with served(window=2_000, store="memory://") as url:
+        found = fold(url, messages=[said("user", 1, FILLER * 12)], system="Never guess. " * 900)
+    assert "fit" in " ".join(found["warnings"])
+
+
+def test_a_summariser_that_is_dead_is_a_warning_in_the_answer():
+    def says(asked):
+        return Refusal(500, "no summary today") if len(asked.messages) == 2 else "Go on."
+
+    with in_front_of(says, window=8_000, summaries="upstream") as (url, _):
+        given = {"messages": history(12), "model": "openai:scripted"}
+        folded = httpx2.post(f"{url}/api/fold", json=given, headers={"authorization": "Bearer k"}, timeout=60)
+        told = events(turn(url, history(12)))
+    assert "no summary today" in " ".join(folded.json()["warnings"])
+    assert "no summary today" in " ".join(one["data"]["text"] for one in of_kind(told, "data-warning"))
+
+
+def test_system_messages_at_the_head_are_sent():
+    rule = {"id": "s", "role": "system", "parts": [{"type": "text", "text": "Answer in Latin."}]}
+    with in_front_of(["Ita."], window=8_000) as (url, model):
+        events(turn(url, [rule, *history(1)], system="You help."))
+        assert fold(url, messages=[rule, *history(12)])["messages"][0] == rule
+    assert model.requests[0].messages[0]["content"] == "You help.\n\nAnswer in Latin."
+
+
+@pytest.mark.parametrize("name", ["openai:own", None])
+def test_the_services_own_model_is_asked_where_the_service_was_told(name, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "service-key")
+    with in_front_of(["It is done."], window=8_000, model="openai:own") as (url, model):
+        found = events(turn(url, history(12), model=name))
+    assert found[-1]["type"] == "finish"
+    assert of_kind(found, "data-compaction")  # by the window that the service was told
+    assert model.requests[0].body["model"] == "own"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["openai/gpt-5.2", "openrouter/minimax/minimax-m2.1", "openrouter/google/gemini-3-flash-preview"],
+)
+def test_models_as_moldable_names_them_are_known(name):
+    with in_front_of(["It is done."], window=8_000) as (url, model):
+        found = events(turn(url, history(1), model=name))
+        assert fold(url, messages=history(1), model=name)["warnings"] == []
+    assert found[-1]["type"] == "finish"
+    assert model.requests[0].body["model"] == name.partition("/")[2]
+
+
+def test_a_reply_of_nothing_is_an_error_of_the_stream():
+    with in_front_of([Answer(stop="refused")], window=8_000) as (url, _):
+        found = events(turn(url, history(1)))
+    assert found[-1]["type"] == "error"
 
 
 def test_calls_and_thoughts_are_told():

@@ -35,7 +35,10 @@ STEPS = 500  # replies to one prompt, after which the user is asked
 
 
 class Agent:
-    """An agent at work on a session; one `run` at a time. `emit` is called with each thing that happens."""
+    """An agent at work on a session; one `run` at a time. `emit` is called with each thing that happens.
+
+    `words` makes of an error what is told of it.
+    """
 
     def __init__(
         self,
@@ -47,6 +50,7 @@ class Agent:
         prepare: Prepare = as_prompt,
         steps: int = STEPS,
         max_tokens: int | None = None,
+        words: Callable[[Exception], str] = str,
     ) -> None:
         self.session = session
         self.provider = provider
@@ -57,6 +61,7 @@ class Agent:
         self._prepare = prepare
         self._steps = steps
         self._most = max_tokens
+        self._words = words
         self._work: asyncio.Task[TurnEnded] | None = None
         self._stopping = False
 
@@ -99,7 +104,7 @@ class Agent:
             except FoldlineError as error:
                 if words is own and not self.queue:
                     raise
-                self._emit(TurnEnded(how="failed", detail=str(error)))
+                self._emit(TurnEnded(how="failed", detail=self._words(error)))
                 continue
             self._emit(PromptTaken(entry=entries[0], text=prompt[0].text, queued=words is not own))
             return True
@@ -117,7 +122,7 @@ class Agent:
                 raise
             return TurnEnded(how="interrupted")
         except FoldlineError as error:
-            return TurnEnded(how="failed", detail=str(error))
+            return TurnEnded(how="failed", detail=self._words(error))
         finally:
             self._work, self._stopping = None, False
 

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
+import msgspec
+
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
 from foldline.core.decide.presets import preset
 from foldline.core.ledger.page.constraints import without_blocks
@@ -86,6 +88,8 @@ class _Transcript:
         quoted = tuple(self._index_of[key] for key in record.quoted if key in self._index_of)
         ours = through_another_tool(record.summary, self._counter)
         frame = Frame(preset("foldline"), quoted=len(quoted), number=record.number or 1)
+        if ours is not None:  # its text does not always say which it is
+            ours = msgspec.structs.replace(ours, number=frame.number)
         return PlacedBoundary(
             at=len(self._messages),
             checkpoint=ours or make_checkpoint(without_blocks(record.summary), frame, self._counter),

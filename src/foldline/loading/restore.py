@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from foldline.core.log.entries import Entry, Noted, Said
-from foldline.errors import InputError, LeafMoved
+from foldline.errors import LeafMoved, SessionDiverged
 from foldline.stores.base import Store
 
 PAGE: Final = 500  # entries in one commit
@@ -18,8 +18,8 @@ async def restore(
 ) -> int:
     """Append the entries of a log that the store lacks, branches included; return their number.
 
-    `log` is in append order; afterwards the session's leaf is `leaf`. Raises InputError if the stored session
-    continued differently.
+    `log` is in append order; afterwards the session's leaf is `leaf`. Raises SessionDiverged if the stored
+    session continued differently.
     """
     new = 0
     for left in range(TRIES, 0, -1):
@@ -59,14 +59,14 @@ async def _append(store: Store, session: str, entries: list[Entry], tick: Callab
 
 
 async def _check_same(store: Store, session: str, log: list[Entry]) -> None:
-    """Raise InputError if the newest message of the stored session is not in this log."""
+    """Raise SessionDiverged if the newest message of the stored session is not in this log."""
     path = [entry async for entry in store.path(session)]
     newest = next((entry for entry in reversed(path) if not isinstance(entry, Noted)), None)
     if newest is None or any(entry.id == newest.id for entry in log):
         return
     if isinstance(newest, Said) and any(_goes_on(newest, entry) for entry in log):
         return
-    raise InputError(f"session {session!r} exists and continued differently: choose another id")
+    raise SessionDiverged(f"session {session!r} exists and continued differently: choose another id")
 
 
 def _goes_on(old: Said, new: Entry) -> bool:

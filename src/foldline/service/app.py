@@ -56,7 +56,7 @@ class Service:
         self.tenants = Tenants(serve, serve.store or known.store)
         self.gateway = Gateway(serve, known, self.tenants, self.metrics)
         self.api = Api(serve, known, self.tenants, self.metrics)
-        self._stateless = Stateless(serve, known, self.tenants)
+        self._stateless = Stateless(serve, self.api.state.models, self.tenants)
         self._site = Site(self.api, self.tenants)
         self.ready = False
         self._jobs = None if serve.jobs is None else self._durable_jobs(serve.jobs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Final
 
 from starlette.responses import JSONResponse, Response
@@ -13,13 +14,17 @@ from foldline.errors import (
     InputError,
     LeafMoved,
     ProviderError,
+    SessionDiverged,
     SessionNotFound,
     StoreError,
 )
 
+log = logging.getLogger("foldline")
+
 MEDIA: Final = "application/problem+json"
 _STATUSES: Final[dict[type[FoldlineError], tuple[int, str]]] = {
     SessionNotFound: (404, "no such session"),
+    SessionDiverged: (409, "the session went on differently"),
     LeafMoved: (412, "the session has moved on"),
     CallsOpen: (409, "tool calls wait for their results"),
     FloorExceeded: (422, "it cannot be made to fit"),
@@ -28,6 +33,14 @@ _STATUSES: Final[dict[type[FoldlineError], tuple[int, str]]] = {
     StoreError: (503, "the store cannot do it"),
     FoldlineError: (422, "it cannot be done"),
 }
+
+
+def words_of(error: Exception) -> str:
+    """Return what a client is told of an error; of a store that fails, neither its place nor its words."""
+    if not isinstance(error, StoreError) or isinstance(error, LeafMoved):
+        return str(error)
+    log.warning("the store failed: %s", error)
+    return "the store does not answer as it should: try again; the service's log says more"
 
 
 def problem(status: int, title: str, detail: str = "", **more: Any) -> Response:
@@ -50,5 +63,5 @@ def problem_of(error: FoldlineError) -> Response:
     """Return the problem that an error is."""
     status, title = _kind(error)
     return problem(
-        status, title, str(error), **({"leaf": error.leaf} if isinstance(error, LeafMoved) else {})
+        status, title, words_of(error), **({"leaf": error.leaf} if isinstance(error, LeafMoved) else {})
     )

@@ -7,6 +7,7 @@ from typing import Final
 
 from foldline import providers
 from foldline.catalogue import ModelInfo
+from foldline.config import ServeSettings
 from foldline.providers import Patience, Provider
 from foldline.session.session import Session
 from foldline.summarizers import ModelSummarizer, OfflineSummarizer, Summarizer
@@ -16,12 +17,15 @@ BY_RULE: Final = (UPSTREAM, "offline")  # any other word of `[serve] summaries` 
 IMPATIENT: Final = Patience(attempts=2, first=0.2, longest=2.0, timeout=120.0)  # somebody may be waiting
 
 
-def written_by(who: str, upstream: Callable[[], Provider | None], info: ModelInfo | None) -> Summarizer:
+def written_by(
+    serve: ServeSettings, upstream: Callable[[], Provider | None], info: ModelInfo | None
+) -> Summarizer:
     """Return who writes: `upstream` makes the provider of the model that is asked, None where it cannot."""
+    who = serve.summaries
     if who == "offline":
         return OfflineSummarizer()
     if who != UPSTREAM:
-        return ModelSummarizer(providers.get(who), patience=IMPATIENT)
+        return ModelSummarizer(providers.get(who, base_url=serve.url_of(who)), patience=IMPATIENT)
     provider = upstream()
     if provider is None:
         return OfflineSummarizer()

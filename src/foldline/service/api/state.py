@@ -14,10 +14,10 @@ from foldline.core.compact.plan import Outcome
 from foldline.core.decide.presets import PRESETS
 from foldline.errors import PolicyError
 from foldline.service.api.idempotency import IdempotencyKeys
-from foldline.service.api.models import Models
 from foldline.service.api.options import SessionOptions, stored_options
 from foldline.service.api.previews import KeptPreviews
 from foldline.service.metrics import Metrics
+from foldline.service.models import Models
 from foldline.service.presence import Leases
 from foldline.service.summaries import closing
 from foldline.service.tenants import Tenant

@@ -63,6 +63,10 @@ def told(event: Event) -> list[TurnLine]:
         return []
     name, more = known
     data: dict[str, Any] = {**msgspec.to_builtins(event), **more}
+    if isinstance(event, DraftFailed):  # what went wrong may be the store's, and say where that is
+        del data["detail"]
+    if isinstance(event, WarningGiven) and event.kind == "failed":
+        data["text"] = "a compaction failed, and the session is as it was: the service's log says more"
     if isinstance(event, ReplyEnded) and event.usage is not None:
         usage = {"entry": event.entry, "usage": data.pop("usage"), "usd": data.pop("usd")}
         return [(name, data), ("usage", usage)]

@@ -29,6 +29,7 @@ from foldline.service.api.operation import STREAM, ApiCall, ApiResult, Operation
 from foldline.service.api.retry import stored_before
 from foldline.service.api.sessions import AT, busy
 from foldline.service.api.turn_events import DELTAS, DONE, told
+from foldline.service.problems import words_of
 from foldline.service.summaries import give
 from foldline.session.events import EVERY, CompactionDone, Event, PruneDone
 from foldline.session.session import Session
@@ -64,7 +65,15 @@ class Turn:
     ) -> None:
         most = call.body.max_tokens
         self._call = call
-        self._agent = Agent(call.session, provider, toolbox, emit=self.heard, steps=STEPS, max_tokens=most)
+        self._agent = Agent(
+            call.session,
+            provider,
+            toolbox,
+            emit=self.heard,
+            steps=STEPS,
+            max_tokens=most,
+            words=words_of,
+        )
         self._record = record
         self._uses = uses
         self._queue: asyncio.Queue[tuple[str, dict[str, Any]] | None] = asyncio.Queue()
@@ -104,7 +113,7 @@ class Turn:
             if wish.settle:
                 await self._agent.session.settled()
         except FoldlineError as error:
-            return {"how": "failed", "text": "", "detail": str(error), "leaf": self._agent.session.leaf}
+            return {"how": "failed", "text": "", "detail": words_of(error), "leaf": self._agent.session.leaf}
         except Exception:
             log.exception("a turn of session %s failed", self._agent.session.id)
             return {"how": "failed", "text": "", "detail": "a defect of the service: its log says more"}

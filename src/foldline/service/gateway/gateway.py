@@ -190,7 +190,7 @@ class Gateway:
             dialect = asked.endpoint.dialect
             return providers.get(name, base_url=url, api_key=key or None, dialect=dialect, info=info)
 
-        return written_by(self._serve.summaries, upstream, info)
+        return written_by(self._serve, upstream, info)
 
     async def relay(self, request: Request) -> Response:
         """Pass on a request that asks for no reply of a model: models, files, batches, embeddings, counts.

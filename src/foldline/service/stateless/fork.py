@@ -6,33 +6,39 @@ Source of the shape: Moldable's proposal, `CompactionState` (camelCase; snake_ca
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from io import BytesIO
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, Final, Literal, cast
 
 import msgspec
 
 from foldline.core.log.codec import encode
+from foldline.core.log.entries import Compacted, Said
 from foldline.core.measure.tokens import OFFLINE
 from foldline.dialects import UI_MESSAGE, get
 from foldline.errors import DialectError, InputError
+from foldline.exports.base import iso
 from foldline.loading import from_records, with_notes
 from foldline.stores import MemoryStore
 from foldline.transcripts import read
 
 SESSION: Final = "fork"
+PART: Final = "data-compaction"  # the part of a UI message that carries a state
 _SNAKE: Final = re.compile(r"_([a-z])")
 
 
 class Asking(msgspec.Struct, frozen=True, rename="camel"):
     """What a client asks with: its whole history, and the state that it was given last.
 
-    `apiMessages` is what it believes to be sent; where that disagrees, messages and state win. `compact`
-    folds now, whatever the policy says, `instructions` say what the summary looks at.
+    Without `compactionState` the newest that its messages carry counts, as `useChat` keeps it in them; null
+    is none. `apiMessages` is what it believes to be sent; where that disagrees, messages and state win.
+    `compact` folds now, whatever the policy says, `instructions` say what the summary looks at. `chunks` says
+    how a turn tells of a fold: as a data part, or by the chunk of Moldable's proposal.
     """
 
     messages: list[Any]
     api_messages: list[Any] | None = None
-    compaction_state: Any = None
+    compaction_state: Any = msgspec.UNSET
     model: str | None = None
     window: Annotated[int, msgspec.Meta(ge=1)] | None = None
     policy: str | None = None
@@ -40,24 +46,38 @@ class Asking(msgspec.Struct, frozen=True, rename="camel"):
     tools: list[Any] | None = None
     compact: bool = False
     instructions: str | None = None
+    chunks: Literal["ai-sdk", "moldable"] = "ai-sdk"
+
+    @property
+    def state(self) -> Any:
+        """The state that counts, as the client gave it."""
+        if self.compaction_state is not msgspec.UNSET:
+            return self.compaction_state
+        return next((part.get("data") for part in _parts(self.messages) if part.get("type") == PART), None)
 
 
 class Fork(msgspec.Struct, frozen=True):
     """A client's history as a session in memory, but for its newest message, which begins the turn.
 
-    `lead` system messages stand before it.
+    `lead` system messages stand before it; `places` are the indices of the messages by their entries' ids.
     """
 
     store: MemoryStore
     messages: list[Any]
     lead: int
+    places: dict[str, int]
     state: dict[str, Any] | None
     warnings: tuple[str, ...]
 
     @property
     def newest(self) -> list[Any]:
         """The message that begins the turn, if there is one."""
-        return self.messages[-1:] if len(self.messages) > self.lead else []
+        return [_bare(one) for one in self.messages[max(self.lead, len(self.messages) - 1) :]]
+
+    def system_with(self, given: str | None) -> str | None:
+        """Return the system prompt: the one given apart, and the system messages at the head."""
+        said = [get(UI_MESSAGE).decode(one).text for one in self.messages[: self.lead]]
+        return "\n\n".join(text for text in (given, *said) if text) or None
 
     @property
     def api_messages(self) -> list[Any]:
@@ -72,38 +92,79 @@ async def forked(asking: Asking) -> Fork:
     for index, payload in enumerate(asking.messages):
         get(UI_MESSAGE).decode(payload, index=index)
     lead = _leading(asking.messages)
-    state, warnings = _state(asking.compaction_state, asking.messages)
-    rest = asking.messages[lead:-1] if len(asking.messages) > lead else []
+    state, warnings = _state(asking.state, asking.messages)
+    rest = [_bare(one) for one in asking.messages[lead:-1]]
     told = None if state is None else {**state, "apiStartIndex": max(0, state["apiStartIndex"] - lead)}
     document = encode({"id": SESSION, "messages": rest, "compaction": told})
     loaded = from_records(read(BytesIO(document), name="messages"), OFFLINE)
     store = MemoryStore()
     if entries := with_notes(loaded):
         await store.append(SESSION, entries, seen=None)
-    fork = Fork(store, asking.messages, lead, state, (*warnings, *loaded.warnings))
+    places = {entry: lead + place for entry, place in loaded.index.items()}
+    fork = Fork(store, asking.messages, lead, places, state, (*warnings, *loaded.warnings))
     if asking.api_messages is not None and asking.api_messages != fork.api_messages:
         warning = "apiMessages are not what messages and compactionState make: those two count"
         fork = msgspec.structs.replace(fork, warnings=(*fork.warnings, warning))
     return fork
 
 
-def new_state(fork: Fork, exported: bytes) -> dict[str, Any] | None:
-    """Return the state after a fold, as the export to Moldable's form has it."""
-    state = msgspec.json.decode(exported)["compaction"]
-    if state is None:
+async def new_state(fork: Fork, newest: Sequence[str]) -> dict[str, Any] | None:
+    """Return the state that the newest boundary makes; `newest` are the entries of the newest message."""
+    said: list[str] = []
+    found: tuple[Compacted, int] | None = None  # with the number of messages before it
+    async for entry in fork.store.path(SESSION):
+        if isinstance(entry, Said):
+            said.append(entry.id)
+        elif isinstance(entry, Compacted):
+            found = entry, len(said)
+    if found is None:
         return None
-    version = (fork.state or {}).get("version")
-    start = state["apiStartIndex"] + fork.lead
-    number = max(state["version"], version + 1 if isinstance(version, int) else 1)
-    message = {**state["summaryMessage"], "id": f"compaction-summary-v{number}"}
-    span = {"fromIndex": 0, "toIndex": start - 1, "messageCount": start}
+    boundary, before = found
+    kept = said[said.index(boundary.first_kept) :] if boundary.first_kept in said else said[before:]
+    places = fork.places | dict.fromkeys(newest, len(fork.messages) - 1)
+    start = next((places[one] for one in kept if one in places), len(fork.messages))
+    version = boundary.checkpoint.number
+    summary = [{"type": "text", "text": boundary.checkpoint.text}]
     return {
-        **state,
-        "version": number,
-        "summaryMessage": message,
+        "version": version,
+        "compactedAt": iso(boundary.at or 0.0),
+        "summaryMessage": {"id": f"compaction-summary-v{version}", "role": "user", "parts": summary},
         "apiStartIndex": start,
-        "summarizedRange": span,
+        "summarizedRange": {"fromIndex": 0, "toIndex": start - 1, "messageCount": start},
     }
+
+
+def to_send(fork: Fork, state: dict[str, Any] | None, view: list[Any]) -> list[Any]:
+    """Return the UI messages to send: a view, its checkpoint under the name that the state gives it."""
+    messages = list(view)
+    if state is not None:
+        place = next((place for place, one in enumerate(messages) if _is_checkpoint(one)), None)
+        if place is not None:
+            messages[place] = {**state["summaryMessage"], "role": messages[place]["role"]}
+    return [*fork.messages[: fork.lead], *messages]
+
+
+def _bare(message: Any) -> Any:
+    """Return a message without the parts that carry a state: they are no words of anybody's."""
+    fields = cast("dict[str, Any]", message)
+    if not any(part.get("type") == PART for part in _parts([message])):
+        return fields
+    parts: list[Any] = fields["parts"]
+    return {**fields, "parts": [part for part in parts if part.get("type") != PART]}
+
+
+def _is_checkpoint(message: Any) -> bool:
+    parts = [*_parts([message])]
+    return bool(parts) and str(parts[0].get("text", "")).startswith("<foldline-checkpoint ")
+
+
+def _parts(messages: list[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the parts of UI messages, the newest first."""
+    for message in reversed(messages):
+        parts: Any = cast("dict[str, Any]", message).get("parts") if isinstance(message, dict) else None
+        for part in reversed(cast("list[Any]", parts) if isinstance(parts, list) else []):
+            if isinstance(part, dict):
+                yield cast("dict[str, Any]", part)
 
 
 def camel(value: Any) -> Any:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any, Final, cast
+from typing import Final
 
 import msgspec
 from sse_starlette import EventSourceResponse
@@ -14,19 +13,18 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 import foldline
-from foldline import providers
-from foldline.config import ServeSettings, Settings
+from foldline.config import ServeSettings
 from foldline.dialects import UI_MESSAGE
 from foldline.errors import FoldlineError, InputError
-from foldline.providers import Call, Delta, Provider, Reply
+from foldline.providers import Provider, Retrying
 from foldline.service.bodies import BodyError, read_body
+from foldline.service.models import Models
 from foldline.service.problems import problem, problem_of
-from foldline.service.stateless.fork import SESSION, Asking, Fork, asking_of, forked, new_state
+from foldline.service.stateless.fold import Folding
+from foldline.service.stateless.fork import SESSION, Asking, asking_of, forked, to_send
+from foldline.service.stateless.turn import StatelessTurn
 from foldline.service.summaries import closing, written_by
 from foldline.service.tenants import Tenants
-from foldline.session.session import Session
-
-log = logging.getLogger("foldline")
 
 POLICY: Final = "moldable"  # where neither the request nor the settings name one
 MEDIA: Final = {"x-vercel-ai-ui-message-stream": "v1"}  # the protocol of the AI SDK's useChat
@@ -35,9 +33,9 @@ MEDIA: Final = {"x-vercel-ai-ui-message-stream": "v1"}  # the protocol of the AI
 class Stateless:
     """The two routes for clients that keep their own history."""
 
-    def __init__(self, serve: ServeSettings, known: Settings, tenants: Tenants) -> None:
+    def __init__(self, serve: ServeSettings, models: Models, tenants: Tenants) -> None:
         self._serve = serve
-        self._known = known
+        self._models = models
         self._tenants = tenants
 
     def routes(self) -> list[Route]:
@@ -62,19 +60,22 @@ class Stateless:
         asking = await self._asked(request)
         if isinstance(asking, Response):
             return asking
+        provider, unasked = self._writer(request, asking)
         try:
-            fork = await forked(asking)
-            provider = self._provider(request, asking) if asking.model or self._serve.model else None
-            async with self._session(fork, asking, provider) as session:
-                state, changed = await folded(session, fork, asking)
-                messages = list(await session.context())
+            folding = await self._folding(asking, provider, UI_MESSAGE)
+            async with folding.session:
+                await folding.begin()
+                messages = await folding.fitted()
+                await folding.folded()
         except FoldlineError as error:
             return problem_of(error)
+        if unasked and folding.changed:
+            folding.warnings.append(f"the summary was written without a model: {unasked}")
         found = {
-            "messages": messages,
-            "compactionState": state,
-            "compacted": changed,
-            "warnings": fork.warnings,
+            "messages": to_send(folding.fork, folding.state, messages),
+            "compactionState": folding.state,
+            "compacted": folding.changed,
+            "warnings": folding.warnings,
         }
         return JSONResponse(msgspec.to_builtins(found))
 
@@ -83,117 +84,46 @@ class Stateless:
         if isinstance(asking, Response):
             return asking
         try:
-            fork = await forked(asking)
-            provider = self._provider(request, asking)
+            model = asking.model or self._models.chosen(None)
+            provider = self._provider(request, asking, model)
+            folding = await self._folding(asking, provider, provider.dialect)
         except FoldlineError as error:
             return problem_of(error)
-        return EventSourceResponse(self._events(fork, asking, provider), headers=MEDIA)
+        return EventSourceResponse(_events(StatelessTurn(folding, Retrying(provider))), headers=MEDIA)
 
-    async def _events(self, fork: Fork, asking: Asking, provider: Provider) -> AsyncGenerator[dict[str, str]]:
-        try:
-            async with self._session(fork, asking, provider) as session:
-                state, changed = await folded(session, fork, asking)
-                if changed:
-                    yield _event(type="compaction", compaction=state)
-                await session.use_model(asking.model or self._serve.model, dialect=provider.dialect)
-                messages = list(await session.context())
-                call = Call(messages=messages, system=session.system, tools=asking.tools)
-                async with aclosing(_reply(provider, call)) as events:
-                    async for event in events:
-                        yield event
-        except FoldlineError as error:
-            log.warning("a turn failed: %s", error)
-            yield _event(type="error", errorText=str(error))
-        finally:
-            await provider.close()
-        yield {"data": "[DONE]"}
-
-    # ---- a session in memory
-
-    def _session(self, fork: Fork, asking: Asking, provider: Provider | None) -> Session:
+    async def _folding(self, asking: Asking, provider: Provider | None, dialect: str) -> Folding:
+        """Return a history as a session in memory, its view in a dialect."""
+        fork = await forked(asking)
         opened = foldline.open(
             fork.store,
             SESSION,
-            model=asking.model or self._serve.model,
+            model=asking.model or self._models.usual,
             policy=asking.policy or self._serve.policy or POLICY,
             window=asking.window or self._serve.window,
-            dialect=UI_MESSAGE,
-            system=asking.system,
+            dialect=dialect,
+            system=fork.system_with(asking.system),
             tools=asking.tools,
-            summarizer=written_by(self._serve.summaries, lambda: provider, None),
+            summarizer=written_by(self._serve, lambda: provider, None),
         )
-        return closing(opened)
+        return Folding(fork, asking, closing(opened))
 
-    def _provider(self, request: Request, asking: Asking) -> Provider:
-        """Return the model of a turn: a request names it, the settings say where it is."""
-        name = asking.model or self._serve.model
-        if not name:
-            raise InputError("no model: name one as `model`, or set [serve] model")
-        if asking.model and asking.model != self._serve.model:
-            kind, _, model = asking.model.partition(":")
-            if kind not in ("openai", "anthropic") or "@" in model or not model:
-                raise InputError(
-                    "model: write openai:NAME or anthropic:NAME; where they are is the service's setting"
-                )
-            own = (
-                ""
-                if self._tenants.closed
-                else request.headers.get("authorization", "").removeprefix("Bearer ")
-            )
-            url = self._serve.openai_upstream if kind == "openai" else self._serve.anthropic_upstream
-            info = self._known.model_info(asking.model, asking.window or self._serve.window)
-            return providers.get(asking.model, base_url=url, api_key=own or None, info=info)
-        return providers.get(name)
+    def _writer(self, request: Request, asking: Asking) -> tuple[Provider | None, str]:
+        """Return the model that may write a fold's summary, or why the one that is named cannot."""
+        model = asking.model or self._models.usual
+        try:
+            return (None if model is None else self._provider(request, asking, model)), ""
+        except InputError as error:
+            return None, str(error)
+
+    def _provider(self, request: Request, asking: Asking, model: str) -> Provider:
+        """Return the model of a request: it may name one; where that is, the settings say."""
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        own = None if self._tenants.closed else given or None
+        return self._models.made_for(model, key=own, window=asking.window)
 
 
-async def folded(session: Session, fork: Fork, asking: Asking) -> tuple[dict[str, Any] | None, bool]:
-    """Fold what must be folded; return the state that counts from now on, and whether it is new."""
-    before = (await session.stats()).summaries
-    await session.append(*fork.newest)
-    if asking.compact:
-        await session.compact(asking.instructions)
-    else:
-        await session.context()
-    if (await session.stats()).summaries == before:
-        return fork.state, False
-    return new_state(fork, await session.export("moldable")), True
-
-
-async def _reply(provider: Provider, call: Call) -> AsyncGenerator[dict[str, str]]:
-    """Yield a reply as the AI SDK's stream of a UI message."""
-    opened: dict[str, str] = {}  # kind -> the id of its part that is open
-    count = 0
-    yield _event(type="start")
-    stream = cast("AsyncGenerator[Delta | Reply]", provider.stream(call))
-    async with aclosing(stream) as pieces:
-        async for piece in pieces:
-            if isinstance(piece, Reply):
-                for kind, part in opened.items():
-                    yield _event(type=f"{kind}-end", id=part)
-                for call_ in _calls(piece, provider):
-                    yield call_
-                usage = msgspec.to_builtins(piece.usage)
-                yield _event(type="finish", messageMetadata={"usage": usage, "finishReason": piece.stop})
-                return
-            kind = {"text": "text", "thinking": "reasoning"}.get(piece.kind)
-            if kind is None:
-                continue
-            if kind not in opened:
-                for other, part in opened.items():
-                    yield _event(type=f"{other}-end", id=part)
-                count += 1
-                opened = {kind: f"{kind}-{count}"}
-                yield _event(type=f"{kind}-start", id=opened[kind])
-            yield _event(type=f"{kind}-delta", id=opened[kind], delta=piece.text)
-
-
-def _calls(reply: Reply, provider: Provider) -> list[dict[str, str]]:
-    message = foldline.dialects.get(provider.dialect).decode_reply(reply.native)
-    return [
-        _event(type="tool-input-available", toolCallId=one.id, toolName=one.name, input=one.arguments)
-        for one in message.calls
-    ]
-
-
-def _event(**fields: Any) -> dict[str, str]:
-    return {"data": msgspec.json.encode(fields).decode()}
+async def _events(turn: StatelessTurn) -> AsyncGenerator[dict[str, str]]:
+    async with aclosing(turn.chunks()) as chunks:
+        async for chunk in chunks:
+            yield {"data": msgspec.json.encode(chunk).decode()}
+    yield {"data": "[DONE]"}

@@ -17,6 +17,7 @@ from foldline.service.api.exports import ExportQuery
 from foldline.service.api.sessions import NewTitle
 from foldline.service.api.tree import BranchWish, ForkWish, HandoffGoal, HandoffWish, RewindWish
 from foldline.service.api.turns import TurnStream, TurnWish
+from foldline.service.problems import words_of
 from foldline.service.web.page_request import BASE, PageRequest, Refused, to_session
 from foldline.service.web.rendering import HEADERS, safe_name, segment, short
 
@@ -46,7 +47,7 @@ async def act(asked: PageRequest) -> Response:
     try:
         return await do(asked, form)
     except (FoldlineError, Refused) as error:
-        return asked.back(problem=str(error))
+        return asked.back(problem=words_of(error))
 
 
 async def _compact(asked: PageRequest, form: dict[str, str]) -> Response:
@@ -197,9 +198,9 @@ async def say(asked: PageRequest) -> Response:
         found: Any = await asked.answer("turn", body=TurnWish(text=text))
     except (FoldlineError, Refused) as error:
         if streamed:
-            body = msgspec.json.encode({"detail": str(error)})
+            body = msgspec.json.encode({"detail": words_of(error)})
             return Response(body, 409, media_type="application/json")
-        return asked.back(problem=str(error), draft=text or "")
+        return asked.back(problem=words_of(error), draft=text or "")
     stream = cast("TurnStream", found)
     if streamed:
         return stream

@@ -16,6 +16,7 @@ from foldline.service.api.history import RecallQuery
 from foldline.service.api.imports import ImportQuery, ImportResult
 from foldline.service.api.sessions import NewSession, SearchQuery, SessionList, SessionPage
 from foldline.service.bodies import BodyError
+from foldline.service.problems import words_of
 from foldline.service.web.page_request import PageRequest, Refused, to_session
 from foldline.stores.base import Hit, SessionInfo
 
@@ -81,7 +82,7 @@ async def put(asked: PageRequest) -> Response:
     try:
         found, apart = await _imported(asked, raw)
     except (FoldlineError, BodyError, Refused) as error:
-        return await list_page(asked, f"{name} was not imported: {error}")
+        return await list_page(asked, f"{name} was not imported: {words_of(error)}")
     told = [f"Imported {found.messages:,} messages of {found.format}."]
     if apart:
         told.append("It is a copy of its own, since the session kept under its id was changed here.")

@@ -15,7 +15,7 @@ from foldline.errors import FoldlineError, SessionNotFound
 from foldline.service.api.api import OPERATIONS, Api
 from foldline.service.api.operation import ApiResult, Operation
 from foldline.service.bodies import BodyError, TooLarge
-from foldline.service.problems import status_of
+from foldline.service.problems import status_of, words_of
 from foldline.service.tenants import Tenant, Tenants
 from foldline.service.web.rendering import Pages, segment
 
@@ -155,7 +155,7 @@ class PageHandlers:
             except SessionNotFound:
                 return asked.problem(404, "No such session", "It was deleted, or never was.")
             except FoldlineError as error:
-                return asked.problem(status_of(error), "It cannot be done", str(error))
+                return asked.problem(status_of(error), "It cannot be done", words_of(error))
             except (Refused, BodyError) as error:
                 return asked.problem(error.status, error.title, str(error))
 

@@ -1,10 +1,16 @@
-"""The models that the API may ask: those of the configuration, and no others."""
+"""The models of the service: those of the configuration, and where a vendor's own are.
+
+Every provider of the service is made here (the gateway's apart, which sends a request on as it came), so that
+no conversation and no key goes to a place that `foldline serve` was not told.
+"""
 
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from foldline import providers
+from foldline.catalogue import ModelInfo
 from foldline.config import ServeSettings, Settings
 from foldline.errors import InputError, ProviderError
 from foldline.providers import Provider, Retrying
@@ -12,6 +18,9 @@ from foldline.service.summaries import written_by
 from foldline.summarizers import OfflineSummarizer, Summarizer
 
 log = logging.getLogger("foldline")
+
+OPENROUTER: Final = "openrouter"
+_PUBLIC: Final = ServeSettings().openai_upstream
 
 
 class Models:
@@ -42,18 +51,45 @@ class Models:
             why = providers.missing(name)
             if why:
                 raise ProviderError(why, kind="auth", provider=name)
-            known = self._asked[name] = Retrying(self._made(name))
+            known = self._asked[name] = Retrying(self.made(name))
         return known
 
-    def _made(self, name: str) -> Provider:
-        info = self._known.model_info(name, self._serve.window)
-        return providers.get(name, base_url=self._url(name), info=info)
+    def made(self, name: str, *, key: str | None = None, info: ModelInfo | None = None) -> Provider:
+        """Return a provider of its own for a model, at the place that the service was told.
 
-    def _url(self, name: str) -> str | None:
-        """Return where a vendor's own models are, as `foldline serve` was told."""
-        urls = {"openai": self._serve.openai_upstream, "anthropic": self._serve.anthropic_upstream}
-        url = urls.get(name.partition(":")[0])
-        return None if url is None else url.rstrip("/").removesuffix("/v1") + "/v1"
+        `key` is the one that pays (None: the service's), `info` what is known of the model.
+        """
+        info = info or self._known.model_info(name, self._serve.window)
+        return providers.get(name, base_url=self._serve.url_of(name), api_key=key, info=info)
+
+    def made_for(self, name: str, *, key: str | None = None, window: int | None = None) -> Provider:
+        """Return a provider of its own for a model that a request names.
+
+        A configured one is paid with the service's key. Any other is a vendor's own, at the place that the
+        service was told: `openai:NAME`, `anthropic:NAME`, or with a slash as Moldable and OpenRouter write
+        them. Raises InputError for any other.
+        """
+        info = self._known.model_info(name, window or self._serve.window)
+        if name in self.names:
+            return self.made(name, info=info)
+        return self.made(self._vendors(name), key=key, info=info)
+
+    def _vendors(self, name: str) -> str:
+        """Return a vendor's own model as `vendor:name`."""
+        vendor, _, model = (
+            name.replace("/", ":", 1).partition(":") if ":" not in name else name.partition(":")
+        )
+        if vendor == OPENROUTER and model:
+            if self._serve.openai_upstream == _PUBLIC:
+                raise InputError(
+                    f"model {name!r}: start the service with --openai-upstream https://openrouter.ai/api/v1"
+                )
+            return f"openai:{model}"
+        if vendor not in ("openai", "anthropic") or "@" in model or not model:
+            raise InputError(
+                f"model {name!r}: write openai:NAME or anthropic:NAME; the service's settings say where"
+            )
+        return f"{vendor}:{model}"
 
     def summarizer(self, name: str | None) -> Summarizer:
         """Return who writes the summaries of a session that goes on with this model."""
@@ -61,7 +97,7 @@ class Models:
         info = None if known is None else self._known.model_info(known, self._serve.window)
         try:
             return written_by(
-                self._serve.summaries, lambda: None if known is None else self._made(known), info
+                self._serve, lambda: None if known is None else self.made(known, info=info), info
             )
         except (ProviderError, InputError) as error:
             log.warning("summaries are written without a model: %s", error)
