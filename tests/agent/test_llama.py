@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from tests.agent.program import Rpc, foldline
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_first_five_minutes(tmp_path, llama):

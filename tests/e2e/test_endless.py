@@ -13,6 +13,7 @@ from foldline.dialects import decode_all, get
 
 TURNS, SOAK_TURNS = 20, 200
 SMALL = 4_096  # reading takes long: a half of the window is read in a quarter of the time
+pytestmark = pytest.mark.slow
 MOST = 4  # tokens of a reply: the model is small and slow, and what it says is of no matter
 RULE = "Never delete a file of the archive."
 SYSTEM = "You keep an archive."

@@ -15,6 +15,7 @@ from foldline.dialects import get as dialect_of
 from foldline.errors import ProviderError
 from foldline.providers import Call
 
+pytestmark = pytest.mark.slow
 SMOL = {
     "openai-chat": "openai-compatible:smollm2@{}/v1",
     "openai-responses": "openai-compatible:smollm2@{}/v1",

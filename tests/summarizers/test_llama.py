@@ -7,6 +7,7 @@ from tests.support.llama import WINDOW
 import foldline
 from foldline.dialects import get
 
+pytestmark = pytest.mark.slow
 SMOL = {
     "openai-chat": "openai-compatible:smollm2@{}/v1",
     "openai-responses": "openai-compatible:smollm2@{}/v1",

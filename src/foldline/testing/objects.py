@@ -17,6 +17,7 @@ from foldline.providers.failures import from_body, scrub_with
 from foldline.providers.openai.chat import OpenAIChat
 from foldline.providers.openai.responses import OpenAIResponses
 from foldline.providers.sdk import Access, SDKProvider
+from foldline.testing.gate import wait_for
 from foldline.testing.request import Asked
 from foldline.testing.wire import Wire
 
@@ -74,7 +75,7 @@ class _Client:
         fields.pop("timeout", None)
         body = decode(encode(fields | extra))
         wire = await self._served.answer(Asked(self._dialect, body))
-        await asyncio.sleep(wire.wait)
+        await wait_for(wire.wait)
         if wire.stall_at == 0:
             await asyncio.sleep(wire.stall)
         if wire.streamed and wire.pieces:

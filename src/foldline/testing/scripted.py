@@ -17,6 +17,7 @@ from foldline.dialects.values import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 from foldline.testing.answers import Answer, FinishedReply, Item, Stop
 from foldline.testing.forms.chat import written
 from foldline.testing.forms.dispatch import refuse, respond
+from foldline.testing.gate import Gate
 from foldline.testing.meter import Meter
 from foldline.testing.objects import AsProvider
 from foldline.testing.refusals import Refusal
@@ -81,8 +82,8 @@ class Scripted(AsProvider):
             return self.refuse(asked, refusal)
         return respond(made, wait)
 
-    def reply(self, asked: Asked) -> tuple[FinishedReply, float]:
-        """Make the reply to a request, and how many seconds to wait before it; raises Refusal."""
+    def reply(self, asked: Asked) -> tuple[FinishedReply, float | Gate]:
+        """Make the reply to a request, and what to wait for before it; raises Refusal."""
         self.note(asked)
         self._strict.check(asked)
         item = self._script(asked)

@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from foldline.core.log.codec import encode
+from foldline.testing.gate import Gate
 from foldline.testing.request import Asked
 
 JSON = "application/json"
@@ -16,17 +17,17 @@ EVENTS = "text/event-stream; charset=utf-8"
 class Wire(msgspec.Struct, frozen=True):
     """A response as bytes. `pieces` are sent one by one, for a stream one event each.
 
-    `wait` seconds pass before the first byte; before the piece at index `stall_at` the server is silent for
-    `stall` seconds. `end`: the connection is kept ("whole"), closed before the body is complete ("close"), or
-    reset ("reset"). `length` is the announced length of a body that is no stream. `reply` is the whole reply
-    as one body, for those who read it in this process; None for an error.
+    `wait` seconds pass before the first byte, or a gate opens; before the piece at index `stall_at` the
+    server is silent for `stall` seconds. `end`: the connection is kept ("whole"), closed before the body is
+    complete ("close"), or reset ("reset"). `length` is the announced length of a body that is no stream.
+    `reply` is the whole reply as one body, for those who read it in this process; None for an error.
     """
 
     status: int
     pieces: tuple[bytes, ...]
     content_type: str = JSON
     headers: tuple[tuple[str, str], ...] = ()
-    wait: float = 0.0
+    wait: float | Gate = 0.0
     stall_at: int | None = None
     stall: float = 0.0
     end: Literal["whole", "close", "reset"] = "whole"

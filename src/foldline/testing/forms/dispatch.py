@@ -8,6 +8,7 @@ from foldline.testing.answers import FinishedReply
 from foldline.testing.forms import anthropic as forms_anthropic
 from foldline.testing.forms import chat as forms_chat
 from foldline.testing.forms import responses as forms_responses
+from foldline.testing.gate import Gate
 from foldline.testing.refusals import Refusal
 from foldline.testing.request import Asked
 from foldline.testing.wire import EVENTS, JSON, Wire
@@ -20,7 +21,7 @@ _FORMS = {
 _OVERFLOW = "context_length_exceeded"
 
 
-def respond(made: FinishedReply, wait: float = 0.0) -> Wire:
+def respond(made: FinishedReply, wait: float | Gate = 0.0) -> Wire:
     """Return what goes over the wire for a reply."""
     form = _FORMS[made.asked.dialect]
     body = form.body(made)
