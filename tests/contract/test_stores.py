@@ -582,6 +582,48 @@ async def test_search_keeps_up_and_keeps_to_its_limits(store: Store) -> None:
 
 
 @over_store
+async def test_exact_words_and_ids_come_first_then_words_that_begin_so(store: Store) -> None:
+    texts = [f"order O-{n} was shipped" for n in (170, 17, 179, 1)] + ["O-179 and order O-17 again"]
+    await store.append("s", talk(None, *texts, *[f"order O-17{n}" for n in range(9)]), seen=None)
+    hits = [hit.seq for hit in await store.search("order O-17")]
+    assert set(hits[:2]) == {2, 5}
+    assert set(hits[2:]) == {1, 3, *range(6, 15)}
+    assert {hit.seq for hit in await store.search("order O-17", limit=2)} == {2, 5}
+    assert not any(hit.partial for hit in await store.search("order O-17"))
+
+
+@over_store
+async def test_a_question_in_plain_words_finds_what_answers_it(store: Store) -> None:
+    orders = [f"Order {n} has tracking code TRK{n:05d}." for n in range(40)]
+    await store.append("s", talk(None, "Good morning.", *orders, "Thanks, bye."), seen=None)
+    question = "what was the tracking code of order 7"
+    hits = await store.search(question, "s")
+    assert hits[0].seq == 9
+    assert len(hits) == 20
+    assert all(hit.partial for hit in hits)
+    assert [hit.seq for hit in await store.search(question, limit=1, on_path=True)] == [9]
+    await store.append("t", talk(None, "what was the tracking code of order 7?"), seen=None)
+    told = await store.search(question)
+    assert [(hit.session, hit.partial) for hit in told[:2]] == [("t", False), ("s", True)]
+    assert told[1].seq == 9
+    assert await store.search("nobody heard anything") == []
+
+
+@over_store
+async def test_a_snippet_shows_where_the_words_stand_together(store: Store) -> None:
+    text = (
+        "The order of the day. "
+        + "Nothing to tell of it. " * 40
+        + "Order 7 has tracking code TRK7. "
+        + "Bye. " * 90
+    )
+    await store.append("s", talk(None, text), seen=None)
+    (hit,) = await store.search("tracking code of order 7", limit=1)
+    assert "tracking code TRK7" in hit.snippet
+    assert len(hit.snippet) < 200
+
+
+@over_store
 async def test_media_are_not_searched(store: Store) -> None:
     picture = Message("user", (Media("image", "image/png", data="QUJDsecretpixels"), Text("a picture")))
     await store.append("s", [said(picture, parent=None)], seen=None)

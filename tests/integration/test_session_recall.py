@@ -106,6 +106,28 @@ async def test_recalls_own_answers_are_not_found_again(url):
         assert len(await session.folded()) == 0
 
 
+async def test_a_model_looks_into_another_session_by_its_id(tmp_path):
+    url = f"sqlite:///{tmp_path / 'sessions.db'}"
+    async with foldline.open(url, "march", window=WINDOW) as march:
+        await march.append(
+            {"role": "user", "content": "The berth of the blue boat is B-77. " + "Moor it. " * 2_000}
+        )
+    async with foldline.open(url, "april", window=WINDOW) as session:
+        await session.append({"role": "user", "content": "Where was the blue boat in March?"})
+        assert "B-77" not in await session.call_tool("recall_search", {"query": "berth of the blue boat"})
+        found = await session.call_tool("recall_search", {"query": "berth blue", "session": "march"})
+        assert "session march" in found
+        assert "B-77" in found
+        entry = found.split("- ", 1)[1].split(" ", 1)[0]
+        read = await session.call_tool("recall_read", {"entry": entry, "session": "march"})
+        assert "B-77" in read
+        assert f"Error: this session has no message '{entry}'" in await session.call_tool(
+            "recall_read", {"entry": entry}
+        )
+        missing = await session.call_tool("recall_search", {"query": "boat", "session": "may"})
+        assert "Error: no session 'may' in this store" in missing
+
+
 async def test_wrong_calls_are_answered_with_words_and_unknown_tools_are_the_programs_fault(url):
     async with foldline.open(url, "s") as session:
         await session.append({"role": "user", "content": "Hello."})

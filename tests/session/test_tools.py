@@ -85,7 +85,7 @@ def test_arguments_come_as_json_or_as_an_object():
         (SEARCH, {"query": 7}, "query must be a string"),
         (SEARCH, {"query": "a", "limit": "3"}, "limit must be a whole number"),
         (SEARCH, {"query": "a", "limit": True}, "limit must be a whole number"),
-        (SEARCH, {"query": "a", "lines": 3}, "takes query, limit, not lines"),
+        (SEARCH, {"query": "a", "lines": 3}, "takes query, limit, session, not lines"),
         (READ, "[1]", "must be a JSON object"),
         (READ, '{"entry": ', "the arguments are not JSON"),
     ],

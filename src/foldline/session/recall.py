@@ -64,15 +64,19 @@ class Passage(msgspec.Struct, frozen=True):
 
 
 async def search(store: Store, sessions: Sequence[str], query: str, limit: int) -> list[Hit]:
-    """Return messages that match: those of the first session, then of the others; the best first."""
+    """Return messages that match: those of the first session, then of the others; the best first.
+
+    What holds only some of the words comes last.
+    """
     found: list[Hit] = []
     for session in sessions:
-        if len(found) >= limit:
+        if sum(not hit.partial for hit in found) >= limit:
             break
         hits = await store.search(query, session, limit * SPARE, on_path=True)
         entries = await store.entries(session, [hit.entry for hit in hits])
         said = zip(hits, entries, strict=True)
         found += [hit for hit, entry in said if isinstance(entry, Said) and not is_recall(entry.message)]
+    found.sort(key=lambda hit: hit.partial)
     return found[: max(limit, 0)]
 
 

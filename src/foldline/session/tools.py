@@ -65,12 +65,16 @@ def _number(description: str, most: int | None = None, least: int = 1) -> dict[s
     return {"type": "integer", "description": description, **bounds}
 
 
+_OTHER: Final = {
+    "type": "string",
+    "description": "The id of another session to look in, this conversation by default.",
+}
 RECALL_TOOLS: Final = (
     Tool(
         "recall_search",
         "Search everything that was said in this conversation, including the part that was folded into the "
-        "checkpoint and that you no longer see. Finds messages in which every word of the query begins "
-        "a word. "
+        "checkpoint and that you no longer see. Messages with the exact words and ids come first, then those "
+        "with words that begin so, and where few have every word, those with some. "
         "Use it before you ask the user for something again, or before you redo work.",
         {
             "query": {
@@ -78,6 +82,7 @@ RECALL_TOOLS: Final = (
                 "description": "A few words that stand in the message: names, paths, errors.",
             },
             "limit": _number(f"How many messages to show, {HITS} by default.", HITS),
+            "session": _OTHER,
         },
         ("query",),
     ),
@@ -88,6 +93,7 @@ RECALL_TOOLS: Final = (
         {
             "entry": {"type": "string", "description": "The entry id."},
             "offset": _number("The character at which to begin, 0 by default.", least=0),
+            "session": _OTHER,
         },
         ("entry",),
     ),
@@ -159,17 +165,20 @@ class Tools:
         if name == STATS_TOOL.name:
             return stats_text(await self._shared.view.stats())
         if name == "recall_read":
-            return await self._read(given["entry"], given.get("offset", 0))
+            return await self._read(given["entry"], given.get("offset", 0), given.get("session"))
         if name == "recall_list":
             return await self._listed(capped(given, "limit", LISTED), given.get("before"))
         query, session = given["query"], self._shared.id
-        hits = await self._recall.search(query, capped(given, "limit", HITS), None)
+        among = [given["session"]] if given.get("session") else None
+        hits = await self._recall.search(query, capped(given, "limit", HITS), among)
         return trimmed(hits, lambda some: hits_text(query, some, session), self._count, newest=False)
 
-    async def _read(self, entry: str, offset: int) -> str:
-        passage = await self._recall.read(entry, offset)
+    async def _read(self, entry: str, offset: int, session: str | None) -> str:
+        passage = await self._recall.read(entry, offset, session=session or None)
         while self._count(passage.text) > RESULT_TOKENS and len(passage.text) > 1:
-            passage = await self._recall.read(passage.entry, passage.offset, len(passage.text) * 3 // 4)
+            passage = await self._recall.read(
+                passage.entry, passage.offset, len(passage.text) * 3 // 4, passage.session
+            )
         return passage_text(passage)
 
     async def _listed(self, limit: int, before: str | None) -> str:
@@ -257,8 +266,11 @@ def hits_text(query: str, hits: Sequence[Hit], own: str) -> str:
         f"{' '.join(hit.snippet.split())[: 3 * LINE]}"
         for hit in hits
     ]
+    some = sum(hit.partial for hit in hits)
+    partly = f" ({some} of them some words only)" if some else ""
     head = (
-        f"{MARK}{len(hits)} messages match {query!r}, the best first; a later one may replace an earlier one."
+        f"{MARK}{len(hits)} messages match {query!r}{partly}, the best first; a later one may replace an "
+        "earlier one."
     )
     return "\n".join([head, *lines, "Read one in full with recall_read."])
 

@@ -32,8 +32,14 @@ class SessionInfo(msgspec.Struct, frozen=True):
     leaf: str | None
 
 
-class Hit(msgspec.Struct, frozen=True):
-    """A message that a search found: where it is, its role, the text around the match, Unix time."""
+FEW: Final = 3  # messages with every word of a query, below which a search goes on to those with some
+
+
+class Hit(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A message that a search found: where it is, its role, the text around the match, Unix time.
+
+    `partial` says that it holds some of the query's words, not all.
+    """
 
     session: str
     entry: str
@@ -41,6 +47,7 @@ class Hit(msgspec.Struct, frozen=True):
     role: str
     snippet: str
     at: float | None
+    partial: bool = False
 
 
 class Store(Protocol):
@@ -137,11 +144,13 @@ class Store(Protocol):
     async def search(
         self, query: str, session: str | None = None, limit: int = 20, *, on_path: bool = False
     ) -> list[Hit]:
-        """Return messages in which every word of the query begins a word, the best first.
+        """Return messages that hold every word of the query: as it stands first, then as a word's beginning.
 
-        If there are none: messages that contain every word anywhere. Case and most accents are ignored, and
-        no character has a special meaning. The search covers texts, thinking, results and arguments, on every
-        branch, or with `on_path` only on the path of each session's leaf.
+        If there are none: messages that contain every word anywhere. Where fewer than `FEW` were found,
+        those follow that hold some of the words, ranked by how rare the words are. Case and most accents are
+        ignored, and no character has a special meaning. The search covers texts, thinking, results and
+        arguments, those of tools that the provider ran included, on every branch, or with `on_path` only on
+        the path of each session's leaf.
         """
         ...
 

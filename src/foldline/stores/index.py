@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from foldline.core.log.entries import Said
@@ -79,18 +80,27 @@ def clear(database: SqliteDatabase) -> None:
 
 
 def matches(database: SqliteDatabase, query: str, scope: Scope, limit: int) -> list[Hit]:
-    """Return the index's best matches."""
-    expression = search.expression(query)
+    """Return the best messages with every word: those that hold it as it stands, then those that begin so."""
+    found: dict[int, None] = {}
+    for whole in (True, False):
+        found |= dict.fromkeys(_found(database, search.expression(query, whole=whole), scope, limit))
+    return [hit for at in list(found)[:limit] if (hit := _hit(database, at, query)) is not None]
+
+
+def some(database: SqliteDatabase, query: str, scope: Scope, limit: int, known: Sequence[Hit]) -> list[Hit]:
+    """Return the best messages with any word of the query that are not `known`."""
+    seen = {(hit.session, hit.seq) for hit in known}
+    keys = _found(database, search.some_expression(query), scope, limit + len(known))
+    hits = [hit for at in keys if (hit := _hit(database, at, query, partial=True)) is not None]
+    return [hit for hit in hits if (hit.session, hit.seq) not in seen][:limit]
+
+
+def _found(database: SqliteDatabase, expression: str | None, scope: Scope, limit: int) -> list[int]:
+    """Return the keys that the index finds in the scope, the best first."""
     if expression is None:
         return []
     rows = database.rows("matches", expression=expression, first=scope.first, last=scope.last)
-    found: list[int] = []
-    for (at,) in rows:
-        if len(found) == limit:
-            break
-        if scope.holds(at):
-            found.append(at)
-    return [hit for at in found if (hit := _hit(database, at, query)) is not None]
+    return list(itertools.islice((at for (at,) in rows if scope.holds(at)), limit))
 
 
 def scan(
@@ -117,12 +127,12 @@ def key(no: int, seq: int) -> int:
     return no * SESSION_KEYS + seq
 
 
-def _hit(database: SqliteDatabase, at: int, query: str) -> Hit | None:
+def _hit(database: SqliteDatabase, at: int, query: str, *, partial: bool = False) -> Hit | None:
     row = database.row("found", key=at)
     entry = unpack(row[2]) if row else None
     if row is None or not isinstance(entry, Said):
         return None
-    return search.hit(row[0], row[1], entry, query)
+    return search.hit(row[0], row[1], entry, query, partial=partial)
 
 
 def _texts(database: SqliteDatabase, no: int, first: int, last: int) -> Iterator[tuple[int, str]]:

@@ -11,7 +11,7 @@ from foldline.core.log.entries import Compacted, Entry, Lifted, Said
 from foldline.core.log.log import verify
 from foldline.errors import LeafMoved, SessionNotFound, StoreError
 from foldline.stores import search, tree
-from foldline.stores.base import MARKS, Hit, Mark, SessionInfo, Store
+from foldline.stores.base import FEW, MARKS, Hit, Mark, SessionInfo, Store
 from foldline.stores.key_values import MemoryKeyValues
 from foldline.stores.rows import copy
 from foldline.stores.tree import Place, Spans
@@ -212,14 +212,20 @@ class MemoryStore:
         if not search.words(query):
             return []
         names = list(self._sessions) if session is None else [session] if session in self._sessions else []
-        found = [
-            (search.begins(text, query), search.hit(name, seq, entry, query))
+        said = [
+            (name, seq, entry, search.searchable(entry.message))
             for name in reversed(names)
             for seq, entry in self._said(name, on_path=on_path)
-            if search.begins(text := search.searchable(entry.message), query) or search.holds(text, query)
         ]
-        begun = any(begins for begins, _ in found)
-        return [hit for begins, hit in found if begins == begun][: max(limit, 0)]
+        held = [one for one in said if search.begins(one[3], query)]
+        held.sort(key=lambda one: not search.begins(one[3], query, whole=True))
+        held = held or [one for one in said if search.holds(one[3], query)]
+        hits = [search.hit(name, seq, entry, query) for name, seq, entry, _ in held]
+        if len(hits) < FEW and len(search.different_words(query)) > 1:
+            others = [one for one in said if one not in held]
+            places = search.ranked([text for *_, text in others], query)
+            hits += [search.hit(*others[place][:3], query, partial=True) for place in places]
+        return hits[: max(limit, 0)]
 
     async def verify(self, session: str | None = None) -> list[str]:
         """Return what is wrong: see `Store.verify`."""

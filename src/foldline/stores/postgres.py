@@ -12,7 +12,7 @@ from foldline.errors import SessionNotFound, StoreError
 from foldline.stores import postgres_index as index
 from foldline.stores import search
 from foldline.stores.audit import audit_session, audit_sessions
-from foldline.stores.base import MARKS, Hit, Mark, SessionInfo, Store
+from foldline.stores.base import FEW, MARKS, Hit, Mark, SessionInfo, Store
 from foldline.stores.database_key_values import DatabaseKeyValues
 from foldline.stores.postgres_connection import read_url
 from foldline.stores.postgres_database import PIECE, PostgresDatabase
@@ -129,14 +129,15 @@ class PostgresStore:
         while after is not None:  # in steps, so that appends can run in between
             after = await run(partial(index.catch_up, scope=scope, after=after))
         hits = await run(lambda database: index.matches(database, query, scope, limit))
-        if hits:
-            return hits
-        for key in await run(lambda database: index.sessions_in(database, scope)):
+        for key in () if hits else await run(lambda database: index.sessions_in(database, scope)):
             before = 2**62
             while before and len(hits) < limit:
                 step = partial(index.scan, query=query, session=key, scope=scope)
                 more, before = await run(partial(step, before=before, limit=limit - len(hits)))
                 hits += more
+        if len(hits) < min(FEW, limit):
+            known, room = tuple(hits), limit - len(hits)
+            hits += await run(lambda database: index.some(database, query, scope, room, known))
         return hits
 
     async def verify(self, session: str | None = None) -> list[str]:

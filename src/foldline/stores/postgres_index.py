@@ -8,7 +8,8 @@ what it finds is looked at again, which is exact for phrases and for words that 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -22,6 +23,7 @@ from foldline.stores.tables import Tables
 from foldline.stores.tree import Spans
 
 _BATCH: Final = 200  # messages indexed in one commit, which bounds how long an append to the session waits
+_RANKED: Final = 200  # messages with some of the words that are ranked
 _PAGE: Final = 500  # messages read in one step of a scan
 _LONGEST: Final = 255  # characters of a word; PostgreSQL takes up to 2 KB
 _MOST: Final = 400_000  # bytes of all words of a message; a tsvector takes 1 MB
@@ -79,17 +81,50 @@ def following(session: UUID) -> UUID | None:
 
 
 def matches(database: PostgresDatabase, query: str, scope: Covered, limit: int) -> list[Hit]:
-    """Return the messages in which every word of the query begins a word, the newest sessions first."""
-    expression = _expression(query)
-    if expression is None:
-        return []
+    """Return messages with every word: those that hold it as it stands, then those that begin so.
+
+    Each the newest sessions first.
+    """
     hits: list[Hit] = []
-    for session, seq in _candidates(database, expression, scope, limit):
-        if scope.holds(database, session, seq) and (hit := _hit(database, session, seq, query, begins=True)):
-            hits.append(hit)
+    for whole in (True, False):
+        expression = _expression(query, whole=whole)
+        known = {(hit.session, hit.seq) for hit in hits}
+        for at in _candidates(database, expression, scope, limit) if expression else ():
             if len(hits) == limit:
                 break
+            hit = _hit(database, *at, query, whole=whole) if scope.holds(database, *at) else None
+            if hit and (hit.session, hit.seq) not in known:
+                hits.append(hit)
     return hits
+
+
+def some(
+    database: PostgresDatabase, query: str, scope: Covered, limit: int, known: Sequence[Hit]
+) -> list[Hit]:
+    """Return the best messages with any word of the query that are not `known`.
+
+    They are taken from the newest messages with each word, the rarest word first, and ranked by their texts.
+    """
+    one = {} if scope.session is None else {"session": scope.session}
+    asked = [f"({' & '.join(_quoted(word))})" for word in search.different_words(query)]
+    if len(asked) < 2:
+        return []
+    counts = {
+        each: database.row(f"count_{'of_session' if one else 'all'}", expression=each, **one)
+        for each in asked
+    }
+    found: dict[tuple[UUID, int], None] = {}
+    for expression in sorted(asked, key=lambda each: counts[each] or (0,)):
+        keys = _candidates(database, expression, scope, limit)
+        found |= dict.fromkeys(itertools.islice((at for at in keys if scope.holds(database, *at)), _RANKED))
+        if len(found) >= _RANKED:
+            break
+    seen = {(hit.session, hit.seq) for hit in known}
+    rows = [database.row("found", session=session, seq=seq) for session, seq in found]
+    said = [(row[0], row[1], entry) for row in rows if row and isinstance(entry := unpack(row[2]), Said)]
+    others = [(name, seq, entry) for name, seq, entry in said if (name, seq) not in seen]
+    places = search.ranked([search.searchable(entry.message) for *_, entry in others], query)
+    return [search.hit(*others[place], query, partial=True) for place in places[:limit]]
 
 
 def scan(
@@ -111,7 +146,7 @@ def scan(
             and scope.holds(database, session, seq)
             and search.holds(search.said_text(unpack(payload)), query)
         ):
-            hits += [hit] if (hit := _hit(database, session, seq, query, begins=False)) else []
+            hits += [hit] if (hit := _hit(database, session, seq, query, whole=None)) else []
     return hits, rows[-1][0] if len(rows) == _PAGE else 0
 
 
@@ -154,16 +189,21 @@ def _cut(terms: Iterable[str]) -> Iterator[str]:
     return (term[:_LONGEST] for term in terms)
 
 
-def _expression(query: str) -> str | None:
-    """Return the tsquery for a query: of each word the parts, of which the last may go on.
+def _expression(query: str, *, whole: bool) -> str | None:
+    """Return the tsquery for a query: of each word the parts, of which the last may go on unless `whole`.
 
     None if a word has no letter or digit, which an index of words cannot answer.
     """
-    asked = [list(_cut(search.terms(word))) for word in search.words(query)]
+    asked = [_quoted(word) for word in search.words(query)]
     if not asked or not all(asked):
         return None
-    parts = {f"'{part}'" for word in asked for part in word[:-1]} | {f"'{word[-1]}':*" for word in asked}
+    more = "" if whole else ":*"
+    parts = {part for word in asked for part in word[:-1]} | {f"{word[-1]}{more}" for word in asked}
     return " & ".join(sorted(parts))
+
+
+def _quoted(word: str) -> list[str]:
+    return [f"'{part}'" for part in _cut(search.terms(word))]
 
 
 def _candidates(
@@ -181,11 +221,17 @@ def _candidates(
         count *= 4
 
 
-def _hit(database: PostgresDatabase, session: UUID, seq: int, query: str, *, begins: bool) -> Hit | None:
+def _hit(
+    database: PostgresDatabase, session: UUID, seq: int, query: str, *, whole: bool | None
+) -> Hit | None:
+    """Return the hit for a candidate; None where its text does not match after all.
+
+    `whole` is how the words must stand; None where that was seen already.
+    """
     row = database.row("found", session=session, seq=seq)
     entry = unpack(row[2]) if row else None
     if row is None or not isinstance(entry, Said):
         return None
-    if begins and not search.begins(search.searchable(entry.message), query):
+    if whole is not None and not search.begins(search.searchable(entry.message), query, whole=whole):
         return None
     return search.hit(row[0], row[1], entry, query)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from foldline.core.log.entries import Said
@@ -20,6 +22,8 @@ _UNSPACED = re.compile(
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=_-]{1024,}")
 _AROUND = 80  # characters of context on either side of a match
+_PLACES = 50  # matches of one word that are looked at for a snippet
+WORDS = 40  # different words of a query, any of which may be looked for
 
 
 def searchable(message: Message) -> str:
@@ -42,8 +46,8 @@ def words(query: str) -> list[str]:
     return query.split()
 
 
-def expression(query: str) -> str | None:
-    """Return the FTS5 expression for a query: every word a phrase whose last term is a prefix.
+def expression(query: str, *, whole: bool) -> str | None:
+    """Return the FTS5 expression for a query: every word a phrase, its last term a prefix unless `whole`.
 
     None if a word has no letter or digit, which an index of words cannot answer. Source of the quoting
     rule: https://www.sqlite.org/fts5.html#full_text_query_syntax.
@@ -51,7 +55,23 @@ def expression(query: str) -> str | None:
     asked = [indexed(word) for word in words(query)]
     if not asked or not all(any(ch.isalnum() for ch in word) for word in asked):
         return None
-    return " AND ".join('"' + word.replace('"', '""') + '"*' for word in asked)
+    return " AND ".join(_phrase(word) + ("" if whole else "*") for word in asked)
+
+
+def some_expression(query: str) -> str | None:
+    """Return the FTS5 expression for messages with any word of a query; None for a query of one word."""
+    asked = different_words(query)
+    return " OR ".join(_phrase(indexed(word)) for word in asked) if len(asked) > 1 else None
+
+
+def different_words(query: str) -> list[str]:
+    """Return the words of a query that an index can look for, each once, `WORDS` of them at most."""
+    found = {tuple(parts): word for word in words(query) if (parts := terms(word))}
+    return list(found.values())[:WORDS]
+
+
+def _phrase(word: str) -> str:
+    return '"' + word.replace('"', '""') + '"'
 
 
 def holds(text: str, query: str) -> bool:
@@ -66,30 +86,69 @@ def rough_patterns(query: str) -> list[re.Pattern[bytes]]:
     return [re.compile(re.escape(word.encode()), re.IGNORECASE) for word in asked]
 
 
-def begins(text: str, query: str) -> bool:
-    """Return whether every word of the query begins a word of the text, as the index sees words."""
-    line = " " + " ".join(terms(text))
+def begins(text: str, query: str, *, whole: bool = False) -> bool:
+    """Return whether every word of the query begins a word of the text, or with `whole` is one.
+
+    Words are those of the index.
+    """
+    line, end = f" {' '.join(terms(text))} ", " " if whole else ""
     asked = [terms(word) for word in words(query)]
-    return all(asked) and all(" " + " ".join(word) in line for word in asked)
+    return all(asked) and all(f" {' '.join(word)}{end}" in line for word in asked)
+
+
+def ranked(texts: Sequence[str], query: str) -> list[int]:
+    """Return the places of the texts that hold any word of the query, the best first.
+
+    Source of the score: BM25 (Robertson and Zaragoza, 2009), with the constants of SQLite's FTS5.
+    """
+    asked = [f" {' '.join(terms(word))} " for word in different_words(query)]
+    lines = [f" {' '.join(terms(text))} " for text in texts]
+    counts = [[line.count(word) for word in asked] for line in lines]
+    held = [sum(1 for row in counts if row[at]) for at in range(len(asked))]
+    rare = [max(math.log((len(lines) - n + 0.5) / (n + 0.5)), 1e-6) for n in held]
+    mean = sum(map(len, lines)) / len(lines) if lines else 1.0
+
+    def score(place: int) -> float:
+        dampened = 1.2 * (0.25 + 0.75 * len(lines[place]) / mean)
+        return sum(weight * n * 2.2 / (n + dampened) for weight, n in zip(rare, counts[place], strict=True))
+
+    return sorted((place for place, row in enumerate(counts) if any(row)), key=lambda place: -score(place))
 
 
 def snippet(text: str, query: str) -> str:
-    """Return the text around the first match, on one line."""
-    folded = text.casefold() if len(text.casefold()) == len(text) else text
-    found = [at for word in words(query) if (at := folded.find(word.casefold())) >= 0]
-    if not found:
-        parts = [term for word in words(query) for term in terms(word)]
-        found = [at for term in parts if (at := folded.find(term)) >= 0]
-    at = min(found, default=0)
+    """Return the text around the match that has the most words of the query beside it, on one line."""
+    at = _densest(text, query)
     start, end = max(0, at - _AROUND), min(len(text), at + _AROUND)
     middle = " ".join(text[start:end].split())
     return ("… " if start else "") + middle + (" …" if end < len(text) else "")
 
 
-def hit(session: str, seq: int, entry: Said, query: str) -> Hit:
-    """Return the hit for a message that matches the query."""
+def _densest(text: str, query: str) -> int:
+    """Return the middle of where the most words of the query stand together; 0 where none is found."""
+    folded = text.casefold() if len(text.casefold()) == len(text) else text
+    asked = [word.casefold() for word in words(query)]
+    asked += [term for word in asked for term in terms(word)]
+    places = sorted(
+        (found.start(), number)
+        for number, word in enumerate(dict.fromkeys(asked))
+        for found in itertools.islice(re.finditer(re.escape(word), folded), _PLACES)
+        if not (word[0].isalnum() and found.start() and folded[found.start() - 1].isalnum())
+    )
+    if not places:
+        return min((at for word in asked if (at := folded.find(word)) >= 0), default=0)
+
+    def near(index: int) -> list[tuple[int, int]]:
+        ahead = places[index : index + _PLACES]
+        return [place for place in ahead if place[0] - places[index][0] < _AROUND]
+
+    best = max(range(len(places)), key=lambda index: len({number for _, number in near(index)}))
+    return (places[best][0] + near(best)[-1][0]) // 2
+
+
+def hit(session: str, seq: int, entry: Said, query: str, *, partial: bool = False) -> Hit:
+    """Return the hit for a message that matches the query, or has some of its words (`partial`)."""
     around = snippet(searchable(entry.message), query)
-    return Hit(session, entry.id, seq, entry.message.role, around, entry.at)
+    return Hit(session, entry.id, seq, entry.message.role, around, entry.at, partial)
 
 
 def said_text(entry: Any) -> str:

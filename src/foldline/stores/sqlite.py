@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from foldline.core.log.entries import Entry
 from foldline.errors import StoreError
 from foldline.stores import index, search
-from foldline.stores.base import MARKS, Hit, Mark, SessionInfo, Store
+from foldline.stores.base import FEW, MARKS, Hit, Mark, SessionInfo, Store
 from foldline.stores.connection import connect, retry_while_locked, store_error
 from foldline.stores.database_key_values import DatabaseKeyValues
 from foldline.stores.sqlite_audit import audit
@@ -141,6 +141,9 @@ class SqliteStore:
             step = partial(index.scan, query=query, scope=scope, before=before, limit=limit - len(hits))
             more, before = await self._run_in(step)
             hits += more
+        if len(hits) < min(FEW, limit):
+            known, room = tuple(hits), limit - len(hits)
+            hits += await self._run_in(lambda database: index.some(database, query, scope, room, known))
         return hits
 
     async def verify(self, session: str | None = None) -> list[str]:

@@ -170,6 +170,12 @@ WHERE session_id = :session AND (words @@ CAST(:expression AS tsquery) OR words 
 ORDER BY seq DESC
 LIMIT :count OFFSET :offset
 
+-- name: count_all
+SELECT count(*) FROM search WHERE words @@ CAST(:expression AS tsquery)
+
+-- name: count_of_session
+SELECT count(*) FROM search WHERE session_id = :session AND words @@ CAST(:expression AS tsquery)
+
 -- name: messages_before
 SELECT seq, payload FROM log
 WHERE session_id = :session AND seq < :before AND kind = 'said'
