@@ -10,7 +10,7 @@ import msgspec
 from foldline.arguments import check_system, check_text
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import ViewState, native_items
-from foldline.dialects import detect, get
+from foldline.dialects import get
 from foldline.folding import repairs
 from foldline.loading import from_messages
 
@@ -40,10 +40,9 @@ def convert(messages: Sequence[Any], to: str, *, dialect: str | None = None, sys
     check_text("dialect", dialect)
     check_system(system)
     target = get(to)
-    name = dialect or detect(messages)
-    loaded = from_messages(messages, OFFLINE, dialect=name)
+    loaded = from_messages(messages, OFFLINE, dialect=dialect)
     view = ViewState(loaded.entries, counter=OFFLINE)
-    leading = [] if system is None else [(get(name).decode_system(system), ())]
+    leading = [] if system is None else [(get(loaded.dialect).decode_system(system), ())]
     rendered = target.render([*leading, *native_items(view.view())], whole=True)
-    warnings = (*repairs(loaded, view), *rendered.warnings)
+    warnings = (*loaded.warnings, *repairs(loaded, view), *rendered.warnings)
     return Converted(rendered.messages, to, rendered.system, warnings)

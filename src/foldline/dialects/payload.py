@@ -84,13 +84,22 @@ def _dump(value: Any) -> Any:
     dump = getattr(value, "model_dump", None)
     to_dict = getattr(value, "to_dict", None)
     if isinstance(value, type) or not (callable(dump) or callable(to_dict)):
-        return msgspec.to_builtins(value)
+        return msgspec.to_builtins(value, enc_hook=_inside)
     try:
         if callable(dump):
             return dump(mode="json", by_alias=True, exclude_unset=True)
         return cast("Any", to_dict)()
     except Exception as error:
         raise DialectError(f"{type(value).__name__} cannot be turned into a dict: {error}") from error
+
+
+def _inside(value: Any) -> Any:
+    """Return the fields of an SDK object inside a dataclass; raises TypeError for what is not data."""
+    if isinstance(value, type) or not any(
+        callable(getattr(value, name, None)) for name in ("model_dump", "to_dict")
+    ):
+        raise TypeError(f"{type(value).__name__} is not data")
+    return _dump(value)
 
 
 def peek(payload: Any, key: str) -> Any:

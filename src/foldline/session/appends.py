@@ -19,6 +19,9 @@ from foldline.session.events import MessageAdded, PinChanged, WarningGiven
 from foldline.session.recall import as_text
 from foldline.session.shared import Shared
 from foldline.session.triggers import Triggers
+from foldline.transcripts.forms.lists import check_known, decode_list, form_of
+
+FOREIGN = "foreign"  # stands for the forms that no dialect has
 
 
 class Appends:
@@ -53,7 +56,7 @@ class Appends:
         natives = [entry.message.native for entry in entries]
         mended = dict.fromkeys(line for native in natives if native is not None for line in native.mended)
         if mended:
-            text = f"a malformed message was mended: {'; '.join(mended)}"
+            text = f"a message was mended: {'; '.join(mended)}"
             shared.events.emit(WarningGiven(kind="mended", text=text, count=len(mended)))
         roles = tuple(entry.message.role for entry in entries)
         shared.events.emit(MessageAdded(entries=tuple(entry.id for entry in entries), roles=roles))
@@ -107,15 +110,17 @@ class AppendReader:
 
     def read(self, messages: Sequence[Any]) -> list[Message]:
         """Decode messages; one that fits several dialects is read as those around it are."""
-        known = [None if isinstance(message, Message) else dialect_of(message) for message in messages]
-        common = self._dialect or next((name for name in reversed(known) if name), None) or self._usual()
+        known = [None if isinstance(message, Message) else _form_or_dialect(message) for message in messages]
+        dialects = (name for name in reversed(known) if name not in (None, FOREIGN))
+        common = self._dialect or next(dialects, None) or self._usual()
         run: list[Any] = []  # messages of one dialect, which are decoded together
         run_dialect = ""
         for message, own in zip(messages, known, strict=True):
-            reply = None if isinstance(message, Message) else reply_dialect(message)
+            bare = isinstance(message, Message) or own == FOREIGN
+            reply = None if bare else reply_dialect(message)
             name = "" if isinstance(message, Message) or reply else own or common
             if run and name != run_dialect:
-                self._take(decode_all(run, run_dialect, salt=self._salt(), open_calls=self._still_open()))
+                self._decode(run, run_dialect)
                 run = []
             run_dialect = name
             if isinstance(message, Message):
@@ -125,8 +130,17 @@ class AppendReader:
             else:
                 run.append(in_dialect(message, name, f"{self._seed} {len(self._decoded) + len(run)}"))
         if run:
-            self._take(decode_all(run, run_dialect, salt=self._salt(), open_calls=self._still_open()))
+            self._decode(run, run_dialect)
         return self._decoded
+
+    def _decode(self, run: Sequence[Any], dialect: str) -> None:
+        """Read messages of one dialect, or of forms that no dialect has."""
+        salt, still_open = self._salt(), self._still_open()
+        if dialect == FOREIGN:
+            placed = decode_list(run, salt=salt, open_calls=still_open).placed
+            self._take([message for _, message in placed])
+        else:
+            self._take(decode_all(run, dialect, salt=salt, open_calls=still_open))
 
     def _salt(self) -> str:
         return f"{self._seed} {len(self._decoded)}"
@@ -144,3 +158,13 @@ class AppendReader:
                     still_open.pop(result.call_id, None)
             self._open, self._looked_at = still_open.keys(), len(self._decoded)
         return self._open
+
+
+def _form_or_dialect(message: Any) -> str | None:
+    """Return the dialect that alone could have written a message, or `FOREIGN`; None if several could."""
+    if form_of(message) is not None:
+        return FOREIGN
+    found = dialect_of(message)
+    if found is None:
+        check_known(message)
+    return found

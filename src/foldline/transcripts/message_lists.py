@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 from foldline import dialects
 from foldline.dialects.responses.items import KINDS, role_of
 from foldline.errors import DialectError, FormatError
+from foldline.transcripts.forms.lists import Decoded, decode_list, form_of
 from foldline.transcripts.records import (
     FactRecord,
     MessageRecord,
@@ -20,6 +21,8 @@ from foldline.transcripts.shared.lines import Row, read_document, read_rows
 from foldline.transcripts.shared.values import items, mapping, text_or
 
 _OTHERS = {"projectHash": "a Gemini CLI session", "info": "an OpenCode export"}
+_GEMINI = "contents"  # what a request to Gemini calls its messages
+_FOREIGN = "foreign"  # lines of a form that no dialect has
 _SHAPES = 64  # distinct message shapes used to detect the dialect; more add nothing
 
 
@@ -36,18 +39,27 @@ def read_json(stream: BinaryIO, name: str) -> Iterator[Record]:
         raise FormatError(
             f"{whose} needs its messages at the end of the file, here they come first", where=name
         )
-    if not isinstance(holder.get("messages"), list):
+    messages = holder.get("messages", holder.get(_GEMINI))
+    if not isinstance(messages, list):
         raise FormatError('needs a list of messages under "messages"', where=name)
-    messages = items(holder.get("messages"))
-    dialect = _named(holder) or _detect(messages, name)
-    yield FactRecord("format", {"format": "json", "dialect": dialect})
+    found = _decoded(items(messages), name, _named(holder))
+    yield FactRecord("format", {"format": "json", "dialect": found.dialect})
     yield from _around(holder, 1)
-    _codec(dialect, name)
+    yield from _records(found, [index + 1 for index in range(len(items(messages)))])
+
+
+def _decoded(messages: list[Any], name: str, dialect: str = "") -> Decoded:
+    """Read a list; raises FormatError for a bad one."""
     try:
-        for index, message in dialects.decode_placed(messages, dialect):
-            yield MessageRecord(message, line=index + 1)
+        return decode_list(messages, dialect or None)
     except (DialectError, RecursionError) as error:
         raise FormatError(reason_of(error), where=name) from error
+
+
+def _records(found: Decoded, lines: list[int]) -> Iterator[Record]:
+    """Yield the messages of a list that was read; `lines` has the line of each of its elements."""
+    yield from (WarningRecord(0, text) for text in found.warnings)
+    yield from (MessageRecord(message, line=lines[index]) for index, message in found.placed)
 
 
 def read_jsonl(stream: BinaryIO, name: str) -> Iterator[Record]:
@@ -55,6 +67,9 @@ def read_jsonl(stream: BinaryIO, name: str) -> Iterator[Record]:
     start = stream.tell()
     dialect = _dialect_of_lines(stream, name)
     stream.seek(start)
+    if dialect == _FOREIGN:
+        yield from _foreign_lines(stream, name)
+        return
     yield FactRecord("format", {"format": "jsonl", "dialect": dialect})
     codec = _codec(dialect, name)
     reply: list[Row] = []  # items of one reply, not decoded yet
@@ -71,6 +86,23 @@ def read_jsonl(stream: BinaryIO, name: str) -> Iterator[Record]:
         else:
             yield decode_line(codec, item.value, item.number)
     yield from _replied(codec, reply)
+
+
+def _foreign_lines(stream: BinaryIO, name: str) -> Iterator[Record]:
+    """Read the lines of a form that no dialect has, all at once: a result may be for any line before."""
+    rows: list[Row] = []
+    around: list[Record] = []
+    for item in read_rows(stream):
+        if isinstance(item, WarningRecord):
+            around.append(item)
+        elif "role" not in item.value and form_of(item.value) is None and _header(item.value):
+            around += _around(item.value, item.number)
+        else:
+            rows.append(item)
+    found = _decoded([row.value for row in rows], name)
+    yield FactRecord("format", {"format": "jsonl", "dialect": found.dialect})
+    yield from around
+    yield from _records(found, [row.number for row in rows])
 
 
 def _is_models(item: dict[str, Any]) -> bool:
@@ -113,7 +145,19 @@ def _around(holder: dict[str, Any], line: int) -> Iterator[FactRecord]:
     """Yield what an object or header line says besides the messages."""
     for kind in ("title", "model", "window", "note", "system", "tools"):
         if holder.get(kind):
-            yield FactRecord(kind, {kind: holder[kind]}, line)
+            yield FactRecord(
+                kind, {kind: _as_system(holder[kind]) if kind == "system" else holder[kind]}, line
+            )
+    if instruction := mapping(holder.get("systemInstruction") or holder.get("system_instruction")):
+        yield FactRecord("system", {"system": _as_system(instruction.get("parts"))}, line)
+
+
+def _as_system(system: Any) -> Any:
+    """Return a system prompt; blocks without a type, as Bedrock and Gemini have them, become text."""
+    blocks = [mapping(block) for block in items(system)]
+    if not blocks or any("type" in block for block in blocks):
+        return system
+    return "\n\n".join(text_or(block.get("text")) for block in blocks if text_or(block.get("text")))
 
 
 def _named(holder: dict[str, Any]) -> str:
@@ -142,6 +186,8 @@ def _dialect_of_lines(stream: BinaryIO, name: str) -> str:
     for item in read_rows(stream):
         if not isinstance(item, Row):
             continue
+        if form_of(item.value) is not None:
+            return _FOREIGN
         if "role" not in item.value and str(item.value.get("type")) not in KINDS:
             if named := _named(item.value):
                 return named

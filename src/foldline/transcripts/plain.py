@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
 from foldline import dialects
+from foldline.transcripts.forms.bare import payload
 from foldline.transcripts.message_lists import decode_line
 from foldline.transcripts.records import CompactionRecord, FactRecord, MessageRecord, Record, WarningRecord
-from foldline.transcripts.shared import chat
 from foldline.transcripts.shared.injected import is_injected
 from foldline.transcripts.shared.lines import Row, read_rows
-from foldline.transcripts.shared.values import count_or_none, items, mapping, moment, text_or
+from foldline.transcripts.shared.values import count_or_none, mapping, moment, text_or
 
 _ROLES = ("system", "user", "assistant", "tool")
 
@@ -70,17 +70,3 @@ def _record(row: Row) -> Record:
         message = msgspec.structs.replace(heard.message, injected=True)
         return msgspec.structs.replace(heard, message=message)
     return heard
-
-
-def payload(value: dict[str, Any]) -> dict[str, Any]:
-    """Write a plain line as an `openai-chat` message."""
-    role, text = value.get("role"), text_or(value.get("text"))
-    if role == "tool":
-        return {"role": "tool", "tool_call_id": text_or(value.get("call_id")), "content": text}
-    calls = [
-        chat.call(text_or(call.get("id")), text_or(call.get("name")), call.get("args"))
-        for call in map(mapping, items(value.get("calls")))
-    ]
-    if role == "assistant" and calls:
-        return {"role": "assistant", "content": text or None, "tool_calls": calls}
-    return {"role": role, "content": text}

@@ -7,6 +7,7 @@ from typing import Any
 
 from foldline.errors import FormatError
 from foldline.transcripts import agent_shapes as shapes
+from foldline.transcripts.forms.lists import form_of
 from foldline.transcripts.shared.lines import Unreadable, parse
 from foldline.transcripts.shared.values import text_or
 
@@ -88,7 +89,7 @@ def _kind_of_document(text: bytes) -> str:
         if text[:1] == b"{" and mark.search(before):
             return kind
     named = shapes.of_document(text) if text[:1] == b"{" else ""
-    return named or ("json" if text[:1] == b"{" and b'"messages"' in text else "")
+    return named or ("json" if text[:1] == b"{" and (b'"messages"' in text or b'"contents"' in text) else "")
 
 
 def _decide(kinds: list[str], name: str) -> str:
@@ -125,6 +126,8 @@ def _kind_of(value: dict[str, Any]) -> str:
         return "gemini-cli"
     if isinstance(value.get("messages"), list):
         return "opencode" if isinstance(value.get("info"), dict) else shapes.of_object(value) or "json"
+    if isinstance(value.get("contents"), list):
+        return "json"
     if isinstance(value.get("meta"), dict) and not role:
         return "meta"
     if kind == "session" and ("cwd" in value or "version" in value or "id" in value):
@@ -139,7 +142,7 @@ def _kind_of(value: dict[str, Any]) -> str:
         return agent
     if role in _PLAIN_ROLES and "content" not in value and ("text" in value or "calls" in value):
         return "plain"
-    if role:
+    if role or form_of(value) is not None:
         return "jsonl"
     return "header" if "system" in value or "tools" in value or "dialect" in value else "unknown"
 

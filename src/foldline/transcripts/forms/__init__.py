@@ -1,0 +1,1 @@
+"""Lists of messages in the forms of other libraries and APIs, written as Chat Completions."""

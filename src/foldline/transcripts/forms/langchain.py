@@ -1,0 +1,140 @@
+"""LangChain's messages: `model_dump`, `messages_to_dict` and `dumpd` write them in three ways."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from foldline.transcripts.forms.written import Written, keys_of, words_of
+from foldline.transcripts.shared.values import items, mapping, text_or
+
+NAME: Final = "LangChain"
+_ROLES: Final = {
+    "human": "user", "HumanMessageChunk": "user",
+    "ai": "assistant", "AIMessageChunk": "assistant",
+    "system": "system", "SystemMessageChunk": "system",
+    "tool": "tool", "ToolMessageChunk": "tool",
+    "function": "tool", "FunctionMessageChunk": "tool",
+    "chat": "", "ChatMessageChunk": "", "remove": "",
+}  # fmt: skip
+_CHAT: Final = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "system": "system",
+}
+_CALLS: Final = ("tool_use", "tool_call", "tool_call_chunk", "function_call", "invalid_tool_call")
+
+
+def fits(body: dict[str, Any]) -> bool:
+    """Return whether an object is a message of LangChain's."""
+    if body.get("lc") is not None and isinstance(body.get("kwargs"), dict):
+        return text_or(mapping(body["kwargs"]).get("type")) in _ROLES
+    if text_or(body.get("type")) not in _ROLES:
+        return False
+    return isinstance(body.get("data"), dict) or (
+        "content" in body and ("role" not in body or _is_chat(body))
+    )
+
+
+def _is_chat(body: dict[str, Any]) -> bool:
+    return text_or(body.get("type")) in ("chat", "ChatMessageChunk")
+
+
+def from_pair(role: str, content: Any) -> dict[str, Any] | None:
+    """Return the message of a pair such as ("user", "hi"); None for another pair."""
+    known = {**_CHAT, "tool": "tool"}.get(role)
+    return None if known is None else {"type": "chat", "role": role, "content": content}
+
+
+def write(body: dict[str, Any], out: Written) -> None:
+    """Write a message."""
+    held = mapping(body.get("kwargs") if "lc" in body else body.get("data") or body)
+    kind = text_or(held.get("type")) or text_or(body.get("type"))
+    role = _ROLES.get(kind, "")
+    if kind == "remove":
+        out.losses.add("removals of messages left out")
+        return
+    if not role:
+        role = _CHAT.get(text_or(held.get("role")), "")
+        if not role:
+            out.refuse(f"a message of the role {held.get('role')!r}")
+    if role == "tool":
+        content = _result_words(held.get("content"), out)
+        out.result(
+            held.get("tool_call_id"), content, name=held.get("name"), failed=held.get("status") == "error"
+        )
+        return
+    out.thought(mapping(held.get("additional_kwargs")).get("reasoning_content"))
+    _content(held.get("content"), out)
+    if role == "assistant":
+        _calls(held, out)
+    out.end(role, name=held.get("name") if role == "user" else None)
+
+
+def _calls(held: dict[str, Any], out: Written) -> None:
+    calls = [*items(held.get("tool_calls")), *items(held.get("invalid_tool_calls"))]
+    for call in map(mapping, calls):
+        out.call(call.get("id"), call.get("name"), call.get("args"))
+    if not calls:  # an older dump has them as the API sent them
+        for call in map(mapping, items(mapping(held.get("additional_kwargs")).get("tool_calls"))):
+            function = mapping(call.get("function"))
+            out.call(call.get("id"), function.get("name"), function.get("arguments"))
+
+
+def _content(content: Any, out: Written) -> None:
+    for block in items(content) if isinstance(content, list) else [content]:
+        if isinstance(block, str):
+            out.text(block)
+        elif isinstance(block, dict):
+            _block(mapping(block), out)
+        elif block is not None:
+            out.refuse("a content that is neither text nor blocks")
+
+
+def _block(block: dict[str, Any], out: Written) -> None:
+    kind = text_or(block.get("type"))
+    source = mapping(block.get("source"))
+    match kind:
+        case "text":
+            out.text(block.get("text") or "")
+        case "thinking" | "reasoning":
+            out.thought(block.get("thinking") or block.get("reasoning"), block.get("signature"))
+        case "image_url":
+            url = block.get("image_url")
+            _image(text_or(mapping(url).get("url")) or text_or(url), out)
+        case "image" | "audio" | "file" | "video" | "document":
+            mime = (
+                block.get("mime_type") or source.get("media_type") or ("image/png" if kind == "image" else "")
+            )
+            data = block.get("base64") or block.get("data") or source.get("data")
+            url = block.get("url") or source.get("url")
+            out.media(mime, data=data, url=url, kind="document" if kind == "file" else kind)
+        case _ if kind in _CALLS:
+            pass  # `tool_calls` has them
+        case "":
+            out.refuse(f"a content block with {keys_of(block)}")
+        case _:
+            out.left_out(kind)
+
+
+def _image(url: str, out: Written) -> None:
+    if url.startswith("data:"):
+        head, _, data = url.partition(",")
+        out.media(head.removeprefix("data:").removesuffix(";base64"), data=data, kind="image")
+    else:
+        out.media("", url=url, kind="image")
+
+
+def _result_words(content: Any, out: Written) -> str:
+    if not isinstance(content, list):
+        return words_of(content)
+    return "\n".join(
+        block if isinstance(block, str) else _in_result(mapping(block), out) for block in items(content)
+    )
+
+
+def _in_result(block: dict[str, Any], out: Written) -> str:
+    if block.get("type") == "json":
+        return words_of(block.get("json"))
+    return out.in_result(block.get("text"), text_or(block.get("type")))

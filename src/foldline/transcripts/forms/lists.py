@@ -1,0 +1,162 @@
+"""Find out the form of a list of messages, and read it: a dialect's, or that of another library or API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+
+from foldline.core.log.codec import encode
+from foldline.core.log.messages import Message
+from foldline.dialects import OPENAI_CHAT, decode_placed, detect
+from foldline.dialects.base import message_dialect
+from foldline.dialects.payload import is_list, read
+from foldline.errors import DialectError
+from foldline.transcripts.forms import bare, bedrock, gemini, langchain, model_message, ollama, pydantic_ai
+from foldline.transcripts.forms.written import Written, keys_of
+from foldline.transcripts.shared.chat import mark_failed
+from foldline.transcripts.shared.values import items, mapping, text_or
+
+
+class Form(msgspec.Struct, frozen=True):
+    """A form that no dialect has: its name, whether a message is of it, and how one is written."""
+
+    name: str
+    fits: Callable[[dict[str, Any]], bool]
+    write: Callable[[dict[str, Any], Written], None]
+
+
+FORMS: Final = tuple(
+    Form(one.NAME, one.fits, one.write)
+    for one in (langchain, pydantic_ai, gemini, model_message, bedrock, ollama, bare)
+)  # asked in this order
+_USUAL: Final = {"role", "content", "name", "tool_call_id"}
+_BESIDE: Final = {"role", "name", "id", "type", "timestamp", "created_at", "metadata"}
+
+
+class Decoded(msgspec.Struct):
+    """A list that was read: its dialect, each message with the place of its first element, and warnings."""
+
+    dialect: str
+    placed: list[tuple[int, Message]]
+    warnings: list[str] = []
+    translated: bool = False
+
+
+def decode_list(
+    messages: Sequence[Any], dialect: str | None = None, *, salt: str = "", open_calls: Collection[str] = ()
+) -> Decoded:
+    """Read a list of messages in a dialect (None: found out); one of another form becomes Chat Completions.
+
+    `salt` and `open_calls` are as for `decode_placed`. Raises DialectError with the index of what is no
+    message, or of no form that is known.
+    """
+    if dialect is None and is_list(messages):
+        if is_foreign(messages):
+            return _translated(messages, salt, open_calls)
+        for index, message in enumerate(messages):
+            check_known(message, index)
+    name = dialect or detect(messages)
+    return Decoded(name, decode_placed(messages, name, salt=salt, open_calls=open_calls))
+
+
+def is_foreign(messages: Sequence[Any]) -> bool:
+    """Return whether the first message that tells its form is of none of the dialects."""
+    for message in messages:
+        if _is_usual(message):
+            continue
+        if form_of(message) is not None:
+            return True
+        if isinstance(message, dict) and message_dialect(message) not in (None, OPENAI_CHAT):
+            return False
+    return False
+
+
+def form_of(message: Any) -> Form | None:
+    """Return the form that a message is of; None for those that a dialect reads."""
+    body = _plain(message)
+    return None if body is None else next((form for form in FORMS if form.fits(body)), None)
+
+
+def _is_usual(message: Any) -> bool:
+    """Return whether a message is of a role and a text alone, as most are: several dialects have it."""
+    return (
+        isinstance(message, dict)
+        and mapping(message).keys() <= _USUAL
+        and isinstance(mapping(message).get("content"), str)
+    )
+
+
+def check_known(message: Any, index: int | None = None) -> None:
+    """Raise DialectError for a message that a dialect would read without its words, or as other words."""
+    if not isinstance(message, dict):
+        return
+    body = mapping(message)
+    others = {key: body[key] for key in body if key not in _BESIDE}
+    said = any(map(bool, others.values()))
+    if body.get("role") == "user" and said and not {"content", "parts"} & body.keys():
+        raise DialectError(_unknown(f"it has no content, but {keys_of(others)}"), index=index)
+    for part in items(body.get("content")):
+        if isinstance(part, dict) and mapping(part) and not isinstance(mapping(part).get("type"), str):
+            if isinstance(mapping(part).get("text"), str):
+                continue
+            raise DialectError(
+                _unknown(f"a part of it has no type, but {keys_of(mapping(part))}"), index=index
+            )
+
+
+def _unknown(why: str) -> str:
+    return f"this message is of no form that is known: {why}; docs/transcripts.md lists those that are"
+
+
+def _plain(message: Any) -> dict[str, Any] | None:
+    """Return a message as an object; None where a dialect has its class, or it is no message."""
+    if isinstance(message, dict):
+        return mapping(message)
+    if isinstance(message, tuple | list):
+        pair = cast("Sequence[Any]", message)
+        return langchain.from_pair(text_or(pair[0]), pair[1]) if len(pair) == 2 else None
+    kind, parts = getattr(message, "type", None), getattr(message, "parts", None)
+    dump = getattr(message, "model_dump", None)
+    if isinstance(kind, str) and callable(dump) and langchain.fits({"type": kind, "content": ""}):
+        return {**mapping(dump(mode="json")), "type": kind}
+    of_gemini = parts is not None and callable(dump)
+    of_pydantic_ai = parts is not None and getattr(message, "kind", None) in ("request", "response")
+    of_ollama = callable(dump) and hasattr(message, "tool_name")
+    return read(message)[0] if of_gemini or of_pydantic_ai or of_ollama else None
+
+
+def _translated(messages: Sequence[Any], salt: str, open_calls: Collection[str]) -> Decoded:
+    """Write each message of another form as Chat Completions, and read what was written."""
+    out = Written(salt)
+    received: dict[int, bytes] = {}
+    names: dict[int, str] = {}
+    for place, message in enumerate(messages):
+        form, body = form_of(message), _plain(message)
+        if form is None or body is None:
+            check_known(message, place)
+            out.begin(place, "")
+            whole = read(message, place)[0]
+            out.add({key: whole[key] for key in whole if whole[key] is not None or key == "content"})
+            continue
+        out.begin(place, form.name)
+        form.write(body, out)
+        received[place], names[place] = encode(body), form.name
+    placed = decode_placed(out.payloads, OPENAI_CHAT, salt=salt, open_calls=open_calls)
+    found: list[tuple[int, Message]] = []
+    lost = out.losses.lines()
+    for index, message in placed:
+        place = out.places[index]
+        if index in out.failed:
+            message = mark_failed(message)  # noqa: PLW2901
+        note = f"a message of {names[place]} was written as Chat Completions" if place in names else ""
+        if note and message.native is not None:
+            notes = (note, *lost, *message.native.mended)
+            native = msgspec.structs.replace(message.native, mended=notes, received=received.pop(place, b""))
+            message, lost = msgspec.structs.replace(message, native=native), ()  # noqa: PLW2901
+        found.append((place, message))
+    form = " and ".join(dict.fromkeys(names.values()))
+    count = f"{len(names)} message{'s' * (len(names) != 1)}"
+    warning = f"{count} of {form}: read, and written as {OPENAI_CHAT}"
+    return Decoded(OPENAI_CHAT, found, [warning, *out.losses.lines()], translated=True)

@@ -1,0 +1,95 @@
+"""The AI SDK's ModelMessages, CoreMessages in its version 4: what `convertToModelMessages` returns."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from foldline.transcripts.forms.written import Written, keys_of, words_of
+from foldline.transcripts.shared.values import items, mapping, text_or
+
+NAME: Final = "the AI SDK's ModelMessage"
+_OWN: Final = {
+    "tool-call", "tool-result", "tool-error", "tool-approval-request", "tool-approval-response",
+    "redacted-reasoning", "reasoning-file",
+}  # fmt: skip
+_ROLES: Final = ("system", "user", "assistant", "tool")
+
+
+def fits(body: dict[str, Any]) -> bool:
+    """Return whether a message holds a part that only this form has."""
+    return text_or(body.get("role")) in _ROLES and any(map(_is_own, map(mapping, items(body.get("content")))))
+
+
+def _is_own(part: dict[str, Any]) -> bool:
+    kind = text_or(part.get("type"))
+    if kind == "image":
+        return "image" in part
+    if kind == "file":
+        return "file" not in part and bool({"data", "mediaType", "mimeType"} & part.keys())
+    return kind in _OWN or (kind == "reasoning" and isinstance(part.get("text"), str))
+
+
+def write(body: dict[str, Any], out: Written) -> None:
+    """Write a message."""
+    for part in items(body["content"]):
+        _part(mapping(part), out)
+    if body["role"] != "tool":
+        out.end(body["role"])
+
+
+def _part(part: dict[str, Any], out: Written) -> None:
+    kind = text_or(part.get("type"))
+    mime = part.get("mediaType") or part.get("mimeType")
+    match kind:
+        case "text":
+            out.text(part.get("text"))
+        case "reasoning":
+            out.thought(part.get("text"), part.get("signature") or part.get("providerOptions"))
+        case "redacted-reasoning" | "reasoning-file":
+            out.losses.add(f"{kind} parts left out")
+        case "image" | "file":
+            _file(
+                part.get("image", part.get("data")),
+                mime or ("image/png" if kind == "image" else ""),
+                part,
+                out,
+            )
+        case "tool-call":
+            given = part.get("input", part.get("args"))
+            out.call(part.get("toolCallId"), part.get("toolName"), given)
+        case "tool-result" | "tool-error":
+            words, failed = _output(part, out)
+            failed = failed or kind == "tool-error" or part.get("isError") is True
+            out.result(part.get("toolCallId"), words, name=part.get("toolName"), failed=failed)
+        case "tool-approval-request" | "tool-approval-response":
+            out.losses.add("tool approvals left out")
+        case _:
+            out.refuse(f"a part of type {kind!r}" if kind else f"a part with {keys_of(part)}")
+
+
+def _file(data: Any, mime: Any, part: dict[str, Any], out: Written) -> None:
+    """Write a file: base64 text, a data URL or a URL; bytes that were dumped as an object are lost."""
+    given = text_or(data)
+    if given.startswith("data:"):
+        head, _, given = given.partition(",")
+        mime = head.removeprefix("data:").removesuffix(";base64") or mime
+    if given.startswith(("http://", "https://")):
+        out.media(mime, url=given, name=part.get("filename"))
+    else:
+        out.media(mime, data=given, name=part.get("filename"))
+
+
+def _output(part: dict[str, Any], out: Written) -> tuple[str, bool]:
+    """Return a result's text, and whether it is an error."""
+    output = mapping(part.get("output"))
+    kind, value = text_or(output.get("type")), output.get("value")
+    if "output" not in part:
+        return words_of(part.get("result", part.get("error"))), False
+    if kind == "content":
+        held = [mapping(one) for one in items(value)]
+        return "\n".join(out.in_result(one.get("text"), text_or(one.get("type"))) for one in held), False
+    if kind == "execution-denied":
+        return text_or(output.get("reason")) or "Not run: the call was denied.", True
+    if kind not in ("text", "json", "error-text", "error-json"):
+        out.refuse(f"a result of type {kind!r}")
+    return words_of(value), kind.startswith("error")

@@ -1,0 +1,84 @@
+"""pydantic-ai's messages: requests and responses of parts."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from foldline.transcripts.forms.written import Written, words_of
+from foldline.transcripts.shared.values import items, mapping, text_or
+
+NAME: Final = "pydantic-ai"
+_TOLD: Final = {
+    "instruction-baseline", "instruction-delta", "instruction-digest", "tool-availability-delta",
+    "capability-load-delta", "model-settings-delta",
+}  # fmt: skip
+
+
+def fits(body: dict[str, Any]) -> bool:
+    """Return whether an object is a request or a response of pydantic-ai's."""
+    return body.get("kind") in ("request", "response") and isinstance(body.get("parts"), list)
+
+
+def write(body: dict[str, Any], out: Written) -> None:
+    """Write a message; the instructions of a request become a system message before it."""
+    if body["kind"] == "request" and text_or(body.get("instructions")):
+        out.text(body["instructions"])
+        out.end("system")
+    for part in items(body["parts"]):
+        _part(mapping(part), out)
+    out.end("assistant" if body["kind"] == "response" else "user")
+
+
+def _part(part: dict[str, Any], out: Written) -> None:
+    kind, content = text_or(part.get("part_kind")), part.get("content")
+    match kind:
+        case "system-prompt" | "instruction":
+            out.end("user")
+            out.text(content)
+            out.end("system")
+        case "user-prompt":
+            for one in items(content) if isinstance(content, list) else [content]:
+                _said(one, out)
+        case "text":
+            out.text(content)
+        case "thinking":
+            out.thought(content, part.get("signature"))
+        case "tool-call" | "builtin-tool-call":
+            out.call(part.get("tool_call_id"), part.get("tool_name"), part.get("args"))
+        case "tool-return" | "builtin-tool-return":
+            failed = part.get("outcome") in ("failed", "denied", "retried")
+            out.result(part.get("tool_call_id"), content, name=part.get("tool_name"), failed=failed)
+        case "retry-prompt" if part.get("tool_name"):
+            out.result(part.get("tool_call_id"), content, name=part["tool_name"], failed=True)
+        case "retry-prompt" | "retry-feedback" | "compaction":
+            out.text(words_of(content))
+        case "file":
+            _said(content, out)
+        case "speech":
+            out.text(part.get("transcript") or "")
+        case _ if kind in _TOLD:
+            out.losses.add(f"{kind} parts left out")
+        case _:
+            out.refuse(f"a part of kind {kind!r}")
+
+
+def _said(one: Any, out: Written) -> None:
+    """Write what a user's prompt holds: text, or media by URL or as base64."""
+    if isinstance(one, str):
+        out.text(one)
+        return
+    held = mapping(one)
+    kind, mime = text_or(held.get("kind")), held.get("media_type") or held.get("_media_type")
+    match kind:
+        case "text-content" | "structured-content":
+            out.text(words_of(held.get("content")))
+        case "image-url" | "audio-url" | "video-url" | "document-url":
+            out.media(mime, url=held.get("url"), kind=kind.removesuffix("-url"))
+        case "binary":
+            out.media(mime, data=held.get("data"))
+        case "cache-point":
+            pass
+        case "uploaded-file":
+            out.left_out("file")
+        case _:
+            out.refuse(f"content of kind {kind!r}")
