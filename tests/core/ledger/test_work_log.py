@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from tests.core.ledger.session_samples import rough_count
 
 from foldline.core.ledger import work_log
+from foldline.core.ledger.bounds import bounded
 from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts.kinds import CommandFact, Excerpt, FileFact, Ledger, ReportFact, WorkFact
 from foldline.core.ledger.merge import merge
@@ -117,6 +120,27 @@ def test_the_newest_requests_are_told_first_and_the_others_are_counted() -> None
     assert any(line == "  - Result: Part 199 is done." for line in lines)
     told = sum(line.startswith("- Asked: ") for line in lines)
     assert lines[0] == f"- ({200 - told} more requests)"
+
+
+def counted(ledger: Ledger) -> int:
+    """The requests that a section tells of, and those that it says it leaves out."""
+    lines = section(ledger, 900)
+    gaps = (re.match(r"- \((\d+) more requests?\)$", line) for line in lines)
+    return sum(line.startswith("- Asked: ") for line in lines) + sum(int(gap[1]) for gap in gaps if gap)
+
+
+def test_every_request_of_many_folds_is_told_or_counted() -> None:
+    ledger, told = Ledger(), 0
+    for fold in range(7):
+        asked = [user(f"Look order {n} up, please.") for n in range(told, told + 30)]
+        said = [message for one in asked for message in (one, assistant(f"It was sent in {one.text}"))]
+        new = collect([Said(f"e{fold}-{at}", None, message, "") for at, message in enumerate(said)])
+        ledger, told = merge(bounded(ledger), new), told + 30
+        assert counted(ledger) == told
+        assert counted(bounded(ledger)) == told
+    read = parse(compose(ledger, 900, rough_count).text)
+    assert counted(merge(read, Ledger())) == told
+    assert counted(merge(bounded(read), new)) == told + 30
 
 
 def test_only_what_goes_on_is_told_step_by_step() -> None:

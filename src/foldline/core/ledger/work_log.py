@@ -330,6 +330,18 @@ def merge(old: Sequence[WorkFact], new: Sequence[WorkFact]) -> tuple[WorkFact, .
     """Join the work of two ranges; what begins in the middle of a request goes on with the last one."""
     if not old or not new:
         return tuple(old or new)
+    return after(sum(fact.before for fact in old), _merged(old, new))
+
+
+def after(before: int, facts: Sequence[WorkFact]) -> tuple[WorkFact, ...]:
+    """Return facts that stand behind `before` earlier requests, those that they count themselves included."""
+    missing = before - sum(fact.before for fact in facts)
+    if not facts or missing <= 0:
+        return tuple(facts)
+    return (msgspec.structs.replace(facts[0], before=facts[0].before + missing), *facts[1:])
+
+
+def _merged(old: Sequence[WorkFact], new: Sequence[WorkFact]) -> tuple[WorkFact, ...]:
     known = {fact.key: fact for fact in old if fact.key}
     first, *rest = new
     if first.key:
@@ -356,5 +368,7 @@ def _joined(begun: WorkFact, later: WorkFact) -> WorkFact:
 
 
 def bound(facts: Sequence[WorkFact]) -> tuple[WorkFact, ...]:
-    """Return the work that is carried on to the next fold."""
-    return tuple(facts[-CARRIED:])
+    """Return the work that is carried on to the next fold; what is not carried is counted."""
+    gone = facts[:-CARRIED]
+    asked = sum(1 for fact in gone if fact.asked)
+    return after(asked + sum(fact.before for fact in facts), facts[-CARRIED:])

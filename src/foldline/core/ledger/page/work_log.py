@@ -25,7 +25,7 @@ from foldline.core.ledger.text import names
 from foldline.core.ledger.text.paths import by_folder, of_folder, relative
 from foldline.core.ledger.text.reasons import announces
 from foldline.core.ledger.text.sentences import clip
-from foldline.core.ledger.work_log import MEDIA, STOPS, came
+from foldline.core.ledger.work_log import MEDIA, STOPS, after, came
 from foldline.core.ledger.worth.selection import PageLine
 
 LITTLE = 4_000  # tokens of a budget up to which the log takes `SHARE` of it, of what is beyond `SHARE_BEYOND`
@@ -52,7 +52,7 @@ _CLAIM = re.compile(
     r"\b(?:pass(?:es|ed|ing)?|succeeds?|succeeded|green|clean)\b",
     re.IGNORECASE,
 )
-_GAP = re.compile(r"- \(\d+ more requests?\)$")
+_GAP = re.compile(r"- \((\d{1,9}) more requests?\)$")
 _SEEN = re.compile(r"(\[[^\[\]]+\])(?: x(\d{1,4}))?")
 _LABELS = (SEEN, UNSEEN, ALSO, ALSO_UNDER, REPORTED, CLOSED, SO_FAR, *CHANGED.values())
 
@@ -109,7 +109,9 @@ class WorkLog:
     def __init__(
         self, work: Sequence[WorkFact], reports: Iterable[ReportFact], base: str, told: Told | None = None
     ) -> None:
+        before = sum(fact.before for fact in work)
         work = [fact for at, fact in enumerate(work) if at == len(work) - 1 or says(fact, work[at + 1])]
+        work = after(before, work)
         self._work = work
         self._base = base
         self._reports: dict[str, list[str]] = {}
@@ -233,6 +235,7 @@ class WorkLog:
         left_out = 0
         for at in range(len(self._work)):
             detail = self._detail.get(at)
+            left_out += self._work[at].before
             if detail is None:
                 left_out += 1
                 continue
@@ -379,10 +382,13 @@ def read(items: Iterable[Sequence[str]]) -> WorkSection:
     work: list[WorkFact] = []
     reports: list[ReportFact] = []
     steps: list[Excerpt] = []
+    before = 0
     for rank, item in enumerate(items):
-        if _GAP.match(item[0]):
+        if found := _GAP.match(item[0]):
+            before = int(found[1])
             continue
-        fact = _read_head(item[0])
+        fact = msgspec.structs.replace(_read_head(item[0]), before=before)
+        before = 0
         for line in item[1:]:
             fact = _read_below(fact, line, rank, reports, steps)
         work.append(fact)
