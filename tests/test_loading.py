@@ -57,7 +57,9 @@ def test_what_their_summary_says_is_carried_on_but_is_not_the_users_word():
     [boundary] = [e for e in loaded.entries if isinstance(e, Compacted)]
     ledger = msgspec.convert(boundary.ledger, Ledger)
     assert [fact.text for fact in ledger.constraints] == ["Never touch the staging database."]
-    assert any("BIL-4471" in excerpt.text for excerpt in ledger.excerpts)
+    [carried] = boundary.checkpoint.carried
+    assert carried.kind == "summary"
+    assert "BIL-4471" in carried.text
     assert not any("French" in fact.text for fact in (*ledger.constraints, *ledger.requests))
 
 

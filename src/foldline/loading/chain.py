@@ -15,7 +15,7 @@ from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.ledger.merge import merge
 from foldline.core.log.entries import Checkpoint, Compacted, Receipt, Said
 from foldline.core.log.log import chained, said
-from foldline.core.log.messages import Message, Text
+from foldline.core.log.messages import Message
 from foldline.core.measure.tokens import Counter, message_tokens
 from foldline.core.secrets.entries import CleanEntries
 from foldline.loading.loaded import Loaded
@@ -136,7 +136,7 @@ class _EntryChain:
     def _ledger(self, stop: int, boundary: PlacedBoundary) -> dict[str, Any]:
         """Take the facts of the first `stop` messages, those folded since the boundary before alone.
 
-        A model said another system's summary, so nothing in it is the user's word.
+        Another system's summary gives none: the next fold carries it over as a text.
         """
         if not self._with_ledgers:
             return {}
@@ -144,9 +144,7 @@ class _EntryChain:
             self._facts = merge(bounded(self._facts), collect(self._clean(self._said[self._folded : stop])))
             self._folded = stop
         self._facts = with_stated(self._facts, boundary.receipt.origin)
-        message = Message("assistant", (Text(boundary.checkpoint.summary),))
-        told = Said("", None, message, "", message_tokens(message, self._counter))
-        return msgspec.to_builtins(merge(self._facts, collect(self._clean([told]))))
+        return msgspec.to_builtins(self._facts)
 
 
 def _leading(said: Sequence[Said], stop: int) -> tuple[str, ...]:

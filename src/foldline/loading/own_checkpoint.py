@@ -50,6 +50,7 @@ def _boundary(messages: Sequence[Message], found: Recognised, counter: Counter) 
         position=found.position,
         pins=found.pins,
         live=found.live,
+        carried=found.carried,
         tokens=message_tokens(message, counter),
     )
     at = max(found.index + int(found.ack), *found.quoted, found.index) + (0 if found.more else 1)
@@ -63,7 +64,9 @@ def through_another_tool(summary: str, counter: Counter) -> Checkpoint | None:
     if ours is None:
         return None
     tokens = message_tokens(message, counter)
-    return Checkpoint(ours.text, ours.summary, pins=ours.pins, live=ours.live, tokens=tokens)
+    return Checkpoint(
+        ours.text, ours.summary, pins=ours.pins, live=ours.live, tokens=tokens, carried=ours.carried
+    )
 
 
 def ledger_in(summary: str, before: Sequence[Message] = ()) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import msgspec
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
 from foldline.core.decide.presets import preset
 from foldline.core.ledger.page.constraints import without_blocks
-from foldline.core.log.entries import Receipt, Said
+from foldline.core.log.entries import Carried, Checkpoint, Receipt, Said
 from foldline.core.log.log import said
 from foldline.core.log.messages import Message
 from foldline.core.measure.tokens import Counter, message_tokens
@@ -92,13 +92,19 @@ class _Transcript:
             ours = msgspec.structs.replace(ours, number=frame.number)
         return PlacedBoundary(
             at=len(self._messages),
-            checkpoint=ours or make_checkpoint(without_blocks(record.summary), frame, self._counter),
+            checkpoint=ours or _imported(record.summary, frame, self._counter),
             ledger=ledger_in(ours.summary, self._messages) if ours is not None else None,
             first_kept=None if record.first_kept is None else self._index_of.get(record.first_kept),
             quoted=quoted,
             receipt=Receipt(reason="imported", tokens_before=record.tokens_before or 0, origin=record.data),
             when=record.at,
         )
+
+
+def _imported(summary: str, frame: Frame, counter: Counter) -> Checkpoint:
+    """Return the checkpoint of another agent's summary, which the next fold carries over as a text."""
+    made = make_checkpoint(without_blocks(summary), frame, counter)
+    return msgspec.structs.replace(made, carried=(Carried("summary", ("imported",), made.summary),))
 
 
 def warning_text(record: WarningRecord) -> str:

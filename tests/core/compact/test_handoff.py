@@ -192,3 +192,18 @@ def test_the_receipt_counts_every_summary_that_was_asked_for():
     assert len(asked) == 2
     assert (outcome.receipt.usage.input, outcome.receipt.usage.output) == (200, 14)
     assert outcome.receipt.price == 0.5
+
+
+def test_instructions_and_earlier_summaries_go_over_wherever_they_stand():
+    block = "<user_instructions>\nOil the wheel.\n</user_instructions>"
+    log = log_of(system("You mend code."), user(f"{block}\nMend the login page."), assistant("Mended."))
+    say(log, system("# Prices\nAn hour costs 90 euro."))
+    say(log, user("[Earlier conversation, summarized]\nThe logout page was mended."))
+    say(log, assistant("Go on."))
+    boundary, _, start = hand_over(log, goal())
+    assert [entry.message.text for entry in start.leading] == [
+        "You mend code.",
+        "# Prices\nAn hour costs 90 euro.",
+    ]
+    carried = [one.text for one in boundary.checkpoint.carried]
+    assert carried == ["The logout page was mended.", block]

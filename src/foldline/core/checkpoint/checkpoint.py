@@ -14,7 +14,7 @@ import msgspec
 from foldline.core.checkpoint.live import live_blocks, standing_block
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Policy
-from foldline.core.log.entries import Checkpoint, Live, Pin
+from foldline.core.log.entries import Carried, Checkpoint, Live, Pin
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import Counter, message_tokens
 
@@ -23,6 +23,14 @@ _OPEN = re.compile(r'\A<foldline-checkpoint version="(\d+)" ack="([01])" quoted=
 _CLOSE = "\n</foldline-checkpoint>"
 _SUMMARY = re.compile(r"<summary>\n(.*)\n</summary>", re.DOTALL)
 _LIVE = re.compile(r'<live-state name="([^"\n]*)">\n(.*?)\n</live-state>', re.DOTALL)
+_INSTRUCTIONS = re.compile(
+    r'<project-instructions from="([^"\n]*)">\n(.*?)\n</project-instructions>', re.DOTALL
+)
+_EARLIER = re.compile(r'<earlier-summary from="([^"\n]*)">\n(.*?)\n</earlier-summary>', re.DOTALL)
+_TAGS = (
+    "foldline-checkpoint", "summary", "pinned", "live-state", "standing", "project-instructions",
+    "earlier-summary",
+)  # fmt: skip
 _PIN = re.compile(r'<pinned entry="([^"\n]*)">\n(.*?)\n</pinned>', re.DOTALL)
 
 
@@ -41,12 +49,14 @@ class Recognised(msgspec.Struct, frozen=True):
     quoted: tuple[int, ...]
     position: str
     more: bool = False
+    carried: tuple[Carried, ...] = ()
 
 
 class Frame(msgspec.Struct, frozen=True):
     """What stands around a summary in its checkpoint, by a policy's words.
 
     `pins` are all pins; those that are `shown` (by entry id) stand in the view anyway and are not quoted.
+    `carried` are the instructions and earlier summaries that it quotes.
     `quoted` counts the user messages kept word for word beside it, `number` the session's compactions from 1;
     `ack`: an acknowledgement follows. `standing` says where the session stands; it is recorded, and said in
     the text unless what is kept shows it (`told`).
@@ -61,6 +71,7 @@ class Frame(msgspec.Struct, frozen=True):
     live: tuple[Live, ...] = ()
     standing: Continuation | None = None
     told: bool = False
+    carried: tuple[Carried, ...] = ()
 
 
 def checkpoint_text(summary: str, frame: Frame) -> str:
@@ -75,7 +86,9 @@ def checkpoint_text(summary: str, frame: Frame) -> str:
     blocks = [
         version,
         policy.prefix.strip(),
+        *_carried_blocks(frame.carried, "summary", "An earlier summary, on which this one builds:"),
         f"<summary>\n{_inert(summary).strip()}\n</summary>",
+        *_carried_blocks(frame.carried, "instructions", "Instructions of the project, word for word:"),
         *(["Pinned by the user, word for word:", *pinned] if pinned else []),
         *live_blocks([Live(one.name, _inert(one.text)) for one in frame.live]),
         "" if frame.told else standing_block(_quiet(frame.standing)),
@@ -86,9 +99,32 @@ def checkpoint_text(summary: str, frame: Frame) -> str:
     return f"{head}\n{body}{_CLOSE}"
 
 
+def _carried_blocks(carried: Sequence[Carried], kind: str, title: str) -> list[str]:
+    """Return the texts of a kind, each in tags of its own, which alone are read back of a checkpoint."""
+    tag = "earlier-summary" if kind == "summary" else "project-instructions"
+    blocks = [
+        f'<{tag} from="{_attribute(one.sources)}">\n{_inert(one.text)}\n</{tag}>'
+        for one in carried
+        if one.kind == kind
+    ]
+    return [title, *blocks] if blocks else []
+
+
+def _attribute(sources: Sequence[str]) -> str:
+    return " | ".join(re.sub(r'["\n|]', "_", source) for source in sources)
+
+
+def _read_carried(text: str) -> tuple[Carried, ...]:
+    return tuple(
+        Carried(kind, tuple(match[1].split(" | ")), match[2])
+        for kind, form in (("instructions", _INSTRUCTIONS), ("summary", _EARLIER))
+        for match in form.finditer(text)
+    )
+
+
 def _inert(text: str) -> str:
     """Break tags of ours inside quoted text, so that nothing quoted can end or start a checkpoint."""
-    return re.sub(r"<(/?)(?=(?:foldline-checkpoint|summary|pinned|live-state|standing)\b)", r"<\1 ", text)
+    return re.sub(rf"<(/?)(?=(?:{'|'.join(_TAGS)})\b)", r"<\1 ", text)
 
 
 def _quiet(standing: Continuation | None) -> Continuation | None:
@@ -114,6 +150,7 @@ def make_checkpoint(
         number=frame.number,
         live=frame.live,
         standing=msgspec.to_builtins(frame.standing) if frame.standing is not None else {},
+        carried=frame.carried,
     )
 
 
@@ -163,4 +200,5 @@ def _read(messages: Sequence[Message], index: int, first: int) -> Recognised | N
         quoted=tuple(range(begin, min(begin + quoted, len(messages)))),
         position="after" if after else "before",
         more=len(messages[index].parts) > 1,
+        carried=_read_carried(text),
     )

@@ -19,6 +19,7 @@ from foldline.core.secrets.redact import redact
 ATTEMPTS = 2  # times that a summariser is asked before the offline checkpoint takes its place
 ASKS = 4  # times that a model is asked in one compaction, its attempts and shorter versions together
 OFFLINE = "offline"
+EDITED = "by hand"  # the summariser of a checkpoint whose text the user wrote
 
 Result = TypeVar("Result")
 SummarySteps = Generator[SummaryRequest, SummaryReply | None, Result]  # yields requests, is sent the replies

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import msgspec
 
+from foldline.core.carried.select import without_carried
+from foldline.core.carried.summaries import earlier_summaries, newest_summary
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
 from foldline.core.checkpoint.cost import FREE, Cost
-from foldline.core.checkpoint.obtain import ASKS, OFFLINE, SummarySteps, obtain
+from foldline.core.checkpoint.obtain import ASKS, EDITED, OFFLINE, SummarySteps, obtain
 from foldline.core.checkpoint.proposals import with_proven
 from foldline.core.checkpoint.request import RequestKind, SummaryReply, SummaryRequest
 from foldline.core.checkpoint.summary import request
@@ -83,11 +85,12 @@ def summary_request(
     """Return the request for the summary of a proposal."""
     ask, boundary = proposal.job.ask, proposal.job.state.boundary
     clean = proposal.job.state.clean
+    folded, previous = _previous(clean(proposal.choice.folded), boundary)
     wanted = request(
         ask.policy,
-        kind=kind,
-        folded=clean(proposal.choice.folded),
-        previous=boundary.checkpoint.summary if boundary is not None else None,
+        kind="update" if previous and kind == "first" else kind,
+        folded=folded,
+        previous=previous,
         ledger=proposal.facts.shown,
         tokens=tokens,
         instructions=ask.instructions or goal,
@@ -95,6 +98,21 @@ def summary_request(
         kept=clean(proposal.choice.kept),
     )
     return msgspec.structs.replace(wanted, secrets=bool(clean.secrets))
+
+
+def _previous(folded: list[Said], boundary: Compacted | None) -> tuple[list[Said], str | None]:
+    """Return what a summary tells of, and the summary that it follows.
+
+    Without a checkpoint that is the newest one that an agent wrote into the list.
+    """
+    if boundary is not None:
+        point = boundary.checkpoint
+        older = [one.text for one in point.carried if one.kind == "summary" and one.text != point.summary]
+        return folded, "\n\n".join((*older, point.summary))
+    newest = newest_summary(list(earlier_summaries(folded)))
+    if newest is None:
+        return folded, None
+    return without_carried(folded, [newest]), newest.text
 
 
 def fit_summary(
@@ -132,17 +150,28 @@ def _boundary(proposal: Proposal, reply: SummaryReply) -> Compacted:
     choice, whole = proposal.choice, proposal.facts.whole
     constraints = with_proven(whole.constraints, _new_rules(proposal, reply), _entries(choice))
     carried = msgspec.structs.replace(reply.ledger or bounded(whole), constraints=constraints)
+    joined = tuple(entry.id for entry in choice.joined)
+    replaces = proposal.job.carry.replaces
     return Compacted(
         id="",
         parent=None,
-        checkpoint=make_checkpoint(reply.text, proposal.frame, proposal.job.counter),
+        checkpoint=make_checkpoint(reply.text, _frame(proposal, reply), proposal.job.counter),
         receipt=Receipt(reason=proposal.job.ask.reason),
         first_kept=choice.kept[0].id if choice.kept else None,
-        leading=tuple(entry.id for entry in proposal.base.leading),
+        leading=(*(e.id for e in proposal.base.leading if replaces.get(e.id) not in joined), *joined),
         quoted=tuple(entry.id for entry in choice.quoted),
         edits=tuple(edit for found in choice.edits.values() for edit in found),
         ledger=msgspec.to_builtins(carried),
     )
+
+
+def _frame(proposal: Proposal, reply: SummaryReply) -> Frame:
+    """Return the frame of a summary: a model has read the earlier summaries and told of them in its own."""
+    frame = proposal.frame
+    if reply.summarizer in (OFFLINE, EDITED):
+        return frame
+    kept = tuple(one for one in frame.carried if one.kind != "summary")
+    return msgspec.structs.replace(frame, carried=kept)
 
 
 def _new_rules(proposal: Proposal, reply: SummaryReply) -> list[ConstraintFact]:
@@ -171,6 +200,7 @@ def with_receipt(attempt: Attempt, notes: Sequence[str] = ()) -> Compacted:
     shown, lost = standing_in(standing, after)
     receipt = msgspec.structs.replace(
         receipt,
+        dropped={**receipt.dropped, **_lost(proposal)},
         first_kept=boundary.first_kept,
         constraints=constraint_figures(shown, [*facts.excess, *lost]),
         summarizer=attempt.reply.summarizer,
@@ -179,3 +209,14 @@ def with_receipt(attempt: Attempt, notes: Sequence[str] = ()) -> Compacted:
         notes=(*receipt.notes, *notes, *attempt.cost.notes),
     )
     return msgspec.structs.replace(boundary, receipt=swept(receipt, job))
+
+
+def _lost(proposal: Proposal) -> dict[str, list[str]]:
+    """Return the instructions and earlier summaries that had no room, by kind; what is kept shows its own."""
+    kept = {entry.id for entry in (*proposal.choice.kept, *proposal.choice.quoted)}
+    found: dict[str, list[str]] = {}
+    for kind, name, entry in proposal.job.carry.dropped:
+        if entry not in kept:
+            key = "instructions" if kind == "instructions" else "earlier_summaries"
+            found.setdefault(key, []).append(name)
+    return found

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from foldline.core.checkpoint.obtain import EDITED
 from foldline.core.compact.rebase import Draft
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, StandingConstraints
 from foldline.core.secrets.redact import redact
 from foldline.errors import InputError
-
-EDITED = "by hand"  # the summariser of a checkpoint whose text the user wrote
 
 
 def with_summary(draft: Draft, text: str) -> Draft:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from foldline.core.carried.select import without_carried
 from foldline.core.compact.job import Job
 from foldline.core.ledger.collect import collect
 from foldline.core.ledger.current import current, within
@@ -36,7 +37,9 @@ def ledger_of(job: Job, folded: Sequence[Said], kept: Sequence[Said]) -> Ledger:
     boundary = job.state.boundary
     before = msgspec.convert(boundary.ledger, Ledger) if boundary is not None else Ledger()
     ids, clean = frozenset(entry.id for entry in kept), job.state.clean
-    known = merge(merge(before, collect(clean(folded))), tracked(job.state.notes))
+    known = merge(
+        merge(before, collect(without_carried(clean(folded), job.carry.texts))), tracked(job.state.notes)
+    )
     return redact_facts(current(known, collect(clean(kept)), kept=ids))
 
 

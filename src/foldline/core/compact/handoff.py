@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import msgspec
 
+from foldline.core.carried.instructions import kind_of
+from foldline.core.carried.select import Carry, carry, newest_messages
 from foldline.core.checkpoint.checkpoint import make_checkpoint
 from foldline.core.checkpoint.live import fitted
+from foldline.core.checkpoint.obtain import EDITED
 from foldline.core.checkpoint.request import SummaryReply
 from foldline.core.compact.attempt import (
     Attempt,
@@ -19,7 +22,7 @@ from foldline.core.compact.attempt import (
     summary_request,
     with_receipt,
 )
-from foldline.core.compact.by_hand import EDITED, held_in, taken_out
+from foldline.core.compact.by_hand import held_in, taken_out
 from foldline.core.compact.facts import CONSTRAINT_SHARE, Facts, facts_within, ledger_of
 from foldline.core.compact.job import Job, floor_of, pinned_frame
 from foldline.core.compact.plan import Steps
@@ -43,9 +46,11 @@ class Start(msgspec.Struct, frozen=True):
 
 
 def start_of(state: ViewState, link: Noted) -> Start:
-    """Return the beginning of a new session: the system and developer messages at the head of the old one."""
+    """Return the beginning of a new session: system and developer messages, the newest of each kind."""
     chain: list[Said] = []
-    for old in state.leading:
+    newest = newest_messages(state.kept)
+    leading = [entry for entry in state.leading if kind_of(entry.message) not in newest]
+    for old in (*leading, *reversed(newest.values())):
         parent, key = (chain[-1].id, chain[-1].said_key) if chain else (None, "")
         chain.append(said(old.message, parent=parent, said_key=key, tokens=old.tokens, at=old.at))
     return Start(tuple(chain), chained(link, chain[-1].id if chain else None))
@@ -68,6 +73,7 @@ def handoff(job: Job, start: Start, *, text: str | None = None) -> Steps:
     folded = [*state.quoted, *state.kept]
     if not folded and state.boundary is None:
         return Nothing("nothing_to_fold")
+    job = msgspec.structs.replace(job, carry=_carried(job, start, folded))
     ledger = ledger_of(job, folded, ())
     room = ask.usable // CONSTRAINT_SHARE
     facts = facts_within(ledger, room, job.counter) if text is None else _said_in(text, ledger)
@@ -83,12 +89,26 @@ def handoff(job: Job, start: Start, *, text: str | None = None) -> Steps:
 def _proposed(job: Job, start: Start, folded: list[Said], facts: Facts) -> Proposal:
     """Return the proposal that folds all of the old view and keeps nothing of it."""
     frame = pinned_frame(job, job.state.pins.values())
+    frame = msgspec.structs.replace(frame, carried=job.carry.texts)
     base = ViewState([*start.leading, start.link], counter=job.counter)
     wrap = make_checkpoint("", frame, job.counter).tokens + base.tokens
     cap = summary_cap(job.ask.policy, job.ask.window, job.ask.usable)
     room = max(min(job.ask.usable - job.ask.apart_tokens - wrap, cap), CHECKPOINT_LEAST)
     cut = Cut(len(job.state.kept), inside_turn=False)
     return Proposal(job, base, Choice(cut, folded, [], [], {}, room), facts, frame)
+
+
+def _carried(job: Job, start: Start, folded: list[Said]) -> Carry:
+    """Return the texts that go over; system and developer messages stand in the new session anyhow."""
+    state, usable = job.state, job.ask.usable - job.ask.apart_tokens
+    return carry(
+        (),
+        state.clean(folded),
+        state.boundary.checkpoint.carried if state.boundary is not None else (),
+        max(usable - sum(entry.tokens for entry in start.leading) - CHECKPOINT_LEAST, 0) // 2,
+        job.counter.count,
+        whole={entry.id for entry in folded if kind_of(entry.message) is not None},
+    )
 
 
 def _said_in(text: str, ledger: Ledger) -> Facts:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from foldline.core.carried.select import Carry, carry
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
 from foldline.core.compact.edits import flat, merged
 from foldline.core.cut.choice import CHECKPOINT_LEAST, Limits, Material, lead_edits, least_kept
@@ -29,11 +30,15 @@ SIGNED_LOOP = Nothing(
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One compaction: the view as it is, what is asked of it, and the counter of its tokens."""
+    """One compaction: the view as it is, what is asked of it, and the counter of its tokens.
+
+    `carry` is what goes over the fold whatever the summary says: instructions and earlier summaries.
+    """
 
     state: ViewState
     ask: Ask
     counter: Counter
+    carry: Carry = Carry()
 
     @property
     def size(self) -> int:
@@ -75,10 +80,12 @@ def frame_of(job: Job, *, quoted: Sequence[Said], kept: Sequence[Said], edited: 
     policy, state = job.ask.policy, job.state
     follows = kept[0].message.role if kept else None
     quotes_follow = policy.summary_position == "before" and bool(quoted)
+    shown = frozenset(entry.id for entry in (*state.leading, *quoted, *kept)) - set(edited)
     return msgspec.structs.replace(
         empty_frame(job),
         pins=_clean(state.pins.values()),
-        shown=frozenset(entry.id for entry in (*state.leading, *quoted, *kept)) - set(edited),
+        carried=tuple(one for one in job.carry.texts if one.entry not in shown),
+        shown=shown,
         quoted=len(quoted),
         ack=bool(policy.ack) and (quotes_follow or follows != "assistant"),
         told=any(entry.message.role == "assistant" or entry.message.is_prompt for entry in kept),
@@ -148,6 +155,29 @@ def limits_of(job: Job) -> Limits:
     )
 
 
+def carried(job: Job, limits: Limits) -> tuple[Job, Limits]:
+    """Return the job with what its fold carries over, and the limits of what is left beside that.
+
+    It takes at most half of what a view has beside all that must stay.
+    """
+    state, counter = job.state, job.counter
+    legal = legal_cuts(state.kept, state.pairing)
+    last = legal[-1] if legal else 0
+    material = material_of(job)
+    stays = material.tokens(state.leading, material.edits) + least_kept(material, limits.usable, counter)
+    free = limits.usable - limits.apart - limits.wrap - stays - CHECKPOINT_LEAST
+    found = carry(
+        state.leading,
+        state.clean((*state.quoted, *state.kept)),
+        state.boundary.checkpoint.carried if state.boundary is not None else (),
+        max(free // 2, 0),
+        counter.count,
+        whole={entry.id for entry in state.kept[last:]},
+    )
+    wrap = limits.wrap + found.tokens
+    return msgspec.structs.replace(job, carry=found), msgspec.structs.replace(limits, wrap=wrap)
+
+
 def _summary_cap(ask: Ask) -> int:
     """Return the most tokens of a summary: one that fills a live view would be folded again at once."""
     cap = summary_cap(ask.policy, ask.window, ask.usable)
@@ -172,4 +202,5 @@ def material_of(job: Job, edits: Mapping[str, Sequence[Edit]] | None = None) -> 
         edits=merged(state.edits, flat(edits or {})),
         pinned=frozenset(state.pins),
         mending=state.mending(),
+        joining=frozenset(job.carry.messages),
     )

@@ -21,6 +21,7 @@ from foldline.core.compact.fold import folded
 from foldline.core.compact.job import (
     SIGNED_LOOP,
     Job,
+    carried,
     floor_of,
     least_floor,
     least_gain,
@@ -102,6 +103,7 @@ def _compacted(job: Job, pruned: Edits) -> Steps:
     if ask.automatic:
         most = max(job.size - least_gain(job), floor_of(job).total)
         limits = msgspec.structs.replace(limits, usable=min(limits.usable, most))
+    job, limits = carried(job, limits)
     redraft = job.state.boundary is not None and not ask.automatic
     material = msgspec.structs.replace(material_of(job, pruned), redraft=redraft)
     choice = choose(material, ask.policy, limits, job.counter)

@@ -147,6 +147,7 @@ def _compacted(job: Job, boundary: Compacted, cut: int) -> Compacted:
     by_id = {entry.id: entry for entry in (*state.leading, *state.quoted, *state.kept)}
     quoted = [by_id[entry] for entry in boundary.quoted if entry in by_id]
     frame = frame_of(job, quoted=quoted, kept=kept, edited=(edit.entry for edit in edits))
+    frame = msgspec.structs.replace(frame, carried=old.carried)
     return msgspec.structs.replace(
         boundary,
         checkpoint=make_checkpoint(old.summary, frame, job.counter, like=old),

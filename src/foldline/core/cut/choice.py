@@ -43,6 +43,7 @@ class Material(msgspec.Struct):
     pinned: frozenset[str]
     mending: Mending = UNMENDED
     redraft: bool = False  # the checkpoint before may be written anew though no message is folded
+    joining: frozenset[str] = frozenset()  # messages that go to the leading ones where they are folded
 
     def tokens(self, entries: Iterable[Said], edits: Mapping[str, Sequence[Edit]]) -> int:
         """Return what entries take in the view with these edits, in tokens."""
@@ -85,7 +86,10 @@ class Used(msgspec.Struct, frozen=True):
 
 
 class Choice(msgspec.Struct):
-    """A chosen fold. `edits` are all edits of entries that stay, older ones included."""
+    """A chosen fold. `edits` are all edits of entries that stay, older ones included.
+
+    `joined` are messages before the cut that stay, behind the leading ones.
+    """
 
     cut: Cut
     folded: list[Said]
@@ -93,6 +97,7 @@ class Choice(msgspec.Struct):
     kept: list[Said]
     edits: Edits
     room: int  # tokens left for the summary
+    joined: list[Said] = []
 
 
 def least_kept(material: Material, usable: int, counter: Counter) -> int:
@@ -159,11 +164,12 @@ def choose(
     most = min(policy.quote_user_tokens, free // 2 if limits.target else free)
     quoted = _quotes(material, older, edits, most)
     free -= material.tokens(quoted, edits)
-    chosen = {entry.id for entry in quoted}
+    joined = [entry for entry in older if entry.id in material.joining]
+    chosen = {entry.id for entry in (*quoted, *joined)}
     folded = [entry for entry in older if entry.id not in chosen]
-    stay = {entry.id for entry in (*material.leading, *quoted, *kept)}
+    stay = {entry.id for entry in (*material.leading, *joined, *quoted, *kept)}
     edits = {entry: found for entry, found in edits.items() if entry in stay}
-    return Choice(cut, folded, quoted, kept, edits, free)
+    return Choice(cut, folded, quoted, kept, edits, free, joined)
 
 
 def _room(terms: _Terms, edits: Edits) -> _Room:
@@ -305,7 +311,7 @@ def _shorten(
 
 def eased(choice: Choice, material: Material, limits: Limits, counter: Counter, spare: int) -> Choice:
     """Return a choice with what it shortened given back, up to `spare` tokens; it folds the same."""
-    stay = {entry.id for entry in (*material.leading, *choice.quoted, *choice.kept)}
+    stay = {entry.id for entry in (*material.leading, *choice.joined, *choice.quoted, *choice.kept)}
     edits: Edits = {entry: tuple(found) for entry, found in material.edits.items() if entry in stay}
     before = material.tokens(material.leading, choice.edits)
     add(edits, lead_edits(material, limits, counter, most=before + spare))

@@ -11,7 +11,6 @@ from foldline.core.ledger.facts import (
     commits,
     constraints,
     decisions,
-    earlier_summary,
     edits,
     errors,
     files,
@@ -66,7 +65,6 @@ def collect(entries: Sequence[Said]) -> Ledger:
         reports=work_log.in_work(reports.collect(entries, calls, replaced), part_of),
         work=work_log.collect(entries, asked, calls, outcomes, gone=gone, edits=changes),
         excerpts=(
-            *earlier_summary.collect(entries, gone),
             *work_log.told_once(
                 work_log.in_work(
                     excerpts.collect(entries, met, edits=changes, base=base, gone=gone, stopped=stopped),

@@ -37,6 +37,20 @@ class Live(msgspec.Struct, frozen=True):
     text: str
 
 
+class Carried(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A text that a checkpoint holds beside its summary, word for word.
+
+    `kind` is instructions (of a project, from a user message) or summary (of earlier conversation, which an
+    agent or a server wrote). `sources` say where it is from: files, or the form of the text. `entry` is the
+    entry that it stands in, "" where that is not known.
+    """
+
+    kind: str
+    sources: tuple[str, ...]
+    text: str
+    entry: str = ""
+
+
 Reason = Literal["manual", "threshold", "overflow", "model_switch", "agent", "target"]
 
 
@@ -86,7 +100,7 @@ class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True):
     `text` is the whole message (marker, prefix, summary, ledger, pins, live state, suffix); `summary` the
     summary alone; `position` says whether it stands before or after the quoted user messages; `number`
     counts the compactions of the path. `live` is the live state that it holds, `standing` where the session
-    stood (a `Continuation` in builtins).
+    stood (a `Continuation` in builtins), `carried` the instructions and earlier summaries.
     """
 
     text: str
@@ -99,6 +113,7 @@ class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True):
     number: int = 1
     live: tuple[Live, ...] = ()
     standing: dict[str, Any] = {}
+    carried: tuple[Carried, ...] = ()
 
 
 class Said(msgspec.Struct, frozen=True, tag="said", omit_defaults=True):

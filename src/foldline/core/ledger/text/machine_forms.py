@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from foldline.core.carried import summaries
+
 _LINE_ENDS = r"(?=[ \t]*+(?:\n|\Z))"
 _EVENT = (
     r"(?:Stop|SubagentStop|SessionStart|SessionEnd|UserPromptSubmit|PreToolUse|PostToolUse|PreCompact|"
@@ -33,31 +35,20 @@ _NEXT_STEPS = (
     r"Continue if you have next steps, or stop and ask for clarification"
     r"(?: if you are unsure how to proceed)?\."
 )
-_COMPACTED = r"The conversation history before this point was compacted into the following summary:"
-_BRANCH = r"The following is a summary of a branch that this conversation came back from:"
-
-_CONTINUED = (
-    r"This session is being continued from a previous conversation that ran out of context\."
-    r"(?=\s*+\Z|\s++The (?:conversation is summarized below:|summary below covers the earlier portion of the "
-    r"conversation\.))"
-)
 _SUMMARISE = (
     r"Your task is to create a detailed summary of (?:the|this) conversation so far, "
     r"paying close attention to the user's explicit requests"
 )
-_HAND_OVER = (
-    r"Another language model started to solve this problem and produced a summary of its thinking process\."
-)
 
 _NOTICES = (_INTERRUPTED, _CAVEAT, _AGENTS_FILE)
-_NOTICES_TO_THE_END = (_CONTINUED, rf"{_EVENT} hook feedback:[ \t]*\n")
+_NOTICES_TO_THE_END = (summaries.CONTINUED, rf"{_EVENT} hook feedback:[ \t]*\n")
 _CLOSED = (
     *_NOTICES,
-    rf"(?:{_COMPACTED}|{_BRANCH})\s*<summary>.*</summary>",
+    *summaries.CLOSED,
     rf"{_NEXT_STEPS}{_LINE_ENDS}",
     _REJECTED,
     r"\[(?:SYSTEM|System)(?i: (?:note|notice|notification|message|reminder|event))?: [^\[\]]*\]",
-    r"<path>[^<\n]*</path>\s*<type>\w+</type>\s*<(content|entries)>.*</\1>",
+    r"<path>[^<\n]*</path>\s*<type>\w+</type>\s*<(?P<list>content|entries)>.*</(?P=list)>",
     r"<file(?: [^>\n]*)?>\s*\d+[:|→].*</file>",
     r"<image name=\[Image #\d+\]>(?=\s*+\Z)|</image>(?=\s*+\Z)",
     rf"Called the \w+ tool with the following input: \{{[^\n]*\}}{_LINE_ENDS}",
@@ -69,8 +60,8 @@ _CLOSED = (
 )
 _TO_THE_END = (
     *_NOTICES_TO_THE_END,
+    *summaries.TO_THE_END,
     _SUMMARISE,
-    _HAND_OVER,
     rf"{_EVENT}(?:{_MATCHER})? hook (?:success|additional context|stopped continuation): ",
     rf"{_EVENT}{_MATCHER} hook (?:error|blocking error|feedback)\b[^:\n]*: ?",
     rf"{_EVENT} hook blocking error from command: \"",

@@ -1,0 +1,117 @@
+"""Instructions: what developers, systems and projects tell the model, wherever it stands.
+
+They are authority, not talk: a fold keeps them whole. System and developer messages stay as they are; the
+instructions of a project ride in user messages (CLAUDE.md, AGENTS.md) and are quoted. No result of a tool
+holds any.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Iterator
+from hashlib import sha256
+from typing import Any, cast
+
+from foldline.core.carried.summaries import is_summary
+from foldline.core.log.codec import encode
+from foldline.core.log.entries import Carried, Said
+from foldline.core.log.messages import Message, Opaque, Text
+
+VALUE_WORDS = 3  # words of a value behind a label: "MODE: read-only" replaces a mode, a sentence none
+TRIGGER = "compaction_trigger"  # an item that asks for something now: nothing of it holds later
+
+_FILE = re.compile(r"^Contents of (?P<path>[^\n]+?) \([^()\n]*instructions[^()\n]*\):[ \t]*$", re.MULTILINE)
+_REMINDER = re.compile(r"<(?P<tag>system[-_]reminder)>.*?</(?P=tag)>", re.DOTALL)
+_CLAUDE = re.compile(r"^# claudeMd[ \t]*$", re.MULTILINE)
+_AGENTS = re.compile(
+    r"# (?P<name>[\w.-]+\.md) instructions(?: for (?P<dir>[^\n]*))?\n\s*"
+    r"<(?P<tag>INSTRUCTIONS)>.*?</(?P=tag)>",
+    re.DOTALL,
+)
+_TAGGED = re.compile(r"<(?P<tag>(?i:(?:\w+[_-])?(?:instructions|rules)))>.*?</(?P=tag)>", re.DOTALL)
+_GUIDE = re.compile(r"\s*# (?P<name>[\w.-]+\.md)[ \t]*\n\s*This file provides guidance to ")
+_OPENING_TAG = re.compile(r"<[^<>\n]{1,200}>")
+_LABELLED = re.compile(r"(?P<label>[^\n:.!?]{1,40}):[ \t]+(?P<value>[^\n]+)")
+
+
+def kind_of(message: Message) -> Hashable | None:
+    """Return what kind of instructions a system or developer message gives; None for any other message.
+
+    A newer message of the same kind takes the place of an older one. The kind is its shape: the role and the
+    tag, the heading or the line that it begins with, numbers aside. Other blocks (tools given in the input)
+    are of a kind with their equals alone.
+    """
+    if message.role not in ("system", "developer") or is_summary(message):
+        return None
+    opaque = [part for part in message.parts if not isinstance(part, Text)]
+    if any(isinstance(part, Opaque) and part.kind == TRIGGER for part in opaque):
+        return None
+    if opaque:
+        return (message.role, sha256(encode([_content(part) for part in message.parts])).hexdigest())
+    text = message.text.strip()
+    return (message.role, _shape(text)) if text else None
+
+
+def _content(part: object) -> object:
+    """Return a part without the id that its server gave it."""
+    if isinstance(part, Opaque) and isinstance(part.data, dict):
+        data = cast("dict[str, Any]", part.data)
+        return [part.kind, {key: value for key, value in data.items() if key != "id"}]
+    return part
+
+
+def _shape(text: str) -> str:
+    """Return the tag, heading or label that a text begins with, else its first line; numbers are one."""
+    first = text.split("\n", 1)[0].strip()
+    if tag := _OPENING_TAG.match(first):
+        return tag[0]
+    label = _LABELLED.fullmatch(text)
+    if label is not None and len(label["value"].split()) <= VALUE_WORDS:
+        first = f"{label['label']}:"
+    return re.sub(r"\d+", "0", first)
+
+
+def ridden_in(entries: Iterable[Said]) -> Iterator[Carried]:
+    """Yield the instructions that ride in user messages, oldest first, each block whole."""
+    for entry in entries:
+        if entry.message.role != "user":
+            continue
+        for part in entry.message.parts:
+            if isinstance(part, Text):
+                for sources, text in instructions_in(part.text):
+                    yield Carried("instructions", sources, text, entry.id)
+
+
+def instructions_in(text: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the blocks of instructions in one text of a user message, each with the files that it quotes."""
+    if _GUIDE.match(text):
+        yield (text.split("\n", 1)[0].strip("# "),), text.strip()
+        return
+    at = 0
+    while (block := _next_block(text, at)) is not None:
+        start, end, sources = block
+        if sources:
+            yield sources, text[start:end].strip()
+        at = end
+
+
+def _next_block(text: str, at: int) -> tuple[int, int, tuple[str, ...]] | None:
+    """Return where the next block stands, and what it quotes: nothing where it holds no instructions."""
+    found = [form.search(text, at) for form in (_REMINDER, _AGENTS, _TAGGED, _FILE)]
+    first = min((one for one in found if one is not None), key=lambda one: one.start(), default=None)
+    if first is None:
+        return None
+    start, whole = first.start(), first[0]
+    if first.re is _FILE:
+        return start, len(text), _files(text[start:])
+    if first.re is _AGENTS:
+        name = f"{first['name']} for {first['dir'].strip()}" if first["dir"] else first["name"]
+        return start, first.end(), (name,)
+    if first.re is _TAGGED:
+        return start, first.end(), (f"<{first['tag'].lower()}>",)
+    files = _files(whole)
+    return start, first.end(), files or (("# claudeMd",) if _CLAUDE.search(whole) else ())
+
+
+def _files(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(match["path"] for match in _FILE.finditer(text)))

@@ -1,0 +1,158 @@
+"""Summaries of earlier conversation that agents write into their lists, known by how such a text opens.
+
+Whoever speaks it, such a text is the only record of what came before it: it is carried over folds, and
+nothing in it is a wish of the user's. All openings stand here; nothing else in the package knows any.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from foldline.core.log.entries import Carried, Said
+from foldline.core.log.messages import Message, Text
+
+CONTINUED = (
+    r"This session is being continued from a previous conversation that ran out of context\."
+    r"(?=\s*+\Z|\s++The (?:conversation is summarized below:|summary below covers the earlier portion of the "
+    r"conversation\.))"
+)
+HAND_OVER = (
+    r"Another language model started to solve this problem and produced a summary of its thinking process\."
+)
+_COMPACTED = r"The conversation history before this point was compacted into the following summary:"
+_BRANCH = r"The following is a summary of a branch that this conversation (?:came back from|left):"
+_MOVED = r"You are in the middle of a conversation that has been summarized\."
+
+_OF_TALK = (
+    r"(?:conversation|session|chat|talk|dialog(?:ue)?|discussion|history|messages|turns|context|earlier|"
+    r"previous|prior|so far|to date)"
+)
+_OPENS = r"(?:(?:here(?:'s| is)|this is|below is|the following is)[ ])?(?:an?[ ]|the[ ]|our[ ]|your[ ])?"
+_MARKUP = r"[#*_\[>\s]{0,8}"
+_TITLE = (
+    rf"{_MARKUP}(?=[^\n:\]]{{0,160}}\b(?i:{_OF_TALK})\b)(?i:{_OPENS}(?:[a-z'-]{{2,14}}[ ]){{0,4}}?"
+    r"(?:summary|recap)\b)[^\n:\].?!]{0,100}(?:[\]:*]|(?=\n))"
+)
+_BRACKET = (
+    rf"\[(?=[^\]\n]{{0,160}}\b(?i:{_OF_TALK})\b)[^\]\n]{{0,80}}(?i:summar|compact|condens)[^\]\n]{{0,80}}\]"
+)
+_HAS_BEEN = (
+    rf"(?i:(?:(?:the|your|our|previous|earlier|older)[ ]){{0,3}}{_OF_TALK}[^\n.:]{{0,60}}"
+    r"(?:has been|have been|was|were) (?:summari[sz]ed|compacted|condensed|compressed))"
+    r"[^\n:]{0,160}:(?=\s*\n)"
+)
+_TAG = r"(?i:(?:(?:conversation|context|previous|earlier|session|chat|history)[_-])?summary|state_snapshot)"
+
+_CLOSED = {
+    "pi": rf"(?:{_COMPACTED}|{_BRANCH})\s*<summary>.*?</summary>",
+    "tag": rf"<(?P<tag>{_TAG})>.*?</(?P=tag)>",
+}
+_TO_THE_END = {
+    "claude-code": CONTINUED,
+    "codex": HAND_OVER,
+    "pi": _COMPACTED,
+    "branch": _BRANCH,
+    "deepagents": _MOVED,
+    "title": _TITLE,
+    "bracket": _BRACKET,
+    "told": _HAS_BEEN,
+}
+CLOSED = tuple(_CLOSED.values())
+"""Forms that have an end: what stands behind one is no part of it."""
+TO_THE_END = tuple(_TO_THE_END.values())
+"""Openings of a text that is a summary to its end."""
+
+ASKS_BACK = "What did we do so far?"
+"""What OpenCode says for the user before it asks for a summary: the answer is one."""
+
+_FORMS = [
+    (name, re.compile(rf"\s*+{form}", re.DOTALL), forms is _CLOSED)
+    for forms in (_CLOSED, _TO_THE_END)
+    for name, form in forms.items()
+]
+_LEAD_OF_HAND_OVER = re.compile(r"[^\n]{0,500}:(?=\s*\n)")
+_LEAD_OF_CONTINUED = re.compile(r"\A\s*The (?:conversation is summarized below:|summary below [^\n]*\.)")
+_LEAKED = re.compile(r"\s*CRITICAL: Respond with TEXT ONLY\.[^\n]*(?:\n(?!\s*\n)[^\n]*)*")
+_GO_ON = re.compile(r"\n\s*(?:Please c|C)ontinue the conversation from where (?:we|it) left\b.*\Z", re.DOTALL)
+_INNER = re.compile(rf"\s*<(?P<tag>{_TAG})>\n?(?P<text>.*?)\n?</(?P=tag)>\s*", re.DOTALL)
+
+
+class Found(NamedTuple):
+    """A summary in a text: its form, where it ends, and what it says without the words around it."""
+
+    form: str
+    end: int
+    text: str
+
+
+def summary_in(text: str) -> Found | None:
+    """Return the summary that a text begins with; None where it begins with none, or with an empty one."""
+    if not text or text.isspace():
+        return None
+    for name, form, closed in _FORMS:
+        if (opening := form.match(text)) is not None:
+            end = opening.end() if closed else len(text)
+            said = _unframed(text[:end], opening.end(), closed=closed)
+            return Found(name, end, said) if said else None
+    return None
+
+
+def _unframed(text: str, opened: int, *, closed: bool) -> str:
+    """Return what a summary says, without the words that a program put around it."""
+    if closed:
+        inner = _INNER.search(text)
+        return inner["text"].strip() if inner is not None else text.strip()
+    rest = text[opened:]
+    if re.match(rf"\s*{HAND_OVER}", text) and (lead := _LEAD_OF_HAND_OVER.match(rest)) is not None:
+        rest = rest[lead.end() :]
+    if re.match(rf"\s*{CONTINUED}", text):
+        rest = _GO_ON.sub("", rest)
+        rest = _LEAD_OF_CONTINUED.sub("", rest)
+        rest = _LEAKED.sub("", rest, count=1)
+    whole = _INNER.fullmatch(rest)
+    return (whole["text"] if whole is not None else re.sub(r"\A\*{0,2}:?", "", rest)).strip()
+
+
+def earlier_summaries(entries: Iterable[Said]) -> Iterator[Carried]:
+    """Yield the summaries of earlier conversation in messages, oldest first; no result of a tool holds one.
+
+    A message without an id is one as a whole: the summary of another system, as its file holds it.
+    """
+    before: Message | None = None
+    for entry in entries:
+        message = entry.message
+        if message.role != "tool":
+            yield from _in_message(entry, before)
+        before = message
+
+
+def _in_message(entry: Said, before: Message | None) -> Iterator[Carried]:
+    message = entry.message
+    asked = message.role == "assistant" and before is not None and before.text.strip() == ASKS_BACK
+    if not entry.id or asked:
+        if text := message.text.strip():
+            yield Carried("summary", ("asked" if asked else "imported",), text, entry.id)
+        return
+    for part in message.parts:
+        found = summary_in(part.text) if isinstance(part, Text) else None
+        if found is not None:
+            yield Carried("summary", (found.form,), found.text, entry.id)
+
+
+def is_summary(message: Message) -> bool:
+    """Whether a message is a summary of earlier conversation and nothing else."""
+    texts = [part.text for part in message.parts if isinstance(part, Text) and part.text.strip()]
+    others = any(not isinstance(part, Text) for part in message.parts)
+    return bool(texts) and not others and all(_is_all(text) for text in texts)
+
+
+def _is_all(text: str) -> bool:
+    found = summary_in(text)
+    return found is not None and not text[found.end :].strip()
+
+
+def newest_summary(carried: Sequence[Carried]) -> Carried | None:
+    """Return the newest summary of what is carried."""
+    return next((one for one in reversed(carried) if one.kind == "summary"), None)
