@@ -107,3 +107,32 @@ def test_spans_are_written_as_json_lines(tmp_path):
     assert done.returncode == 0, done.stderr
     spans = [json.loads(line) for line in trace.read_text().splitlines()]
     assert any("chat" in span["name"] for span in spans)
+
+
+def test_a_session_goes_on_with_its_own_model_and_window(tmp_path):
+    with served(["One.", "Two.", "Three."], window=60_000) as (model, name), served(["Other."]) as (_, other):
+        begun = foldline(tmp_path, "run", "-p", "A.", "--json", "--model", name, "--window", "31000")
+        settings = tmp_path / "home/.foldline/settings.toml"
+        settings.parent.mkdir(exist_ok=True)
+        settings.write_text(f'model = "{other}"\n')
+        again = foldline(tmp_path, "run", "-p", "B.", "--continue")
+        shown = foldline(tmp_path, "run", "-p", "/context", "--resume", lines(begun)[0]["id"])
+        named = foldline(tmp_path, "run", "-p", "C.", "--continue", "--model", other)
+    assert (again.returncode, again.stdout) == (0, "Two.\n"), again.stderr
+    assert len(model.requests) == 2
+    assert "31,000" in shown.stdout
+    assert named.stdout == "Other.\n"
+
+
+def test_an_address_elsewhere_that_is_stored_is_not_asked(tmp_path):
+    away = "openai-compatible:m@http://198.51.100.7/v1"
+    with served(["Here.", "Here."]) as (_, name):
+        begun = foldline(tmp_path, "run", "-p", "A.", "--json", "--model", name)
+        session = lines(begun)[0]["id"]
+        foldline(tmp_path, "run", "-p", f"/model {away}", "--resume", session, "--model", name)
+        settings = tmp_path / "home/.foldline/settings.toml"
+        settings.parent.mkdir(exist_ok=True)
+        settings.write_text(f'model = "{name}"\n')
+        done = foldline(tmp_path, "run", "-p", "B.", "--continue")
+    assert (done.returncode, done.stdout) == (0, "Here.\n"), done.stderr
+    assert f"--model {away}" in done.stderr

@@ -15,6 +15,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from typing import Self
+from urllib.parse import urlsplit
 from zlib import crc32
 
 import msgspec
@@ -39,6 +40,7 @@ from foldline.core.measure.window import Window
 from foldline.errors import InputError, SessionNotFound
 from foldline.providers import Provider, Retrying, get, missing
 from foldline.session.events import EVERY, Event, WarningGiven
+from foldline.session.kept import kept_of
 from foldline.session.opening import open_session
 from foldline.session.session import Session
 from foldline.stores import SessionInfo, find_store
@@ -72,6 +74,7 @@ class Host:
             allow=(*own.allow, *options.allow), deny=(*own.deny, *options.deny), ask=ask
         )
         self.todos = todo.Todos()
+        self._named = options.model  # by the user; else a session goes on with its own
         self.model = options.model or self._own_model() or ""
         self.usd = 0.0  # what was spent on replies since this host was opened, as far as prices are known
         self.session: Session
@@ -87,10 +90,10 @@ class Host:
         """Open the store and the session; raises InputError, with how to set a model, where none is."""
         host = cls(options, emit=emit, ask=ask)
         try:
-            if host._provider is None:
-                host._provider = connected(host.model)
+            session = await host._chosen()
+            await host._connect(session)
             await host._start_servers()
-            await host._go_on(await host._chosen())
+            await host._go_on(session)
         except BaseException:
             await host.close()
             raise
@@ -181,6 +184,7 @@ class Host:
         """Go on with another session, a new one too; the one before is closed and stays as it is."""
         self.check_idle()
         before = self.session
+        await self._connect(session)
         await self._go_on(session)
         await before.close()
 
@@ -219,6 +223,34 @@ class Host:
         self.todos.restore((await opened.live()).get(todo.NAME, ""))
         opened.attach(todo.NAME, self.todos.render)
 
+    async def _model_of(self, session: str) -> str:
+        """Return the model that the user named, else the one that is stored with a session, else the usual.
+
+        A stored address elsewhere is not asked: the session may have come from somebody else.
+        """
+        if self._named:
+            return self._named
+        kept = (await kept_of(self.store, session)).model
+        if ":" not in kept:
+            return self.model
+        host = urlsplit(kept.partition("@")[2]).hostname
+        if host not in (None, "localhost", "127.0.0.1", "::1"):
+            text = f"the session went on with {kept}, which is not asked unless you name it: --model {kept}"
+            self.emit(WarningGiven(kind="failed", text=text))
+            return self.model
+        return kept
+
+    async def _connect(self, session: str) -> None:
+        """Have the model at hand that a session goes on with; the one before is closed if it is another."""
+        if self.options.provider is not None:
+            return
+        model, before = await self._model_of(session), self._provider
+        if before is None or model != self.model:
+            self._provider = connected(model)
+            self.model = model
+            if before is not None:
+                await before.close()
+
     def _policy(self) -> Policy:
         policy = self.settings.find_policy(self.options.policy)
         return policy if self.options.autocompact else msgspec.structs.replace(policy, enabled=False)
@@ -236,7 +268,8 @@ class Host:
         provider, before = connected(model), self._provider
         tools = self.agent.tools.definitions(provider.dialect)
         await self.session.use_model(model, window=window, dialect=provider.dialect, tools=tools)
-        self.model, self._provider, self.agent.provider = model, provider, provider
+        self.model, self._named = model, model
+        self._provider = self.agent.provider = provider
         if before is not None and before is not self.options.provider:
             await before.close()
 

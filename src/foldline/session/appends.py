@@ -39,7 +39,9 @@ class Appends:
             dialect, seed = shared.model.setup.dialect, str(cursor.leaf)
             reader = AppendReader(dialect, lambda: shared.view.dialect, seed, cursor.state.open_calls)
             found = shared.model.believed(reader.read(messages))
-            entries = await cursor.say(found)
+            notes = shared.model.to_keep() if found else []
+            entries = await cursor.say(found, notes)
+            shared.model.keeps(notes)
             if entries:
                 self._appended(entries)
             own = {id(message) for message in found}

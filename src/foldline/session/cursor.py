@@ -81,18 +81,25 @@ class Cursor:
             at = entry.parent
         return None
 
-    async def say(self, messages: Sequence[Message]) -> list[Said]:
+    async def say(self, messages: Sequence[Message], notes: Sequence[Noted] = ()) -> list[Said]:
         """Append messages in one commit; return their entries, synthetic results for open calls included.
 
-        Tries again where only boundaries, pins or notes came between, else raises LeafMoved.
+        `notes` stand before them. Tries again where only boundaries, pins or notes came between, else raises
+        LeafMoved.
         """
         for _ in range(RETRIES):
-            entries = self._chain(messages)
+            noted: list[Noted] = []
+            for note in notes:
+                noted.append(chained(note, noted[-1].id if noted else self.leaf))
+            entries = self._chain(messages, noted[-1].id if noted else self.leaf)
             try:
-                await self._append(entries)
+                await self._append([*noted, *entries])
             except LeafMoved:
                 await self._catch_up()
                 continue
+            for note in noted:
+                self.state.push(note)
+                self.leaf = note.id
             for entry in entries:
                 self._take(entry)
             return entries
@@ -106,10 +113,10 @@ class Cursor:
             self._loaded = False
             raise
 
-    def _chain(self, messages: Sequence[Message]) -> list[Said]:
-        """Chain messages behind the leaf; calls that the user cuts short are answered first."""
+    def _chain(self, messages: Sequence[Message], parent: str | None) -> list[Said]:
+        """Chain messages behind an entry; calls that the user cuts short are answered first."""
         entries: list[Said] = []
-        parent, key = self.leaf, self._key
+        key = self._key
         # of one result alone nobody asks what is open besides, and there may be thousands
         asked = len(messages) > 1 or any(message.is_prompt for message in messages)
         still_open = dict.fromkeys(self.state.open_calls if asked else ())

@@ -33,6 +33,7 @@ from foldline.folding import now, tokens_apart
 from foldline.providers.learned import learn, learned
 from foldline.session.cursor import Cursor
 from foldline.session.events import Events, ModelChanged, WarningGiven, WindowLearnt
+from foldline.session.kept import KeptModel, kept_in
 
 CALIBRATION = "calibration"  # the kind of note that keeps how the model's count differs from ours
 WINDOW = "window"  # the kind of note that keeps a window which an overflow taught
@@ -45,6 +46,7 @@ class Setup(msgspec.Struct, frozen=True):
 
     No threshold folds a `subagent`; an overflow does, as in any session. `rules` is the policy as it was
     named, before it was fitted to the model. `catalogue` knows the models that the session may change to.
+    `given` are the model and the window that the opener named: what it did not name is what is stored.
     """
 
     policy: Policy
@@ -57,6 +59,7 @@ class Setup(msgspec.Struct, frozen=True):
     subagent: bool = False
     rules: Policy | None = None
     catalogue: Catalogue = Catalogue()
+    given: KeptModel = KeptModel()
 
     @property
     def model(self) -> str | None:
@@ -80,6 +83,7 @@ class SessionModel:
     def __init__(self, cursor: Cursor, setup: Setup, events: Events, watch: Watch) -> None:
         self.calibrator = Calibrator(setup.model)
         self._told_incredible = False
+        self._kept: KeptModel | None = None  # the newest note of the path
         self._watch = watch
         self._cursor = cursor
         self._events = events
@@ -156,14 +160,40 @@ class SessionModel:
 
     def begin(self) -> None:
         """Take from the loaded log what it knows of the model, and say what is only assumed."""
+        kept, before = kept_in(self._cursor.state.entries()), None
+        if kept is not None:
+            self.setup, before = with_kept(self.setup, kept)
+        self._look_at_once(before)
         if text := self.setup.info.warning:
             log.warning("session %s: %s", self._cursor.session, text)
             self._events.emit(WarningGiven(kind="unknown_window", text=text))
         self.load()
 
+    def _look_at_once(self, before: ModelInfo | None) -> None:
+        """Have the view of a session with a past looked at; `before` is what it was kept with, if known."""
+        kept = self._cursor.state.kept
+        if before is not None and before.window.input_limit <= self.setup.window.input_limit:
+            if kept:
+                self._watch.said([kept[-1].message])
+        elif self._has_past:
+            self._watch.happened("before_smaller_window")
+
+    @property
+    def _has_past(self) -> bool:
+        """Whether something was said before."""
+        state = self._cursor.state
+        return bool(state.kept) or state.boundary is not None
+
+    def to_keep(self) -> list[Noted]:
+        """Return the note of the model and the window that were given, where the log does not say them."""
+        known = self._kept or KeptModel()
+        wanted = kept_with(self.setup.given, known)
+        return [] if wanted == known else [wanted.noted()]
+
     def load(self) -> None:
         """Take from the log what it knows of the window and of the model's own count."""
         state = self._cursor.state
+        self._kept = kept_in(state.entries())
         self.setup = with_learnt(self.setup, state.entries())
         self.calibrator.load(state, self.apart)
 
@@ -193,6 +223,10 @@ class SessionModel:
         log.warning("session %s: %s", self._cursor.session, text)
         self._events.emit(WarningGiven(kind="usage", text=text))
 
+    def keeps(self, notes: Sequence[Noted]) -> None:
+        """Remember what was noted of the model."""
+        self._kept = kept_in(notes) or self._kept
+
     def heard(self) -> None:
         """Learn from the newest reply of the view, if it was not learnt from."""
         self.calibrator.said(self._cursor.state, self.apart)
@@ -200,8 +234,11 @@ class SessionModel:
     def change(self, model: str | None, window: int | Window | None) -> None:
         """Work with the limits of another model; `window` in tokens overrides what the catalogue says."""
         info = self.setup.catalogue.look_up(model, window)
-        self.setup = with_learnt(with_info(self.setup, info), self._cursor.state.entries())
-        self._watch.use(self.setup.limits, switched=True)
+        given, before = KeptModel(model or "", window), self.setup
+        setup = msgspec.structs.replace(with_info(before, info), given=given)
+        self.setup = with_learnt(setup, self._cursor.state.entries())
+        other = self.setup.model != before.model or self.setup.window != before.window
+        self._watch.use(self.setup.limits, switched=other and self._has_past)
         self.calibrator = Calibrator(model)
 
     def speak(self, dialect: str | None, tools: Any) -> None:
@@ -221,8 +258,9 @@ class SessionModel:
 
     async def note_change(self) -> None:
         """Write to the log which model the session goes on with; the lock is held."""
-        model = self.setup.model
-        await self._cursor.write(Noted("", None, "model", {"model": model or ""}, at=time.time()))
+        model, note = self.setup.model, self.setup.given.noted()
+        await self._cursor.write(note)
+        self.keeps([note])
         self.calibrator.load(self._cursor.state, self.apart)
         self._events.emit(ModelChanged(model=model, context=self.setup.window.context))
 
@@ -245,7 +283,8 @@ class SessionModel:
 
     def notes(self) -> list[Noted]:
         """Return the notes that a boundary has to carry on, so that they stay within reach behind it."""
-        setup, found = self.setup, self.calibrator.note()
+        setup = self.setup
+        found = [*self.calibrator.note(), *([self._kept.noted()] if self._kept is not None else [])]
         learnt = learnt_window(self._cursor.state.entries(), setup.model)
         return [*found, _window_noted(setup)] if learnt == setup.window.context else found
 
@@ -268,6 +307,26 @@ def with_info(setup: Setup, info: ModelInfo) -> Setup:
     """Return how a session is kept with another model or window: the policy is fitted to it anew."""
     policy = resolve(setup.rules, info.name, info.window) if setup.rules is not None else setup.policy
     return msgspec.structs.replace(setup, info=info, policy=policy)
+
+
+def kept_with(given: KeptModel, kept: KeptModel) -> KeptModel:
+    """Return the model and the window that a session goes on with: those given, else those stored.
+
+    A window that is stored is that of the model that it is stored with.
+    """
+    model = given.model or kept.model
+    stored = kept.window if model == kept.model else None
+    return KeptModel(model, stored if given.window is None else given.window)
+
+
+def with_kept(setup: Setup, kept: KeptModel) -> tuple[Setup, ModelInfo]:
+    """Return how a session goes on with what is stored of its model, and what it was kept with before."""
+    own = setup.info.window if setup.info.found == "given" else None  # of the settings, where none was given
+    before, now = (
+        setup.catalogue.look_up(one.model or setup.model, own if one.window is None else one.window)
+        for one in (kept, kept_with(setup.given, kept))
+    )
+    return with_info(setup, now), before
 
 
 def with_learnt(setup: Setup, entries: Sequence[Entry]) -> Setup:

@@ -10,6 +10,7 @@ from foldline.core.decide.policy import Policy
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Window
 from foldline.folding import tokens_apart
+from foldline.session.kept import KeptModel
 from foldline.session.model import with_info
 from foldline.session.session import Session, Setup
 from foldline.stores import Store, find_store
@@ -33,9 +34,10 @@ def open_session(
     """Open a session of a store, to be used with `async with`; it begins to exist at its first append.
 
     `store` is a URL, or a `Store` of your own, which you close. `model` gives the window and prices, without
-    any network: only a summary calls it. `window` overrides its context, in tokens. Of these and `policy`,
-    what is not given is taken from the settings files, else from the defaults: ~/.foldline/foldline.db, no
-    model, "foldline". A model of the settings gives its window and prices; it is not asked for summaries.
+    any network: only a summary calls it. `window` overrides its context, in tokens. Both are stored with the
+    session, and stand until others are given. Of these and `policy`, what is neither given nor stored is
+    taken from the settings files, else from the defaults: ~/.foldline/foldline.db, no model, "foldline". A
+    model of the settings, or one that is stored, gives its window and prices; it is not asked for summaries.
 
     `dialect` fixes what `context` returns (default: the newest message's). `system` and `tools` are what you
     send beside the messages: they count, by `counter`. Summaries are written by `summarizer`; by default by
@@ -67,6 +69,7 @@ def open_session(
         subagent=subagent,
         rules=rules,
         catalogue=known.catalogue(),
+        given=KeptModel(model or "", window),
     )
     place = find_store(known.store if store is None else store)
     # a model of the settings gives window and prices alone: a file must not choose who reads a session

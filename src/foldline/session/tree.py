@@ -110,10 +110,9 @@ class SessionTree:
         """Move the leaf and look at the view there as at a new one; the lock is held."""
         shared = self._shared
         await shared.cursor.move(leaf)
-        state = shared.cursor.state
         shared.watch.folded()
         shared.watch.happened("before_smaller_window")
-        shared.model.calibrator.load(state, shared.model.apart)
+        shared.model.load()
         shared.reply.lift()
         shared.events.emit(Branched(leaf=leaf))
 

@@ -110,7 +110,6 @@ class Watch:
         ] = {}  # not looked at yet, each with the newest happening that made it
         self._looked_until = 0  # the newest happening that was looked at, and done
         self._at_once = 0  # the newest happening that asks for a look right away; 0 for none
-        self.happened("before_smaller_window")  # the window may not be the one of last time
         self._fruitless: int | None = None
 
     # ---- what happened
