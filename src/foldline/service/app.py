@@ -21,7 +21,7 @@ from foldline.errors import FoldlineError, InputError
 from foldline.service import metrics as figures
 from foldline.service.admission import AdmissionLimit
 from foldline.service.api.api import Api
-from foldline.service.gateway.endpoint import ENDPOINTS
+from foldline.service.gateway.endpoint import ENDPOINTS, RESPONSES
 from foldline.service.gateway.gateway import Gateway
 from foldline.service.metrics import Metrics
 from foldline.service.origin import OriginGuard
@@ -135,6 +135,11 @@ class Service:
         ]
         return [
             *asked,
+            Route(
+                "/responses/compact",
+                counted("/responses/compact", partial(gateway.ask, endpoint=RESPONSES, compact=True)),
+                methods=["POST"],
+            ),
             Route("/responses", _no_socket),  # by GET: a WebSocket is asked for
             Route("/{path:path}", counted("/{path}", gateway.relay), methods=PASSED_ON),
         ]

@@ -6,6 +6,7 @@ What is known of it here is a cache: `catch_up` reads what other workers have st
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -16,12 +17,18 @@ from foldline.core.log.messages import Message, Native
 from foldline.core.view import Item, Made, native_items
 from foldline.dialects import get
 from foldline.dialects.base import decode_reply
+from foldline.errors import CallsOpen, CompactionFailed, FloorExceeded
+from foldline.service.gateway.compaction_item import sealed
 from foldline.service.gateway.likeness import likeness
 from foldline.service.gateway.request import AgentRequest, Unit
+from foldline.service.metrics import Metrics
 from foldline.session.events import CompactionDone, PruneDone
 from foldline.session.session import Session
 from foldline.session.view import ContextMessages
 
+log = logging.getLogger("foldline")
+
+ITEM_TOKENS: Final = 40_000  # the most that a view behind a compaction item is to take
 NEWEST: Final = 64  # entries of the path that are read to find what is new
 
 
@@ -43,6 +50,9 @@ class AgentSession:
         self.users = 0  # requests under way
         self.untold: list[Receipt] = []  # folds that no response has told yet
         self._told: list[Told] = []
+        self._places: dict[
+            str, int
+        ] = {}  # entries of the path, in order: how many messages were told by then
         self._leaf: str | None = None  # up to which the stored path is known
         self._folds: set[str] = set()  # boundaries that are untold, or were told
         self._changes = 0  # of what was told
@@ -80,7 +90,7 @@ class AgentSession:
             for entry in newest[place + 1 :]:
                 self._read(entry)
         else:
-            self._told, self.untold = [], []
+            self._told, self._places, self.untold = [], {}, []
             self._changes += 1
             if leaf is not None:
                 async for entry in store.path(name, leaf):
@@ -96,10 +106,12 @@ class AgentSession:
             self._tell(entry.message.native.raw, entry.message, entry.id)
             if entry.message.role == "assistant":
                 self.untold.clear()
+        self._places[entry.id] = len(self._told)
 
     def _tell(self, raw: bytes, message: Message, entry: str) -> None:
         reply = message.role == "assistant"
         self._told.append(Told(raw, likeness(message), entry, reply))
+        self._places[entry] = len(self._told)
         self._changes += 1
 
     @property
@@ -113,7 +125,8 @@ class AgentSession:
         if request is asked and changes == self._changes:
             return found
         found = 0
-        for told, unit in zip(self._told, asked.units, strict=False):
+        behind = self._places.get(asked.at or "", 0)
+        for told, unit in zip(self._told[behind:] if behind else self._told, asked.units, strict=False):
             if told.raw != unit.raw:
                 if told.key != likeness(asked.decode([unit])[0]):
                     break
@@ -135,14 +148,35 @@ class AgentSession:
         if self.session.leaf != self._leaf:
             await self.session.follow()
         common = self.common(asked)
-        if common < len(self._told):
-            if common == 0:
+        here = common + self._places.get(asked.at or "", 0)
+        if here < len(self._told):
+            back = self._told[here - 1].entry if common else asked.at
+            if back is None:
                 return False
-            self._leaf = await self.session.branch(self._told[common - 1].entry)
-            del self._told[common:]
-            self._changes += 1
+            await self._go_back(back)
         await self._say(asked.units[common:], asked.decode(asked.units[common:]))
         return True
+
+    async def _go_back(self, entry: str) -> None:
+        """Go on from an entry of the path: what stood behind it is another branch."""
+        self._leaf = await self.session.branch(entry)
+        for one in reversed(list(self._places)):
+            if one == entry:
+                break
+            del self._places[one]
+        del self._told[self._places[entry] :]
+        self._changes += 1
+
+    async def resume(self, asked: AgentRequest) -> AgentRequest:
+        """Return a request that goes on from a compaction item of this session, as the session has it."""
+        assert asked.resumed is not None
+        at = asked.resumed.at
+        await self.catch_up()
+        if at not in self._places:  # of a branch that was left
+            await self.session.follow()
+            await self.session.branch(at)
+            await self.catch_up()
+        return asked.resuming({told.key for told in self._told[: self._places[at]]})
 
     async def _say(self, units: Sequence[Unit], messages: Sequence[Message]) -> None:
         if not units:
@@ -163,14 +197,41 @@ class AgentSession:
         await self._say([Unit(raw, 0)], [message])
 
     def folded(self, asked: AgentRequest, view: ContextMessages) -> list[Any] | None:
-        """Return the messages to send instead of the client's own; None where no boundary is in the view."""
-        if not view.token:
-            return None
+        """Return the messages to send instead of the client's own; None where those are the whole view."""
+        return self._rendered(asked) if view.token or asked.at is not None else None
+
+    def _rendered(self, asked: AgentRequest) -> list[Any]:
+        """Return the view as it stands, in the client's bytes."""
         items = self.session.view()
         newest = {told.entry: told.raw for told in self._told}
         dialect = asked.endpoint.dialect
         fresh = [_fresh(item, newest, dialect) for item in items]
         return get(dialect).render(native_items(fresh), whole=True).messages
+
+    async def compact(self, asked: AgentRequest) -> dict[str, Any]:
+        """Fold because the client asks for it, and return the compaction item that stands for the view.
+
+        How much the client's window holds is not known here: it asks because the history is too large for it,
+        so two fifths of that are wanted, and no more than the policy leaves of a large window. Where nothing
+        can be folded the item stands for the view as it is.
+        """
+        apart = self.session.setup.apart.system + self.session.setup.apart.tools
+        said = self.session.view_tokens - apart
+        for target in (apart + min(said * 2 // 5, ITEM_TOKENS), None):
+            try:
+                await self.session.compact(target=target)
+                break
+            except (FloorExceeded, CompactionFailed, CallsOpen) as error:
+                log.info("session %s: nothing was folded for its client: %s", self.session.id, error)
+        await self.catch_up()
+        return sealed(self.session.id, self.session.leaf or "", self._rendered(asked))
+
+    def take_untold(self, metrics: Metrics) -> list[Receipt]:
+        """Return the folds that no response has told yet: the next one does."""
+        found, self.untold = self.untold, []
+        for receipt in found:
+            metrics.folded(receipt)
+        return found
 
     async def context(self) -> ContextMessages:
         """Fold what must be folded before the next request."""

@@ -34,6 +34,17 @@ class Endpoint(msgspec.Struct, frozen=True):
     closing: tuple[str, ...] = ()
 
 
+RESPONSES: Final = Endpoint(
+    "/responses",
+    OPENAI_RESPONSES,
+    "openai",
+    "input",
+    "instructions",
+    ("max_output_tokens",),
+    ResponseAssembler,
+    ("response.created", "response.queued", "response.in_progress"),
+    ("response.completed", "response.incomplete"),
+)
 ENDPOINTS: Final = (
     Endpoint(
         "/chat/completions",
@@ -44,17 +55,7 @@ ENDPOINTS: Final = (
         ("max_completion_tokens", "max_tokens"),
         ChatAssembler,
     ),
-    Endpoint(
-        "/responses",
-        OPENAI_RESPONSES,
-        "openai",
-        "input",
-        "instructions",
-        ("max_output_tokens",),
-        ResponseAssembler,
-        ("response.created", "response.queued", "response.in_progress"),
-        ("response.completed", "response.incomplete"),
-    ),
+    RESPONSES,
     Endpoint(
         "/messages",
         ANTHROPIC,

@@ -68,20 +68,12 @@ class Exchange:
     def _body(self, view: ContextMessages) -> bytes:
         messages = self._talk.folded(self._asked, view)
         self._folded = messages is not None
-        self._take_receipts()
+        self._receipts += self._talk.take_untold(self._metrics)
         body = self._asked if messages is None else self._asked.changed(messages=messages)
         most, wanted = self._talk.session.max_tokens, body.max_tokens
         if most is None or (wanted is not None and wanted <= most):
             return body.raw
         return body.changed(max_tokens=most).raw
-
-    def _take_receipts(self) -> None:
-        """Take the folds that are in the view and were not told to the client."""
-        found = self._talk.untold
-        for receipt in found:
-            self._metrics.folded(receipt)
-        self._receipts += found
-        found.clear()
 
     async def run(self, body: bytes, send: Send) -> Relayed:
         """Send the request, once more where it did not fit, and return what goes back."""
@@ -97,7 +89,8 @@ class Exchange:
         response = await send(body)
         headers = passed_back(response)
         coding = response.headers.get("content-encoding", "").strip().lower()
-        streamed = response.headers.get("content-type", "").startswith("text/event-stream")
+        kind = response.headers.get("content-type", "")
+        streamed = kind.startswith("text/event-stream") or (self._asked.streamed and "json" not in kind)
         reader = ReplyReader(self._asked.endpoint, streamed=streamed, coding=coding)
         if not streamed or response.status_code >= 400:
             pieces = [piece async for piece in response.aiter_raw()]

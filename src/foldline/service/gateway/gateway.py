@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import httpx2
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope
 from starlette.types import Send as ASGISend
 
@@ -22,6 +22,8 @@ from foldline.errors import FoldlineError
 from foldline.providers import Provider
 from foldline.service.bodies import BodyError, read_body
 from foldline.service.gateway.agent_session import AgentSession
+from foldline.service.gateway.compaction_answer import MadeItem, compacted, response, streamed
+from foldline.service.gateway.compaction_item import readable, sealed
 from foldline.service.gateway.endpoint import Endpoint
 from foldline.service.gateway.exchange import Exchange, Relayed, Send
 from foldline.service.gateway.refusals import refusal
@@ -75,8 +77,8 @@ class Gateway:
         """Close the connections to the providers."""
         await self._upstreams.close()
 
-    async def ask(self, request: Request, endpoint: Endpoint) -> Response:
-        """Answer a request for a reply of a model."""
+    async def ask(self, request: Request, endpoint: Endpoint, *, compact: bool = False) -> Response:
+        """Answer a request for a reply of a model; with `compact`, for a compaction item alone."""
         tenant, own_key = self._tenants.find(request.headers)
         if tenant is None:
             return refusal(
@@ -89,7 +91,10 @@ class Gateway:
         except BodyError as error:
             return refusal(endpoint.vendor, error.status, str(error))
         headers = sent_on(request.headers.items(), endpoint.vendor, own_key=own_key)
-        path, query = endpoint.path, request.url.query
+        path, query = endpoint.path + ("/compact" if compact else ""), request.url.query
+        asked = read_request(endpoint, raw)
+        if asked is not None and (compact or asked.wants_item):
+            return await self._item(_From(request, tenant, headers), asked, alone=compact)
 
         async def send(body: bytes) -> httpx2.Response:
             return await self._upstreams.send(
@@ -97,9 +102,7 @@ class Gateway:
             )
 
         try:
-            relayed = await self._relayed(
-                _From(request, tenant, headers), read_request(endpoint, raw), raw, send
-            )
+            relayed = await self._relayed(_From(request, tenant, headers), asked, readable(raw), send)
         except httpx2.HTTPError as error:
             self._metrics.upstream_failed(endpoint.vendor)
             return refusal(
@@ -111,10 +114,13 @@ class Gateway:
         if asked is None or not asked.units:
             return _untouched(await send(raw))
         try:
-            talk = await self._session_of(origin, asked)
+            talk, asked = await self._session_of(origin, asked)
         except FoldlineError as error:
             log.warning("a request goes on as it came: %s", error)
-            return _untouched(await send(raw))
+            return _untouched(await send(asked.raw))
+        except Exception:  # an agent must not stand still for a defect of ours
+            log.exception("a request goes on as it came")
+            return _untouched(await send(asked.raw))
         talk.users += 1
         try:
             exchange = Exchange(talk, asked, self._metrics)
@@ -126,7 +132,50 @@ class Gateway:
         finally:
             talk.users -= 1
 
-    async def _session_of(self, origin: _From, asked: AgentRequest) -> AgentSession:
+    async def _item(self, origin: _From, asked: AgentRequest, *, alone: bool) -> Response:
+        """Answer with a compaction item of our own: few upstreams can make one, and none reads another's."""
+        if not asked.units:
+            return refusal(asked.endpoint.vendor, 400, "there is nothing to compact")
+        make = partial(self._compacted, origin, asked)
+        if not alone and asked.streamed:
+            return StreamingResponse(streamed(asked, make), media_type="text/event-stream")
+        made = await make()
+        return JSONResponse(compacted(made) if alone else response(asked, made))
+
+    async def _compacted(self, origin: _From, asked: AgentRequest) -> MadeItem:
+        """Fold the session of a request, and return the item that stands for its view."""
+        try:
+            talk, asked = await self._session_of(origin, asked)
+            talk.users += 1
+            try:
+                async with talk.lock:
+                    if await talk.follow(asked):
+                        item = await talk.compact(asked)
+                        return MadeItem(item, talk.take_untold(self._metrics))
+            finally:
+                talk.users -= 1
+        except FoldlineError as error:
+            log.warning("a history is folded without its session: %s", error)
+        except Exception:  # an agent must not stand still for a defect of ours
+            log.exception("a history is folded without its session")
+        return await self._stateless(asked)
+
+    async def _stateless(self, asked: AgentRequest) -> MadeItem:
+        """Return the item of a history that cannot be stored: what is folded is in it alone."""
+        messages = [msgspec.json.decode(one) for one in asked.elements[asked.lead :]]
+        name = f"{asked.endpoint.vendor}:{asked.model}"
+        limit = self._settings.model_info(name, self._serve.window).window.input_limit
+        try:
+            done = await foldline.acompact(
+                messages, target=limit * 2 // 5, policy=self._serve.policy, dialect=asked.endpoint.dialect
+            )
+        except FoldlineError as error:
+            log.warning("a history is not folded: %s", error)
+            return MadeItem(sealed("", "", messages))
+        return MadeItem(sealed("", "", done.messages), [done.receipt])
+
+    async def _session_of(self, origin: _From, asked: AgentRequest) -> tuple[AgentSession, AgentRequest]:
+        """Return the session of a request, and the request as the session has it."""
         request, tenant = origin.request, origin.tenant
         known = self._finders.get(tenant.name)
         if known is None:
@@ -134,7 +183,11 @@ class Gateway:
             self._finders[tenant.name] = known
         name = request.headers.get(SESSION)
         opener = partial(self._opened, origin, asked)
-        talk = await known.find(asked, name if name and valid_name(name) else None, opener)
+        resumed = await known.resume(asked, opener)
+        if resumed is not None:
+            talk, asked = resumed
+        else:
+            talk = await known.find(asked, name if name and valid_name(name) else None, opener)
         if talk.session.setup.info.name != self._name_of(asked):
             talk.users += 1
             try:
@@ -142,7 +195,7 @@ class Gateway:
                     await self._use_model(talk.session, asked, origin.headers)
             finally:
                 talk.users -= 1
-        return talk
+        return talk, asked
 
     def _name_of(self, asked: AgentRequest) -> str:
         given = f"{asked.endpoint.vendor}:{asked.model}"

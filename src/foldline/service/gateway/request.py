@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -12,7 +12,9 @@ from foldline.dialects.base import decode_placed
 from foldline.dialects.values import OPENAI_RESPONSES
 from foldline.errors import DialectError
 from foldline.providers.anthropic import LEAST_BUDGET
+from foldline.service.gateway.compaction_item import Resumed, is_trigger, unfolded
 from foldline.service.gateway.endpoint import Endpoint
+from foldline.service.gateway.likeness import likeness
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _elements = msgspec.json.Decoder(list[msgspec.Raw])
@@ -28,11 +30,19 @@ class Unit(msgspec.Struct, frozen=True):
 
 
 class AgentRequest:
-    """A request whose messages were found; `lead` counts the system messages at its beginning."""
+    """A request whose messages were found; `lead` counts the system messages at its beginning.
+
+    `wants_item` says that a compaction item is to be the answer, `resumed` that the history goes on from one
+    of ours, in whose place the elements then have the view. `at` is the entry of the session behind which
+    the elements stand (None: they are all of its history).
+    """
 
     def __init__(
         self, endpoint: Endpoint, raw: bytes, fields: dict[str, msgspec.Raw], elements: list[bytes]
     ) -> None:
+        self.wants_item = False
+        self.resumed: Resumed | None = None
+        self.at: str | None = None
         self.endpoint = endpoint
         self.raw = raw
         self._fields = fields
@@ -81,6 +91,25 @@ class AgentRequest:
             read.append(placed[0][1])
         return read
 
+    def resuming(self, known: Collection[str]) -> AgentRequest:
+        """Return the request as a session has it that knows its compaction item.
+
+        Of what stands before that, clients keep what the session has: those likenesses are `known`.
+        Instructions there go to the head, and other messages before what is new.
+        """
+        assert self.resumed is not None
+        lead, more = list[bytes](), list[bytes]()
+        for unit in _units(self.endpoint, self.resumed.before, 0):
+            message = self.decode([unit])[0]
+            if message.role in ("system", "developer"):
+                lead.append(unit.raw)
+            elif likeness(message) not in known:
+                more += _split(unit.raw) if unit.raw.startswith(b"[") else [unit.raw]
+        elements = [*lead, *more, *self.resumed.behind]
+        found = AgentRequest(self.endpoint, self.raw, self._fields, elements)
+        found.wants_item, found.at = self.wants_item, self.resumed.at
+        return found
+
     def changed(
         self, *, messages: Sequence[Any] | None = None, max_tokens: int | None = None
     ) -> AgentRequest:
@@ -107,11 +136,27 @@ def read_request(endpoint: Endpoint, raw: bytes) -> AgentRequest | None:
         if any(fields.get(name, b"null") != b"null" for name in _STATEFUL):
             return None
         given = bytes(fields.get(endpoint.messages, b""))
-        if endpoint.dialect == OPENAI_RESPONSES and given.startswith(b'"'):
+        if endpoint.dialect != OPENAI_RESPONSES:
+            return AgentRequest(endpoint, raw, fields, _split(given))
+        if given.startswith(b'"'):
             given = msgspec.json.encode([{"role": "user", "content": msgspec.json.decode(given)}])
-        return AgentRequest(endpoint, raw, fields, _split(given))
+        return _with_items(endpoint, raw, fields, _split(given))
     except (msgspec.DecodeError, UnicodeDecodeError, DialectError, RecursionError):
         return None
+
+
+def _with_items(
+    endpoint: Endpoint, raw: bytes, fields: dict[str, msgspec.Raw], elements: list[bytes]
+) -> AgentRequest:
+    """Return a request for a response, with what items of ours stand for in their place."""
+    wants_item = bool(elements) and is_trigger(elements[-1])
+    elements, resumed = unfolded(elements[:-1] if wants_item else elements)
+    if resumed is not None:
+        fields["input"] = msgspec.Raw(msgspec.json.encode([msgspec.Raw(one) for one in elements]))
+        raw = msgspec.json.encode(fields)
+    asked = AgentRequest(endpoint, raw, fields, elements)
+    asked.wants_item, asked.resumed = wants_item, resumed
+    return asked
 
 
 def _thinking_within(most: int, thinking: Any, wanted: int | None) -> dict[str, Any]:
@@ -146,7 +191,7 @@ def _leading(elements: Sequence[bytes]) -> int:
 
 def _units(endpoint: Endpoint, elements: Sequence[bytes], lead: int) -> list[Unit]:
     rest = elements[lead:]
-    if endpoint.dialect != OPENAI_RESPONSES:
+    if endpoint.dialect != OPENAI_RESPONSES or not rest:
         return [Unit(raw, place) for place, raw in enumerate(rest, lead)]
     from_here = [
         place for place, _ in decode_placed([msgspec.json.decode(raw) for raw in rest], endpoint.dialect)

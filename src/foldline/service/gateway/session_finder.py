@@ -34,6 +34,21 @@ class SessionFinder:
         self._most = most
         self._known: OrderedDict[str, AgentSession] = OrderedDict()
 
+    async def resume(self, asked: AgentRequest, opener: Opener) -> tuple[AgentSession, AgentRequest] | None:
+        """Return the conversation whose compaction item a request goes on from, and the request as it has it.
+
+        None where there is no such item, or it is of a session that is not stored here. An entry's id is a
+        hash of all that was said up to it: who names it knows that.
+        """
+        item = asked.resumed
+        if item is None or await self._sessions.store.entry(item.session, item.at) is None:
+            return None
+        talk = await self._open(item.session, opener)
+        if talk is None:
+            return None
+        async with talk.lock:
+            return talk, await talk.resume(asked)
+
     async def find(self, asked: AgentRequest, name: str | None, opener: Opener) -> AgentSession:
         """Return the conversation that a request goes on with: the one with the longest common history.
 

@@ -47,6 +47,11 @@ class ReplyReader:
         if self._streamed:
             self._events()
 
+    @property
+    def _as_events(self) -> bool:
+        """Whether the reply came as a stream: some servers call plain JSON so."""
+        return self._streamed and (self.begun or not self._buffer.lstrip().startswith(b"{"))
+
     def plain(self) -> bytes:
         """Return what came that is no stream, readable; empty where it cannot be read."""
         return b"" if self._lost else bytes(self._buffer)
@@ -56,7 +61,7 @@ class ReplyReader:
         if self._lost or self.error is not None:
             return None
         try:
-            found = self._assembler.whole() if self._streamed else msgspec.json.decode(bytes(self._buffer))
+            found = self._assembler.whole() if self._as_events else msgspec.json.decode(bytes(self._buffer))
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
         return cast("dict[str, Any]", found) if isinstance(found, dict) and found else None
