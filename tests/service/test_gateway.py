@@ -148,7 +148,7 @@ async def test_an_edited_history_becomes_a_branch(chat, tmp_path):
         talk.ask("And three.")
         assert texts(model.requests[-1].messages)[-2:] == ["Two, otherwise.", "And three."]
     ((messages, _, entries),) = await stored(file)
-    assert (messages, entries) == (5, 9)
+    assert (messages, entries) == (5, 9 + 1)  # and a note of the model
 
 
 async def test_a_request_that_is_sent_twice_is_answered_twice_and_stored_once(chat, tmp_path):
@@ -161,7 +161,7 @@ async def test_a_request_that_is_sent_twice_is_answered_twice_and_stored_once(ch
         talk.ask("Two.")
         talk.ask("Three.")
     ((messages, _, entries),) = await stored(file)
-    assert (messages, entries) == (6, 7)
+    assert (messages, entries) == (6, 7 + 1)
 
 
 async def test_a_session_that_the_client_names_is_that_one(chat, tmp_path):
