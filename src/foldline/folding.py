@@ -16,6 +16,7 @@ from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.policy import Policy, usable_of
 from foldline.core.decide.presets import resolve
 from foldline.core.ledger.facts.kinds import Ledger
+from foldline.core.log.codec import encode_utf8
 from foldline.core.log.entries import Compacted, Pruned, Receipt, Said
 from foldline.core.log.log import chained
 from foldline.core.log.messages import Text
@@ -243,9 +244,7 @@ def now() -> str:
 
 def tokens_apart(system: Any, tools: Any, counter: Counter) -> Floor:
     """Return the tokens of a system prompt (text or blocks) and tool definitions given apart."""
-    text = (
-        system if isinstance(system, str) else "" if system is None else msgspec.json.encode(system).decode()
-    )
+    text = system if isinstance(system, str) else "" if system is None else encode_utf8(system).decode()
     return Floor(
         system=text_tokens(text, counter) if text else 0, tools=tools_tokens(tools, counter) if tools else 0
     )

@@ -23,6 +23,8 @@ def clean_json(document: bytes) -> bytes:
 
 def _escaped(found: re.Match[str]) -> str:
     code = ord(found[0])
+    if 0xD800 <= code < 0xE000:
+        return "\ufffd"
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -183,3 +183,13 @@ async def test_calls_of_one_reply_with_one_id_are_each_run_and_answered(tmp_path
         assert [(tmp_path / "work" / name).read_text() for name in ("a.txt", "b.txt")] == ["one", "two"]
         answered = [result.call_id for message in await messages(host) for result in message.results]
         assert answered == ["same", "same_2"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_model_that_says_half_a_character_is_answered(tmp_path, dialect):
+    said_so = Answer(text="half \ud83d", calls=call("write", path="a\ud83d.txt", content="half \ud83d").calls)
+    async with host_on(tmp_path, [said_so, "half \ud83d"], dialect=dialect) as host:
+        ended = await host.prompt("Go \udcff.")
+        assert (ended.how, ended.text) == ("done", "half \ufffd")
+        assert (tmp_path / "work/a\ufffd.txt").read_text() == "half \ufffd"
+        assert get(dialect).validate(await host.session.context()) == []

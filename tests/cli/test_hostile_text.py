@@ -80,7 +80,7 @@ def test_data_in_a_pipe_stays_as_it_is(foldline, file, words):
 
 def test_all_that_steers_is_shown_escaped():
     assert clean("a\tb\nc\r\nd") == "a\tb\nc\nd"
-    assert clean("\x1b[2J\x9b\u202e\U000e0041\ud800") == "\\x1b[2J\\x9b\\u202e\\U000e0041\\ud800"
+    assert clean("\x1b[2J\x9b\u202e\U000e0041\ud800") == "\\x1b[2J\\x9b\\u202e\\U000e0041\ufffd"
     assert clean("naïve 日本 👩‍👧 עברית") == "naïve 日本 👩‍👧 עברית"
     document = json.dumps({"text": STEERING}, ensure_ascii=False).encode()
     assert json.loads(clean_json(document)) == {"text": STEERING}

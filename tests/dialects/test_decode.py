@@ -20,6 +20,7 @@ from tests.dialects.samples import (
     user,
 )
 
+from foldline.core.log import codec
 from foldline.core.log.messages import Media, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.dialects import decode_all, get
 from foldline.errors import DialectError
@@ -90,12 +91,15 @@ def test_arguments_that_are_no_object_stay_text(arguments):
     assert CHAT.decode(calling(call(arguments=arguments))).calls[0].arguments == arguments
 
 
-def test_lone_surrogates_survive():
+def test_lone_surrogates_stay_in_the_log_and_are_never_sent():
     body = calling(call(arguments='{"path": "\\ud83d"}'), content="half \ud83d")
     message = CHAT.decode(body)
-    assert message.text == "half \ud83d"
-    assert message.calls[0].arguments == {"path": "\ud83d"}
-    assert CHAT.render([(message, ())]).messages == [body]
+    assert message.text == "half \ufffd"
+    assert message.calls[0].arguments == {"path": "\ufffd"}
+    assert codec.decode(message.native.raw) == body
+    sent = {**body, "content": "half \ufffd"}  # the arguments are JSON text: six characters for the half
+    assert CHAT.render([(message, ())]).messages == [sent]
+    assert [problem.rule for problem in CHAT.validate([user("hi"), body])][:1] == ["text-surrogate"]
 
 
 def test_the_same_reasoning_under_two_names_is_one_thought():

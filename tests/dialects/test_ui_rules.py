@@ -11,6 +11,7 @@ ASKED = {"id": "p"}
 YES, NO = {"id": "p", "approved": True}, {"id": "p", "approved": False, "reason": "no"}
 
 BAD = [
+    ("text-surrogate", [ui("user", {"type": "text", "text": "half \ud83d"})]),
     ("message", ["hi"]),
     ("id", [{"role": "user", "parts": [say("x")]}]),
     ("role", [ui("tool", "x")]),

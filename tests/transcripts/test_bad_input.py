@@ -161,9 +161,9 @@ def test_bytes_that_are_no_utf8_are_replaced_with_a_warning():
     assert "UTF-8" in warned(found)[0].text
 
 
-def test_lone_surrogates_survive():
+def test_lone_surrogates_become_the_replacement_character():
     found = records(lines('{"role": "user", "content": "half \\ud83d of it"}'))
-    assert heard(found)[0].message.text == "half \ud83d of it"
+    assert heard(found)[0].message.text == "half \ufffd of it"
     assert not warned(found)
 
 

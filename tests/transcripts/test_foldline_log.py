@@ -97,7 +97,7 @@ def test_written_twice_is_the_same(history):
 def test_read_gives_messages_boundaries_and_notes(history):
     found = records(written(history, session="s"))
     assert [record.key for record in heard(found)] == [entry.id for entry in history[:4]]
-    assert heard(found)[0].message.text == "half \ud83d of it"
+    assert heard(found)[0].message.text == "half \ufffd of it"
     assert [(one.summary, one.first_kept, one.tokens_before) for one in folded(found)] == [
         ("Summary.", history[2].id, 9)
     ]

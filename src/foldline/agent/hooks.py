@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from foldline.config import HookSettings
+from foldline.core.log.codec import encode_utf8
 from foldline.session.events import CompactionDone, PruneDone
 from foldline.session.hooks import Blocked, PlannedCompaction, Verdict
 from foldline.session.session import Session
@@ -74,7 +75,7 @@ class CommandHooks:
         except OSError as error:
             return -1, "", str(error)
         try:
-            given = msgspec.json.encode(told)
+            given = encode_utf8(told)
             output, error = await asyncio.wait_for(process.communicate(given), self._settings.timeout)
         except TimeoutError:
             return -1, "", f"no end after {self._settings.timeout:g} s"

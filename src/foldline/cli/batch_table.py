@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, Literal
 import msgspec
 
 from foldline.cli.output import write_whole
-from foldline.core.log.codec import encode
+from foldline.core.log.codec import encode_utf8
 from foldline.errors import InputError
 from foldline.lab.manifest import Result
 from foldline.lab.report import PolicyReport, SessionReport
@@ -99,7 +99,7 @@ def write_table(results: Iterable[Result], folder: Path, form: str, *, replays: 
         if form == "parquet":
             _write_parquet(rows, kind, stream)
         else:
-            stream.writelines(encode(row) + b"\n" for row in rows)
+            stream.writelines(encode_utf8(row) + b"\n" for row in rows)
 
     write_whole(target, write)
     return target

@@ -21,7 +21,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from foldline.core.log.codec import encode, pretty
+from foldline.core.log.codec import encode_utf8, in_utf8, pretty
 from foldline.errors import FoldlineError, InputError
 from foldline.terminal import clean, clean_json
 
@@ -70,7 +70,7 @@ def print_json_rows(name: str, rows: Iterable[Any], rest: Callable[[], dict[str,
     put(b'{\n  "%s": [' % name.encode())
     between = b"\n    "
     for row in rows:
-        put(between + encode(row))
+        put(between + encode_utf8(row))
         between = b",\n    "
     put(b"\n  ]")
     for key, value in rest().items():
@@ -80,8 +80,8 @@ def print_json_rows(name: str, rows: Iterable[Any], rest: Callable[[], dict[str,
 
 
 def print_line(value: Any) -> None:
-    """Print one JSON object on a line of its own, at once; half of a surrogate pair as its escape."""
-    line = json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    """Print one JSON object on a line of its own, at once; U+FFFD for a lone surrogate."""
+    line = json.dumps(in_utf8(value), ensure_ascii=False).encode()
     sys.stdout.buffer.write(line + b"\n")
     sys.stdout.buffer.flush()
 
@@ -188,7 +188,7 @@ def progress(what: str, total: int | None = None) -> Generator[Callable[[int], N
 def message_lines(messages: Sequence[Any], **around: Any) -> list[bytes]:
     """Return messages as JSON lines, after a line with what belongs to them (`system`, `tools`)."""
     header = {key: value for key, value in around.items() if value}
-    return [encode(item) + b"\n" for item in ([header] if header else []) + list(messages)]
+    return [encode_utf8(item) + b"\n" for item in ([header] if header else []) + list(messages)]
 
 
 def write_whole(output: Path, write: Callable[[BinaryIO], object]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from foldline.core.log.codec import in_utf8
 from foldline.dialects.base import message_dialect
 from foldline.dialects.ui_message.plain_text import to_ui_message
 from foldline.dialects.values import UI_MESSAGE
@@ -45,7 +46,8 @@ def _has_usage(metadata: object) -> bool:
 
 
 def join_system(given: Any, recorded: Any) -> Any:
-    """Join the system prompt that was given with the one found among the messages."""
+    """Join the system prompt that was given with the one found among the messages, as it may be sent."""
+    given, recorded = in_utf8(given), in_utf8(recorded)
     if not given or not recorded:
         return given or recorded
     if isinstance(given, str) and isinstance(recorded, str):

@@ -41,11 +41,17 @@ def read_any(payload: Any, index: int | None = None) -> tuple[Any, bytes]:
 
 
 def parse(raw: bytes, index: int | None = None) -> Any:
-    """Parse kept bytes; raises DialectError (with `index`) if they are not JSON."""
+    """Parse kept bytes as they may be sent; raises DialectError (with `index`) if they are not JSON."""
     try:
-        return codec.decode(raw)
+        return as_sent(codec.decode(raw), raw)
     except _UNREADABLE as error:
         raise DialectError(f"the stored payload is not JSON: {error}", index=index) from error
+
+
+def as_sent(body: Any, raw: bytes) -> Any:
+    """Return the value of JSON bytes with U+FFFD for each lone surrogate."""
+    may_hold_one = b"\\u" in raw or b"\xed" in raw  # an escape, or a surrogate in bytes that are not UTF-8
+    return codec.in_utf8(body) if may_hold_one else body
 
 
 def _serialise(payload: Any) -> tuple[Any, bytes]:

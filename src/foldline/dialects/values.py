@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from foldline.core.log.codec import in_utf8
+
 OPENAI_CHAT = "openai-chat"
 OPENAI_RESPONSES = "openai-responses"
 ANTHROPIC = "anthropic"
@@ -21,6 +23,11 @@ class Rendered(msgspec.Struct, frozen=True):
     messages: list[Any]
     system: Any | None = None
     warnings: tuple[str, ...] = ()
+
+
+def rendered(messages: list[Any], system: Any | None, losses: Losses) -> Rendered:
+    """Return what is sent: messages and system prompt as UTF-8 can carry them, with what was left out."""
+    return Rendered(in_utf8(messages), in_utf8(system), losses.lines())
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -41,6 +48,12 @@ def reporter(problems: list[Problem], index: int) -> Say:
         problems.append(Problem(index, rule, text))
 
     return say
+
+
+def check_text(say: Say, value: Any) -> None:
+    """Check that UTF-8 can carry a message or a system prompt; `say(rule, text)` takes what is wrong."""
+    if in_utf8(value) is not value:
+        say("text-surrogate", "a text holds half of a surrogate pair, which UTF-8 cannot carry")
 
 
 class Losses:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from foldline.core.log.codec import encode
+from foldline.core.log.codec import encode, encode_utf8
 from foldline.core.log.entries import Edit
 from foldline.core.log.log import digest
 from foldline.core.log.messages import Media, Message, Usage
@@ -214,4 +214,4 @@ def quoted(path: str) -> str:
 
 def line(value: Any) -> bytes:
     """Return a JSON value as one line."""
-    return encode(value) + b"\n"
+    return encode_utf8(value) + b"\n"

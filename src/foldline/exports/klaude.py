@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from foldline.core.ledger.facts.kinds import Ledger
-from foldline.core.log.codec import encode, pretty
+from foldline.core.log.codec import encode_utf8, pretty
 from foldline.core.log.messages import (
     Media,
     Message,
@@ -145,7 +145,7 @@ class KlaudeWriter(ExportWriter):
                 yield {"type": "thinking_signature", "signature": part.signature}
         elif isinstance(part, ToolCall):
             self._names[part.id] = part.name
-            text = part.arguments if isinstance(part.arguments, str) else encode(part.arguments).decode()
+            text = part.arguments if isinstance(part.arguments, str) else encode_utf8(part.arguments).decode()
             yield {"type": "tool_call", "call_id": part.id, "tool_name": part.name, "arguments_json": text}
         elif isinstance(part, Media) and part.kind == "image" and part.data and is_readable(part):
             yield {"type": "image_url", "url": f"data:{part.mime or 'image/png'};base64,{part.data}"}

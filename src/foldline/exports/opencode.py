@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from foldline.core.log.codec import encode
+from foldline.core.log.codec import encode_utf8
 from foldline.core.log.log import digest
 from foldline.core.log.messages import (
     Media,
@@ -68,7 +68,7 @@ class OpenCodeWriter(ExportWriter):
             "version": VERSION,
             "time": {"created": _ms(origin.started), "updated": _ms(origin.ended)},
         }
-        yield b'{"info":' + encode(info) + b',\n"messages":['
+        yield b'{"info":' + encode_utf8(info) + b',\n"messages":['
 
     def end(self) -> Iterator[bytes]:
         """Yield the reply held back and close the document."""
@@ -285,7 +285,7 @@ class OpenCodeWriter(ExportWriter):
 
     def _message(self, info: Block, parts: list[Block]) -> bytes:
         comma, self._first = b"\n" if self._first else b",\n", False
-        return comma + encode({"info": info, "parts": parts})
+        return comma + encode_utf8({"info": info, "parts": parts})
 
     def _part(self, info: Block, block: Block, at: float) -> Block:
         """Add a part's ids to `block` itself, so that a result can be put into its call later."""

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import importlib
 import importlib.util
-import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Sequence
@@ -15,6 +14,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast
 import msgspec
 
 from foldline.catalogue import ModelInfo
+from foldline.core.log.codec import in_utf8
 from foldline.core.log.messages import Message, Text, Thinking
 from foldline.core.measure.overflow import overflow, silent
 from foldline.dialects import get as dialect_of
@@ -160,7 +160,7 @@ class SDKProvider(ABC):
             try:
                 return await self._create(client, {**body, **more, **self._options.fields(wanted)})
             except UnicodeEncodeError:  # a message holds half a character, which no request can carry
-                body, cut = _of_whole_characters(body), body
+                body, cut = cast("Body", in_utf8(body)), body
                 if body == cut:
                     raise
             except Exception as error:
@@ -259,12 +259,6 @@ def _taken(assembler: Assembler, event: Body) -> list[Delta]:
         return list(assembler.take(event))
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"an event with missing fields: {error!r}") from error
-
-
-def _of_whole_characters(body: Body) -> Body:
-    """Return a body with the replacement character for each half of a surrogate pair."""
-    text = json.dumps(body, ensure_ascii=False).encode("utf-16", "surrogatepass")
-    return json.loads(text.decode("utf-16", "replace"))
 
 
 def _plain(value: Any) -> Body:

@@ -50,6 +50,6 @@ def test_what_is_not_json_raises_a_value_error(raw):
         decode(raw)
 
 
-def test_json_for_people_holds_halves_of_characters():
+def test_json_for_people_has_no_halves_of_characters():
     assert pretty({"a": ["ä"]}) == '{\n  "a": [\n    "ä"\n  ]\n}'.encode()
-    assert decode(pretty({"a": "half \ud83d", "b": float("nan")})) == {"a": "half \ud83d", "b": None}
+    assert decode(pretty({"a": "half \ud83d", "b": float("nan")})) == {"a": "half \ufffd", "b": None}

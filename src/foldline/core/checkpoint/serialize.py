@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from foldline.core.log.codec import text_in_utf8
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.core.log.opaque import opened
@@ -47,7 +48,6 @@ _TAG = re.compile(rf"<(?={_GAP}/?{_GAP}(?:{'|'.join(TAGS)}){_GAP}/?>)", re.IGNOR
 _DATA_URL = re.compile(
     r"data:([\w.+\-]{1,60}/[\w.+\-]{1,80})?(?:;[\w=.\-]{1,60}){0,3};base64,([A-Za-z0-9+/=_\-]{64,}+)"
 )
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def serialize(
@@ -82,9 +82,7 @@ def neutral(text: str) -> str:
 
     The result depends on the text alone; a text without them is returned as it is.
     """
-    if _SURROGATE.search(text):
-        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return _TAG.sub(r"\\<", _LABEL.sub(r"\\[", text))
+    return _TAG.sub(r"\\<", _LABEL.sub(r"\\[", text_in_utf8(text)))
 
 
 def shorten(text: str, cap: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
+from foldline.core.log.codec import text_in_utf8
 from foldline.core.log.entries import Entry, Said
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.core.log.opaque import opened
@@ -83,7 +84,8 @@ def clean_part(part: Part, found: dict[str, str]) -> Part:
 
 
 def _text(text: str, found: dict[str, str]) -> str:
-    """Return a text without secrets; the same object where it holds none."""
+    """Return a text without secrets, as UTF-8 can carry it; the same object where it holds none."""
+    text = text_in_utf8(text)
     spans = find(text)
     if not spans:
         return text

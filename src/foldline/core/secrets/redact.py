@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from foldline.core.log.codec import text_in_utf8
 from foldline.core.secrets.keys import blocks
 from foldline.core.secrets.named import named
 from foldline.core.secrets.places import placed
@@ -29,10 +30,11 @@ SHORTEST = 6  # characters of a text below which it holds no secret
 
 
 def redact(text: str) -> str:
-    """Replace every secret in `text` by `[redacted: kind]`.
+    """Replace every secret in `text` by `[redacted: kind]`, and each lone surrogate by U+FFFD.
 
     Linear in the text; redacting twice changes nothing. Text without a secret is returned as it is.
     """
+    text = text_in_utf8(text)
     for _ in range(_PASSES):
         spans = find(text)
         if not spans:

@@ -15,7 +15,7 @@ from foldline.dialects.anthropic.rules import validate as check_rules
 from foldline.dialects.anthropic.write import AnthropicWriter, edit_native
 from foldline.dialects.edits import replacements, with_edits
 from foldline.dialects.losses import lost_fields
-from foldline.dialects.payload import block_types, count, parse, peek, read, read_any
+from foldline.dialects.payload import as_sent, block_types, count, parse, peek, read, read_any
 from foldline.dialects.steps import split_steps
 from foldline.dialects.stored import in_words
 from foldline.dialects.values import ANTHROPIC, Problem, Rendered
@@ -77,7 +77,7 @@ class AnthropicDialect:
         value, raw = read_any(system)
         if not isinstance(value, str | list):
             raise DialectError("system must be a string or a list of text blocks")
-        parts = tuple(parts_of(cast("Any", value)))
+        parts = tuple(parts_of(as_sent(value, raw)))
         if any(not isinstance(part, Text) for part in parts):
             raise DialectError("system may hold only text blocks")
         return Message("system", parts, native=Native(ANTHROPIC, raw))
@@ -122,6 +122,7 @@ class AnthropicDialect:
         return bool(block_types(payload) & _OWN_BLOCKS)
 
     def _message(self, body: dict[str, Any], raw: bytes, index: int | None) -> Message:
+        body = as_sent(body, raw)
         role = role_of(body, index)
         return Message(role, tuple(parts_of(body.get("content"), index)), native=Native(ANTHROPIC, raw))
 

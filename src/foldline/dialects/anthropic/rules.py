@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 from foldline.dialects.anthropic.block_rules import check_block, check_system
 from foldline.dialects.payload import is_list, read
-from foldline.dialects.values import Problem, Say, reporter
+from foldline.dialects.values import Problem, Say, check_text, reporter
 from foldline.errors import DialectError
 
 _THINKING = ("thinking", "redacted_thinking")
@@ -33,6 +33,7 @@ def validate(messages: Sequence[Any], system: Any = None) -> list[Problem]:
     """
     problems: list[Problem] = []
     check_system(reporter(problems, -1), system)
+    check_text(reporter(problems, -1), system)
     if not is_list(messages) or not messages:
         problems.append(Problem(-1, "list", "messages must be a list with at least one message"))
         return problems
@@ -44,6 +45,7 @@ def validate(messages: Sequence[Any], system: Any = None) -> list[Problem]:
         except DialectError as error:
             say("message", str(error))
             continue
+        check_text(say, body)
         role = body.get("role")
         if role not in ("user", "assistant"):
             say("role", f"role is {role!r}; it must be user or assistant")

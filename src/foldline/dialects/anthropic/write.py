@@ -21,7 +21,7 @@ from foldline.dialects.anthropic.read import parts_of
 from foldline.dialects.edits import check_edits
 from foldline.dialects.ids import Ids, safe_name
 from foldline.dialects.media import placeholder, to_anthropic
-from foldline.dialects.values import ANTHROPIC, Losses, Rendered
+from foldline.dialects.values import ANTHROPIC, Losses, Rendered, rendered
 
 ID_LIMIT = 64
 NAME_LIMIT = 128
@@ -193,7 +193,7 @@ class AnthropicWriter:
             self._out.insert(0, {"role": "user", "content": OPENING})
         if self._ids.renamed:
             self.losses.add("call ids changed", self._ids.renamed)
-        return Rendered(self._out, _one_system(self._system), self.losses.lines())
+        return rendered(self._out, _one_system(self._system), self.losses)
 
     def _add_system(self, message: Message) -> None:
         texts = [part for part in message.parts if isinstance(part, Text) and part.text.strip()]

@@ -15,10 +15,10 @@ from foldline.dialects.losses import lost_fields
 from foldline.dialects.openai_chat.read import role_of, slots
 from foldline.dialects.openai_chat.rules import validate as check_rules
 from foldline.dialects.openai_chat.write import ChatWriter, edit_native
-from foldline.dialects.payload import block_types, count, parse, peek, read
+from foldline.dialects.payload import as_sent, block_types, count, parse, peek, read
 from foldline.dialects.steps import split_steps
 from foldline.dialects.stored import in_words
-from foldline.dialects.values import OPENAI_CHAT, Problem, Rendered
+from foldline.dialects.values import OPENAI_CHAT, Problem, Rendered, check_text, reporter
 from foldline.errors import DialectError
 
 _STOPS = {
@@ -108,6 +108,7 @@ class OpenAIChatDialect:
         problems = check_rules(messages)
         if system is not None and not isinstance(system, str):
             problems.insert(0, Problem(-1, "system", "the system prompt must be a string"))
+        check_text(reporter(problems, -1), system)
         return problems
 
     def recognises(self, payload: Any) -> bool:
@@ -117,6 +118,7 @@ class OpenAIChatDialect:
         return bool(block_types(payload) & _OWN_PARTS)
 
     def _message(self, body: dict[str, Any], raw: bytes, index: int | None) -> Message:
+        body = as_sent(body, raw)
         role = role_of(body, index)
         parts = tuple(part for part, _ in slots(body, index))
         return Message(role, parts, native=Native(OPENAI_CHAT, raw))

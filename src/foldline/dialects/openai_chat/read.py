@@ -7,6 +7,7 @@ from typing import Any, NoReturn, cast
 
 import msgspec
 
+from foldline.core.log.codec import in_utf8
 from foldline.core.log.messages import (
     Media,
     Opaque,
@@ -84,7 +85,7 @@ def arguments_of(value: Any) -> dict[str, Any] | str:
 def _lenient(text: str) -> Any:
     """Parse text that holds lone surrogates; None if it is not JSON."""
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return in_utf8(json.loads(text, parse_constant=_no_constant))
     except (ValueError, RecursionError):
         return None
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from foldline.dialects.openai_chat.read import ROLES
 from foldline.dialects.payload import is_list, read
-from foldline.dialects.values import Problem
+from foldline.dialects.values import Problem, check_text
 from foldline.errors import DialectError
 
 _PARTS = {
@@ -51,6 +51,7 @@ def validate(messages: Sequence[Any]) -> list[Problem]:
         except DialectError as error:
             check.say("message", str(error))
             continue
+        check_text(check.say, body)
         _message(check, body)
     _close(check)
     return check.problems

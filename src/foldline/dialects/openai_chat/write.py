@@ -20,7 +20,7 @@ from foldline.dialects.edits import check_edits
 from foldline.dialects.ids import Ids, safe_name
 from foldline.dialects.media import placeholder, plain_text, to_openai
 from foldline.dialects.openai_chat.read import REASONING, slots
-from foldline.dialects.values import OPENAI_CHAT, Losses, Rendered
+from foldline.dialects.values import OPENAI_CHAT, Losses, Rendered, rendered
 
 ID_LIMIT = 40  # of tool_calls[].id, from the API's own error text
 NAME_LIMIT = 64  # of function.name, API reference
@@ -188,7 +188,7 @@ class ChatWriter:
         """Return the list and what was left out of it."""
         if self._ids.renamed:
             self.losses.add("call ids changed", self._ids.renamed)
-        return Rendered(self._out, warnings=self.losses.lines())
+        return rendered(self._out, None, self.losses)
 
     def _say(self, body: dict[str, Any]) -> None:
         if body["content"]:

@@ -12,7 +12,7 @@ from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Native, Role, Text, Usage
 from foldline.dialects.edits import check_edits, replacements, with_edits
 from foldline.dialects.losses import lost_fields
-from foldline.dialects.payload import block_types, count, is_list, parse, peek, read, read_any
+from foldline.dialects.payload import as_sent, block_types, count, is_list, parse, peek, read, read_any
 from foldline.dialects.responses.edits import edit_native
 from foldline.dialects.responses.items import KINDS, Item, is_call, kind_of, role_of
 from foldline.dialects.responses.read import slots
@@ -97,7 +97,7 @@ class OpenAIResponsesDialect:
         value, raw = read_any(system)
         if not isinstance(value, str):
             raise DialectError("instructions must be a string")
-        return Message("system", (Text(value),), native=Native(OPENAI_RESPONSES, raw))
+        return Message("system", (Text(as_sent(value, raw)),), native=Native(OPENAI_RESPONSES, raw))
 
     def render(self, items: Sequence[tuple[Message, Sequence[Edit]]], *, whole: bool = False) -> Rendered:
         """Write messages, each with its edits, as a list of items.
@@ -150,6 +150,7 @@ def _is_ours(message: Message) -> bool:
 
 
 def _message(items: Sequence[Item], raw: bytes, index: int | None, role: Role | None = None) -> Message:
+    items = cast("Sequence[Item]", as_sent(items, raw))
     parts = tuple(part for item in items for part, _ in slots(item, index))
     role = role or role_of(items[0], index)
     # an output that answers no call was written by a program, not by the user

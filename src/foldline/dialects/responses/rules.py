@@ -18,7 +18,7 @@ from foldline.dialects.responses.items import (
     is_output,
     kind_of,
 )
-from foldline.dialects.values import Problem
+from foldline.dialects.values import Problem, check_text
 from foldline.errors import DialectError
 
 
@@ -51,6 +51,7 @@ def validate(items: Sequence[Any], system: Any = None) -> list[Problem]:
     check = _ItemCheck()
     if system is not None and not isinstance(system, str):
         check.say("system", "instructions must be a string")
+    check_text(check.say, system)
     if not is_list(items) or not items:
         check.say("list", "input must be a list with at least one item")
         return check.problems
@@ -61,6 +62,7 @@ def validate(items: Sequence[Any], system: Any = None) -> list[Problem]:
         except DialectError as error:
             check.say("item", str(error))
             continue
+        check_text(check.say, item)
         check_item(check.say, item)
         if kind_of(item) in KINDS:
             _place(check, item, last=index == len(items) - 1)

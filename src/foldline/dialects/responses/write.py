@@ -13,7 +13,7 @@ from foldline.dialects.responses.items import CALLS, OUTPUTS, Item, answered_id,
 from foldline.dialects.responses.outputs import NO_TEXT, output_item
 from foldline.dialects.responses.read import slots
 from foldline.dialects.responses.request import drop_refused
-from foldline.dialects.values import OPENAI_RESPONSES, Losses, Rendered
+from foldline.dialects.values import OPENAI_RESPONSES, Losses, Rendered, rendered
 
 ID_LIMIT = 64  # of call_id, from the API's own error text
 NAME_LIMIT = 64  # of a function's name, API reference
@@ -61,7 +61,7 @@ class ResponsesWriter:
         out = drop_refused(self._out, self.losses) if whole else self._out
         if self._ids.renamed:
             self.losses.add("call ids changed", self._ids.renamed)
-        return Rendered(cast("list[Any]", out), "\n\n".join(self._system) or None, self.losses.lines())
+        return rendered(cast("list[Any]", out), "\n\n".join(self._system) or None, self.losses)
 
     def _put(self, item: Item) -> None:
         self._out.append(item)

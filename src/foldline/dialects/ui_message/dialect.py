@@ -13,7 +13,7 @@ from foldline.core.log.messages import Message, Native, Text, Usage
 from foldline.core.log.steps import steps
 from foldline.dialects.edits import replacements, with_edits
 from foldline.dialects.losses import lost_fields
-from foldline.dialects.payload import count, parse, peek, read, read_any
+from foldline.dialects.payload import as_sent, count, parse, peek, read, read_any
 from foldline.dialects.stored import in_words
 from foldline.dialects.ui_message.edits import edit_native
 from foldline.dialects.ui_message.read import ROLES, role_of, slots
@@ -73,7 +73,8 @@ class UIMessageDialect:
 
     def decode_system(self, system: Any) -> Message:
         """Read a system prompt given separately (text, or text blocks); rendered, it is `system` again."""
-        value, raw = read_any(system)
+        given, raw = read_any(system)
+        value = as_sent(given, raw)
         blocks = cast("list[Any]", value) if isinstance(value, list) else [{"text": value}]
         texts = [peek(block, "text") for block in blocks]
         if any(not isinstance(text, str) for text in texts):
@@ -122,6 +123,7 @@ class UIMessageDialect:
         return isinstance(peek(payload, "toolInvocations"), list)
 
     def _message(self, body: dict[str, Any], raw: bytes, index: int | None) -> Message:
+        body = as_sent(body, raw)
         role = role_of(body, index)
         return Message(role, tuple(part for part, _ in slots(body, index)), native=Native(UI_MESSAGE, raw))
 

@@ -9,7 +9,7 @@ from foldline.dialects.payload import is_list, read
 from foldline.dialects.ui_message.part_rules import check_part, is_tool_type
 from foldline.dialects.ui_message.read import ROLES
 from foldline.dialects.ui_message.tools import OPEN
-from foldline.dialects.values import Problem, Say, reporter
+from foldline.dialects.values import Problem, Say, check_text, reporter
 from foldline.errors import DialectError
 
 
@@ -22,6 +22,7 @@ def validate(messages: Sequence[Any], system: Any = None) -> list[Problem]:
     problems: list[Problem] = []
     if system is not None and not isinstance(system, str):
         problems.append(Problem(-1, "system", "the system prompt must be a string"))
+    check_text(reporter(problems, -1), system)
     if not is_list(messages) or not messages:
         problems.append(Problem(-1, "list", "messages must be a list with at least one message"))
         return problems
@@ -32,6 +33,7 @@ def validate(messages: Sequence[Any], system: Any = None) -> list[Problem]:
         except DialectError as error:
             say("message", str(error))
             continue
+        check_text(say, body)
         _message(say, body, last=index == len(messages) - 1)
     return problems
 

@@ -15,7 +15,7 @@ from foldline.dialects.media import plain_text
 from foldline.dialects.ui_message.edits import answer, file_of, native_of
 from foldline.dialects.ui_message.read import REDACTED, slots
 from foldline.dialects.ui_message.tools import Native, tool_part
-from foldline.dialects.values import Losses, Rendered
+from foldline.dialects.values import Losses, Rendered, rendered
 
 _ANY_LENGTH = 1 << 30  # call ids are text of any length here
 
@@ -87,7 +87,7 @@ class UIWriter:
                 self._out[at][key][place] = before
         if self._ids.renamed:
             self.losses.add("call ids changed", self._ids.renamed)
-        return Rendered(self._out, _one_system(self._system), self.losses.lines())
+        return rendered(self._out, _one_system(self._system), self.losses)
 
     def _part(
         self, part: Part, role: str, parts: list[Native], asked: dict[str, list[Place]], *, own: bool

@@ -6,12 +6,12 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from foldline.config import ServeSettings, Settings
+from foldline.core.log.codec import encode_utf8
 from foldline.errors import FoldlineError, InputError, LeafMoved, StoreError, StoreVersion
 from foldline.service.api import (
     boundaries,
@@ -78,7 +78,7 @@ class Api:
         await self.state.close()
 
     def _known(self, value: object) -> Handler:
-        body = msgspec.json.encode(value)
+        body = encode_utf8(value)
 
         async def answer(request: Request) -> Response:
             del request
@@ -233,7 +233,7 @@ def _unknown(leaf: str | None) -> Response:
 def _response(operation: Operation, result: ApiResult | Response, leaf: str | None) -> Response:
     if isinstance(result, ApiResult):
         status = result.status or operation.status
-        body = b"" if status == 204 else msgspec.json.encode(result.value)
+        body = b"" if status == 204 else encode_utf8(result.value)
         result = Response(
             body, status, headers=result.headers, media_type=None if status == 204 else operation.media
         )

@@ -9,6 +9,7 @@ import msgspec
 
 from foldline.agent.spending import Spending, spent
 from foldline.core.log.boundaries import undone
+from foldline.core.log.codec import encode_utf8
 from foldline.core.log.entries import Compacted, Pruned, Receipt, Said
 from foldline.core.log.messages import (
     Media,
@@ -189,9 +190,7 @@ def _part(part: Part) -> ShownPart:
         case Thinking(text):
             return ShownPart("thinking", text)
         case ToolCall(_, name, given):
-            words = (
-                given if isinstance(given, str) else msgspec.json.format(msgspec.json.encode(given)).decode()
-            )
+            words = given if isinstance(given, str) else msgspec.json.format(encode_utf8(given)).decode()
             return ShownPart("call", words, name)
         case ToolResult(_, content, is_error):
             inner = [_part(one) for one in content]

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from foldline.core.log.codec import whole_escapes
 from foldline.errors import InputError
 
 DEPTH: Final = 64  # levels of nesting in a body
@@ -19,7 +20,7 @@ _TAG: Final = re.compile(r'\s*(W/)?"([^"]*)"\s*')
 def decoded_body(raw: bytes, kind: Any) -> Any:
     """Return a JSON body as its type; raises InputError that says what is wrong, and where."""
     try:
-        value = msgspec.json.decode(raw or b"{}", type=kind)
+        value = msgspec.json.decode(whole_escapes(raw) or b"{}", type=kind)
     except msgspec.ValidationError as error:
         raise InputError(f"the body is not what this takes: {error}") from error
     except RecursionError as error:

@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from foldline.agent.loop import Agent
 from foldline.agent.tools.tool import AgentTool, Arguments
 from foldline.agent.tools.toolbox import Toolbox
+from foldline.core.log.codec import encode_utf8
 from foldline.core.log.messages import Message, Text
 from foldline.errors import FoldlineError, InputError, LeafMoved, StoreError
 from foldline.providers import Provider
@@ -97,7 +98,7 @@ class Turn:
         try:
             data = await self._worked()
             self._record.events.append((DONE, data))
-            if len(msgspec.json.encode(self._record.events)) > KEPT:
+            if len(encode_utf8(self._record.events)) > KEPT:
                 del self._record.events[:-1]  # `done` has the text
             await self._keep()
         finally:
@@ -181,7 +182,7 @@ class TurnStream(EventSourceResponse):
 
 
 def _event(name: str, data: dict[str, Any]) -> ServerSentEvent:
-    return ServerSentEvent(msgspec.json.encode(data).decode(), event=name)
+    return ServerSentEvent(encode_utf8(data).decode(), event=name)
 
 
 async def turn(call: ApiCall) -> ApiResult | Response:

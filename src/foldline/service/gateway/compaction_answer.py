@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from foldline.core.log.codec import encode_utf8
 from foldline.core.log.entries import Receipt
 from foldline.service.gateway.request import AgentRequest
 
@@ -65,7 +66,7 @@ async def streamed(asked: AgentRequest, make: Make) -> AsyncGenerator[bytes]:
 
 
 def _event(number: int, kind: str, **fields: Any) -> bytes:
-    data = msgspec.json.encode({"type": kind, "sequence_number": number, **fields})
+    data = encode_utf8({"type": kind, "sequence_number": number, **fields})
     return b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n"
 
 

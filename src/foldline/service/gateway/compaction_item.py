@@ -14,6 +14,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from foldline.core.log.codec import encode_utf8
+
 MARK: Final = "foldline-1."  # how the content of an item of ours begins; the number is that of its form
 TRIGGER: Final = "compaction_trigger"  # the item by which a client asks for one
 _elements = msgspec.json.Decoder(list[msgspec.Raw])
@@ -38,7 +40,7 @@ class Resumed(msgspec.Struct, frozen=True):
 
 def sealed(session: str, at: str, view: Sequence[Any]) -> dict[str, Any]:
     """Return the item that stands for a view."""
-    content = msgspec.json.encode({"session": session, "at": at, "view": list(view)})
+    content = encode_utf8({"session": session, "at": at, "view": list(view)})
     name = f"cmp_{at[:24] or 'view'}"
     return {"type": "compaction", "id": name, "encrypted_content": MARK + base64.b64encode(content).decode()}
 
@@ -92,4 +94,4 @@ def readable(raw: bytes) -> bytes:
         return raw
     if resumed is None:
         return raw
-    return msgspec.json.encode({**fields, "input": [msgspec.Raw(one) for one in elements]})
+    return encode_utf8({**fields, "input": [msgspec.Raw(one) for one in elements]})

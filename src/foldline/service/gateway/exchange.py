@@ -10,6 +10,7 @@ from typing import Any, Final
 import httpx2
 import msgspec
 
+from foldline.core.log.codec import encode_utf8
 from foldline.core.log.entries import Receipt
 from foldline.errors import FoldlineError
 from foldline.providers.failures import from_body, scrub_with
@@ -138,7 +139,7 @@ class Exchange:
             if not stored:
                 await self._store(reader)
             if self._folded:
-                yield b": foldline " + msgspec.json.encode(dict(self._figures())) + b"\n\n"
+                yield b": foldline " + encode_utf8(dict(self._figures())) + b"\n\n"
         finally:
             await response.aclose()
 

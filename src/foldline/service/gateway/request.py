@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
+from foldline.core.log.codec import encode_utf8, whole_escapes
 from foldline.core.log.messages import Message
 from foldline.dialects.base import decode_placed
 from foldline.dialects.values import OPENAI_RESPONSES
@@ -124,13 +125,14 @@ class AgentRequest:
             name = next((name for name in self.endpoint.limits if name in fields), self.endpoint.limits[-1])
             fields[name] = max_tokens
             fields |= _thinking_within(max_tokens, self.value("thinking"), self.max_tokens)
-        known = {name: msgspec.Raw(msgspec.json.encode(value)) for name, value in fields.items()}
+        known = {name: msgspec.Raw(encode_utf8(value)) for name, value in fields.items()}
         elements = self.elements if messages is None else _split(known[self.endpoint.messages])
-        return AgentRequest(self.endpoint, msgspec.json.encode(known), known, elements)
+        return AgentRequest(self.endpoint, encode_utf8(known), known, elements)
 
 
 def read_request(endpoint: Endpoint, raw: bytes) -> AgentRequest | None:
     """Read a request; None for one whose messages are not there to be folded: it goes on as it is."""
+    raw = whole_escapes(raw)
     try:
         fields = _fields.decode(raw)
         if any(fields.get(name, b"null") != b"null" for name in _STATEFUL):
@@ -139,7 +141,7 @@ def read_request(endpoint: Endpoint, raw: bytes) -> AgentRequest | None:
         if endpoint.dialect != OPENAI_RESPONSES:
             return AgentRequest(endpoint, raw, fields, _split(given))
         if given.startswith(b'"'):
-            given = msgspec.json.encode([{"role": "user", "content": msgspec.json.decode(given)}])
+            given = encode_utf8([{"role": "user", "content": msgspec.json.decode(given)}])
         return _with_items(endpoint, raw, fields, _split(given))
     except (msgspec.DecodeError, UnicodeDecodeError, DialectError, RecursionError):
         return None
@@ -152,8 +154,8 @@ def _with_items(
     wants_item = bool(elements) and is_trigger(elements[-1])
     elements, resumed = unfolded(elements[:-1] if wants_item else elements)
     if resumed is not None:
-        fields["input"] = msgspec.Raw(msgspec.json.encode([msgspec.Raw(one) for one in elements]))
-        raw = msgspec.json.encode(fields)
+        fields["input"] = msgspec.Raw(encode_utf8([msgspec.Raw(one) for one in elements]))
+        raw = encode_utf8(fields)
     asked = AgentRequest(endpoint, raw, fields, elements)
     asked.wants_item, asked.resumed = wants_item, resumed
     return asked

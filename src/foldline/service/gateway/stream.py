@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from foldline.core.log.codec import decode
 from foldline.service.gateway.endpoint import Endpoint
 
 READ_MOST: Final = 64 * 1024 * 1024  # bytes of a reply that are read; a larger one goes on unread
@@ -61,7 +62,7 @@ class ReplyReader:
         if self._lost or self.error is not None:
             return None
         try:
-            found = self._assembler.whole() if self._as_events else msgspec.json.decode(bytes(self._buffer))
+            found = self._assembler.whole() if self._as_events else decode(bytes(self._buffer))
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
         return cast("dict[str, Any]", found) if isinstance(found, dict) and found else None
@@ -81,7 +82,7 @@ class ReplyReader:
 
     def _take(self, data: bytes) -> None:
         try:
-            event = msgspec.json.decode(data)
+            event = decode(data)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return
         if not isinstance(event, dict):

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, cast
 
 import msgspec
 
-from foldline.core.log.codec import encode
+from foldline.core.log.codec import encode, whole_escapes
 from foldline.core.log.entries import Compacted, Said
 from foldline.core.measure.tokens import OFFLINE
 from foldline.dialects import UI_MESSAGE, get
@@ -180,7 +180,7 @@ def camel(value: Any) -> Any:
 def asking_of(raw: bytes) -> Asking:
     """Read a request; raises InputError that says what is wrong and where."""
     try:
-        return msgspec.convert(camel(msgspec.json.decode(raw)), Asking)
+        return msgspec.convert(camel(msgspec.json.decode(whole_escapes(raw))), Asking)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"the body cannot be read: {error}") from error
 

@@ -14,6 +14,7 @@ from starlette.routing import Route
 
 import foldline
 from foldline.config import ServeSettings
+from foldline.core.log.codec import encode_utf8
 from foldline.dialects import UI_MESSAGE
 from foldline.errors import FoldlineError, InputError
 from foldline.providers import Provider, Retrying
@@ -125,5 +126,5 @@ class Stateless:
 async def _events(turn: StatelessTurn) -> AsyncGenerator[dict[str, str]]:
     async with aclosing(turn.chunks()) as chunks:
         async for chunk in chunks:
-            yield {"data": msgspec.json.encode(chunk).decode()}
+            yield {"data": encode_utf8(chunk).decode()}
     yield {"data": "[DONE]"}

@@ -6,11 +6,11 @@ import shlex
 from pathlib import PurePosixPath
 from typing import Any, Final, cast
 
-import msgspec
 from starlette.responses import RedirectResponse, Response
 
 from foldline.agent.commands.boundaries import WHY_NOT
 from foldline.core.decide.ask import Nothing
+from foldline.core.log.codec import encode_utf8
 from foldline.errors import FoldlineError
 from foldline.service.api.compaction import CompactionResult, CompactionWish, LiftResult
 from foldline.service.api.exports import ExportQuery
@@ -198,7 +198,7 @@ async def say(asked: PageRequest) -> Response:
         found: Any = await asked.answer("turn", body=TurnWish(text=text))
     except (FoldlineError, Refused) as error:
         if streamed:
-            body = msgspec.json.encode({"detail": words_of(error)})
+            body = encode_utf8({"detail": words_of(error)})
             return Response(body, 409, media_type="application/json")
         return asked.back(problem=words_of(error), draft=text or "")
     stream = cast("TurnStream", found)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from foldline.core.log.codec import encode_utf8
 from foldline.lab.report import MEASURES
 
 NONE: Final = "none"  # the policy that the others are compared with
@@ -104,4 +105,4 @@ def as_csv(rows: Sequence[ComparedPolicy]) -> str:
 
 def as_list(rows: Sequence[ComparedPolicy]) -> bytes:
     """Return rows as a JSON list."""
-    return msgspec.json.format(msgspec.json.encode([flat(row) for row in rows]), indent=2) + b"\n"
+    return msgspec.json.format(encode_utf8([flat(row) for row in rows]), indent=2) + b"\n"

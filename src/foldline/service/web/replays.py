@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from foldline.core.log.codec import encode_utf8
 from foldline.errors import StoreError
 from foldline.service.tenants import Tenant
 from foldline.service.web.rendering import safe_name
@@ -130,7 +131,7 @@ class ReplayJob:
             raise ReplayFailed(self._shown(_why(code, raw, notes)))
         found = msgspec.json.decode(raw, type=ReplayDocument).sessions[0]
         named = msgspec.structs.replace(found, session=self.wish.label)
-        whole = msgspec.json.format(msgspec.json.encode(ReplayDocument([named])), indent=2)
+        whole = msgspec.json.format(encode_utf8(ReplayDocument([named])), indent=2)
         (self.folder / REPORT).write_bytes(whole + b"\n")
         self.window = found.window
         self.rows = compared(found)

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import msgspec
 from starlette.responses import RedirectResponse, Response
 
+from foldline.core.log.codec import encode_utf8
 from foldline.core.log.log import digest
 from foldline.exports import agents
 from foldline.service.api.history import (
@@ -89,7 +90,7 @@ def state_of(items: Sequence[Item]) -> str:
         [one.entry, *([one.how, one.pinned] if isinstance(one, ShownMessage) else [one.undone])]
         for one in items
     ]
-    return digest(msgspec.json.encode(looks))[:16]
+    return digest(encode_utf8(looks))[:16]
 
 
 async def session_page(asked: PageRequest) -> Response:

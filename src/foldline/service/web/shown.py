@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from foldline.core.log.codec import encode_utf8, pretty
 from foldline.service.api.history import ShownMessage, ShownPart
 
 LINE: Final = 160  # characters of a line
@@ -51,13 +52,13 @@ def called(call: ShownPart) -> str:
     except msgspec.DecodeError:
         given = {"": call.text}
     values: list[Any] = list(given.values())
-    words = " ".join(one if isinstance(one, str) else msgspec.json.encode(one).decode() for one in values)
+    words = " ".join(one if isinstance(one, str) else encode_utf8(one).decode() for one in values)
     return line(f"{call.name} {_FOLDERS.sub('…/', words[: 8 * LINE])}")
 
 
 def sent(message: dict[str, Any]) -> SentMessage:
     """Return a message of any dialect as it is sent."""
-    text = msgspec.json.format(msgspec.json.encode(message), indent=2).decode()
+    text = pretty(message).decode()
     role = str(message.get("role") or message.get("type") or "")
     words = " ".join(_words(message)) or "(thinking alone)"
     told = f"{role}, results" if _answers(message) else role
@@ -82,7 +83,7 @@ def _words(value: Any) -> Iterator[str]:
         found = cast("dict[str, Any]", value)
         given = found.get("input", found.get("arguments"))
         if given is not None and "name" in found:
-            words = given if isinstance(given, str) else msgspec.json.encode(given).decode()
+            words = given if isinstance(given, str) else encode_utf8(given).decode()
             yield f"{found['name']} {words}"
         for name in _INNER:
             yield from _words(found.get(name))

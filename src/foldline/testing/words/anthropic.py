@@ -38,6 +38,7 @@ _FIELDS: Final = {
 }
 # Rules about a message, said without looking at its blocks.
 _PLAIN: Final = {
+    "text-surrogate": "The request body is not valid JSON: no low surrogate in string",
     "first-user": 'messages: first message must use the "user" role',
     "trailing-space": "messages: final assistant content cannot end with trailing whitespace",
     "thinking-role": "messages.{n}: `thinking` blocks can only be in `assistant` messages",
