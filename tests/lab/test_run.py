@@ -105,6 +105,38 @@ def test_prices_are_those_of_the_catalogue():
     assert sum(t["price"] for t in report.policies[0].turns) == pytest.approx(totals["price"], abs=1e-4)
 
 
+def test_a_usage_that_cannot_be_true_is_said_and_neither_priced_nor_learnt_from(tmp_path):
+    def line(uuid, parent, message):
+        common = {"type": message["role"], "sessionId": "s", "cwd": "/pier", "version": "2.1.0"}
+        return {
+            **common,
+            "uuid": uuid,
+            "parentUuid": parent,
+            "timestamp": "2026-01-01T10:00:00.000Z",
+            "message": message,
+        }
+
+    def told(name, input_tokens, output_tokens):
+        usage = {"input_tokens": input_tokens, "output_tokens": output_tokens}
+        text = [{"type": "text", "text": "The crane is mended now. " * 20}]
+        reply = {
+            "role": "assistant",
+            "id": "m1",
+            "model": "claude-sonnet-4-5",
+            "content": text,
+            "usage": usage,
+        }
+        lines = [line("a", None, {"role": "user", "content": "Mend the crane."}), line("b", "a", reply)]
+        return replay_file(str(write_lines(tmp_path / f"{name}.jsonl", lines)), Wanted((NONE,)))
+
+    honest = told("honest", 40, 120)
+    assert not honest.warnings
+    for name, counted in (("output", (40, 10**12)), ("input", (10**12, 120)), ("both", (10**12, 10**12))):
+        report = told(name, *counted)
+        assert report.policies[0].totals["price"] < 2 * honest.policies[0].totals["price"] < 0.1, name
+        assert "message 2: its usage cannot be true" in report.warnings[0]
+
+
 def test_an_unknown_model_has_no_price_and_the_usual_window(session):
     report = replay_file(session, Wanted((NONE,)))
     assert report.window == DEFAULT_WINDOW.context

@@ -57,6 +57,8 @@ def test_a_large_usage_is_believed_where_our_own_estimate_is_large_too():
     assert not is_credible(Usage(input=20_001), 5_000, window)
     assert is_credible(Usage(input=60_000), 15_000, window), "the window is smaller than the model's"
     assert not is_credible(Usage(input=100, output=-1), 100, window)
+    assert is_credible(Usage(input=100, output=20_000), 100, window)
+    assert not is_credible(Usage(input=100, output=20_001), 100, window)
 
 
 async def test_stats_leave_undone_compactions_out(store):

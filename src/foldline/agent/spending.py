@@ -16,7 +16,11 @@ from foldline.session.session import Session
 
 
 class Spending(msgspec.Struct, frozen=True):
-    """Usage and dollars of replies and of summaries; `unpriced` counts replies without a known price."""
+    """Usage and dollars of replies and of summaries.
+
+    `unpriced` counts replies without a known price, `summaries_unpriced` such summaries: those of another
+    agent, and those of a model without one.
+    """
 
     replies: int = 0
     usage: Usage | None = None
@@ -24,13 +28,15 @@ class Spending(msgspec.Struct, frozen=True):
     summaries: int = 0
     summaries_usd: float = 0.0
     unpriced: int = 0
+    summaries_unpriced: int = 0
 
     @property
     def words(self) -> str:
         """The figures in two lines."""
         usage = self.usage or Usage()
         read = f"{usage.input:,} new, {usage.cache_read:,} cached and {usage.cache_write:,} newly cached"
-        unknown = f"; the price of {self.unpriced} replies is not known" if self.unpriced else ""
+        counted = ((self.unpriced, "replies"), (self.summaries_unpriced, "summaries"))
+        unknown = "".join(f"; the price of {n} {what} is not known" for n, what in counted if n)
         return (
             f"${self.usd + self.summaries_usd:.4f} in all: {self.replies} replies ${self.usd:.4f}, "
             f"{self.summaries} summaries ${self.summaries_usd:.4f}{unknown}.\n\n"
@@ -58,10 +64,13 @@ class _Counted:
             self.total = _priced(self.total, self.present, session.setup)
             self.present = []
         elif isinstance(entry, Compacted):
+            receipt = entry.receipt
+            free = receipt.reason != "imported" and receipt.summarizer in ("", "offline", "by hand")
             self.total = msgspec.structs.replace(
                 self.total,
                 summaries=self.total.summaries + 1,
-                summaries_usd=self.total.summaries_usd + (entry.receipt.price or 0.0),
+                summaries_usd=self.total.summaries_usd + (receipt.price or 0.0),
+                summaries_unpriced=self.total.summaries_unpriced + (receipt.price is None and not free),
             )
 
 

@@ -15,6 +15,7 @@ from foldline.core.decide.policy import Policy
 from foldline.core.lab.replay import Replay
 from foldline.core.lab.sizes import Learner
 from foldline.core.log.entries import Said
+from foldline.core.measure.accounting import is_credible
 from foldline.core.measure.price import Price
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Floor, Window
@@ -142,6 +143,7 @@ class Running:
         self._counter = counter
         self._cuts = cuts
         self._learner = Learner(facts.apart)
+        self._recorded = 0  # tokens of all messages, in our count
         self._summarizer = OfflineSummarizer(counter)
         self._runs = [
             _Run(Replay(policy, facts.window, counter, model=facts.model, fills=wanted.fills))
@@ -158,6 +160,7 @@ class Running:
             self.warnings.append(f"line {step.line}: {step.text}" if step.line else step.text)
 
     def _say(self, entry: Said) -> None:
+        entry = self._believed(entry)
         self._learner.hear(entry.message, entry.tokens)
         cut = self._cuts.at(self.said) if self._cuts is not None else None
         for run in self._runs:
@@ -167,6 +170,18 @@ class Running:
             self._compact(run, entry)
             run.replay.say(entry)
         self.said += 1
+
+    def _believed(self, entry: Said) -> Said:
+        """Return an entry without a usage that cannot be true: nothing is learnt from it, or priced by it."""
+        usage, sent = entry.message.usage, self._recorded + self._facts.apart.system + self._facts.apart.tools
+        self._recorded += entry.tokens
+        if usage is None or is_credible(usage, sent, self._facts.window):
+            return entry
+        self.warnings.append(
+            f"message {self.said + 1}: its usage cannot be true ({usage.total - usage.output:,} tokens of "
+            f"input, {usage.output:,} of output); it is estimated instead"
+        )
+        return msgspec.structs.replace(entry, message=msgspec.structs.replace(entry.message, usage=None))
 
     def _compact(self, run: _Run, entry: Said) -> None:
         while (ask := run.replay.due(entry.message)) is not None:

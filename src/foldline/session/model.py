@@ -217,8 +217,9 @@ class SessionModel:
             return
         self._told_incredible = True
         text = (
-            f"a reply says that {usage.total - usage.output:,} tokens of input were counted, in a window of "
-            f"{self.setup.window.context:,}, for a request of about {sent:,}: that is not counted"
+            f"a reply says that {usage.total - usage.output:,} tokens of input and {usage.output:,} of "
+            f"output were counted, in a window of {self.setup.window.context:,}, for a request of about "
+            f"{sent:,}: that is not counted"
         )
         log.warning("session %s: %s", self._cursor.session, text)
         self._events.emit(WarningGiven(kind="usage", text=text))

@@ -14,6 +14,7 @@ from textual.containers import Vertical
 from textual.widgets import Collapsible, Markdown, Static
 from textual.widgets.markdown import MarkdownStream
 
+from foldline.core.checkpoint.receipt import token_change
 from foldline.core.log.entries import Receipt
 from foldline.terminal import clean
 
@@ -174,7 +175,7 @@ class BoundaryBlock(Block):
         """Return the marker's words."""
         receipt = self.receipt
         what = "folded" if self.summary else "pruned"
-        line = f"{what} above: {receipt.tokens_before:,} → {receipt.tokens_after:,} tokens ({receipt.reason})"
+        line = f"{what} above: {token_change(receipt)} ({receipt.reason})"
         if self.number >= DEGRADES and self.summary:
             line += f"; compaction {self.number}, quality may degrade: /handoff starts fresh"
         return line

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 
@@ -198,6 +199,48 @@ def test_output_that_the_recording_does_not_tell_whole_is_said_to_be_too_low(bro
         page = browser.get(f"/web/s/{name}", panel="tokens")
         assert "replies read" in page
         assert ("More was written than the recording counts" in page) == told
+
+
+def test_what_another_agents_fold_did_is_said_to_be_unknown(browser):
+    lines = [
+        {"type": "session", "version": 3, "id": "p", "timestamp": "2026-01-01T10:00:00.000Z", "cwd": "/pier"},
+        *(pi_message(f"m{n}", f"m{n - 1}" if n else None, n) for n in range(8)),
+        {"type": "compaction", "id": "c", "parentId": "m7", "timestamp": "2026-01-01T11:00:00.000Z",
+         "summary": "The pier was mended.", "firstKeptEntryId": "m6", "tokensBefore": 201_606},
+        *(pi_message(f"m{n}", "c" if n == 8 else f"m{n - 1}", n) for n in range(8, 12)),
+    ]  # fmt: skip
+    text = "\n".join(map(json.dumps, lines))
+    browser.client.send("POST", "/imports", content=text.encode(), params={"id": "pier"})
+    receipts = browser.get("/web/s/pier", panel="receipts")
+    assert "201,606 by its agent’s count → unknown" in receipts
+    assert "another agent" in receipts
+    assert "code, no model" not in receipts
+    page = browser.get("/web/s/pier", panel="tokens")
+    assert "1 summary; what 1 cost is not known." in page
+    stats = browser.client.get("/sessions/pier/stats").json()
+    assert stats["spent"]["summaries_unpriced"] == 1
+    points = browser.client.get("/sessions/pier/timeline").json()["points"]
+    behind = next(point for point in points if point.get("boundary"))
+    assert behind["by_category"]["checkpoint"] > 0
+    assert behind["by_category"]["user"] > 0
+    assert points[-1]["tokens"] == stats["stats"]["context_tokens"]
+    shown = f"{stats['stats']['context_tokens']:,} now"
+    assert shown in page
+
+
+def pi_message(key, parent, number):
+    said = {"role": "user", "content": f"Look at plank {number}."}
+    if number % 2:
+        usage = {"input": 30_000 + 100 * number, "output": 9, "cacheRead": 0, "cacheWrite": 0}
+        said = {"role": "assistant", "content": [{"type": "text", "text": f"Plank {number} is sound."}], "usage": usage,
+                "stopReason": "stop"}  # fmt: skip
+    return {
+        "type": "message",
+        "id": key,
+        "parentId": parent,
+        "timestamp": f"2026-01-01T10:{number:02}:00.000Z",
+        "message": said,
+    }
 
 
 def test_a_long_history_is_read_page_by_page(browser):

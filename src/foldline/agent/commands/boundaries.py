@@ -9,6 +9,7 @@ import msgspec
 from foldline.agent.commands.command import Command, Outcome
 from foldline.agent.host import Host
 from foldline.agent.settings_file import save
+from foldline.core.checkpoint.receipt import token_change
 from foldline.core.decide.ask import Nothing
 from foldline.core.log.entries import Receipt
 from foldline.errors import InputError
@@ -121,10 +122,9 @@ def done(outcome: Receipt | Nothing) -> str:
 
 def sizes(receipt: Receipt) -> str:
     """Return tokens and messages before and after, in words."""
-    return (
-        f"{receipt.tokens_before:,} → {receipt.tokens_after:,} tokens, "
-        f"{receipt.messages_before} → {receipt.messages_after} messages"
-    )
+    if receipt.reason == "imported":
+        return token_change(receipt)
+    return f"{token_change(receipt)}, {receipt.messages_before} → {receipt.messages_after} messages"
 
 
 COMMANDS = (

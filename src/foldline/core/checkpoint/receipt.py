@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from foldline.core.log.entries import Edit, Said
+from foldline.core.log.entries import Edit, Receipt, Said
 from foldline.core.log.opaque import opened
 from foldline.core.measure.media import media_of
 
@@ -18,6 +18,15 @@ def in_window_order(categories: Iterable[str]) -> list[str]:
     """Return categories as they stand in a window; those without a place of their own come last."""
     places = {name: place for place, name in enumerate(_IN_ORDER)}
     return sorted(categories, key=lambda name: (places.get(name, len(places)), name))
+
+
+def token_change(receipt: Receipt) -> str:
+    """Return the tokens before and after in words; what an imported receipt does not tell is unknown."""
+    if receipt.reason != "imported":
+        return f"{receipt.tokens_before:,} → {receipt.tokens_after:,} tokens"
+    if receipt.tokens_before:
+        return f"{receipt.tokens_before:,} tokens by its agent's count → unknown"
+    return "sizes unknown"
 
 
 def category(entry: Said) -> str:

@@ -43,11 +43,12 @@ def is_credible(usage: Usage, sent: int, window: Window) -> bool:
     """Whether a provider can have counted so much for a request that it answered.
 
     `sent` is our estimate of the request, in tokens. Not where the input is twice the window and four times
-    the estimate: a window can be wrong, and so can an estimate, but not both by so much.
+    the estimate, and not where the output is: a window can be wrong, and so can an estimate, but not both by
+    so much.
     """
     figures = (usage.input, usage.cache_read, usage.cache_write, usage.output)
-    asked = usage.total - usage.output
-    return min(figures) >= 0 and (asked <= FAR_ABOVE * window.context or asked <= FAR_OFF * sent)
+    largest = max(usage.total - usage.output, usage.output)
+    return min(figures) >= 0 and (largest <= FAR_ABOVE * window.context or largest <= FAR_OFF * sent)
 
 
 def anchor_index(kept: Sequence[Said], fresh_from: int = 0) -> int | None:

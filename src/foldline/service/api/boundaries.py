@@ -6,9 +6,13 @@ from typing import Any, Final
 
 import msgspec
 
-from foldline.core.checkpoint.receipt import category
+from foldline.core.checkpoint.receipt import APART, category
 from foldline.core.log.boundaries import undone
 from foldline.core.log.entries import Compacted, Entry, Lifted, Pruned, Said
+from foldline.core.measure.accounting import is_credible, real_usage
+from foldline.core.measure.tokens import OFFLINE
+from foldline.core.measure.window import Window
+from foldline.core.view import ViewState, sized
 from foldline.service.api.history import ShownBoundary, shown_boundary
 from foldline.service.api.operation import ApiCall, ApiResult, Operation
 from foldline.service.api.sessions import AT
@@ -31,12 +35,17 @@ class LedgerResult(msgspec.Struct, frozen=True):
 
 
 class TimePoint(msgspec.Struct, frozen=True):
-    """The size of the view behind a message, in tokens by category; `boundary` is one that stands there."""
+    """The size of the view behind a message, in tokens by category; `boundary` is one that stands there.
+
+    `tokens` is the size as the provider counted it for the newest reply since a boundary, and estimates of
+    what came after; the categories are estimates.
+    """
 
     entry: str
     message: int
     by_category: dict[str, int]
     boundary: str | None = None
+    tokens: int = 0
 
 
 class Timeline(msgspec.Struct, frozen=True):
@@ -66,14 +75,15 @@ async def ledger(call: ApiCall) -> ApiResult:
 
 async def timeline(call: ApiCall) -> ApiResult:
     """Tell how the view grew."""
-    points = sizes([entry async for entry in call.session.store.path(call.session.id)])
+    path = [entry async for entry in call.session.store.path(call.session.id)]
+    points = sizes(path, call.session.setup.window)
     step = max(1, len(points) // POINTS)
     last = len(points) - 1
     kept = [one for n, one in enumerate(points) if n % step == 0 or one.boundary or n == last]
     return ApiResult(Timeline(kept))
 
 
-def sizes(path: list[Entry]) -> list[TimePoint]:
+def sizes(path: list[Entry], window: Window) -> list[TimePoint]:
     """Return the size of the view behind each message and boundary of a path; an undo takes a fold back."""
     found: list[TimePoint] = []
     now: dict[str, int] = {}
@@ -81,14 +91,20 @@ def sizes(path: list[Entry]) -> list[TimePoint]:
         str, tuple[dict[str, int], dict[str, int]]
     ] = {}  # of each boundary: sizes before and after it
     messages = 0
-    for entry in path:
+    counted: int | None = None  # by the provider, of the view as it stands
+    for place, entry in enumerate(path):
         boundary = None
         if isinstance(entry, Said):
             messages += 1
             kind = category(entry)
+            usage, sent = real_usage(entry.message), sum(now.values())
             now = {**now, kind: now.get(kind, 0) + entry.tokens}
+            if usage is not None and is_credible(usage, sent, window):
+                counted = usage.total
+            elif counted is not None:
+                counted += entry.tokens
         elif isinstance(entry, Compacted | Pruned):
-            after = {kind: size for kind, (_, size) in entry.receipt.by_category.items() if size}
+            after = _after(path[: place + 1])
             before[entry.id] = now, after
             now, boundary = after, entry.id
         elif isinstance(entry, Lifted) and entry.target in before:
@@ -96,7 +112,20 @@ def sizes(path: list[Entry]) -> list[TimePoint]:
             now = _moved(now, *((new, old) if entry.lifted else (old, new)))
         else:
             continue
-        found.append(TimePoint(entry.id, messages, now, boundary))
+        if not isinstance(entry, Said):
+            counted = None
+        found.append(TimePoint(entry.id, messages, now, boundary, counted or sum(now.values())))
+    return found
+
+
+def _after(path: list[Entry]) -> dict[str, int]:
+    """Return the sizes of the view behind a boundary; an imported receipt does not tell them."""
+    told = path[-1].receipt.by_category if isinstance(path[-1], Compacted | Pruned) else {}
+    if told:
+        return {kind: size for kind, (_, size) in told.items() if size and kind != APART}
+    found: dict[str, int] = {}
+    for kind, size in sized(ViewState(path, counter=OFFLINE).view()):
+        found[kind] = found.get(kind, 0) + size
     return found
 
 

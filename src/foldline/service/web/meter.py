@@ -103,24 +103,32 @@ class Course(msgspec.Struct, frozen=True):
 
 
 def course(points: Sequence[TimePoint], stats: Stats) -> Course:
-    """Return the plot of a timeline."""
-    highest = max((sum(point.by_category.values()) for point in points), default=0)
+    """Return the plot of a timeline: each size as it was counted, the newest as the meter shows it."""
+    totals = [point.tokens for point in points[:-1]] + [stats.context_tokens] * bool(points)
+    sizes = [_of_total(point.by_category, total) for point, total in zip(points, totals, strict=True)]
+    highest = max((round(sum(size.values())) for size in sizes), default=0)
     most = max(highest, stats.usable, 1)
     last = max(len(points) - 1, 1)
     places = [WIDTH * number / last for number in range(len(points))]
     floor = [0.0] * len(points)
     areas: list[Area] = []
-    known = {name for point in points for name in point.by_category}
+    known = {name for size in sizes for name in size}
     for name in in_window_order(known):
-        top = [low + point.by_category.get(name, 0) for low, point in zip(floor, points, strict=True)]
+        top = [low + size.get(name, 0) for low, size in zip(floor, sizes, strict=True)]
         outline = [*zip(places, top, strict=True), *reversed(list(zip(places, floor, strict=True)))]
         drawn = " ".join(f"{x:.1f},{_y(size, most):.1f}" for x, size in outline)
         areas.append(Area(name, KINDS.get(name, "other"), drawn))
         floor = top
     folds = [Fold(point.entry, x) for x, point in zip(places, points, strict=True) if point.boundary]
-    now = sum(points[-1].by_category.values()) if points else 0
+    now = round(sum(sizes[-1].values())) if sizes else 0
     messages = points[-1].message if points else 0
     return Course(areas, folds, _y(stats.usable, most), most, highest, now, messages)
+
+
+def _of_total(by_category: dict[str, int], total: int) -> dict[str, float]:
+    """Return estimated sizes so that together they are what was counted."""
+    scale = total / max(sum(by_category.values()), 1)
+    return {kind: size * scale for kind, size in by_category.items()}
 
 
 def _y(size: float, most: float) -> float:
