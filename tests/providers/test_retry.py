@@ -93,9 +93,21 @@ async def test_a_stream_that_breaks_begins_anew_and_says_so(dialect, serve):
     deltas, reply = await taken(Retrying(provider, QUICK).stream(ASK))
     kinds = [delta.kind for delta in deltas]
     assert kinds.count("restart") == 1
+    first = deltas[0]
+    assert (first.kind, first.index, first.seconds) == ("wait", 1, QUICK.first)
+    assert "500" in first.text
+    assert kinds.count("wait") == 2
     after = deltas[kinds.index("restart") :]
     assert "".join(d.text for d in after if d.kind == "text") == "I read it." == reply.text
     assert kinds[0] != "restart"
+
+
+async def test_the_last_failure_is_raised_and_not_waited_out(dialect, serve):
+    provider, _ = await serve(dialect, refusal(503))
+    stream = Retrying(provider, msgspec.structs.replace(QUICK, attempts=3)).stream(ASK)
+    assert [(await anext(stream)).kind, (await anext(stream)).kind] == ["wait", "wait"]
+    with pytest.raises(ProviderError):
+        await anext(stream)
 
 
 async def test_leaving_a_stream_early_closes_the_connection_and_asks_no_more(dialect, serve):

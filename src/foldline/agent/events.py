@@ -34,6 +34,18 @@ class ReplyRestarted(Event, frozen=True):
     name: ClassVar[str] = "restart"
 
 
+class ReplyDelayed(Event, frozen=True):
+    """The model did not answer, and is asked again in `wait` seconds or a little later.
+
+    `attempt` counts those that failed; `why` is the provider's word.
+    """
+
+    name: ClassVar[str] = "retrying"
+    attempt: int
+    wait: float
+    why: str
+
+
 class ReplyEnded(Event, frozen=True):
     """A reply is stored: its entry id, text, why it ended, usage, and price in dollars (None: not known)."""
 
@@ -98,6 +110,11 @@ class TurnEnded(Event, frozen=True):
         return self.how not in ("done", "waiting", "interrupted")
 
 
+def delayed(event: ReplyDelayed) -> str:
+    """Return what a person is told of a model that does not answer."""
+    return f"The model does not answer ({event.why}): asked again in {event.wait:,.0f} s."
+
+
 def streamed(piece: Delta) -> Event | None:
     """Return the event that tells of a piece of a reply; None for one of a call, which is told whole."""
     match piece.kind:
@@ -107,6 +124,8 @@ def streamed(piece: Delta) -> Event | None:
             return ThinkingStreamed(text=piece.text)
         case "restart":
             return ReplyRestarted()
+        case "wait":
+            return ReplyDelayed(attempt=piece.index, wait=piece.seconds, why=piece.text)
         case _:
             return None
 

@@ -16,7 +16,7 @@ from foldline.core.measure.overflow import Overflow
 from foldline.errors import ProviderError
 
 Stop = Literal["end", "tools", "length", "refused", "error"]
-DeltaKind = Literal["text", "thinking", "call", "restart"]
+DeltaKind = Literal["text", "thinking", "call", "restart", "wait"]
 
 # Seconds for a whole reply, or between two events of a stream: the SDKs' default.
 PATIENCE: Final = 600.0
@@ -46,7 +46,9 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     """A piece of a reply as it streams in: of its text, its thinking, or a tool call.
 
     For a call, `index` counts the calls of the reply from 0, `id` and `name` come with its first piece, and
-    `text` is the next piece of its arguments. `restart` says that what came so far is void (see `retry.py`).
+    `text` is the next piece of its arguments. `restart` says that what came so far is void, `wait` that the
+    `index`-th attempt failed (`text` says how) and another one follows in `seconds`, or a little later: both
+    are of a provider that asks again (see `retry.py`).
     """
 
     kind: DeltaKind
@@ -54,6 +56,7 @@ class Delta(msgspec.Struct, frozen=True, omit_defaults=True):
     index: int = 0
     id: str | None = None
     name: str | None = None
+    seconds: float = 0.0
 
 
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True):

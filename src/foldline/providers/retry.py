@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import random
+import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any, cast
@@ -35,7 +36,8 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
 class Retrying:
     """A provider that asks another one again after transient failures.
 
-    A stream that fails after it began is started again: a `restart` delta says that earlier pieces are void.
+    Of a stream, a `wait` delta tells of each failure that is waited out, and where it had begun, a `restart`
+    delta that earlier pieces are void.
     """
 
     def __init__(self, provider: Provider, patience: Patience | None = None) -> None:
@@ -64,7 +66,7 @@ class Retrying:
 
     async def stream(self, call: Call) -> AsyncIterator[Delta | Reply]:
         """Stream a reply piece by piece; raises the last ProviderError."""
-        shown = False
+        shown, began = False, time.monotonic()
         async for attempt in self._attempts():
             if shown:
                 yield Delta("restart")
@@ -83,6 +85,9 @@ class Retrying:
                 attempt
             ):  # it decides whether to wait; nothing is yielded while it may swallow what is raised
                 raise failure
+            seconds = self._seconds(failure, attempt, time.monotonic() - began)
+            if seconds is not None:
+                yield Delta("wait", str(failure), index=attempt.num, seconds=seconds)
 
     async def close(self) -> None:
         """Close the wrapped provider's connections."""
@@ -98,6 +103,12 @@ class Retrying:
             wait_max=patience.longest,
             wait_jitter=patience.jitter,
         )
+
+    def _seconds(self, error: ProviderError, attempt: Any, spent: float) -> float | None:
+        """Return the least that is waited before the next attempt, in seconds; None where there is none."""
+        if attempt.num >= self.patience.attempts or spent >= self.patience.timeout or not self._waits(error):
+            return None
+        return attempt.next_wait if error.retry_after is None else error.retry_after
 
     def _waits(self, error: Exception) -> bool | float:
         """Whether to ask again (True: after the usual wait), or after how many seconds."""

@@ -36,6 +36,11 @@ class Compactor:
         self._model = shared.model
         self._events = shared.events
 
+    @property
+    def busy(self) -> bool:
+        """Whether a boundary is being made that somebody waits for."""
+        return self._maker.one.locked()
+
     async def use_model(self, model: str | None, window: int | Window | None) -> None:
         """Go on with another model; a draft for the one before is dropped. The lock is held."""
         await self.drafts.stop()

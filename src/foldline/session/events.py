@@ -62,7 +62,7 @@ class DraftFailed(Event, frozen=True):
 
 
 class CompactionStarted(Event, frozen=True):
-    """A compaction begins that somebody waits for; `size` is the view's in tokens."""
+    """A compaction that somebody waits for begins, or the waiting does; `size` is the view's in tokens."""
 
     name: ClassVar[str] = "compaction_started"
     reason: Reason

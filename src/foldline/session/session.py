@@ -159,6 +159,11 @@ class Session:
         self._shared.jobs = jobs
 
     @property
+    def compacting(self) -> bool:
+        """Whether a compaction is being made that the next `context` waits for; a draft is none."""
+        return self._compactor.busy
+
+    @property
     def max_tokens(self) -> int | None:
         """After an overflow: the most that the next reply may take; None where there is no limit."""
         return self._shared.reply.max_tokens

@@ -19,7 +19,7 @@ from foldline.core.log.entries import Compacted, Noted, Receipt
 from foldline.core.log.messages import Message, Text
 from foldline.errors import FloorExceeded, FoldlineError
 from foldline.session.compactor import FIRST, Compactor
-from foldline.session.events import WarningGiven
+from foldline.session.events import CompactionStarted, WarningGiven
 from foldline.session.shared import Shared
 
 log = logging.getLogger("foldline")
@@ -122,7 +122,7 @@ class Triggers:
         if isinstance(due, StartDraft):
             self._drafts.begin(due)
         if isinstance(due, Wait):
-            return self._drafts.finished
+            return self._draft_finished
         if isinstance(due, Compact):
             return partial(self._by_itself, due, self._cursor.state.boundaries, watch.happenings)
         return None
@@ -197,6 +197,11 @@ class Triggers:
             return
         if standing(self._cursor.state).because == "cut_off":
             await self._cursor.say([Message("user", (Text(text),), injected=True)])
+
+    async def _draft_finished(self) -> None:
+        """Wait for the draft that is being made: its beginning may have been told to others."""
+        self._shared.events.emit(CompactionStarted(reason="threshold", size=self._model.view_tokens))
+        await self._drafts.finished()
 
     async def _by_itself(self, due: Compact, seen: tuple[str, ...], happenings: int) -> None:
         """Compact because of a trigger; where that fails, the session goes on while its view fits the window.

@@ -15,7 +15,7 @@ from foldline.agent.commands.command import Outcome
 from foldline.agent.commands.places import back_to, line, prompts
 from foldline.agent.commands.sessions import stands, subject
 from foldline.agent.demo import demonstration
-from foldline.agent.events import OverflowRetried, TurnEnded
+from foldline.agent.events import OverflowRetried, ReplyDelayed, TurnEnded, delayed
 from foldline.agent.host import Host
 from foldline.agent.options import HostOptions
 from foldline.agent.permissions import Answer, PermissionRequest
@@ -291,6 +291,8 @@ def _said_of(event: Event) -> tuple[str, str] | None:
             return f"A compaction failed ({event.why}); the session is as it was.", "error"
         case CoolingDown():
             return "Folding failed three times: none starts by itself for a while. /compact does.", "error"
+        case ReplyDelayed():
+            return delayed(event), "warning"
         case OverflowRetried():
             return f"The request did not fit, so it is folded and made again: {event.why}", "warning"
         case WarningGiven():

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from foldline.agent.commands.registry import run as run_command
-from foldline.agent.events import CallStarted, TurnEnded
+from foldline.agent.events import CallStarted, ReplyDelayed, TurnEnded, delayed
 from foldline.agent.host import Host
 from foldline.agent.record import VERSION, failed, recorded
 from foldline.cli.agent_options import agent_options, options_of
@@ -109,5 +109,7 @@ async def _print(events: asyncio.Queue[Event | None], host: Host, *, as_json: bo
         elif isinstance(event, CompactionDone | PruneDone):
             sizes = f"{event.receipt.tokens_before:,} → {event.receipt.tokens_after:,} tokens"
             err().print(f"[dim]folded, {event.receipt.reason}: {sizes}[/]")
+        elif isinstance(event, ReplyDelayed):
+            err().print(f"[yellow]{escape(delayed(event))}[/]", soft_wrap=True)
         elif isinstance(event, WarningGiven):
             err().print(f"[yellow]warning:[/] {escape(event.text)}", soft_wrap=True)

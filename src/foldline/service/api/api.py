@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -35,6 +36,7 @@ from foldline.service.problems import problem, problem_of
 from foldline.service.tenants import Tenant, Tenants
 
 log = logging.getLogger("foldline")
+T = TypeVar("T")
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *sessions.OPERATIONS,
@@ -162,7 +164,8 @@ class Api:
         return response
 
     async def _run(self, operation: Operation, call: ApiCall, request: Request) -> Response:
-        found, leaf = await self._done(operation, call, request.headers.get("if-match"))
+        doing = self._done(operation, call, request.headers.get("if-match"))
+        found, leaf = await (doing if operation.held else _while_there(request, doing))
         return _response(operation, found, leaf)
 
     async def ask(
@@ -204,6 +207,25 @@ class Api:
                     found = await operation.run(call)
                     return found, session.leaf
             return await operation.run(call), session.leaf
+
+
+async def _while_there(request: Request, doing: Coroutine[Any, Any, T]) -> T:
+    """Do what takes long, and cancel it where the client leaves: nobody would know that it was done."""
+    task, leaving = asyncio.ensure_future(doing), asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientDisconnect
+        return await task
+    finally:
+        leaving.cancel()
+        task.cancel()
+        await asyncio.wait({task, leaving})
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def _moved(leaf: str | None) -> Response:

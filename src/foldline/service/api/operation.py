@@ -80,7 +80,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
     `body` and `query` are the types that are read, `result` the one that is answered in JSON (None: nothing,
     or another `media`). `takes` is the media type of the body; `may_miss` says that it may be left out.
-    `changes` says that `If-Match` is looked at: `held` keeps other changes off until the operation has ended.
+    `changes` says that `If-Match` is looked at: `held` keeps other changes off until the operation has ended;
+    one that is not is cancelled where its client leaves.
     A POST that changes, or begins, a session takes an idempotency key; `resumes` says that the operation
     finds out by itself what an earlier try under its key has done.
     """

@@ -32,7 +32,7 @@ from foldline.service.api.sessions import AT, busy
 from foldline.service.api.turn_events import DELTAS, DONE, told
 from foldline.service.problems import words_of
 from foldline.service.summaries import give
-from foldline.session.events import EVERY, CompactionDone, Event, PruneDone
+from foldline.session.events import EVERY, CompactionDone, CompactionStarted, Event, PruneDone
 from foldline.session.session import Session
 from foldline.session.tools import RECALL_TOOLS, Tool
 
@@ -205,9 +205,17 @@ async def turn(call: ApiCall) -> ApiResult | Response:
         uses.push_async_callback(turns.release, session.id)
         uses.enter_context(state.use(call.tenant, session.id, options))
         toolbox = _recall_toolbox(session)
+        early: list[Event] = []  # what happens before the stream begins
+        if session.compacting:
+            early.append(CompactionStarted(reason="threshold", size=session.view_tokens))
+        off = session.on(EVERY, early.append)
+        uses.callback(off)
         await _go_on_with(session, name, provider, toolbox, call)
         record = await _prompted(call, record)
+        off()
         going = Turn(call, provider, toolbox, record, uses.pop_all())
+    for event in early:
+        going.heard(event)
     return TurnStream(going, grace=max(0.0, state.serve.drain - 1.0), leaf=session.leaf)
 
 

@@ -97,6 +97,9 @@ class StatelessTurn:
             async for piece in pieces:
                 if isinstance(piece, Reply):
                     self._tell(*reply.end(piece))
+                elif piece.kind == "wait":
+                    told = {"attempt": piece.index, "wait": piece.seconds, "why": piece.text}
+                    self._tell(passing("retrying", told))
                 elif piece.kind == "restart":  # no reader of the SDK takes back what it has shown
                     raise ProviderError("the reply broke off: ask again", kind="connection")
                 else:

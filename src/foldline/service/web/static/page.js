@@ -80,6 +80,7 @@ if (say) {
     for await (const [name, data] of events(response)) {
       if (name === "message.delta") words.textContent += data.text;
       if (name === "message.restart") words.textContent = "";
+      if (name === "retrying") said(`The model does not answer: asked again in ${Math.ceil(data.wait)} s.`);
       if (name === "compaction.started") said("Folding …");
       if (name === "compaction.committed") said("Folded.");
       if (name === "done") return data.how === "failed" ? data.detail : "Answered.";
