@@ -35,10 +35,7 @@ STEPS = 500  # replies to one prompt, after which the user is asked
 
 
 class Agent:
-    """An agent at work on a session; one `run` at a time. `emit` is called with each thing that happens.
-
-    `words` makes of an error what is told of it.
-    """
+    """An agent at work; one `run` at a time. `emit` gets all that happens, `words` says an error."""
 
     def __init__(
         self,
@@ -60,8 +57,7 @@ class Agent:
         self._emit = emit
         self._prepare = prepare
         self._steps = steps
-        self._most = max_tokens
-        self._words = words
+        self._most, self._words = max_tokens, words
         self._work: asyncio.Task[TurnEnded] | None = None
         self._stopping = False
 
@@ -181,8 +177,7 @@ class Agent:
 
     async def _answer_open(self) -> None:
         """Answer the calls that an earlier run left open: nobody knows how they ended."""
-        still_open = (await self.session.standing()).calls
-        if still_open:
+        if still_open := (await self.session.standing()).calls:
             await self.session.append(results_of(unfinished(call, LEFT) for call in still_open))
 
     async def _answer(self, calls: Sequence[ToolCall]) -> None:

@@ -198,6 +198,11 @@ class SyncSession:
         return self.session.pins
 
     @property
+    def compacting(self) -> bool:
+        """Whether a compaction is being made that the next `context` waits for; a draft is none."""
+        return self.session.compacting
+
+    @property
     def max_tokens(self) -> int | None:
         """After an overflow: the most that the next reply may take."""
         return self.session.max_tokens
