@@ -34,6 +34,9 @@ class OpenSessions:
     def __len__(self) -> int:
         return len(self._open)
 
+    def __contains__(self, session: str) -> bool:
+        return session in self._open
+
     def take(self, session: str, opener: Opener) -> Session:
         """Return a session, opened if it is not; `release` it after use."""
         known = self._open.get(session)

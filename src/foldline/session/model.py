@@ -233,7 +233,12 @@ class SessionModel:
         self.calibrator.said(self._cursor.state, self.apart)
 
     def change(self, model: str | None, window: int | Window | None) -> None:
-        """Work with the limits of another model; `window` in tokens overrides what the catalogue says."""
+        """Work with the limits of another model; `window` in tokens overrides what the catalogue says.
+
+        Without one the model that the session is kept with has the window that it is kept with.
+        """
+        kept = self._kept or self.setup.given
+        window = kept.window if window is None and kept.model == (model or "") else window
         info = self.setup.catalogue.look_up(model, window)
         given, before = KeptModel(model or "", window), self.setup
         setup = msgspec.structs.replace(with_info(before, info), given=given)

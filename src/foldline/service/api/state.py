@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 from weakref import WeakValueDictionary
 
+import msgspec
+
 import foldline
 from foldline.config import ServeSettings, Settings
 from foldline.core.compact.plan import Outcome
@@ -22,6 +24,7 @@ from foldline.service.presence import Leases
 from foldline.service.summaries import closing
 from foldline.service.tenants import Tenant
 from foldline.session.jobs import DraftJob
+from foldline.session.kept import kept_of
 from foldline.session.session import Session
 
 
@@ -71,8 +74,15 @@ class ApiState:
             raise PolicyError(f"no policy {name!r}; there are {', '.join(known)}")
 
     async def options(self, tenant: Tenant, session: str) -> SessionOptions:
-        """Return how a session is opened; raises SessionNotFound where it is not this tenant's."""
-        return await stored_options(tenant.store, session)
+        """Return how a session is opened; raises SessionNotFound where it is not this tenant's.
+
+        Its model is the one that it went on with last, whoever asked it.
+        """
+        found = await stored_options(tenant.store, session)
+        if session in tenant.sessions:
+            return found  # it is open as it is
+        kept = (await kept_of(tenant.store, session)).model
+        return msgspec.structs.replace(found, model=kept) if kept else found
 
     @contextmanager
     def use(self, tenant: Tenant, session: str, options: SessionOptions) -> Generator[Session]:
@@ -88,7 +98,7 @@ class ApiState:
         opened = foldline.open(
             tenant.store,
             session,
-            model=model,
+            model=model if options.model in (None, model) else None,  # another's window is the one stored
             policy=policy,
             window=self.serve.window,
             system=options.system,

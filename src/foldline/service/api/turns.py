@@ -193,7 +193,8 @@ async def turn(call: ApiCall) -> ApiResult | Response:
     if record is not None and record.ended:
         return _again(record, session.leaf)
     options = await state.options(call.tenant, session.id)
-    known = options.model if options.model in state.models.names else None
+    its_own = (session.setup.model, options.model)
+    known = next((one for one in its_own if one in state.models.names), None)
     name = state.models.chosen(wish.model or known)
     provider = state.models.provider(name)
     turns = state.of(call.tenant).turns
