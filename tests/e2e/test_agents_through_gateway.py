@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.running import run
 from tests.service.served import in_front_of
-from tests.support.gateway_agents import AGENTS, DONE, LINES, Work, mini, report
+from tests.support.gateway_agents import AGENTS, DONE, LINES, Agent, Work, codex_that_compacts, mini, report
 from tests.support.gateway_process import GatewayProcess
 from tests.support.real_tools import TOOLS, Place
 
@@ -91,6 +91,24 @@ async def test_an_agent_goes_on_past_its_window_and_behind_another_gateway(name,
         assert sum(f"{report(number)} {LINES} " in one for one in whole) == 1
     assert sum(entry.tokens for entry in path) > agent.window
     assert run(tmp_path, "verify", "--store", gateway.store).returncode == 0
+
+
+async def test_codex_compacts_on_the_gateway_and_goes_on_in_its_session(tools, tmp_path):
+    work = Work()
+    model = model_of(work, 60_000)
+    with serve_in_thread(model) as url:
+        gateway = GatewayProcess(tmp_path, url, window=60_000)
+        program = tools / "node_modules" / ".bin" / TOOLS["codex"].program
+        agent = Agent(codex_that_compacts, 60_000, 8)
+        worked(agent, Place(program, tmp_path / "home", gateway.url), work, gateway)
+    assert [one.refused for one in model.requests if one.refused] == []
+    assert not any("compaction" in str(one.get("type")) for asked in model.requests for one in asked.messages)
+    assert RULE in str(model.requests[-1].messages)
+    ((path, folds),) = await said_in(gateway)
+    assert folds > 1
+    whole = words(path)
+    for number in range(1, 17):
+        assert sum(f"{report(number)} {LINES} " in one for one in whole) == 1
 
 
 async def test_an_agent_that_keeps_no_sessions_works_past_its_window(mini_program, tmp_path):

@@ -73,16 +73,21 @@ def _name(tool: Any) -> str:
 # ---- agents: each says `text` in a process of its own; `again` goes on with its last session
 
 
-def codex(place: Place, text: str, *, again: bool) -> Run:
+def codex(place: Place, text: str, *, again: bool, more: str = "model_context_window = 1000000") -> Run:
     settings = f"""
         model = "gpt-5.4"
         openai_base_url = "{place.url}/v1"
-        model_context_window = 1000000
+        {more}
     """
     place.write(".codex/config.toml", settings)
     words = ["exec", *(["resume", "--last"] if again else []), "--skip-git-repo-check"]
     free = "--dangerously-bypass-approvals-and-sandbox"
     return place.run(*words, free, text, OPENAI_API_KEY="any", CODEX_API_KEY="any")
+
+
+def codex_that_compacts(place: Place, text: str, *, again: bool) -> Run:
+    """It asks its server for a compaction item, at 25,000 tokens."""
+    return codex(place, text, again=again, more="model_auto_compact_token_limit = 25000")
 
 
 def claude_code(place: Place, text: str, *, again: bool) -> Run:
