@@ -8,7 +8,7 @@ import httpx2
 import msgspec
 import openai
 import pytest
-from tests.service.served import in_front_of, served
+from tests.service.served import Alternating, in_front_of, served
 from tests.service.upstream import Prepared, upstream
 
 import foldline
@@ -43,7 +43,10 @@ class Client:
         self.items = []
 
     def at(self, url):
-        self.client = self.opened(openai.OpenAI(base_url=f"{url}/v1", api_key="any", max_retries=0))
+        self.client = Alternating(
+            lambda one: openai.OpenAI(base_url=f"{one}/v1", api_key="any", max_retries=0), url
+        )
+        self.at_end(self.client.close)
 
     def ask(self, text=None, *, items=None):
         self.items += [said(text)] if text else []
@@ -71,10 +74,10 @@ class Client:
 
 
 @pytest.fixture
-def client():
+def codex():
     made = Client()
     with contextlib.ExitStack() as stack:
-        made.opened = stack.enter_context
+        made.at_end = stack.callback
         yield made
 
 
@@ -99,18 +102,18 @@ def place(tmp_path):
 
 
 @pytest.mark.parametrize("how", ["stream", "whole", "alone"])
-async def test_a_client_compacts_and_goes_on_in_the_same_session(client, how, place):
+async def test_a_client_compacts_and_goes_on_in_the_same_session(codex, how, place):
     with in_front_of(answers, window=WINDOW, store=place) as (url, model):
-        client.at(url)
-        client.ask(f"Read the tables. {RULE}")
+        codex.at(url)
+        codex.ask(f"Read the tables. {RULE}")
         for number in range(9):
-            client.ask(f"Go on {number}.")
+            codex.ask(f"Go on {number}.")
         before = len(model.requests)
-        client.compact(how)
+        codex.compact(how)
         assert len(model.requests) == before  # no upstream is asked for it
-        client.ask("Now the tides.")
+        codex.ask("Now the tides.")
         text, kinds = sent(model)
-        client.ask("And the moon.")
+        codex.ask("And the moon.")
     assert "compaction" not in kinds
     assert RULE in text
     assert "Now the tides." in text
@@ -124,7 +127,7 @@ async def test_a_client_compacts_and_goes_on_in_the_same_session(client, how, pl
     assert fold.tokens_after * 2 < fold.tokens_before
 
 
-async def test_it_compacts_again_in_a_tool_loop_and_behind_a_restart(client, place):
+async def test_it_compacts_again_in_a_tool_loop_and_behind_a_restart(codex, place):
     def work(asked):
         return call("read") if asked.index % 3 else answers(asked)
 
@@ -132,14 +135,14 @@ async def test_it_compacts_again_in_a_tool_loop_and_behind_a_restart(client, pla
     with serve_in_thread(model) as up:
         for number in range(5):
             with served(openai_upstream=up, window=WINDOW, store=place) as url:
-                client.at(url)
-                client.ask(f"Turn {number}. {RULE if not number else ''} {FILLER}")
-                while client.items[-1]["type"] == "function_call":
-                    made = client.items[-1]["call_id"]
-                    client.items.append({"type": "function_call_output", "call_id": made, "output": FILLER})
+                codex.at(url)
+                codex.ask(f"Turn {number}. {RULE if not number else ''} {FILLER}")
+                while codex.items[-1]["type"] == "function_call":
+                    made = codex.items[-1]["call_id"]
+                    codex.items.append({"type": "function_call_output", "call_id": made, "output": FILLER})
                     if len(model.requests) % 2:
-                        client.compact()
-                    client.ask()
+                        codex.compact()
+                    codex.ask()
     assert [one.refused for one in model.requests if one.refused] == []
     assert RULE in sent(model)[0]
     path = await path_of(place)
@@ -149,18 +152,18 @@ async def test_it_compacts_again_in_a_tool_loop_and_behind_a_restart(client, pla
     assert sum(isinstance(one, Compacted) for one in path) > 1
 
 
-async def test_what_is_undone_or_folded_further_is_sent_so(client, place):
+async def test_what_is_undone_or_folded_further_is_sent_so(codex, place):
     with in_front_of(answers, window=WINDOW, store=place) as (url, model):
-        client.at(url)
+        codex.at(url)
         for number in range(6):
-            client.ask(f"Question {number}. {FILLER}")
-        client.compact()
+            codex.ask(f"Question {number}. {FILLER}")
+        codex.compact()
         async with foldline.open(place, (await path_name(place))) as session:
             await session.undo()
-        client.ask("After the undo.")
+        codex.ask("After the undo.")
         assert len(sent(model)[1]) == 13
         for number in range(30):
-            client.ask(f"More {number}. {FILLER}")
+            codex.ask(f"More {number}. {FILLER}")
         assert len(sent(model)[1]) < 2 * 36
     assert [one.refused for one in model.requests if one.refused] == []
 
@@ -172,24 +175,24 @@ async def path_name(place):
     return info.id
 
 
-async def test_a_history_from_before_it_and_an_edited_one_behind_it_are_branches(client, place):
+async def test_a_history_from_before_it_and_an_edited_one_behind_it_are_branches(codex, place):
     with in_front_of(answers, window=WINDOW, store=place) as (url, model):
-        client.at(url)
+        codex.at(url)
         for number in range(6):
-            client.ask(f"Question {number}. {FILLER}")
-        whole = list(client.items)
-        client.compact()
-        folded = list(client.items)
-        client.ask("Behind it.")
-        client.items = [*folded, said("Behind it, but otherwise.")]
-        client.ask()
+            codex.ask(f"Question {number}. {FILLER}")
+        whole = list(codex.items)
+        codex.compact()
+        folded = list(codex.items)
+        codex.ask("Behind it.")
+        codex.items = [*folded, said("Behind it, but otherwise.")]
+        codex.ask()
         assert "Behind it." not in sent(model)[0]
-        client.items = [*whole[:4], said("Before it.")]
-        client.ask()
+        codex.items = [*whole[:4], said("Before it.")]
+        codex.ask()
         assert "Question 1." in sent(model)[0]
         assert "Question 3." not in sent(model)[0]
-        client.items = [*folded, said("Behind it once more.")]
-        client.ask()
+        codex.items = [*folded, said("Behind it once more.")]
+        codex.ask()
         assert "Before it." not in sent(model)[0]
         assert "Behind it once more." in sent(model)[0]
     assert [one.refused for one in model.requests if one.refused] == []
@@ -200,13 +203,13 @@ async def test_a_history_from_before_it_and_an_edited_one_behind_it_are_branches
 @pytest.mark.parametrize(
     "where", ["another gateway", "a session that is gone", "no session found", "server state"]
 )
-async def test_the_item_is_read_where_its_session_is_not(client, where, place, tmp_path):
+async def test_the_item_is_read_where_its_session_is_not(codex, where, place, tmp_path):
     with in_front_of(answers, window=WINDOW, store=place) as (url, _):
-        client.at(url)
-        client.ask(f"Read the tables. {RULE}")
+        codex.at(url)
+        codex.ask(f"Read the tables. {RULE}")
         for number in range(8):
-            client.ask(f"Go on {number}.")
-        item = client.compact()
+            codex.ask(f"Go on {number}.")
+        item = codex.compact()
     if where == "a session that is gone":
         store = foldline.stores.open_store(place)
         await store.purge(await path_name(place))
@@ -215,11 +218,11 @@ async def test_the_item_is_read_where_its_session_is_not(client, where, place, t
         place = f"sqlite:///{tmp_path / 'other.db'}"
     if where == "no session found":
         known = unsealed(msgspec.json.encode(item))
-        client.items[-1] = sealed(known.session, "0" * 64, known.view)
+        codex.items[-1] = sealed(known.session, "0" * 64, known.view)
     more = {"conversation": "conv_1"} if where == "server state" else {}
     with upstream() as (up, model), served(openai_upstream=up, window=WINDOW, store=place) as url:
         model.prepared[""] = Prepared(200, [("content-type", "application/json")], [b"{}"])
-        body = {"model": "m", "input": [*client.items, said("And now?")], **more}
+        body = {"model": "m", "input": [*codex.items, said("And now?")], **more}
         assert httpx2.post(f"{url}/v1/responses", json=body).status_code == 200
     given = msgspec.json.decode(model.received[""][0].body)["input"]
     assert "compaction" not in [one.get("type") for one in given]
@@ -242,29 +245,29 @@ def test_what_is_not_ours_passes_untouched(content):
     assert model.received[""][0].body == raw
 
 
-def test_a_short_history_has_its_item_and_an_empty_one_none(client):
+def test_a_short_history_has_its_item_and_an_empty_one_none(codex):
     with in_front_of(answers) as (url, model):
-        client.at(url)
-        client.ask(RULE)
-        item = client.compact()
-        client.ask("Go on.")
+        codex.at(url)
+        codex.ask(RULE)
+        item = codex.compact()
+        codex.ask("Go on.")
         with pytest.raises(openai.BadRequestError, match="nothing to compact"):
-            client.client.responses.create(model="m", input=[TRIGGER])
+            codex.client.responses.create(model="m", input=[TRIGGER])
     assert RULE in str(msgspec.json.decode(unsealed(msgspec.json.encode(item)).view[0]))
     assert RULE in sent(model)[0]
     assert "compaction" not in sent(model)[1]
 
 
-def test_a_store_that_fails_is_no_reason_to_stand_still(client, place, tmp_path):
+def test_a_store_that_fails_is_no_reason_to_stand_still(codex, place, tmp_path):
     with in_front_of(answers, window=WINDOW, store=place) as (url, model):
-        client.at(url)
-        client.ask(RULE)
+        codex.at(url)
+        codex.ask(RULE)
         for number in range(8):
-            client.ask(f"Go on {number}. {FILLER}")
+            codex.ask(f"Go on {number}. {FILLER}")
         for file in tmp_path.iterdir():
             file.write_bytes(b"no database " * 1_000)
-        client.compact()
-        client.ask("Go on.")
+        codex.compact()
+        codex.ask("Go on.")
     assert RULE in sent(model)[0]
     assert "compaction" not in sent(model)[1]
     assert [one.refused for one in model.requests if one.refused] == []

@@ -22,6 +22,12 @@ from tests.service.api.test_turns import (  # noqa: F401
     test_a_turn_that_was_left_goes_on_under_its_key,
     test_one_turn_at_a_time,
 )
+from tests.service.test_compaction_item import (  # noqa: F401
+    codex,
+    place,
+    test_a_history_from_before_it_and_an_edited_one_behind_it_are_branches,
+    test_it_compacts_again_in_a_tool_loop_and_behind_a_restart,
+)
 from tests.service.test_gateway import (  # noqa: F401
     chat,
     test_a_client_that_compacts_by_itself_goes_on_in_a_child,
