@@ -6,7 +6,7 @@ RUN    := $(VENV)/.run
 READY  := $(VENV)/.ready
 LIVE   := $(VENV)/.live
 UV     := $(BIN)/uv
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 JOBS   ?= auto
 
 .DEFAULT_GOAL := help

@@ -26,7 +26,7 @@ class Steps(Generator):
     def send(self, value):
         self.running = True
         self.begun.set()
-        self.go.wait(10)
+        self.go.wait(60)
         self.running = False
         self.done.set()
         return "a request"
@@ -86,7 +86,7 @@ async def test_whoever_runs_a_plan_is_told_of_a_summary_that_failed():
 async def cancelled(task):
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(task, 10)
+        await asyncio.wait_for(task, 60)
 
 
 async def test_a_step_that_runs_in_its_thread_is_never_closed_from_outside():
@@ -103,6 +103,6 @@ async def test_a_plan_that_waits_for_its_summary_is_closed_when_it_is_cancelled(
     steps, summarizer = Steps(), Waits()
     steps.go.set()
     task = asyncio.create_task(execute(steps, summarizer, aside=True))
-    await asyncio.wait_for(summarizer.begun.wait(), 10)
+    await asyncio.wait_for(summarizer.begun.wait(), 60)
     await cancelled(task)
     assert steps.closed == ["waiting"]

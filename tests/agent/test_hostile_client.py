@@ -12,6 +12,8 @@ from tests.agent.program import Rpc, foldline, served
 
 from foldline.testing import Answer, Gate, call
 
+pytestmark = pytest.mark.slow
+
 
 def answers(asked):
     return f"Answer {asked.index}. " + "It is done as you said. " * 40

@@ -15,6 +15,8 @@ from tests.agent.program import Rpc, foldline, served
 from foldline.core.cut.notes import UNANSWERED
 from foldline.testing import Answer, Scripted, call
 
+pytestmark = pytest.mark.slow
+
 RULES = ("Never push to main.", "All dates are written as YYYY-MM-DD.")
 SETTINGS = """\
 [models.scripted]

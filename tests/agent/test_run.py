@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from tests.agent.program import foldline, served
 
 from foldline.testing import Refusal, call
@@ -48,6 +49,7 @@ def test_events_are_json_lines(tmp_path):
     assert {"prompt", "call", "result", "text", "reply"} <= set(kinds)
 
 
+@pytest.mark.slow
 def test_a_compaction_is_an_event_with_summary_time_tokens_and_first_kept(tmp_path):
     with served(answers, window=60_000) as (_, name):
         first = foldline(tmp_path, "run", "-p", "Never push to main.", "--json", "--model", name)

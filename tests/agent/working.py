@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import asynccontextmanager
+
+from tests.support.waiting import until
 
 from foldline.agent.host import Host
 from foldline.agent.options import HostOptions
 from foldline.testing import Scripted
+
+__all__ = ["Heard", "host_on", "until"]
 
 
 class Heard(list):
@@ -15,13 +18,6 @@ class Heard(list):
 
     def named(self, *names):
         return [event for event in self if event.name in names]
-
-
-async def until(condition):
-    """Wait until something holds; raises TimeoutError after half a minute."""
-    async with asyncio.timeout(30):
-        while not condition():  # noqa: ASYNC110 - there is no event to wait for
-            await asyncio.sleep(0.01)
 
 
 @asynccontextmanager

@@ -16,6 +16,8 @@ from foldline.lab.pool import LocalPool
 from foldline.lab.ray_cluster import RayCluster
 from foldline.lab.runner import Failed
 
+pytestmark = pytest.mark.slow
+
 POLICIES = ("--policy", "none,pi,foldline", "--window", 6000, "--no-retention")
 
 

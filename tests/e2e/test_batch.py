@@ -15,6 +15,8 @@ from tests.e2e.running import COMMAND, environment, run
 
 from foldline.lab.manifest import NAME
 
+pytestmark = pytest.mark.slow
+
 FILES = 40
 
 

@@ -69,6 +69,7 @@ def on_terminal(home: Path, *args: object, columns: int = 100, **more: str) -> s
     return drawn.decode("utf-8", "replace")
 
 
+@pytest.mark.slow
 def test_colours_and_progress_are_for_terminals(tmp_path):
     drawn = on_terminal(tmp_path, "inspect", SESSION)
     assert "reading " in drawn
@@ -80,6 +81,7 @@ def test_colours_and_progress_are_for_terminals(tmp_path):
     assert piped.stderr == b""
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_old_file_and_a_whole_store(tmp_path):
     old = tmp_path / "out.jsonl"
     old.write_text("old\n")
@@ -114,6 +116,7 @@ def test_standard_output_that_is_full_is_told(tmp_path):
         assert done.stderr.decode() == "error: input or output: No space left on device\n"
 
 
+@pytest.mark.slow
 def test_a_killed_import_leaves_a_whole_store_and_is_completed(tmp_path):
     file = tmp_path / "long.jsonl"
     with file.open("w") as stream:
@@ -177,6 +180,7 @@ def test_help_loads_nothing_heavy(tmp_path):
     assert b"compact" in done.stdout
 
 
+@pytest.mark.slow
 def test_settings_reach_the_commands(tmp_path):
     folder = tmp_path / ".foldline"
     folder.mkdir()
@@ -192,6 +196,7 @@ def test_settings_reach_the_commands(tmp_path):
     assert json.loads(by_variable.stdout)["receipt"]["policy"] == "codex"
 
 
+@pytest.mark.slow
 def test_a_line_of_fifty_megabytes(tmp_path):
     file = tmp_path / "big.jsonl"
     with file.open("w") as stream:

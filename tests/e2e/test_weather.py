@@ -12,6 +12,8 @@ from collections import Counter
 import pytest
 from tests.support.weather import plan_of, weather
 
+pytestmark = pytest.mark.slow
+
 TOGETHER = 5  # runs at a time: most of one is waiting
 CHECKED, SOAKED = 30, 1_000
 UNMENDED = (

@@ -14,6 +14,8 @@ from foldline.core.log.codec import encode
 from foldline.core.log.entries import Said
 from foldline.stores import MemoryStore
 
+pytestmark = pytest.mark.slow
+
 SECRETS, INNOCENTS = load("secrets.toml")
 TARGET = 16_000
 

@@ -29,6 +29,8 @@ from foldline.core.view import native_items
 from foldline.dialects import get
 from foldline.loading import from_messages
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "session.jsonl"
 CHAT, ANTHROPIC = "openai-chat", "anthropic"
 SMALL = foldline.Window(context=10_000, output=1_000)

@@ -230,7 +230,7 @@ async def test_closing_while_a_summary_is_written_ends_it():
         await chat(session, 17)
         await session.append({"role": "user", "content": "Go on."})
         await session.context()
-        await asyncio.wait_for(summarizer.begun.wait(), 30)
+        await asyncio.wait_for(summarizer.begun.wait(), 60)
     assert summarizer.ended.is_set()
 
 

@@ -20,6 +20,7 @@ def sessions(tmp_path):
     return folder
 
 
+@pytest.mark.slow
 def test_a_window_is_a_table_of_all_policies_and_its_replays_are_kept(
     sessions, tmp_path, monkeypatch, capsys
 ):
@@ -39,6 +40,7 @@ def test_a_window_is_a_table_of_all_policies_and_its_replays_are_kept(
     assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
 
 
+@pytest.mark.slow
 def test_what_is_saved_names_the_command_that_makes_it_again(sessions, tmp_path, monkeypatch):
     page = tmp_path / "page.md"
     page.write_text("<!-- table: comparison -->\n<!-- end -->\n")

@@ -228,10 +228,10 @@ async def test_a_stall_ends_in_a_time_out_and_closes_the_connection(dialect, ser
     )
     await provider.complete(ASK)  # the SDK is read by now: that is no part of what is waited for
     assert (await failure(provider.complete(soon))).kind == "timeout"
-    await asyncio.wait_for(server.left.wait(), 20)
+    await asyncio.wait_for(server.left.wait(), 60)
     server.left.clear()
     assert (await failure(taken(provider.stream(soon)))).kind == "timeout"
-    await asyncio.wait_for(server.left.wait(), 20)
+    await asyncio.wait_for(server.left.wait(), 60)
 
 
 async def test_cancelling_closes_the_connection(dialect, serve):
@@ -244,7 +244,7 @@ async def test_cancelling_closes_the_connection(dialect, serve):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await asyncio.wait_for(server.left.wait(), 20)
+        await asyncio.wait_for(server.left.wait(), 60)
 
 
 async def test_leaving_a_stream_early_closes_the_connection(dialect, serve):
@@ -252,7 +252,7 @@ async def test_leaving_a_stream_early_closes_the_connection(dialect, serve):
     stream = provider.stream(ASK)
     assert (await anext(stream)).text
     await stream.aclose()
-    await asyncio.wait_for(server.left.wait(), 20)
+    await asyncio.wait_for(server.left.wait(), 60)
 
 
 async def test_no_room_for_a_reply_is_an_overflow(serve):

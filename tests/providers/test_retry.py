@@ -115,7 +115,7 @@ async def test_leaving_a_stream_early_closes_the_connection_and_asks_no_more(dia
     stream = Retrying(provider, QUICK).stream(ASK)
     await anext(stream)
     await stream.aclose()
-    await asyncio.wait_for(server.left.wait(), 20)
+    await asyncio.wait_for(server.left.wait(), 60)
     assert len(server.requests) == 1
 
 

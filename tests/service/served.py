@@ -29,12 +29,12 @@ def served(**changes):
     server = HttpServer(msgspec.structs.replace(ServeSettings(port=0), **given), tell)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    assert ready.wait(20)
+    assert ready.wait(60)
     try:
         yield urls[0]
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(60)
 
 
 WORKERS = contextvars.ContextVar("workers", default=1)  # services over one store in place of each one

@@ -64,7 +64,7 @@ def supervised(home, *options, env=None):
         if process.poll() is None:
             process.terminate()
             try:
-                process.wait(30)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

@@ -8,7 +8,6 @@ import json
 import logging
 import re
 import socket
-import time
 from urllib.parse import urlsplit
 
 import httpx2
@@ -27,12 +26,32 @@ CHAT = json.dumps({"model": "m", "messages": [user("Hello.")]}).encode()
 def wire(url):
     """A bare connection to a server."""
     place = urlsplit(url)
-    with socket.create_connection((place.hostname, place.port), timeout=10) as sock:
+    with socket.create_connection((place.hostname, place.port), timeout=60) as sock:
         yield sock
 
 
 def answered(sock):
-    """All that comes until the server closes the connection or is silent."""
+    """All that comes until the server closes the connection."""
+    found = b""
+    with contextlib.suppress(ConnectionError):
+        while piece := sock.recv(65_536):
+            found += piece
+    return found
+
+
+def head_of(sock):
+    """What comes until a head is whole; the connection may stay open."""
+    found = b""
+    while b"\r\n\r\n" not in found:
+        piece = sock.recv(65_536)
+        assert piece, found
+        found += piece
+    return found
+
+
+def answered_soon(sock):
+    """What comes before half a second of silence, if anything does."""
+    sock.settimeout(0.5)
     found = b""
     with contextlib.suppress(TimeoutError, ConnectionError):
         while piece := sock.recv(65_536):
@@ -108,7 +127,7 @@ def test_a_body_is_not_read_further_than_its_limit():
                 sock.sendall(
                     f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n".encode()
                 )
-                assert statuses(answered_soon(sock)) == [413]
+                assert statuses(head_of(sock)) == [413]
             with wire(at) as sock:  # the size is not told
                 sock.sendall(
                     f"POST {path} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n".encode()
@@ -118,11 +137,6 @@ def test_a_body_is_not_read_further_than_its_limit():
                         sock.sendall(b"1000\r\n" + b"x" * 0x1000 + b"\r\n")
                 assert statuses(answered_soon(sock)) in ([413], [])
         assert httpx2.get(f"{at}/health").status_code == 200
-
-
-def answered_soon(sock):
-    sock.settimeout(0.5)
-    return answered(sock)
 
 
 def test_a_packed_transcript_is_unpacked_up_to_the_limit():
@@ -160,28 +174,29 @@ def test_hostile_json_is_a_problem_and_no_defect(body, caplog):
 
 
 def test_slow_clients_are_let_go_of_and_others_are_served_meanwhile(monkeypatch):
-    monkeypatch.setattr(connection, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(connection, "HEAD_SECONDS", 2.0)
     monkeypatch.setattr(bodies, "SECONDS", 0.5)
     with served() as at, contextlib.ExitStack() as open_:
-        slow = [open_.enter_context(wire(at)) for _ in range(30)]
-        for number, sock in enumerate(slow):
+        slow = []
+        for number in range(30):
+            slow.append(sock := open_.enter_context(wire(at)))
             if number % 3 == 0:
                 sock.sendall(b"GET /health HTTP/1.1\r\nHost:")  # a head without an end
             elif number % 3 == 1:
                 sock.sendall(
                     b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{"
                 )  # a body
-        assert httpx2.get(f"{at}/health", timeout=5).status_code == 200
+        assert httpx2.get(f"{at}/health", timeout=60).status_code == 200
         for number, sock in enumerate(slow):
-            assert statuses(answered(sock)) == ([408] if number % 3 == 1 else [])
+            if number % 3 == 1:
+                assert statuses(head_of(sock)) == [408]
+            else:
+                assert answered(sock) == b""
         with wire(at) as sock:  # the second request of a connection
             sock.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            sock.settimeout(3)
             assert b"200" in sock.recv(4096)
-            begun = time.monotonic()
             sock.sendall(b"GET /health HTTP/1.1\r\n")
             assert statuses(answered(sock)) == []
-            assert time.monotonic() - begun < 3
 
 
 # ---- headers, and one request for another

@@ -16,6 +16,7 @@ from tests.service.supervised import supervised
 from tests.support.gateway_agents import SUMMARY
 from tests.support.live import WINDOW
 from tests.support.postgres import postgres_server, postgres_url  # noqa: F401
+from tests.support.waiting import until
 
 from foldline.config import ServeSettings
 from foldline.core.compact.rebase import Draft
@@ -83,7 +84,7 @@ def talk_until_a_draft_begins(client, model, store):
         client.say("one", user(f"Question {number}. {FILLER}"), reply(f"Answer {number}. {FILLER}"))
         client.post("/sessions/one/context")
         if asyncio.run(row_in(store)) is not None:
-            assert model.begun.wait(30)
+            assert model.begun.wait(60)
             return
     raise AssertionError("no draft was begun")
 
@@ -132,6 +133,7 @@ def check_paid_twice(model, url):
     assert len(model.paid) == 2
 
 
+@pytest.mark.slow
 def test_a_draft_whose_process_is_killed_comes_after_a_restart_and_is_paid_twice_at_most(tmp_path):
     model = Summaries()
     places = f"sqlite:///{tmp_path / 's.db'}", f"sqlite:///{tmp_path / 'jobs.db'}"
@@ -300,11 +302,15 @@ async def test_the_place_of_a_draft_that_could_not_be_stored_is_free_when_the_st
     assert await mine.make(some_job(), here) is not None
     assert await other.find("one") == "making"
     values.full = False
-    await asyncio.sleep(0.3)
-    assert await other.find("one") is None
+
+    async def free():
+        return await other.find("one") is None
+
+    await until(free)
     await closed(mine, other)
 
 
+@pytest.mark.slow
 def test_what_ended_is_forgotten(tmp_path):
     """The database of the jobs names sessions, and grows with nothing."""
     code = """
@@ -338,6 +344,6 @@ asyncio.run(main())
 """
     url = f"sqlite:///{tmp_path / 'jobs.db'}"
     run = subprocess.run(
-        [sys.executable, "-c", code, url], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code, url], capture_output=True, text=True, timeout=300, check=False
     )
     assert run.stdout.split() == ["nothing_new", "1", "0"], run.stderr

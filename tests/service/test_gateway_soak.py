@@ -129,6 +129,7 @@ async def tried(folder, soak):
     return {"requests": sum(len(one.acknowledged) for one in clients), "folds": folds}
 
 
+@pytest.mark.slow
 async def test_some_clients_and_a_kill(tmp_path):
     await tried(tmp_path, Soak(clients=8, seconds=9.0, kills=(4.0,)))
 

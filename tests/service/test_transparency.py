@@ -30,7 +30,7 @@ class Client:
     """Sends bytes, and compares what passed on both sides."""
 
     def __init__(self, gateway, model):
-        self.http = httpx2.Client(base_url=gateway, timeout=30)
+        self.http = httpx2.Client(base_url=gateway, timeout=60)
         self.model = model
         self.count = 0
 
@@ -301,6 +301,7 @@ def test_what_cannot_be_read_and_what_fails_pass_as_they_are(client, path):
         client.exchange(path, plain, answer)
 
 
+@pytest.mark.slow
 def test_recorded_sessions_pass_as_they_are(client):
     paths = [path for path in corpus.sessions(corpus.ROOT) if path.stat().st_size < 100_000]
     if not paths:

@@ -5,6 +5,7 @@ These depend most on what a process might keep; test_two_workers_soak.py has all
 
 from __future__ import annotations
 
+import pytest
 from tests.service.api.test_concurrency import (  # noqa: F401
     test_limits_on_body_depth_and_rate,
     test_requests_with_one_key_at_the_same_time_are_one,
@@ -35,6 +36,8 @@ from tests.service.test_gateway import (  # noqa: F401
     test_an_edited_history_becomes_a_branch,
 )
 from tests.service.two_workers import two_workers  # noqa: F401
+
+pytestmark = pytest.mark.slow
 
 
 def pytest_generate_tests(metafunc):

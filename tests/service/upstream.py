@@ -72,5 +72,5 @@ def upstream(app=None):
         yield f"http://127.0.0.1:{held.getsockname()[1]}", app
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(60)
         held.close()

@@ -3,7 +3,8 @@
 import asyncio
 
 import pytest
-from tests.support.live import Fails, Gate, Heard, answer, changed, prompt, session_on, settled, until
+from tests.support.live import Fails, Gate, Heard, answer, changed, prompt, session_on, until
+from tests.support.waiting import until as settled
 
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.policy import Keep
@@ -119,7 +120,7 @@ async def test_the_draft_of_foldline_begins_after_the_reply(store):
     number = await nearly_full(session, SOFT)
     assert not heard.of("draft_started")
     await session.append(long_answer(number))
-    await asyncio.wait_for(gate.begun.wait(), 5)
+    await asyncio.wait_for(gate.begun.wait(), 60)
     assert heard.names[-1] == "draft_started"
     gate.go.set()
     await session.settled()
@@ -143,14 +144,14 @@ async def test_an_append_never_waits_and_what_is_said_meanwhile_stays_behind_the
     gate = Gate()
     session = session_on(store, gate, policy=PI)
     number = await nearly_full(session)
-    await asyncio.wait_for(session.append(long_answer(number)), 5)
-    await asyncio.wait_for(gate.begun.wait(), 5)
-    await asyncio.wait_for(session.append(prompt(number + 1)), 5)
+    await asyncio.wait_for(session.append(long_answer(number)), 60)
+    await asyncio.wait_for(gate.begun.wait(), 60)
+    await asyncio.wait_for(session.append(prompt(number + 1)), 60)
     waiting = asyncio.create_task(session.context())
     await asyncio.sleep(0.05)
     assert not waiting.done(), "the view does not fit before it is folded"
     gate.go.set()
-    messages = await asyncio.wait_for(waiting, 10)
+    messages = await asyncio.wait_for(waiting, 60)
     assert gate.asked == 1
     assert messages[-1] == prompt(number + 1)
     assert session.view_tokens < USABLE
@@ -168,7 +169,7 @@ async def test_appends_in_a_row_start_one_look_and_one_compaction(store):
         await session.append(long_answer(number + more))
         await session.append(prompt(number + more + 1))
     gate.go.set()
-    await asyncio.wait_for(session.settled(), 10)
+    await asyncio.wait_for(session.settled(), 60)
     assert heard.names.count("compaction_started") == 1
     assert gate.asked == 1
     assert len(await boundaries(store)) == 1
@@ -232,8 +233,8 @@ async def test_closing_midway_leaves_the_session_whole(store, policy):
     session = session_on(store, gate, policy=policy)
     number = await nearly_full(session, USABLE if policy is PI else SOFT)
     await session.append(long_answer(number))
-    await asyncio.wait_for(gate.begun.wait(), 5)
-    await asyncio.wait_for(session.close(), 5)
+    await asyncio.wait_for(gate.begun.wait(), 60)
+    await asyncio.wait_for(session.close(), 60)
     await session.settled()
     assert not await boundaries(store)
     again = session_on(store, policy=policy)
@@ -252,11 +253,11 @@ async def test_by_hand_what_goes_on_in_the_background_gives_way(store):
     heard = Heard(session)
     number = await nearly_full(session)
     await session.append(long_answer(number))
-    await asyncio.wait_for(gate.begun.wait(), 5)
+    await asyncio.wait_for(gate.begun.wait(), 60)
     doing = asyncio.create_task(session.compact("look at the fox"))
     await settled(lambda: gate.asked == 2)
     gate.go.set()
-    receipt = await asyncio.wait_for(doing, 10)
+    receipt = await asyncio.wait_for(doing, 60)
     await session.settled()
     assert receipt.reason == "manual"
     assert [event.receipt.reason for event in heard.of("compacted")] == ["manual"]
@@ -282,13 +283,13 @@ async def test_what_is_said_while_a_boundary_is_made_is_new_to_the_next_request(
     session = session_on(store, gate, policy=changed("klaude", **SMALL))
     number = await nearly_full(session)
     making = asyncio.create_task(session.compact())
-    await asyncio.wait_for(gate.begun.wait(), 5)
+    await asyncio.wait_for(gate.begun.wait(), 60)
     for more in range(number, number + 30):
         await session.append(answer(more), prompt(more + 1))
     gate.go.set()
-    assert not isinstance(await asyncio.wait_for(making, 10), Nothing)
+    assert not isinstance(await asyncio.wait_for(making, 60), Nothing)
     assert session.view_tokens > USABLE, "it was asked for by hand, and stands"
-    await asyncio.wait_for(session.context(), 10)
+    await asyncio.wait_for(session.context(), 60)
     assert session.view_tokens < USABLE
     assert len(await boundaries(store)) == 2
     await session.close()

@@ -14,11 +14,11 @@ from tests.support.live import (
     changed,
     prompt,
     session_on,
-    settled,
     turns,
     until,
 )
 from tests.support.talk import user
+from tests.support.waiting import until as settled
 
 import foldline
 from foldline.core.decide.ask import Nothing
@@ -37,9 +37,9 @@ async def test_two_tasks_that_need_a_compaction_make_one(store):
     await session.append(*(said for number in range(20) for said in (prompt(number), answer(number))))
     await session.append(prompt(20))
     both = [asyncio.create_task(session.context()) for _ in range(3)]
-    await asyncio.wait_for(gate.begun.wait(), 5)
+    await asyncio.wait_for(gate.begun.wait(), 60)
     gate.go.set()
-    views = await asyncio.wait_for(asyncio.gather(*both), 10)
+    views = await asyncio.wait_for(asyncio.gather(*both), 60)
     assert gate.asked == 1
     assert len(await boundaries(store)) == 1
     assert views[0] == views[1] == views[2]
@@ -50,13 +50,13 @@ async def test_appends_go_on_while_somebody_waits_for_a_summary(store):
     session = session_on(store, gate)
     await turns(session, 6)
     doing = asyncio.create_task(session.compact())
-    await asyncio.wait_for(gate.begun.wait(), 5)
+    await asyncio.wait_for(gate.begun.wait(), 60)
     for number in range(6, 9):
-        await asyncio.wait_for(session.append(prompt(number)), 5)
-        assert (await asyncio.wait_for(session.context(), 5))[-1] == prompt(number)
-        await asyncio.wait_for(session.append(answer(number)), 5)
+        await asyncio.wait_for(session.append(prompt(number)), 60)
+        assert (await asyncio.wait_for(session.context(), 60))[-1] == prompt(number)
+        await asyncio.wait_for(session.append(answer(number)), 60)
     gate.go.set()
-    receipt = await asyncio.wait_for(doing, 10)
+    receipt = await asyncio.wait_for(doing, 60)
     assert not isinstance(receipt, Nothing)
     said = [message["content"] for message in await session.context()]
     assert said[-6:] == [m["content"] for n in range(6, 9) for m in (prompt(n), answer(n))]
@@ -87,7 +87,7 @@ async def test_two_sessions_on_one_path_commit_one_draft(store):
     await first.append(prompt(number))
     await first.context()
     await second.context()
-    await asyncio.wait_for(asyncio.gather(*(gate.begun.wait() for gate in gates)), 5)
+    await asyncio.wait_for(asyncio.gather(*(gate.begun.wait() for gate in gates)), 60)
     for gate in gates:
         gate.go.set()
     await settled(lambda: first._compactor.drafts.ready and second._compactor.drafts.ready)
@@ -111,11 +111,11 @@ async def test_a_boundary_of_another_writer_makes_a_finished_compaction_void(sto
     session = session_on(store, gate)
     await turns(session, 6)
     doing = asyncio.create_task(session.compact())
-    await asyncio.wait_for(gate.begun.wait(), 5)
+    await asyncio.wait_for(gate.begun.wait(), 60)
     other = session_on(store)
     assert not isinstance(await other.compact(target=2_000), Nothing)
     gate.go.set()
-    assert (await asyncio.wait_for(doing, 10)).why == "nothing_new"
+    assert (await asyncio.wait_for(doing, 60)).why == "nothing_new"
     assert len(await boundaries(store)) == 1
     assert await session.context() == await other.context()
 
@@ -136,7 +136,7 @@ async def test_cancelled_at_any_await_the_session_goes_on(store, delay):
         await asyncio.wait({task})
         await session.append(prompt(50))
         said.append(prompt(50))
-        messages = await asyncio.wait_for(session.context(), 10)
+        messages = await asyncio.wait_for(session.context(), 60)
         assert get("openai-chat").validate(messages) == []
         await session.append(answer(50))
         said.append(answer(50))
@@ -154,7 +154,7 @@ async def test_a_waiter_that_is_cancelled_does_not_cancel_the_draft(store):
     number = await until(session, 5_950)
     await session.append(prompt(number))
     await session.context()
-    await asyncio.wait_for(gate.begun.wait(), 5)
+    await asyncio.wait_for(gate.begun.wait(), 60)
     while session.view_tokens <= 8_500:
         number += 1
         await session.append(answer(number), prompt(number))
@@ -163,7 +163,7 @@ async def test_a_waiter_that_is_cancelled_does_not_cancel_the_draft(store):
     waiting.cancel()
     await asyncio.wait({waiting})
     gate.go.set()
-    await asyncio.wait_for(session.context(), 10)
+    await asyncio.wait_for(session.context(), 60)
     assert gate.asked == 1
     assert session.view_tokens <= 8_500
     await session.close()

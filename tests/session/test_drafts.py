@@ -11,11 +11,11 @@ from tests.support.live import (
     changed,
     prompt,
     session_on,
-    settled,
     texts,
     turns,
     until,
 )
+from tests.support.waiting import until as settled
 
 from foldline.core.log.entries import Compacted, Pruned
 from foldline.core.secrets import entries
@@ -30,7 +30,7 @@ async def drafted(store, gate, **more):
     number = await until(session, SOFT)
     await session.append(prompt(number))
     await session.context()
-    await asyncio.wait_for(gate.begun.wait(), 5)
+    await asyncio.wait_for(gate.begun.wait(), 60)
     return session, number
 
 
@@ -119,7 +119,7 @@ async def test_a_view_that_still_fits_does_not_wait_for_a_draft_in_the_making(st
     number = await until(session, HARD, number + 1)
     assert session.view_tokens <= USABLE
     await session.append(prompt(number, 1))
-    messages = await asyncio.wait_for(session.context(), 5)
+    messages = await asyncio.wait_for(session.context(), 60)
     assert len(messages) == 2 * number + 1, "all of it"
     gate.go.set()
     await settled(lambda: session._compactor.drafts.ready is not None)
@@ -138,9 +138,9 @@ async def test_a_view_that_no_longer_fits_waits_for_the_draft_and_makes_no_secon
     waiting = asyncio.create_task(session.context())
     await asyncio.sleep(0.05)
     assert not waiting.done()
-    await asyncio.wait_for(session.append({"role": "user", "content": "said while it waits"}), 5)
+    await asyncio.wait_for(session.append({"role": "user", "content": "said while it waits"}), 60)
     gate.go.set()
-    messages = await asyncio.wait_for(waiting, 10)
+    messages = await asyncio.wait_for(waiting, 60)
     assert gate.asked == 1
     assert messages[-1]["content"] == "said while it waits"
     assert session.view_tokens <= USABLE
@@ -154,11 +154,11 @@ async def test_only_where_no_draft_is_there_somebody_waits(store):
     await session.append(*(said for number in range(20) for said in (prompt(number), answer(number))))
     await session.append(prompt(20))
     waiting = asyncio.create_task(session.context())
-    await asyncio.wait_for(gate.begun.wait(), 5)
+    await asyncio.wait_for(gate.begun.wait(), 60)
     assert heard.names.count("compaction_started") == 1
     assert "draft_started" not in heard.names
     gate.go.set()
-    await asyncio.wait_for(waiting, 10)
+    await asyncio.wait_for(waiting, 60)
     assert [event.drafted for event in heard.of("compacted")] == [False]
     await session.close()
 
@@ -171,7 +171,7 @@ async def test_a_pin_set_after_the_draft_is_quoted_by_what_is_committed(store):
     number = await until(session, SOFT, 1)
     await session.append(prompt(number))
     await session.context()
-    await asyncio.wait_for(gate.begun.wait(), 5)
+    await asyncio.wait_for(gate.begun.wait(), 60)
     await session.pin(odd)
     gate.go.set()
     await settled(lambda: session._compactor.drafts.ready is not None)
@@ -237,7 +237,7 @@ async def test_by_hand_a_draft_in_the_making_is_dropped(store):
     doing = asyncio.create_task(session.compact("look at the fox"))
     await settled(lambda: gate.asked == 2)
     gate.go.set()
-    receipt = await asyncio.wait_for(doing, 10)
+    receipt = await asyncio.wait_for(doing, 60)
     assert receipt.reason == "manual"
     assert not heard.of("draft_ready")
     assert not session._compactor.drafts.running

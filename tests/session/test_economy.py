@@ -4,7 +4,8 @@ import asyncio
 import time
 
 import pytest
-from tests.support.live import Gate, answer, prompt, session_on, settled, until
+from tests.support.live import Gate, answer, prompt, session_on, until
+from tests.support.waiting import until as settled
 
 from foldline.core.decide.price import Cache
 from foldline.core.log.entries import Compacted
@@ -103,7 +104,7 @@ async def test_a_summary_is_asked_for_with_the_sessions_next_request_as_it_was_t
     await session.append(prompt(0), reply(0, Usage(input=10, cache_read=500, output=5)), prompt(1))
     messages, tokens = await session.context(), session.view_tokens
     compacting = asyncio.create_task(session.compact(target=500))
-    await asyncio.wait_for(gate.begun.wait(), 5)
+    await asyncio.wait_for(gate.begun.wait(), 60)
     await session.append(answer(1))
     gate.go.set()
     await compacting

@@ -4,7 +4,8 @@ import asyncio
 import logging
 
 import pytest
-from tests.support.live import Fails, Gate, Heard, answer, changed, prompt, session_on, settled, turns, until
+from tests.support.live import Fails, Gate, Heard, answer, changed, prompt, session_on, turns, until
+from tests.support.waiting import until as settled
 
 from foldline.core.measure.window import Window
 from foldline.errors import InputError
@@ -86,7 +87,7 @@ async def test_a_coroutine_runs_beside_the_session_and_may_use_it(store):
 
     session.on("message", note)
     await session.append(prompt(0))
-    await asyncio.wait_for(answered.wait(), 5)
+    await asyncio.wait_for(answered.wait(), 60)
     assert (await session.context())[-1] == prompt(0)
     await session.close()
 

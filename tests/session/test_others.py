@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import pytest
 from pydantic import TypeAdapter
-from tests.support.live import WINDOW, Gate, Heard, answer, prompt, session_on, settled, turns, until
+from tests.support.live import WINDOW, Gate, Heard, answer, prompt, session_on, turns, until
+from tests.support.waiting import until as settled
 
 import foldline
 from foldline.core.log.entries import Compacted
@@ -50,7 +51,7 @@ async def test_two_tasks_that_overflow_on_one_view_get_it_mended_once(store, tog
         assert after != before
         return after
 
-    one, other = await asyncio.wait_for(asyncio.gather(ask(False), ask(True)), 20)
+    one, other = await asyncio.wait_for(asyncio.gather(ask(False), ask(True)), 60)
     assert one == other
     assert await compactions(store) == 1
     assert await session.context() == one
@@ -268,11 +269,11 @@ async def test_what_is_read_first_does_not_forget_what_is_appended_meanwhile(sto
     session = session_on(slow)
     reads = {"links_of": lambda: session.recall("fox")}
     reading = asyncio.create_task((reads.get(read) or getattr(session, read))())
-    await asyncio.wait_for(slow.holding.wait(), 5)
+    await asyncio.wait_for(slow.holding.wait(), 60)
     appending = asyncio.create_task(session.append(answer(0)))
     await asyncio.sleep(0.01)
     slow.hold.set()
-    await asyncio.wait_for(asyncio.gather(reading, appending), 5)
+    await asyncio.wait_for(asyncio.gather(reading, appending), 60)
     await session.append(prompt(1))
     assert await session.context() == [prompt(0), answer(0), prompt(1)]
 
@@ -321,7 +322,7 @@ async def test_a_callback_may_close_its_session(store):
 
     session.on("message", close)
     await session.append(prompt(0))
-    await asyncio.wait_for(closed.wait(), 5)
+    await asyncio.wait_for(closed.wait(), 60)
 
 
 async def test_closing_ends_with_the_store_whatever_fails_before():
@@ -372,7 +373,7 @@ async def test_a_compaction_that_the_model_asked_for_outlives_a_cancelled_contex
     await session.append(prompt(6))
     await session.call_tool("compact_context", {})
     waiting = asyncio.create_task(session.context())
-    await asyncio.wait_for(gate.begun.wait(), 5)
+    await asyncio.wait_for(gate.begun.wait(), 60)
     waiting.cancel()
     await asyncio.wait({waiting})
     gate.go.set()

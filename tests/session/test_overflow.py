@@ -11,12 +11,12 @@ from tests.support.live import (
     changed,
     prompt,
     session_on,
-    settled,
     setup,
     texts,
     turns,
     until,
 )
+from tests.support.waiting import until as settled
 
 import foldline
 from foldline.core.decide.overflow import share_left
@@ -307,12 +307,12 @@ async def test_an_overflow_waits_for_the_draft_in_the_making(store):
     number = await until(session, 5_950)
     await session.append(prompt(number))
     await session.context()
-    await asyncio.wait_for(gate.begun.wait(), 5)
+    await asyncio.wait_for(gate.begun.wait(), 60)
     mending = asyncio.create_task(session.overflowed(too_long(asked=11_000)))
     await asyncio.sleep(0.02)
     assert not mending.done()
     gate.go.set()
-    await asyncio.wait_for(mending, 10)
+    await asyncio.wait_for(mending, 60)
     assert gate.asked == 1
     await session.close()
 

@@ -7,7 +7,8 @@ messages_to_summarize, cut_index and tokens_before; `compaction complete` with s
 
 import pytest
 from opentelemetry.trace import StatusCode
-from tests.support.live import Gate, answer, prompt, session_on, settled, turns, until
+from tests.support.live import Gate, answer, prompt, session_on, turns, until
+from tests.support.waiting import until as settled
 
 from foldline import tracing
 from foldline.core.log.entries import Said

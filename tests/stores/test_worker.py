@@ -82,7 +82,7 @@ def test_the_thread_ends_when_nobody_has_the_worker_any_more():
     (thread,) = alive("forgotten")
     del worker
     gc.collect()
-    thread.join(timeout=10)
+    thread.join(60)
     assert not thread.is_alive()
 
 

@@ -111,12 +111,5 @@ async def until(session: Session, tokens: int, start: int = 0) -> int:
     return start
 
 
-async def settled(check: Any, *, seconds: float = 10.0) -> None:
-    """Wait until something holds."""
-    async with asyncio.timeout(seconds):
-        while not check():  # noqa: ASYNC110 - what is waited for tells nobody
-            await asyncio.sleep(0.002)
-
-
 def texts(messages: list[Any]) -> str:
     return "\n".join(str(message.get("content")) for message in messages)

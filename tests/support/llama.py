@@ -72,7 +72,7 @@ def running(window: int = WINDOW, log: Path | None = None) -> Iterator[str]:
             assert server.stdin is not None
             server.stdin.close()  # it ends by itself
             try:
-                server.wait(20)
+                server.wait(60)
             except subprocess.TimeoutExpired:
                 server.kill()
                 server.wait()

@@ -6,6 +6,7 @@ import socket
 import threading
 
 import pytest
+from tests.support.waiting import until
 from tests.testing.clients import MODEL, ask, claude, gpt
 
 from foldline.testing import Answer, Faulty, Gate, Scripted, serve, serve_in_thread
@@ -21,12 +22,6 @@ def port_of(url):
 def is_open(url):
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port_of(url))) == 0
-
-
-async def until(true):
-    async with asyncio.timeout(10):
-        while not true():  # noqa: ASYNC110  the model tells nobody
-            await asyncio.sleep(0.01)
 
 
 async def raw(url, data):

@@ -52,7 +52,7 @@ async def chat(folder, answers=(), *, size=(100, 40), window=60_000, **options):
 
 async def until(pilot, condition):
     """Wait until something holds."""
-    for _ in range(1_000):
+    for _ in range(3_000):  # a minute at least
         if condition():
             await pilot.pause()
             return

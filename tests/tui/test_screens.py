@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from tests.tui.screen import chat, until
 
+pytestmark = pytest.mark.slow
+
 SCREENS = Path(__file__).parent / "screens"
 SIZES = {"80x24": (80, 24), "200x50": (200, 50)}
 

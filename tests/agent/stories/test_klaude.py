@@ -107,6 +107,7 @@ async def test_an_overflow_is_known_by_its_words_and_the_turn_is_tried_again(tmp
 # ---- where it looks
 
 
+@pytest.mark.slow
 def test_a_run_looks_before_it_starts_its_work(tmp_path):
     with served(TALKS, window=WINDOW) as (model, name):
         options = ("--model", name, "--window", str(WINDOW), "--policy", "klaude")

@@ -257,7 +257,7 @@ async def test_messages_added_while_compacting_are_in_the_view_behind_the_fork(t
         held = host.session.summarizer = Held(host.session.summarizer)
         await talk(host, 1, 7)
         folding = asyncio.ensure_future(run(host, "/compact"))
-        await asyncio.wait_for(held.begun.wait(), 30)
+        await asyncio.wait_for(held.begun.wait(), 60)
         await talk(host, 8, 8)
         assert await state(host) is None
         held.go.set()

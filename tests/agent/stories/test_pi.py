@@ -30,7 +30,7 @@ from foldline.agent.commands.registry import run
 from foldline.core.log.entries import Compacted
 from foldline.core.log.messages import Usage
 from foldline.dialects import get
-from foldline.testing import Answer, Refusal, call
+from foldline.testing import Answer, Gate, Refusal, call
 
 TASK = "Build X."
 
@@ -400,7 +400,7 @@ async def test_in_json_mode_a_compaction_is_an_event(tmp_path):
 
 
 async def test_the_signal_that_stops_a_turn_stops_a_compaction_behind_a_reply(tmp_path):
-    wait = [30.0]
+    wait = [Gate()]
 
     def says(asked):
         return Answer(text=summary(asked, Task=TASK), wait=wait[0]) if headings(asked) else CHATTY(asked)
@@ -422,7 +422,7 @@ async def test_the_signal_that_stops_a_turn_stops_a_compaction_behind_a_reply(tm
 
 
 def test_over_rpc_compactions_are_sent_to_the_client_and_can_be_aborted(tmp_path):
-    wait = [30.0]
+    wait = [Gate()]
 
     def says(asked):
         if not headings(asked):

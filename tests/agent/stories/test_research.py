@@ -169,6 +169,7 @@ async def test_opencode_prunes_old_tool_output_outside_what_is_protected(tmp_pat
         assert len(texts[0]) < 500 < len(texts[-1])
 
 
+@pytest.mark.slow
 def test_opencode_is_switched_off_by_the_environment(tmp_path):
     with served(TALKS, window=WINDOW) as (model, name):
         options = ("--model", name, "--window", str(WINDOW), "--policy", "opencode")

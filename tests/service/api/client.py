@@ -24,7 +24,7 @@ class Client:
     def __init__(self, url, **headers):
         self.url = url
         self.http = Alternating(
-            lambda one: httpx2.Client(base_url=f"{one}/api", headers=headers, timeout=30), url
+            lambda one: httpx2.Client(base_url=f"{one}/api", headers=headers, timeout=60), url
         )
 
     def send(self, method, path, status=None, **given):

@@ -13,6 +13,7 @@ import httpx2
 import msgspec
 import pytest
 from tests.service.api.client import api, reply, talk, user
+from tests.support.waiting import until
 
 import foldline
 from foldline.config import ServeSettings
@@ -335,8 +336,7 @@ async def test_what_was_taken_and_not_told_is_free_when_the_store_is_back(monkey
         with pytest.raises(StoreError):
             await keys.take(key, b"r")
     values.fails = False
-    await asyncio.sleep(0.3)
-    assert await theirs.take("s")
+    await until(lambda: theirs.take("s"))
     fresh, _ = await IdempotencyKeys(two).take("new", b"r")
     taken, _ = await IdempotencyKeys(two).take("old", b"r")
     assert (fresh.again, taken.again) == (False, True)

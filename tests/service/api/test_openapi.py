@@ -36,6 +36,7 @@ def attacked(client, folder, examples):
     return int(found[1])
 
 
+@pytest.mark.slow
 def test_every_operation_answers_as_the_document_says(tmp_path):
     with api(store=f"sqlite:///{tmp_path / 's.db'}") as (client, _):
         client.begin("one", messages=talk(6))

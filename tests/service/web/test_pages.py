@@ -384,5 +384,5 @@ def test_the_rules_of_a_long_session_are_looked_for_before_somebody_asks(browser
     assert not looked.wait(0.3)
     monkeypatch.setattr(session_page, "LONG", 2)
     browser.get("/web/s/short")
-    assert looked.wait(10)
+    assert looked.wait(60)
     assert RULE in browser.get("/web/s/short?panel=rules")

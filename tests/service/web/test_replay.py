@@ -19,6 +19,8 @@ from foldline.service.web import replays
 from foldline.service.web.rendering import safe_name
 from foldline.service.web.replay_folders import ReplayFolder
 
+pytestmark = pytest.mark.slow
+
 RESEARCH = Path("examples/research.jsonl")
 LONG = Path("examples/coop-trace.jsonl")
 ALL = ("none", "foldline", "coop", "pi", "codex", "opencode", "claude-code", "klaude", "moldable", "gencode")

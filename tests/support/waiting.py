@@ -1,0 +1,30 @@
+"""Waiting for what tells nobody that it has happened, for as long as a busy machine may take."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Callable
+from typing import Any
+
+SECONDS = 60.0
+
+
+async def until(condition: Callable[[], Any]) -> None:
+    """Wait until a condition holds, which may be a coroutine function; raises TimeoutError after a minute."""
+    async with asyncio.timeout(SECONDS):
+        while True:
+            found = condition()
+            if await found if inspect.isawaitable(found) else found:
+                return
+            await asyncio.sleep(0.01)
+
+
+def wait_until(condition: Callable[[], Any]) -> None:
+    """Wait until a condition holds, in code that is not async; raises TimeoutError after a minute."""
+    end = time.monotonic() + SECONDS
+    while not condition():
+        if time.monotonic() > end:
+            raise TimeoutError
+        time.sleep(0.01)
