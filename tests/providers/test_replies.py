@@ -13,6 +13,7 @@ from tests.support.replies import ARGUMENTS, EVENTS, PATHS, TOOLS, WHOLE
 import foldline
 from foldline.core.log.messages import ToolCall, Usage
 from foldline.dialects import get as dialect_of
+from foldline.errors import ProviderError
 from foldline.providers import Call
 
 
@@ -39,6 +40,20 @@ async def test_a_stream_gives_its_pieces_and_then_the_same_reply(dialect, serve)
     assert reply.native == WHOLE[dialect]
     assert reply.stop == "tools"
     assert server.body["stream"] is True
+
+
+async def test_a_server_that_does_not_stream_is_understood(dialect, serve):
+    provider, server = await serve(dialect, json_answer(WHOLE[dialect]))
+    deltas, reply = await taken(provider.stream(ASK))
+    assert server.body["stream"] is True
+    assert [(delta.kind, delta.text) for delta in deltas] == [("text", "I read it.")]
+    assert (reply.native, reply.stop) == (WHOLE[dialect], "tools")
+
+
+async def test_an_error_instead_of_a_stream_is_told_as_it_is(dialect, serve):
+    provider, _ = await serve(dialect, json_answer({"error": {"message": "no tide", "type": "server_error"}}))
+    with pytest.raises(ProviderError, match="no tide"):
+        await taken(provider.stream(ASK))
 
 
 async def test_what_is_streamed_decodes_as_what_comes_whole(dialect, serve):

@@ -121,7 +121,10 @@ class SDKProvider(ABC):
             return reply
 
     async def stream(self, call: Call) -> AsyncIterator[Delta | Reply]:
-        """Stream a reply piece by piece, the whole Reply last; see `Provider`."""
+        """Stream a reply piece by piece, the whole Reply last; see `Provider`.
+
+        A server that does not stream answers all at once: its text is one piece.
+        """
         patience = call.timeout or PATIENCE
         assembler = self._assembler()
         with spans.chat(self.package, self.model, call) as opened, self._reported():
@@ -129,18 +132,21 @@ class SDKProvider(ABC):
             try:
                 if not hasattr(events, "__aiter__"):
                     raise ValueError(f"not a stream: {str(events)[:200]}")
+                unstreamed = await _within(patience, _unstreamed(events))
                 following = aiter(events)
-                while (event := await _within(patience, anext(following, None))) is not None:
+                while unstreamed is None and (event := await _within(patience, anext(following, None))):
                     for delta in _taken(assembler, _plain(event)):
                         yield delta
             finally:
                 if hasattr(events, "close"):
                     await events.close()
-            body = assembler.whole()
+            body = unstreamed or assembler.whole()
             if body is None:
                 raise self._failed("the stream ended before the reply did", "connection")
             reply = self._reply(body, call)
             spans.answered(opened, reply)
+        if unstreamed is not None and reply.text:
+            yield Delta("text", reply.text)
         yield reply
 
     async def close(self) -> None:
@@ -252,6 +258,15 @@ def _is_bare(message: Message) -> bool:
 async def _within(seconds: float, waiting: Awaitable[T]) -> T:
     async with asyncio.timeout(seconds):
         return await waiting
+
+
+async def _unstreamed(events: Any) -> Body | None:
+    """Return the whole reply of a server that was asked for a stream and sent plain JSON; None for a stream."""
+    response = getattr(events, "response", None)
+    kind = response.headers.get("content-type", "") if response is not None else ""
+    if kind.partition(";")[0].strip().lower() != "application/json":
+        return None
+    return _plain(json.loads(await response.aread()))
 
 
 def _taken(assembler: Assembler, event: Body) -> list[Delta]:
