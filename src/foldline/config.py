@@ -184,14 +184,21 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return the catalogue with the user's own models."""
         return Catalogue(overrides=self.models)
 
+    def named_model(self, model: str | None) -> str | None:
+        """Return a model that was named, else the one that is set; InputError for a misspelt provider."""
+        if named := model or self.model:
+            self.catalogue().check(named)
+        return named
+
     def model_info(
         self, model: str | None = None, window: int | Window | None = None, *, recorded: str | None = None
     ) -> ModelInfo:
         """Return what is known of a model (None: the one that is set, else the one that a file `recorded`).
 
-        `window` stands above the window that is set, and that one above the model's.
+        `window` stands above the window that is set, and that one above the model's. Raises InputError as
+        `named_model` does.
         """
-        return self.catalogue().look_up(model or self.model or recorded, window or self.window)
+        return self.catalogue().look_up(self.named_model(model) or recorded, window or self.window)
 
 
 def settings(

@@ -8,7 +8,7 @@ import msgspec
 
 from foldline.catalogue import Catalogue, ModelInfo
 from foldline.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
-from foldline.errors import InputError
+from foldline.errors import InputError, did_you_mean
 from foldline.providers.anthropic import Anthropic
 from foldline.providers.base import Provider
 from foldline.providers.offline import OFFLINE, OfflineProvider
@@ -63,8 +63,10 @@ def named(name: str) -> Named:
     prefix, colon, rest = name.partition(":")
     kind = KINDS.get(prefix)
     if kind is None or not colon or not rest:
-        known = ", ".join(KINDS)
-        raise InputError(f"unknown provider {name!r}; it is one of {known}, a colon and a model: {_EXAMPLES}")
+        known, hint = ", ".join(KINDS), did_you_mean(prefix, KINDS) if colon else ""
+        raise InputError(
+            f"unknown provider {name!r}{hint}; it is one of {known}, a colon and a model: {_EXAMPLES}"
+        )
     if not kind.compatible:
         return Named(kind, rest)
     model, _, url = rest.partition("@")

@@ -261,7 +261,7 @@ async def _within(seconds: float, waiting: Awaitable[T]) -> T:
 
 
 async def _unstreamed(events: Any) -> Body | None:
-    """Return the whole reply of a server that was asked for a stream and sent plain JSON; None for a stream."""
+    """Return the whole reply of a server that sent plain JSON where a stream was asked for; None for one."""
     response = getattr(events, "response", None)
     kind = response.headers.get("content-type", "") if response is not None else ""
     if kind.partition(";")[0].strip().lower() != "application/json":

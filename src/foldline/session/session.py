@@ -332,6 +332,8 @@ class Session:
         `dialect` is what `context` returns from now on, `tools` the definitions in it (default: as before).
         """
         check_model(model)
+        if model is not None:
+            self.setup.catalogue.check(model)
         check_window(window)
         check_text("dialect", dialect)
         check_tools(tools)

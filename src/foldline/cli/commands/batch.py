@@ -143,7 +143,7 @@ def fold(
         foldline.__version__,
         target=target,
         window=window or known.window,
-        model=model or known.model,
+        model=known.named_model(model),
         dialect=dialect,
         from_start=from_start,
         models=known.models,
@@ -187,7 +187,7 @@ def replay(
     wanted = Wanted(
         policies=policies_of(",".join(policy_names) or None, policy_file),
         window=window or known.window,
-        model=model or known.model,
+        model=known.named_model(model),
         cuts=shares_of(cuts) if retention else (),
         rounds=rounds or 0,
         models=known.models,

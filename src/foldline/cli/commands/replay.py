@@ -125,7 +125,7 @@ def command(
     wanted = Wanted(
         policies=policies_of(names, policy_file),
         window=window or known.window,
-        model=model or known.model,
+        model=known.named_model(model),
         cuts=shares_of(cuts) if retention else (),
         rounds=rounds or 0,
         fills=bool(plots),
