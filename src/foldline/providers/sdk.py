@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import importlib
 import importlib.util
+import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Sequence
@@ -263,7 +264,9 @@ async def _within(seconds: float, waiting: Awaitable[T]) -> T:
 async def _unstreamed(events: Any) -> Body | None:
     """Return the whole reply of a server that sent plain JSON where a stream was asked for; None for one."""
     response = getattr(events, "response", None)
-    kind = response.headers.get("content-type", "") if response is not None else ""
+    if response is None:
+        return None
+    kind = response.headers.get("content-type", "")
     if kind.partition(";")[0].strip().lower() != "application/json":
         return None
     return _plain(json.loads(await response.aread()))

@@ -161,3 +161,37 @@ def test_the_history_says_what_ended_a_rule() -> None:
         (said[0], "u2", "lifted"),
         (said[1], "u3", "replaced"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "later"),
+    [
+        ("Never edit tides.toml.", "You may edit tides.toml now."),
+        ("Always run the formatter before pushing.", "You don't need to run the formatter anymore."),
+        ("Always run the formatter before pushing.", "The formatter is no longer required."),
+        ("Always run the formatter after each change.", "Running the formatter is no longer necessary."),
+        ("Don't merge into release.", "Merging into release is fine from now on."),
+        ("Don't merge into release.", "Feel free to merge into release from now on."),
+        ("Never rename v2.1/boats.", "You can rename v2.1/boats again."),
+        ("Never edit tides.toml.", "tides.toml may be edited again."),
+    ],
+)
+def test_a_rule_is_lifted_in_common_words(rule: str, later: str) -> None:
+    assert is_gone({"rule": rule, "later": later})
+
+
+@pytest.mark.parametrize(
+    ("rule", "later"),
+    [
+        ("Never edit tides.toml.", "You may edit moorings.toml now."),
+        ("Always run the formatter before pushing.", "You don't need to run the formatter today."),
+        ("Always run the formatter before pushing.", "You don't need to run the spell checker anymore."),
+        ("Always run the formatter and the tests before pushing.", "No need to run the formatter anymore."),
+        ("Never push before running the tests.", "You may push now."),
+        ("Don't merge into release.", "Merging into develop is fine from now on."),
+        ("Don't merge into release.", "You may merge into release now if Ida agrees."),
+    ],
+)
+def test_what_may_mean_less_than_the_rule_leaves_it(rule: str, later: str) -> None:
+    assert held(rule)
+    assert not is_gone({"rule": rule, "later": later})

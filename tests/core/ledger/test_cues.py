@@ -210,3 +210,33 @@ def test_a_rule_that_needs_a_word_matches_nothing_without_it() -> None:
                 assert can_match(name, lowered), (name, sentence)
         if LIFTS.search(lowered):
             assert can_lift(lowered), sentence
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Überschreibe nie eine Rechnung.",
+        "Bitte starte nie den Dienst neu.",
+        "Rühr den Ordner ablage nicht an.",
+        "Schalte bitte den Server nicht ab.",
+        "Verschicke bitte nie eine Mail.",
+    ],
+)
+def test_german_orders_that_forbid_are_rules(sentence: str) -> None:
+    assert rule_of(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Funktioniert nie.",
+        "Habe nie davon gehört.",
+        "Lampe geht nicht an.",
+        "Server springen nicht an.",
+        "Der Dienst fährt nicht hoch.",
+        "Ich kam nie dazu.",
+        "You cannot always rely on the meter.",
+    ],
+)
+def test_reports_that_look_like_them_are_none(sentence: str) -> None:
+    assert not rule_of(sentence)

@@ -38,6 +38,10 @@ COVERED = 0.75
 
 _LIST = re.compile(r"\b(?:or|and|nor|oder|und|ou|et|y|o)\b|[,、]")
 
+_DUTY = re.compile(r"\b(?:needs?|need(?: not|n['’]t)|ha(?:ve|s) to|required|necessary)\b", re.IGNORECASE)
+_WHEN = re.compile(r"\b(?:before|after|when|whenever|prior to)\b.*", re.IGNORECASE)
+"""What a sentence that lifts a duty says, and the end of a rule that says when to do it."""
+
 Verdict = Literal["none", "later", "replaces", "lifts"]
 """What a newer sentence does to an older constraint; "later": it may change it, so both stay."""
 
@@ -75,7 +79,7 @@ def verdict(new: str, old: str) -> Verdict:
     common = len(first & second)
     share = common / min(len(first), len(second))
     if change.kind == "lifts":
-        return _lifting(change, old, share)
+        return _lifting(new, change, old, share)
     if share == 1 and common / len(first | second) >= SAME:
         return "later" if change.kind == "turns" and change.hedged else "replaces"
     if change.kind == "adds":
@@ -87,7 +91,7 @@ def verdict(new: str, old: str) -> Verdict:
     return "none"
 
 
-def _lifting(change: Change, old: str, share: float) -> Verdict:
+def _lifting(new: str, change: Change, old: str, share: float) -> Verdict:
     """What a permission does: it must name what the constraint is about, but for the verb of either."""
     before, after = roots(old), roots(change.said)
     first, second = frozenset(before), frozenset(after)
@@ -97,9 +101,11 @@ def _lifting(change: Change, old: str, share: float) -> Verdict:
     if share < TURNED:
         return "none"
     own = second - first - frozenset(after[:1])
-    about = first - (frozenset(before[:1]) - second)
+    if _DUTY.search(new):  # when it was to be done need not be named
+        before = roots(_WHEN.sub("", old))
+    about = frozenset(before) - (frozenset(before[:1]) - second)
     part = bool(_LIST.search(old)) and not first <= second
-    whole = len(about & second) >= COVERED * len(about)
+    whole = bool(about) and len(about & second) >= COVERED * len(about)
     return "lifts" if whole and not (own or part or change.hedged) else "later"
 
 

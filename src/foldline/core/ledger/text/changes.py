@@ -31,13 +31,15 @@ LIFTS: Final = re.compile(
     # You may now push. You can push again.
     rf"{_CLAUSE}you(?:['’]re| are)? (?:(?:may|can|allowed to|free to) now|now (?:may|can|allowed to)) \w+|"
     rf"{_CLAUSE}now you (?:may|can) (?!see|find|tell|imagine|not)\w+|"
-    rf"{_CLAUSE}(?:from (?:now|here) on,? )?you(?:['’]re| are)? (?:may|can|allowed to|free to) "
-    rf"(?!see|find|tell|imagine|not)[^,.;?]{{1,60}}\b{_AGAIN}\b|"
+    rf"{_CLAUSE}(?:from (?:now|here) on,? )?(?:you(?:['’]re| are)? (?:may|can|allowed to|"
+    rf"free to)|feel free to) (?!see|find|tell|imagine|not)(?:[^,.;?]|\.(?=\w)){{1,60}}\b{_AGAIN}\b|"
+    rf"{_LEAD}[^,;?]{{2,60}} may (?:now be \w+|be \w+ {_AGAIN})\W*$|"
     rf"{_LEAD}from (?:now|here) on,? you (?:may|can)\b|"
     # Pushing is allowed now. Emojis are fine after all. It's ok to push.
     rf"{_LEAD}[^,;?]{{2,60}} (?:is|are) (?:(?:now|again) (?:allowed|permitted)|(?:allowed|"
     rf"permitted) {_AGAIN})\b|"
-    rf"{_LEAD}(?:\w+ing\b[^,;?]{{0,60}}|[^,;?]{{2,60}}) (?:is|are) (?:ok|okay|fine) (?:after all|again)\W*$|"
+    rf"{_LEAD}(?:\w+ing\b[^,;?]{{0,60}}|[^,;?]{{2,60}}) (?:is|are) (?:ok|okay|fine) (?:after all|again|"
+    rf"from (?:now|here) on)\W*$|"
     rf"{_LEAD}(?!(?:the|these|those|all|my|your|our)\b)[\w -]{{2,40}}s are (?:now (?:ok|okay|fine)|(?:ok|"
     rf"okay|fine) now)\W*$|"
     rf"{_LEAD}\w+ing\b[^,;?]{{0,60}} (?:is|are) (?:now (?:ok|okay|fine)|(?:ok|okay|fine) now)\W*$|"
@@ -117,8 +119,9 @@ _REPORT: Final = re.compile(
 )
 """A question, a task, or a sentence that tells how things are: none of them changes a rule."""
 _PASSING: Final = re.compile(
-    r"\b(?:just (?:this )?once|this (?:one )?time|this once|for (?:now|today|this)|until|for the moment|"
-    r"only today|dieses? (?:eine )?mal|nur heute|cette fois|esta vez)\b|这次|今回だけ",
+    r"\b(?:just (?:this )?once|this (?:one )?time|this once|for (?:now|this)|"
+    r"(?<!as of )(?<!starting )(?<!from )today|tonight|until|for the moment|"
+    r"dieses? (?:eine )?mal|nur heute|cette fois|esta vez)\b|这次|今回だけ",
 )
 _HEDGED: Final = re.compile(
     r"\b(?:if|when|once|unless|except|but|while|as long as|provided|only|wenn|außer|aber|si|sauf|salvo|"

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+# The first word is an order's verb: no pronoun, article or report ("war nie", "funktioniert nie").
+_ORDERS = (
+    r"^\W*(?:bitte )?(?!(?:ich|du|er|sie|es|wir|ihr|man|der|die|das|den|dem|ein|eine|mein|dein|unser|hier|da|"
+    r"so|wer|was|wie|noch|bisher|leider|habe?|hatten?|bin|war|waren|wurden?|konnten?|sollten?|musste|kam|sah|"
+    r"und|aber|auch|mir|uns)\b)(?:\w{2,}(?:e|ere)|\w{2,}[^\Wteaou\d])"
+)
 GERMAN = {
     "de never": r"\b(?:niemals|auf keinen fall|unter keinen umständen|keinesfalls)\b|\bnie(?:\s+(?:wieder|"
     r"mehr))?\b(?=.*\b(?:verwenden|benutzen|ändern|"
     r"löschen|nutzen)\b)|"
+    rf"{_ORDERS}\s+(?:bitte\s+)?nie\b|"
     r"^\W*nie\s+(?!\w+(?:t|en)\b.*\bwird)\w+.*\w+en\W*$",
     "de always": r"\b(?:bitte|soll(?:en|te|ten)?|muss|müssen|musst)\b.{0,30}\bimmer\b(?! noch)|^\W*(?:immer|"
     r"\w+e?)\s+immer\b(?! noch)|^\W*immer\s+(?!noch|wenn)|"
@@ -19,7 +26,9 @@ GERMAN = {
     r"als)\b|\bkurze? antworten\b|\bantworte\w* kurz\b|"
     r"^\W*(?:sprich|nenn)e? mich\b",
     "de must not": r"\b(?:darf|dürfen|darfst|soll(?:en|te|ten)?)\b.{0,50}\b(?:nicht|kein\w*|nur|nie)\b|"
-    r"^\W*(?:bitte )?(?:nicht|keine?n?)\s+\w+",
+    r"^\W*(?:bitte )?(?:nicht|keine?n?)\s+\w+|"
+    rf"{_ORDERS}\s+(?:bitte\s+)?(?:d(?:ie|en|as|er|em|iese\w*)\b|(?:mein|unser|kein)\w*|\S*\w[./_]\w).{{0,60}}"
+    r"\bnicht (?:an|ab|auf|aus|ein|um|weg|zu|hoch|zurück)\W*$",
     "de only": r"\bausschließlich\b|\b(?:verwende|benutze|nutze|nimm)\b.{0,30}\bnur\b|\bbitte nur\b|"
     r"\bkeine?n? (?:neuen?|weiteren?)\b|"
     r"^\W*nur [^,.]{2,40} (?:dürfen|darf|können|kann)\b|^\W*wir (?:verwenden|nutzen|benutzen|"

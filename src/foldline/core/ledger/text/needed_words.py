@@ -67,7 +67,7 @@ NEEDED: Final = {rule: tuple(words.split("|")) for rule, words in _NEEDED.items(
 _LIFTING: Final = (
     "you|allow|permit| ok| fine|no longer|not need|n't need|not have|n't have|no need|any more|anymore|"
     "forget|ignore|drop|lift|disregard|scrap|take back|withdraw| gone| void| off|darfst|kannst|erlaubt|"
-    "ordnung|nicht mehr|tu peux|vous pouvez|plus besoin|autoris|puedes|se permite|ya no"
+    " free| may |ordnung|nicht mehr|tu peux|vous pouvez|plus besoin|autoris|puedes|se permite|ya no"
 )
 LIFTING: Final = tuple(_LIFTING.split("|"))
 """A sentence of ASCII without any of these words, lower case, lifts no rule."""

@@ -53,7 +53,9 @@ def _stem(word: str) -> str:
     if "/" in word or "." in word or len(word) < 4:
         return word
     if word.endswith("ing") and len(word) > 6:
-        return word[:-3]
+        bare = word[:-3]  # running is of run
+        doubled = len(bare) == 4 and bare[-1] == bare[-2] and bare[-1] not in "fls"
+        return bare[:-1] if doubled else bare
     return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
 
 
