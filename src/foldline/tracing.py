@@ -14,16 +14,20 @@ from typing import Any, Final
 
 LIBRARY: Final = "foldline"
 
-# https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/ (as of 2026)
+# As github.com/open-telemetry/semantic-conventions-genai has them, and `opentelemetry-util-genai` emits them.
+# The constants of `opentelemetry-semantic-conventions` are those from before they moved there.
 OPERATION: Final = "gen_ai.operation.name"
 PROVIDER: Final = "gen_ai.provider.name"
 REQUEST_MODEL: Final = "gen_ai.request.model"
+REQUEST_STREAM: Final = "gen_ai.request.stream"
+CONVERSATION: Final = "gen_ai.conversation.id"
+COMPACTED: Final = "gen_ai.conversation.compacted"  # set where it is so, and never to false
 REQUEST_MAX_TOKENS: Final = "gen_ai.request.max_tokens"
 RESPONSE_MODEL: Final = "gen_ai.response.model"
 FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
 INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"  # cached ones included
 CACHE_READ_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
-CACHE_WRITE_TOKENS: Final = "gen_ai.usage.cache_creation.input_tokens"
+CACHE_WRITE_TOKENS: Final = "gen_ai.usage.cache_write.input_tokens"
 OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 ERROR_TYPE: Final = "error.type"
 MESSAGE_COUNT: Final = "foldline.message_count"  # native messages of the request

@@ -6,7 +6,11 @@ messages_to_summarize, cut_index and tokens_before; `compaction complete` with s
 """
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
+from opentelemetry.util.genai.handler import TelemetryHandler
 from tests.support.live import Gate, answer, prompt, session_on, turns, until
 from tests.support.waiting import until as settled
 
@@ -152,6 +156,46 @@ async def test_the_call_of_a_model_is_a_span_of_the_gen_ai_conventions(spans):
         assert span.status.status_code is StatusCode.UNSET
     assert refused.status.status_code is StatusCode.ERROR
     assert refused.attributes["error.type"] == "rate"
+
+
+def conventional(session):
+    """The attributes that OpenTelemetry's own library gives a streamed call of a folded conversation."""
+    exporter = InMemorySpanExporter()
+    tracers = TracerProvider()
+    tracers.add_span_processor(SimpleSpanProcessor(exporter))
+    handler = TelemetryHandler(tracer_provider=tracers)
+    with handler.inference("openai", request_model="m", conversation_id=session) as call:
+        call.request_stream = True
+        call.max_tokens = 100
+        call.conversation_compacted = True
+        call.response_model_name = "m"
+        call.finish_reasons = ["stop"]
+        call.input_tokens, call.output_tokens = 10, 1
+        call.cache_read_input_tokens, call.cache_write_input_tokens = 4, 5
+    [made] = exporter.get_finished_spans()
+    return dict(made.attributes)
+
+
+async def test_what_a_call_says_bears_the_names_of_the_conventions_own_library(store, spans):
+    model = Scripted(["Hello."] * 2, model="m")
+    session = session_on(store)
+    await turns(session, 6)
+    await session.append(prompt(6))
+    before = await session.context()
+    await model.complete(Call(before))
+    await session.compact()
+    async for _ in model.stream(Call(await session.context(), max_tokens=100)):
+        pass
+    whole, folded = (dict(span.attributes) for span in named(spans, "chat m"))
+    expected = conventional("s")
+    ours = {name for name in folded if not name.startswith("foldline.")}
+    assert ours == set(expected)
+    for name in (tracing.CONVERSATION, tracing.COMPACTED, tracing.REQUEST_STREAM, tracing.OPERATION):
+        assert folded[name] == expected[name]
+    assert whole[tracing.CONVERSATION] == "s"
+    assert tracing.COMPACTED not in whole, "it is said where it is so, and never denied"
+    [fold] = named(spans, "compaction")
+    assert fold.attributes[tracing.CONVERSATION] == "s"
 
 
 async def test_a_model_asked_for_a_summary_is_a_child_of_the_compaction(store, spans):

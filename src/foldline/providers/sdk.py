@@ -128,7 +128,7 @@ class SDKProvider(ABC):
         """
         patience = call.timeout or PATIENCE
         assembler = self._assembler()
-        with spans.chat(self.package, self.model, call) as opened, self._reported():
+        with spans.chat(self.package, self.model, call, stream=True) as opened, self._reported():
             events = await _within(patience, self._send(call, stream=True))
             try:
                 if not hasattr(events, "__aiter__"):

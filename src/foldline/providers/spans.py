@@ -12,7 +12,7 @@ from foldline.tracing import Span
 
 
 @contextmanager
-def chat(package: str, model: str, call: Call) -> Generator[Span]:
+def chat(package: str, model: str, call: Call, *, stream: bool = False) -> Generator[Span]:
     """Open the span of a call, without children; an exception marks it as failed, by its kind."""
     opened = tracing.started(
         f"chat {model}",
@@ -21,7 +21,9 @@ def chat(package: str, model: str, call: Call) -> Generator[Span]:
             tracing.PROVIDER: package,
             tracing.REQUEST_MODEL: model,
             tracing.REQUEST_MAX_TOKENS: call.max_tokens,
+            tracing.REQUEST_STREAM: True if stream else None,
             tracing.MESSAGE_COUNT: len(call.messages),
+            **getattr(call.messages, "traced", {}),  # of a session's view
         },
     )
     try:

@@ -10,7 +10,7 @@ from foldline.core.log.entries import Compacted, Pruned, Said
 from foldline.core.measure.tokens import Counter
 from foldline.stores.base import Store
 from foldline.summarizers.base import Summarizer
-from foldline.tracing import Span, span
+from foldline.tracing import CONVERSATION, Span, span
 
 COMPACTION = "compaction"
 DRAFT = "compaction_draft"  # the summary made in the background; its commit is a `compaction`
@@ -24,6 +24,7 @@ def compaction(session: str, reason: str, tokens_before: int, *, name: str = COM
     """Open the span of one compaction."""
     values = {
         "foldline.session": session,
+        CONVERSATION: session,
         "foldline.reason": reason,
         "foldline.tokens_before": tokens_before,
     }

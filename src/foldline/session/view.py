@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from io import BytesIO
 from itertools import chain
 from typing import Any
@@ -23,6 +24,7 @@ from foldline.dialects.native_view import NativeView
 from foldline.loading.stated import absent_messages
 from foldline.session.cursor import Cursor
 from foldline.session.model import SessionModel, cache_of
+from foldline.tracing import COMPACTED, CONVERSATION, Value
 from foldline.transcripts import dump
 
 ViewToken = tuple[str, ...]  # the ids of the boundaries that a view was folded with
@@ -35,6 +37,7 @@ class ContextMessages(list[Any]):
     """
 
     token: ViewToken | None = None
+    traced: Mapping[str, Value] = {}  # what the span of a request with them says of their session
 
 
 class Stats(msgspec.Struct, frozen=True):
@@ -98,7 +101,10 @@ class SessionView:
     def hand_out(self, *, shared: bool = False) -> ContextMessages:
         """Return the messages of the view for a request; they know which view they are."""
         messages = ContextMessages(self.messages(shared=shared))
-        messages.token = self._newest = self._cursor.state.boundaries
+        state = self._cursor.state
+        messages.token = self._newest = state.boundaries
+        compacted = {COMPACTED: True} if state.boundary is not None else {}
+        messages.traced = {CONVERSATION: self._cursor.session, **compacted}
         return messages
 
     def asked_with(self, messages: list[Any] | None) -> ViewToken | None:
