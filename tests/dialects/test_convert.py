@@ -43,13 +43,12 @@ def test_the_chat_sample_as_anthropic():
     out = to_claude(*OPENAI)
     assert out.system == [text("You are a coder."), text("Be brief.")]
     assert out.messages == [
-        reply(text("Fix a.py"), image()),
+        reply(text("ann: Fix a.py"), image()),
         turn(text("Reading."), use("c1", "read", {"path": "a.py"}), use("c2", "bash", {"input": "{broken"})),
         reply(result("c2", "E: no such file"), result("c1", "print('hi')\n")),
         said("I can't do that."),
     ]
     assert out.warnings == (
-        "field 'name' left out (1)",
         "field 'x_app_id' left out (1)",
         "unsigned thinking left out (1)",
         "call arguments that are not a JSON object wrapped in one (1)",

@@ -183,7 +183,7 @@ def test_the_chat_sample():
         [
             ui("system", "You are a coder."),
             ui("system", "Be brief."),
-            ui("user", "Fix a.py", file()),
+            ui("user", "ann: Fix a.py", file()),
             ui(
                 "assistant",
                 reasoning("I should look first."),
@@ -196,7 +196,6 @@ def test_the_chat_sample():
     )
     assert out.warnings == (
         "developer messages became system messages (1)",
-        "field 'name' left out (1)",
         "field 'x_app_id' left out (1)",
         "field 'x_took_ms' left out (1)",
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import msgspec
 
 from foldline.core.log.entries import Edit
-from foldline.core.log.messages import Message, Part, ToolCall, ToolResult
+from foldline.core.log.messages import Message, Part, Text, ToolCall, ToolResult
 from foldline.errors import DialectError
 
 
@@ -35,11 +36,24 @@ def _kind(part: Part) -> str:
 
 
 def with_edits(message: Message, edits: Sequence[Edit], index: int | None = None) -> Message | None:
-    """Return the message with its parts edited and without its native payload; None if no part is left."""
+    """Return the message with its parts edited and without its native payload; None if no part is left.
+
+    Only Chat Completions has a place for a speaker's name: here it stands before what was said.
+    """
     if not edits:
-        return message
+        return _introduced(message)
     wanted = replacements(edits)
     check_edits(wanted, message.parts, index)
     parts = [wanted.get(number, part) for number, part in enumerate(message.parts)]
     kept = tuple(part for part in parts if part is not None)
-    return msgspec.structs.replace(message, parts=kept, native=None) if kept else None
+    return _introduced(msgspec.structs.replace(message, parts=kept, native=None)) if kept else None
+
+
+def _introduced(message: Message) -> Message:
+    """Return a message with the name of its speaker in its first text; the same object without a name."""
+    at = next((at for at, part in enumerate(message.parts) if isinstance(part, Text)), None)
+    if not message.name or at is None:
+        return message
+    parts = list(message.parts)
+    parts[at] = Text(f"{message.name}: {cast('Text', parts[at]).text}")
+    return msgspec.structs.replace(message, parts=tuple(parts), name=None, native=None)

@@ -44,14 +44,20 @@ def lost_fields(native: Native | None, losses: Losses, index: int | None = None)
     if native.dialect == UI_MESSAGE:
         lost_of_ui(fields, losses)
         return
-    for key, value in fields.items():
-        if key not in _CARRIED and value is not None:
-            losses.add(f"field {key!r} left out")
     content = fields.get("content")
+    for key, value in fields.items():
+        named = key == "name" and fields.get("role") == "user" and _has_text(content)  # it stands before it
+        if key not in _CARRIED and value is not None and not named:
+            losses.add(f"field {key!r} left out")
     for block in cast("list[Any]", content) if isinstance(content, list) else ():
         for key in _ON_BLOCKS:
             if isinstance(block, dict) and cast("dict[str, Any]", block).get(key):
                 losses.add(f"field {key!r} left out")
+
+
+def _has_text(content: Any) -> bool:
+    blocks = cast("list[Any]", content) if isinstance(content, list) else []
+    return isinstance(content, str) or any(isinstance(one, dict) and "text" in one for one in blocks)
 
 
 def _lost_of_item(item: Any, losses: Losses) -> None:

@@ -115,4 +115,4 @@ def _line(fact: ConstraintFact, session: _Session) -> str:
     number = session.index.get(fact.entry)
     place = "" if number is None else f"message {number} "
     day = session.at(fact.entry)[:10]
-    return f"{place}[dim]{' '.join(filter(None, (fact.entry[:8], day)))}[/]  {escape(redact(fact.text))}"
+    return f"{place}[dim]{' '.join(filter(None, (fact.entry[:8], day)))}[/]  {escape(redact(fact.told))}"

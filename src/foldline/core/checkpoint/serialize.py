@@ -107,6 +107,7 @@ def _blocks(
 ) -> Iterator[tuple[str, str]]:
     """Yield the label and content of each part of a message; `calls` learns its calls, for later results."""
     label = "Harness" if message.injected and message.role == "user" else _LABELS[message.role]
+    by = f"{' '.join(message.name.split())}: " if message.name else ""
     for part in opened(message).parts:
         if is_step(part):
             continue
@@ -120,7 +121,7 @@ def _blocks(
             yield "Tool result", _result(part, calls.get(part.call_id, ""), batch, cap, redact=redact)
         else:
             text = _plain((part,), redact=redact)
-            yield label, neutral(shorten(text, cap) if message.role == "tool" else text)
+            yield label, neutral(by + (shorten(text, cap) if message.role == "tool" else text))
 
 
 def _clean(text: str, *, redact: bool) -> str:

@@ -61,7 +61,7 @@ def no_gain(gain: int, least: int) -> Nothing:
 
 def constraint_figures(shown: Sequence[ConstraintFact], excess: Sequence[str] = ()) -> StandingConstraints:
     """Return what a receipt says of standing constraints: those kept word for word, and those left out."""
-    return StandingConstraints(len(shown), tuple(fact.text for fact in shown), tuple(excess))
+    return StandingConstraints(len(shown), tuple(fact.told for fact in shown), tuple(excess))
 
 
 def standing_in(

@@ -153,7 +153,7 @@ def _work(
     of_files = (use.entry for use in calls if any(touch.status != "read" for touch in files.touches(use)))
     media = [(entry.id, named(one)) for entry in span.entries for one in media_of(entry.message)][-MEDIA:]
     return WorkFact(
-        asked=request.text[: ASKED * 4] if request else "",
+        asked=request.told[: ASKED * 4] if request else "",
         entry=request.entry if request else "",
         question=request.question if request else "",
         files=changed,

@@ -103,7 +103,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     """One message: who said it, its parts in order, and what came with it.
 
     `injected` marks a user-role message that a program wrote (a reminder, an attachment, a hook's output):
-    nothing in it is ever a request or a constraint of the user's.
+    nothing in it is ever a request or a constraint of the user's. `name` is the speaker's, where several
+    people speak as the user.
     `stop` is why the model stopped: end, tools, length, aborted or error; a log may hold others.
     """
 
@@ -114,6 +115,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     model: str | None = None
     stop: str | None = None
     injected: bool = False
+    name: str | None = None
 
     @property
     def text(self) -> str:

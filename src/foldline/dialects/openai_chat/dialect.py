@@ -121,7 +121,10 @@ class OpenAIChatDialect:
         body = as_sent(body, raw)
         role = role_of(body, index)
         parts = tuple(part for part, _ in slots(body, index))
-        return Message(role, parts, native=Native(OPENAI_CHAT, raw))
+        name = body.get("name") if role == "user" else None
+        return Message(
+            role, parts, native=Native(OPENAI_CHAT, raw), name=name if isinstance(name, str) else None
+        )
 
 
 def _sendable(native: dict[str, Any]) -> dict[str, Any]:

@@ -158,18 +158,23 @@ class _Held:
     def facts(self) -> list[ConstraintFact]:
         return list(self._facts.values())
 
-    def say(self, sentence: str, entry: str, *, proven: bool = False) -> None:
+    def say(self, sentence: str, entry: str, by: str = "", *, proven: bool = False) -> None:
         """Take one more sentence of the user's; one that is `proven` is a constraint whatever its words."""
         standing = proven or is_constraint(sentence)
         if standing or change_of(sentence).kind in ("lifts", "turns", "announces"):
-            self.add(ConstraintFact(sentence, entry, subject_of(sentence)), standing=standing)
+            self.add(ConstraintFact(sentence, entry, subject_of(sentence), by=by), standing=standing)
 
     def add(self, fact: ConstraintFact, *, standing: bool = True) -> None:
         """Append a fact, and take out what it ends; what is no constraint itself must change one.
 
         It is a later one only where it ends nothing: "you may now log the tokens of search" is about that.
+        What one named speaker stated, another one does not end.
         """
-        changes = {place: verdict(fact.text, self._facts[place].text) for place in self._near(fact.text)}
+        changes = {
+            place: verdict(fact.text, self._facts[place].text)
+            for place in self._near(fact.text)
+            if not fact.by or self._facts[place].by in ("", fact.by)
+        }
         found = set(changes.values())
         if not standing and found <= {"none"}:
             return
@@ -243,7 +248,7 @@ class ConstraintHistory:
         """Take what the user says in the entries that come next."""
         for entry in entries:
             for sentence in chain.from_iterable(map(candidates, self._prompts.own(entry))):
-                self._held.say(sentence, entry.id, proven=sentence in proven)
+                self._held.say(sentence, entry.id, entry.message.name or "", proven=sentence in proven)
 
 
 def collect(entries: Sequence[Said]) -> tuple[ConstraintFact, ...]:
@@ -266,7 +271,7 @@ def merge(
     held = _Held(old)
     for request in requests:
         for sentence in candidates(request.text):
-            held.say(sentence, request.entry)
+            held.say(sentence, request.entry, request.by)
     present = {(fact.text, fact.entry) for fact in held.facts}
     for fact in new:
         if (fact.text, fact.entry) not in present:

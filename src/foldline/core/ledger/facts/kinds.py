@@ -65,17 +65,27 @@ class ErrorFact(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RequestFact(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the user asked, verbatim; `question` is what the assistant had asked just before, if anything."""
+    """What the user asked, verbatim; `question` is what the assistant had asked just before, if anything.
+
+    `by` names the speaker, where several people speak as the user.
+    """
 
     text: str
     entry: str
     question: str = ""
+    by: str = ""
+
+    @property
+    def told(self) -> str:
+        """The request with the name of who made it."""
+        return f"{self.by}: {self.text}" if self.by else self.text
 
 
 class ConstraintFact(msgspec.Struct, frozen=True, omit_defaults=True):
     """A standing constraint, verbatim; `subject` is what a newer one must share to supersede it.
 
-    `later` holds where it may change an older one that stands too.
+    `later` holds where it may change an older one that stands too; `by` names the speaker, where several
+    people speak as the user.
     """
 
     text: str
@@ -83,6 +93,12 @@ class ConstraintFact(msgspec.Struct, frozen=True, omit_defaults=True):
     subject: str = ""
     pinned: bool = False
     later: bool = False
+    by: str = ""
+
+    @property
+    def told(self) -> str:
+        """The constraint with the name of who stated it."""
+        return f"{self.by}: {self.text}" if self.by else self.text
 
 
 class DecisionFact(msgspec.Struct, frozen=True, omit_defaults=True):

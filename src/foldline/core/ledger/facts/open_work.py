@@ -213,7 +213,8 @@ def _next(entries: Sequence[Said]) -> Iterator[OpenFact]:
     for asked in prompts(entries):  # noqa: B007  the last one is what is wanted
         pass
     if asked and not _answered(entries, asked[0]):
-        yield OpenFact(clip("\n".join(asked[1]), REQUEST), "next", "asked", asked[0].id)
+        by = f"{asked[0].message.name}: " if asked[0].message.name else ""
+        yield OpenFact(clip(by + "\n".join(asked[1]), REQUEST), "next", "asked", asked[0].id)
 
 
 def _answered(entries: Sequence[Said], request: Said) -> bool:

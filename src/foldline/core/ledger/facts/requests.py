@@ -50,7 +50,8 @@ def collect(entries: Sequence[Said]) -> tuple[RequestFact, ...]:
     """Take the user's own words from the messages that a person wrote."""
     asked = _questions(entries)
     return tuple(
-        RequestFact("\n".join(spans), entry.id, asked.get(entry.id, "")) for entry, spans in prompts(entries)
+        RequestFact("\n".join(spans), entry.id, asked.get(entry.id, ""), entry.message.name or "")
+        for entry, spans in prompts(entries)
     )
 
 
@@ -92,8 +93,8 @@ def substantial(requests: Sequence[RequestFact]) -> Sequence[RequestFact]:
 def shown(fact: RequestFact) -> str:
     """Return a request as a reader understands it: a bare answer with the question that it answers."""
     if fact.question and (is_bare(fact.text) or len(fact.text) < SHORT_ANSWER):
-        return f'{fact.text} (answering: "{fact.question}")'
-    return fact.text
+        return f'{fact.told} (answering: "{fact.question}")'
+    return fact.told
 
 
 def gist(text: str, limit: int, elsewhere: Iterable[str] = ()) -> str:

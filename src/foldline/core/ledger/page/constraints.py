@@ -19,7 +19,7 @@ LATER = " (said later: where a rule above differs, this one holds)"
 
 def lines_of(facts: Iterable[ConstraintFact]) -> list[str]:
     """Write each as an item: its further lines are indented, so that none of them can close the block."""
-    return [word_for_word(fact.text) + (LATER if fact.later else "") for fact in facts]
+    return [word_for_word(fact.told) + (LATER if fact.later else "") for fact in facts]
 
 
 def block(lines: Sequence[str]) -> list[str]:

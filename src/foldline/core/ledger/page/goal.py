@@ -87,7 +87,7 @@ def first_and_newest(
     """
     real = substantial(requests)
     newest = requests[-1] if is_bare(requests[-1].text) and requests[-1].question else real[-1]
-    lines = [f"{FIRST}{clip(real[0].text, size)}"]
+    lines = [f"{FIRST}{clip(real[0].told, size)}"]
     if newest is not real[0]:
         lines.insert(0, f"{ANSWERED if waiting else NEWEST}{_newest(newest, newest_size)}")
     return lines
