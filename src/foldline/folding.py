@@ -25,6 +25,7 @@ from foldline.core.measure.window import Floor
 from foldline.core.view import Made, ViewState, native_items
 from foldline.dialects import get
 from foldline.dialects.dialect_of import join_system
+from foldline.dialects.in_turn import applies_template, in_turn
 from foldline.errors import InputError
 from foldline.executor import execute, run_sync
 from foldline.loading import Loaded
@@ -112,6 +113,8 @@ async def fold_once(loaded: Loaded, wish: Wish, summarizer: Summarizer | None = 
             boundary = chained(outcome, loaded.entries[-1].id if loaded.entries else None)
             view = ViewState([*loaded.entries, boundary], counter=counter)
             done = _done(loaded, boundary, view, ask)
+    if applies_template(wish.model.name):
+        done.messages = in_turn(done.messages, done.dialect)
     took = round((time.perf_counter() - started) * 1000, 3)
     done.receipt = msgspec.structs.replace(done.receipt, duration_ms=took)
     return done

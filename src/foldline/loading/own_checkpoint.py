@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.checkpoint.checkpoint import Recognised, recognise
+from foldline.core.checkpoint.checkpoint import Recognised, apart, recognise
 from foldline.core.ledger.page.page import parse
 from foldline.core.ledger.text.origin import own
 from foldline.core.log.entries import Checkpoint
@@ -19,10 +19,10 @@ from foldline.loading.chain import PlacedBoundary, Source
 
 def with_checkpoint(source: Source, counter: Counter) -> Source | None:
     """Return a source in which a checkpoint of ours at its head is a boundary; None where there is none."""
-    found = recognise(source.messages)
+    messages = [apart(message) for message in source.messages]
+    found = recognise(messages)
     if found is None:
         return None
-    messages = list(source.messages)
     boundary = _boundary(messages, found, counter)
     own: set[int] = {found.index}
     if found.more:  # the message goes on behind the checkpoint

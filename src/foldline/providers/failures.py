@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from foldline.core.measure.overflow import overflow
+from foldline.core.measure.roles import refuses_roles
 from foldline.core.secrets.redact import redact
 from foldline.errors import DialectError, ProviderError, ProviderKind
 
@@ -115,7 +116,7 @@ def from_body(
     sizes = overflow(text or fallback, code)
     if sizes is not None:
         return ProviderError(shown, kind="overflow", status=code, overflow=sizes, provider=provider)
-    kind = _kind(inner, code, text)
+    kind = "bad_request" if refuses_roles(text or fallback) else _kind(inner, code, text)
     wait = retry_after(headers) if headers is not None else None
     return ProviderError(shown, kind=kind, status=code, retry_after=wait, provider=provider)
 

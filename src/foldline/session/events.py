@@ -20,7 +20,8 @@ log = logging.getLogger("foldline")
 EVERY: Final = "*"  # stands for all names
 Remedy = Literal["max_tokens", "compaction", "newer_view", "none"]  # what is done about an overflow
 WarningKind = Literal[
-    "repeated_compactions", "unknown_window", "failed", "summary_failed", "summary_model", "usage", "mended"
+    "repeated_compactions", "unknown_window", "failed", "summary_failed", "summary_model", "usage", "mended",
+    "roles",
 ]  # fmt: skip
 
 

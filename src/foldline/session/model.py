@@ -29,6 +29,7 @@ from foldline.core.measure.tokens import OFFLINE, Counter, message_tokens
 from foldline.core.measure.window import Floor, Window
 from foldline.core.view import Kept, ViewState, item_tokens
 from foldline.dialects import ANTHROPIC
+from foldline.dialects.in_turn import applies_template
 from foldline.folding import now, tokens_apart
 from foldline.providers.learned import learn, learned
 from foldline.session.cursor import Cursor
@@ -37,6 +38,7 @@ from foldline.session.kept import KeptModel, kept_in
 
 CALIBRATION = "calibration"  # the kind of note that keeps how the model's count differs from ours
 WINDOW = "window"  # the kind of note that keeps a window which an overflow taught
+IN_TURN = "in_turn"  # the kind of note that keeps that a model's template refused two messages of one role
 
 log = logging.getLogger("foldline")
 
@@ -83,6 +85,7 @@ class SessionModel:
     def __init__(self, cursor: Cursor, setup: Setup, events: Events, watch: Watch) -> None:
         self.calibrator = Calibrator(setup.model)
         self._told_incredible = False
+        self._learnt_turns = False
         self._kept: KeptModel | None = None  # the newest note of the path
         self._watch = watch
         self._cursor = cursor
@@ -102,6 +105,11 @@ class SessionModel:
     @setup.setter
     def setup(self, setup: Setup) -> None:
         self._use(setup)
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether user and assistant speak in turn in the view, as chat templates want it."""
+        return self._learnt_turns or applies_template(self.setup.model)
 
     @property
     def apart(self) -> int:
@@ -195,6 +203,7 @@ class SessionModel:
         state = self._cursor.state
         self._kept = kept_in(state.entries())
         self.setup = with_learnt(self.setup, state.entries())
+        self._learnt_turns = self._turns_kept()
         self.calibrator.load(state, self.apart)
 
     def believed(self, messages: Sequence[Message]) -> list[Message]:
@@ -245,6 +254,7 @@ class SessionModel:
         self.setup = with_learnt(setup, self._cursor.state.entries())
         other = self.setup.model != before.model or self.setup.window != before.window
         self._watch.use(self.setup.limits, switched=other and self._has_past)
+        self._learnt_turns = self._turns_kept()
         self.calibrator = Calibrator(model)
 
     def speak(self, dialect: str | None, tools: Any) -> None:
@@ -287,10 +297,25 @@ class SessionModel:
         before = setup.window.context
         self._events.emit(WindowLearnt(model=setup.model or "", context=window.context, before=before))
 
+    async def learn_turns(self) -> None:
+        """Have user and assistant speak in turn from now on, as the model wants it; the lock is held."""
+        self._learnt_turns = True
+        await self._cursor.write(msgspec.structs.replace(self._turns_noted(), at=time.time()))
+        text = "the model wants user and assistant in turn: from now on neighbours of one role are joined"
+        log.warning("session %s: %s", self._cursor.session, text)
+        self._events.emit(WarningGiven(kind="roles", text=text))
+
+    def _turns_kept(self) -> bool:
+        return _newest(self._cursor.state.entries(), IN_TURN, self.setup.model or "") is not None
+
+    def _turns_noted(self) -> Noted:
+        return Noted("", None, IN_TURN, {"model": self.setup.model or ""})
+
     def notes(self) -> list[Noted]:
         """Return the notes that a boundary has to carry on, so that they stay within reach behind it."""
         setup = self.setup
         found = [*self.calibrator.note(), *([self._kept.noted()] if self._kept is not None else [])]
+        found += [self._turns_noted()] if self._learnt_turns else []
         learnt = learnt_window(self._cursor.state.entries(), setup.model)
         return [*found, _window_noted(setup)] if learnt == setup.window.context else found
 

@@ -23,6 +23,7 @@ from foldline.core.measure.overflow import (
     overflow,
     silent,
 )
+from foldline.core.measure.roles import refuses_roles
 from foldline.core.secrets.redact import redact
 from foldline.dialects import get
 from foldline.dialects.dialect_of import reply_dialect
@@ -70,6 +71,9 @@ class OverflowMender:
         `shown` is the token of the view that was asked with (None: not known). Where the view is another by
         now, that one has not been tried, and nothing is done. Raises what `Session.overflowed` raises.
         """
+        if isinstance(seen, BaseException) and refuses_roles(str(seen)):
+            await self._speak_in_turn(seen)
+            return
         cure = await self._considered(seen, max_tokens, shown)
         found, reply = cure.found, cure.reply
         self._tell(found, cure.remedy, reply.max_tokens if reply else None)
@@ -81,6 +85,13 @@ class OverflowMender:
                         why = f"nothing could be folded ({done.why})"
                         raise self._remains(found, why) from _cause(seen)
         self._shared.reply.mended(reply)
+
+    async def _speak_in_turn(self, seen: BaseException) -> None:
+        """Have the view speak in turn, which a chat template asks for; raises what was seen if it does."""
+        async with self._shared.locked():
+            if self._shared.model.in_turn:
+                raise seen
+            await self._shared.model.learn_turns()
 
     async def _considered(self, seen: Any, max_tokens: int | None, shown: ViewToken | None) -> _Cure:
         """Return the overflow, and what is to be done about it."""

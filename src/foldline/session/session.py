@@ -184,6 +184,11 @@ class Session:
         return self._shared.view.system
 
     @property
+    def in_turn(self) -> bool:
+        """Whether messages of one role in a row are joined in the view, as chat templates want it."""
+        return self._shared.model.in_turn
+
+    @property
     def view_tokens(self) -> int:
         """The size of the view by Foldline's own count, system prompt and tools included."""
         return self._shared.model.view_tokens
@@ -311,7 +316,8 @@ class Session:
         smaller one fits, the messages stay as they are and `session.max_tokens` says which to send. Compacts
         once for a user message, and again only when the model has replied since. Raises OverflowRemains with
         what cannot be removed where nothing helps any more, and what was raised where the policy forbids to
-        mend it.
+        mend it. An error in which a chat template asks for user and assistant in turn is mended as well: from
+        then on messages of one role in a row are joined.
         """
         await self._mender.mend(seen, max_tokens, self._shared.view.asked_with(view))
         async with self._shared.locked() as cursor:

@@ -188,6 +188,11 @@ class SyncSession:
         return self.session.system
 
     @property
+    def in_turn(self) -> bool:
+        """Whether messages of one role in a row are joined in the view, as chat templates want it."""
+        return self.session.in_turn
+
+    @property
     def view_tokens(self) -> int:
         """The size of the view by Foldline's own count, system prompt and tools included."""
         return self.session.view_tokens

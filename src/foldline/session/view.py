@@ -20,6 +20,7 @@ from foldline.core.measure.window import Window
 from foldline.core.view import Kept, native_items, sized
 from foldline.dialects import get
 from foldline.dialects.dialect_of import join_system
+from foldline.dialects.in_turn import in_turn
 from foldline.dialects.native_view import NativeView
 from foldline.loading.stated import absent_messages
 from foldline.session.cursor import Cursor
@@ -96,7 +97,8 @@ class SessionView:
 
     def messages(self, *, shared: bool = False) -> list[Any]:
         """Return the messages of the view as it stands; `shared` ones are not copied."""
-        return self._native.messages(self.dialect, self._cursor.state.items(), shared=shared)
+        found = self._native.messages(self.dialect, self._cursor.state.items(), shared=shared)
+        return in_turn(found, self.dialect) if self._model.in_turn else found
 
     def hand_out(self, *, shared: bool = False) -> ContextMessages:
         """Return the messages of the view for a request; they know which view they are."""

@@ -159,6 +159,22 @@ def as_message(text: str, role: str) -> Message:
     return Message("system" if role == "system" else "user", (Text(text),))
 
 
+def apart(message: Message) -> Message:
+    """Return a message with the checkpoint that it begins with as a part of its own.
+
+    Where user and assistant have to speak in turn, what the user says behind it stands in the same text.
+    """
+    first = next(iter(message.parts), None)
+    if message.role != "user" or not isinstance(first, Text) or not _OPEN.match(first.text):
+        return message
+    end = first.text.find(_CLOSE) + len(_CLOSE)
+    behind = first.text[end:].lstrip("\n")
+    if end < len(_CLOSE) or not behind:
+        return message
+    parts = (Text(first.text[:end]), Text(behind), *message.parts[1:])
+    return msgspec.structs.replace(message, parts=parts, native=None)
+
+
 def recognise(messages: Sequence[Message]) -> Recognised | None:
     """Find a checkpoint of ours where a view renders one: behind the leading system messages.
 

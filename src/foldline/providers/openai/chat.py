@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 from foldline.core.log.messages import Message
 from foldline.dialects import OPENAI_CHAT
+from foldline.dialects.in_turn import in_turn
 from foldline.providers.base import Call, Delta, Stop
 from foldline.providers.openai.client import OpenAISDK
 from foldline.providers.options import Body, Option
@@ -34,7 +35,10 @@ class OpenAIChat(OpenAISDK):
 
     def _request(self, call: Call) -> Body:
         system = [{"role": "system", "content": call.system}] if call.system else []
-        fields: Body = {"model": self.model, "messages": [*system, *call.messages]}
+        messages = [*system, *call.messages]
+        if not self.official:
+            messages = in_turn(messages, OPENAI_CHAT)
+        fields: Body = {"model": self.model, "messages": messages}
         return fields | ({"tools": call.tools} if call.tools else {})
 
     def _wanted(self, call: Call, *, stream: bool) -> Sequence[Option]:

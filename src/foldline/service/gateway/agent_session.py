@@ -17,6 +17,7 @@ from foldline.core.log.messages import Message, Native
 from foldline.core.view import Item, Made, native_items
 from foldline.dialects import get
 from foldline.dialects.base import decode_reply
+from foldline.dialects.in_turn import in_turn
 from foldline.errors import CallsOpen, CompactionFailed, FloorExceeded
 from foldline.service.gateway.compaction_item import sealed
 from foldline.service.gateway.likeness import likeness
@@ -48,6 +49,7 @@ class AgentSession:
         self.session = session
         self.lock = asyncio.Lock()
         self.users = 0  # requests under way
+        self.applies_template = False  # it is not the vendor's own server that answers
         self.untold: list[Receipt] = []  # folds that no response has told yet
         self._told: list[Told] = []
         self._places: dict[
@@ -198,7 +200,8 @@ class AgentSession:
 
     def folded(self, asked: AgentRequest, view: ContextMessages) -> list[Any] | None:
         """Return the messages to send instead of the client's own; None where those are the whole view."""
-        return self._rendered(asked) if view.token or asked.at is not None else None
+        changed = view.token or asked.at is not None or self.session.in_turn
+        return self._rendered(asked) if changed else None
 
     def _rendered(self, asked: AgentRequest) -> list[Any]:
         """Return the view as it stands, in the client's bytes."""
@@ -206,7 +209,8 @@ class AgentSession:
         newest = {told.entry: told.raw for told in self._told}
         dialect = asked.endpoint.dialect
         fresh = [_fresh(item, newest, dialect) for item in items]
-        return get(dialect).render(native_items(fresh), whole=True).messages
+        messages = get(dialect).render(native_items(fresh), whole=True).messages
+        return in_turn(messages, dialect) if self.applies_template or self.session.in_turn else messages
 
     async def compact(self, asked: AgentRequest) -> dict[str, Any]:
         """Fold because the client asks for it, and return the compaction item that stands for the view.

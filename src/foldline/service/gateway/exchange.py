@@ -12,6 +12,7 @@ import msgspec
 
 from foldline.core.log.codec import encode_utf8
 from foldline.core.log.entries import Receipt
+from foldline.core.measure.roles import refuses_roles
 from foldline.errors import FoldlineError
 from foldline.providers.failures import from_body, scrub_with
 from foldline.service.gateway.agent_session import AgentSession
@@ -166,7 +167,7 @@ class Exchange:
                 body = refused if isinstance(refused, str) else refused.decode("utf-8", "replace")
         status = passage.status if passage.status >= 400 else None
         error = from_body(body, self._asked.endpoint.vendor, scrub_with(()), status=status)
-        if error.kind != "overflow":
+        if error.kind != "overflow" and not refuses_roles(str(error)):
             return None
         session = self._talk.session
         try:

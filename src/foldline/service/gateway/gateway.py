@@ -122,6 +122,7 @@ class Gateway:
             log.exception("a request goes on as it came")
             return _untouched(await send(asked.raw))
         talk.users += 1
+        talk.applies_template = not self._upstreams.is_vendors(asked.endpoint.vendor)
         try:
             exchange = Exchange(talk, asked, self._metrics)
             relayed = await exchange.run(await _prepared(exchange, asked), send)

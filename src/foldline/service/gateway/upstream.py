@@ -30,6 +30,10 @@ HOP_BY_HOP: Final = frozenset(
 OURS: Final = "foldline-"  # headers for the gateway itself
 KEYS: Final = ("authorization", "x-api-key")
 _VARIABLES: Final[dict[Vendor, str]] = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+_OWN: Final[dict[Vendor, str]] = {
+    "openai": "https://api.openai.com",
+    "anthropic": "https://api.anthropic.com",
+}
 CONNECT_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 600.0  # the SDKs' own patience
 
@@ -45,6 +49,10 @@ class Upstreams:
             timeout=timeout, limits=limits, follow_redirects=False, trust_env=False
         )
         self._client.headers.clear()  # nothing but what the client sent
+
+    def is_vendors(self, vendor: Vendor) -> bool:
+        """Return whether requests go to the vendor's own server."""
+        return self._urls[vendor] == _OWN[vendor]
 
     def url(self, vendor: Vendor) -> str:
         """Return the base URL of a provider, with `/v1`."""
