@@ -206,3 +206,19 @@ def test_every_run_is_looked_for_where_one_stands(runs):
     assert repeats(data) or not stands
     if not stands:
         assert take_runs(data) == (data, 0.0)
+
+
+EMOJI = {
+    "families": "👨‍👩‍👧‍👦" * 50,
+    "professions": "👩🏽‍🚀 👨🏿‍🍳 🧑🏼‍🎨 " * 30,
+    "flags": "🇨🇭🇧🇷🇰🇷🇿🇦🇨🇦" * 20,
+    "skin tones": "👋🏽👏🏿💪🏻" * 30,
+    "common ones": "😀🙈🎈🚀🔥🌊🐙🍋🧭🪁" * 20,
+    "in a chat": "See you at the pier 👋 bring the kite 🪁 and some lemons 🍋\n" * 20,
+}
+
+
+@pytest.mark.parametrize("kind", EMOJI)
+def test_emoji_and_their_sequences_are_not_counted_at_half(kind):
+    exact = toktok.batch_count([EMOJI[kind]], "o200k_base", 1)[0]
+    assert 0.75 * exact <= OFFLINE.count(EMOJI[kind]) <= 1.4 * exact

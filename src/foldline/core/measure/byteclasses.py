@@ -86,6 +86,11 @@ def class_table(groups: Sequence[tuple[str, bytes]], shift: int) -> bytes:
 LEFT: Final = class_table(LEFT_GROUPS, 4)
 RIGHT: Final = class_table(RIGHT_GROUPS, 0)
 
+# A character of four bytes (emoji, their flags, skin tones and sequences, rare Han) takes 1.5 to 4 tokens of
+# o200k_base, of which the neighbourhoods, fitted on text where such are few, see about 1.1.
+FOUR_BYTES: Final = b"\xf0"  # the first byte of each
+FOUR_BYTES_MORE: Final = 0.7
+
 # A run of one letter takes a token for 8 of them. Looking for 52 letters one by one is slow; 16 bytes in a
 # row of one class are rare, and only then is it worth to look closer.
 LETTER_RUN_CLASSES: Final = tuple(bytes([number]) * 16 for number in (2, 3, 4, 5))

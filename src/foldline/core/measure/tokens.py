@@ -16,6 +16,8 @@ from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Think
 from foldline.core.log.steps import STEP
 from foldline.core.measure.byteclasses import (
     BOX_LEAD,
+    FOUR_BYTES,
+    FOUR_BYTES_MORE,
     LEFT,
     LETTER_RUN,
     LETTER_RUN_CLASSES,
@@ -87,10 +89,13 @@ def repeats(data: bytes) -> bool:
 
 
 def take_runs(data: bytes) -> tuple[bytes, float]:
-    """Remove long runs of one character, which merge into few tokens; return the rest and their tokens."""
+    """Remove long runs of one character, which merge into few tokens; return the rest and their tokens.
+
+    What a character of four bytes takes beyond what its neighbourhood tells is among these.
+    """
+    tokens = data.count(FOUR_BYTES) * FOUR_BYTES_MORE
     if not repeats(data):
-        return data, 0.0
-    tokens = 0.0
+        return data, tokens
     for run, cost in RUNS:
         if run in data:
             tokens += data.count(run) * cost
