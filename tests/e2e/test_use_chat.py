@@ -80,6 +80,10 @@ def test_thoughts_calls_and_refusals_are_read(ai, version):
     with in_front_of([Refusal(401, "not today")], window=20_000) as (url, _):
         told = chatted(ai, version, url, 1)
     assert "not today" in told["errors"][0]
+    with in_front_of([Refusal(500, "down"), "Here."], window=20_000) as (url, _):
+        told = chatted(ai, version, url, 1)
+    assert told["heard"] == ["data-retrying"]
+    assert told["texts"][-1] == "Here."
     with in_front_of([Answer(stop="refused")], window=20_000) as (url, _):
         told = chatted(ai, version, url, 1)
     assert "answered with nothing" in told["errors"][0]
