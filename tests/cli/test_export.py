@@ -204,3 +204,15 @@ def test_a_session_whose_id_is_a_folders_name_too_is_exported(foldline, file, tm
 
     assert foldline("export", "api").code == 0
     assert "no session ''" in foldline("export", "").err
+
+
+def test_two_sessions_for_klaude_in_one_folder_keep_their_own_meta(foldline, tmp_path):
+    for name in ("a", "b"):
+        file = tmp_path / f"{name}.json"
+        file.write_text(json.dumps({"title": f"Of {name}", "messages": [{"role": "user", "content": "hi"}]}))
+        assert foldline("export", file, "--format", "klaude-code", "-o", tmp_path / f"{name}.jsonl").code == 0
+    for name in ("a", "b"):
+        told = json.loads((tmp_path / f"{name}.meta.json").read_text())
+        assert told["title"] == f"Of {name}"
+        again = foldline("export", tmp_path / f"{name}.jsonl", "--format", "moldable")
+        assert f"Of {name}" in again.out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import msgspec
@@ -11,7 +12,8 @@ from tests.exports.sessions import chat, entries
 from tests.support.openers import rows
 
 from foldline.core.ledger.facts.kinds import DecisionFact, FileFact, Ledger, ToolFact
-from foldline.core.log.entries import Compacted, Receipt
+from foldline.core.log.entries import Checkpoint, Compacted, Edit, Receipt, Said
+from foldline.core.log.log import chained
 from foldline.core.log.messages import Media, Text, Thinking, ToolResult
 from foldline.core.measure.tokens import OFFLINE
 from foldline.loading import Loaded, from_records
@@ -123,6 +125,55 @@ def test_gencode_is_told_what_a_summary_covers_and_what_it_knows():
     assert document["messages"][0]["content"].startswith("[Earlier conversation - 6 messages summarized]\n\n")
     assert document["fullMessageCount"] == document["metadata"]["fullMessageCount"] == 6 + 4
     assert document["metadata"]["messageCount"] == len(document["messages"])
+
+
+def test_gencode_keeps_the_summaries_before_and_marks_what_was_blanked():
+    found = path(fold_at=3, keep_from=1)
+    leaf, kept = found[-1], [entry for entry in found if isinstance(entry, Said)]
+    results = next(entry for entry in kept if entry.message.results)
+    blank = ToolResult("toolu_1", (Text("[Old tool result cleared]"),))
+    second = Compacted(
+        id="",
+        parent=None,
+        checkpoint=Checkpoint("Second.", "Second.", number=2),
+        receipt=Receipt("threshold", messages_before=8, messages_after=7),
+        first_kept=kept[1].id,
+        edits=(Edit(results.id, 0, "blanked", blank),),
+    )
+    raw, _ = export([*found, chained(second, leaf.id)], "gencode", view=True)
+    document = json.loads(raw)
+
+    assert [one["content"].startswith("Second") for one in document["summaries"]] == [False, True]
+    blocks = [b for m in document["messages"] if isinstance(m["content"], list) for b in m["content"]]
+    [cleared] = [block for block in blocks if block.get("pruned") is True]
+    assert cleared["toolUseId"] == "toolu_1"
+    assert cleared["prunedAt"].endswith("Z")
+
+
+def test_an_import_of_gencodes_keeps_its_count_and_its_summary():
+    shown = {
+        "role": "system",
+        "content": "[Earlier conversation - 100 messages summarized]\n\nWe planned berths.",
+    }
+    told = {
+        "id": "sum-1",
+        "type": "compaction",
+        "coveringMessages": [1, 100],
+        "content": "We planned berths.",
+    }
+    rest = [{"role": "user", "content": "Go on."}, {"role": "assistant", "content": "Gladly."}]
+    given = {
+        "metadata": {"id": "s", "title": "T", "fullMessageCount": 102},
+        "messages": [shown, *rest],
+        "summaries": [told],
+        "fullMessageCount": 102,
+    }
+    loaded = from_records(read(io.BytesIO(json.dumps(given, indent=1).encode()), name="s"), OFFLINE)
+    for view in (False, True):
+        document = json.loads(export(loaded.entries, "gencode", view=view)[0])
+        assert document["fullMessageCount"] == 102
+        assert [one["coveringMessages"] for one in document["summaries"]] == [[1, 100]]
+        assert len(document["messages"]) == 3
 
 
 def test_a_whole_history_for_gencode_names_the_boundaries_that_it_lacks():

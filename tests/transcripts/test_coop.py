@@ -130,3 +130,28 @@ def test_images_and_thoughts_without_a_signature():
     payloads = [json.loads(record.message.native.raw) for record in heard(found)]
     assert dialects.get("anthropic").validate(payloads) == []
     assert heard(found)[1].message.text == "Hm.\nok"
+
+
+def test_a_compaction_under_another_name_is_taken_by_the_message_it_keeps_from(tmp_path):
+    state = {"summary": "Then.", "first_kept_message_id": "m3", "created_at": "2026-02-09T08:09:00Z"}
+    beside(tmp_path, state, "old").rename(tmp_path / "new.jsonl")
+    found = list(read(tmp_path / "new.jsonl"))
+    assert [one.summary for one in folded(found)] == ["Then."]
+    assert "old_compaction.json" in warned(found)[0].text
+
+
+def test_a_compaction_without_a_session_is_named(tmp_path):
+    beside(tmp_path, {"summary": "Then.", "first_kept_message_id": "gone"}, "old").rename(
+        tmp_path / "new.jsonl"
+    )
+    found = list(read(tmp_path / "new.jsonl"))
+    assert folded(found) == []
+    assert "name it new_compaction.json" in warned(found)[0].text
+
+
+def test_the_compaction_of_another_session_is_none_of_ours(tmp_path):
+    beside(tmp_path, {"summary": "Theirs.", "first_kept_message_id": "x9"}, "other")
+    beside(tmp_path, {"summary": "Ours.", "first_kept_message_id": "m3"}, "ours")
+    (tmp_path / "ours_compaction.json").unlink()
+    found = list(read(tmp_path / "ours.jsonl"))
+    assert (folded(found), warned(found)) == ([], [])

@@ -40,7 +40,8 @@ class FoldStep(msgspec.Struct, frozen=True):
 
     `message` is how a view renders it; `first_kept` is the key of the first message before it that it kept.
     `number` counts the compactions of the path, `folded` the messages that it folded; `origin` is what its
-    source file says about it, `ledger` the facts in builtins.
+    source file says about it, `ledger` the facts in builtins. `earlier` are the boundaries
+    before the one of a view, oldest first.
     """
 
     key: str
@@ -57,6 +58,7 @@ class FoldStep(msgspec.Struct, frozen=True):
     origin: dict[str, Any] = {}
     ledger: dict[str, Any] = {}
     folded: int = 0
+    earlier: tuple[FoldStep, ...] = ()
 
 
 Step = SaidStep | FoldStep

@@ -14,6 +14,7 @@ import msgspec
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.codec import pretty
 from foldline.core.log.log import digest
+from foldline.core.log.messages import ToolResult
 from foldline.exports.base import ExportWriter, FoldStep, Origin, SaidStep, iso
 from foldline.exports.blocks import Block, Blocks, result_text
 
@@ -30,6 +31,8 @@ class GenCodeWriter(ExportWriter):
         self._messages: list[dict[str, Any]] = []
         self._summaries: list[dict[str, Any]] = []
         self._folded = 0
+        self._covers = 0  # the last message that a summary covers
+        self._absent = 0  # messages that the file of an import lacked
 
     def say(self, step: SaidStep) -> Iterator[bytes]:
         """Take a message."""
@@ -42,7 +45,7 @@ class GenCodeWriter(ExportWriter):
         written: str | list[Block] = (
             content
             if isinstance(content, str)
-            else [block for one in content if (block := self._block(one)) is not None]
+            else [block for one in content if (block := self._block(one, step)) is not None]
         )
         if not written:
             self.losses.add("empty messages left out")
@@ -53,16 +56,22 @@ class GenCodeWriter(ExportWriter):
         yield from ()
 
     def fold(self, step: FoldStep) -> Iterator[bytes]:
-        """Take the boundary of a view; a whole history has no place for one."""
-        if not self.origin.view:
+        """Take the boundary of a view, or one of GenCode's own whose messages are in no file any more."""
+        absent = step.origin.get("messages_absent")
+        self._absent += absent if isinstance(absent, int) else 0
+        if not self.origin.view and not (step.imported and self._absent):
             self.losses.add("boundaries left out (GenCode's file would lack what they folded)")
             return
-        covers = _covered(step)
-        self._folded = covers[1] - covers[0] + 1
-        text = step.summary if step.imported else step.text
+        known, text = self._covers, ""
+        for one in (*step.earlier, step):
+            covers = _covered(one, known)
+            known = covers[1]
+            text = one.summary if one.imported else one.text
+            self._summaries.append(_summary(one, covers, text, iso(self.origin.ended)))
+        self._covers = known
+        self._folded = known if self.origin.view else self._absent
         content = f"[Earlier conversation - {self._folded} messages summarized]\n\n{text}"
         self._messages.append({"role": "system", "content": content})
-        self._summaries.append(_summary(step, covers, text, iso(self.origin.ended)))
         yield from ()
 
     def end(self) -> Iterator[bytes]:
@@ -85,25 +94,36 @@ class GenCodeWriter(ExportWriter):
         """Return where GenCode keeps its sessions, and how it resumes the newest."""
         return f"~/.gen/sessions/{self.session}.json", "gencode, then /resume"
 
-    def _block(self, block: Block) -> Block | None:
+    def _block(self, block: Block, step: SaidStep) -> Block | None:
         """Write one of Anthropic's blocks as one of GenCode's: results differ."""
         kind = block.get("type")
         if kind == "tool_result":
-            failed = {"isError": True} if block.get("is_error") is True else {}
+            more: Block = {"isError": True} if block.get("is_error") is True else {}
             text = result_text(block, self.losses)
-            return {"type": kind, "toolUseId": block["tool_use_id"], "content": text, **failed}
+            if _is_blanked(text, step):
+                more |= {"pruned": True, "prunedAt": iso(self.origin.ended)}
+            return {"type": kind, "toolUseId": block["tool_use_id"], "content": text, **more}
         if kind in ("text", "tool_use", "image", "thinking"):
             return block
         self.losses.add(f"{kind} left out")
         return None
 
 
-def _covered(step: FoldStep) -> tuple[int, int]:
-    """Return the first and the last message that a boundary covers, counted from 1."""
+def _is_blanked(text: str, step: SaidStep) -> bool:
+    """Return whether a boundary blanked the result with this text."""
+    blanked = [edit.replacement for edit in step.edits if edit.kind == "blanked"]
+    return any(isinstance(result, ToolResult) and result.text == text for result in blanked)
+
+
+def _covered(step: FoldStep, known: int) -> tuple[int, int]:
+    """Return the first and the last message that a boundary covers, counted from 1.
+
+    `known` is the last one that the boundary before covers, whose checkpoint this one folded too.
+    """
     own = step.origin.get("coveringMessages")
     if isinstance(own, list) and len(own) == 2 and all(isinstance(one, int) for one in own):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
         return own[0], own[1]  # pyright: ignore[reportUnknownVariableType]
-    return 1, max(1, step.folded)
+    return 1, max(1, known + step.folded - bool(known))
 
 
 def _summary(step: FoldStep, covers: tuple[int, int], text: str, at: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.log.entries import Entry
+from foldline.core.log.entries import Compacted, Entry, Lifted
 from foldline.dialects.values import Losses
 from foldline.exports.base import RESULT_CAP, ExportWriter, FoldStep, Origin, SaidStep, Step
 from foldline.exports.formats import writer_of
@@ -49,10 +49,13 @@ class ExportResult(msgspec.Struct, frozen=True):
     beside: dict[str, bytes] = {}
 
 
-def export_entries(entries: Sequence[Entry], session: str, wish: ExportWish, out: Out) -> ExportResult:
+def export_entries(
+    entries: Sequence[Entry], session: str, wish: ExportWish, out: Out, *, boundaries: Sequence[Entry] = ()
+) -> ExportResult:
     """Write the entries of a path, root to leaf, to `out`.
 
-    `session` is the session's name here. Raises InputError for an unknown format.
+    `session` is the session's name here; `boundaries` are those of the path, where `entries` are only what
+    its view needs. Raises InputError for an unknown format.
     """
     survey = StepSurvey()
     for entry in entries:
@@ -60,7 +63,13 @@ def export_entries(entries: Sequence[Entry], session: str, wish: ExportWish, out
     export = _Export(survey, session, wish)
     if wish.view:
         return export.run(
-            view_steps(entries, export.losses, own_boundaries=export.writer.own_boundaries), out
+            view_steps(
+                entries,
+                export.losses,
+                own_boundaries=export.writer.own_boundaries,
+                boundaries=boundaries,
+            ),
+            out,
         )
     return export.run(export.history(entries), out)
 
@@ -73,9 +82,9 @@ async def export_stored(store: Store, session: str, wish: ExportWish, out: Out) 
     info = await store.info(session)
     if wish.view:
         known = wish.title or (info.title if info is not None else None)
-        return export_entries(
-            await store.active(session), session, msgspec.structs.replace(wish, title=known), out
-        )
+        boundaries = [entry async for entry in store.path(session) if isinstance(entry, Compacted | Lifted)]
+        titled = msgspec.structs.replace(wish, title=known)
+        return export_entries(await store.active(session), session, titled, out, boundaries=boundaries)
     survey = StepSurvey()
     async for entry in store.path(session):
         survey.note(entry)

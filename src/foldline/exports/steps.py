@@ -96,8 +96,10 @@ def _with_quotes(step: FoldStep, survey: StepSurvey, losses: Losses) -> FoldStep
     )
 
 
-def view_steps(entries: Sequence[Entry], losses: Losses, *, own_boundaries: bool) -> Iterator[Step]:
-    """Yield the steps of the view of a path.
+def view_steps(
+    entries: Sequence[Entry], losses: Losses, *, own_boundaries: bool, boundaries: Sequence[Entry] = ()
+) -> Iterator[Step]:
+    """Yield the steps of the view of a path; `boundaries` are those of the whole path, where it is not whole.
 
     With `own_boundaries` the checkpoint is a boundary after the leading messages, without an acknowledgement.
     """
@@ -111,10 +113,24 @@ def view_steps(entries: Sequence[Entry], losses: Losses, *, own_boundaries: bool
             entry = item.entry
             yield SaidStep(entry.id, entry.message, item.edits, entry.at, measured=entry.id not in old)
         elif item.kind == "checkpoint" and state.boundary is not None:
-            yield _fold_step(state.boundary, message=item.message, alone=True)
+            earlier = _before(state.boundary, boundaries or entries)
+            step = _fold_step(state.boundary, message=item.message, alone=True)
+            yield msgspec.structs.replace(step, earlier=earlier)
         else:
             key = digest(f"{item.source}:{item.kind}:{number}".encode())
             yield SaidStep(key, item.message, kind=item.kind)
+
+
+def _before(boundary: Compacted, path: Sequence[Entry]) -> tuple[FoldStep, ...]:
+    """Return the boundaries that hold before another one."""
+    undone = {entry.target: entry.lifted for entry in path if isinstance(entry, Lifted)}
+    found: list[FoldStep] = []
+    for entry in path:
+        if isinstance(entry, Compacted) and entry.id == boundary.id:
+            break
+        if isinstance(entry, Compacted) and not undone.get(entry.id, False):
+            found.append(_fold_step(entry))
+    return tuple(found)
 
 
 def split_turn(step: SaidStep) -> list[SaidStep]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from foldline.core.log.messages import Usage
@@ -17,11 +18,12 @@ from foldline.transcripts.records import (
 )
 from foldline.transcripts.shared import blocks
 from foldline.transcripts.shared.injected import is_injected
-from foldline.transcripts.shared.lines import Row, read_rows
-from foldline.transcripts.shared.sidecar import read_sidecar
+from foldline.transcripts.shared.lines import Row, read_rows, scan_rows
+from foldline.transcripts.shared.sidecar import read_sidecar, stem_of
 from foldline.transcripts.shared.source import path_of
 from foldline.transcripts.shared.values import count_or_none, items, mapping, moment, text_or
 
+_BESIDE = "_compaction.json"  # behind the name of the session
 _FOLD = (
     "summary",
     "first_kept_message_id",
@@ -37,9 +39,13 @@ def read_coop(stream: BinaryIO, _name: str) -> Iterator[Record]:
     yield FactRecord("format", {"format": "coop", "dialect": "anthropic"})
     state: dict[str, Any] | WarningRecord = {}
     if (path := path_of(stream)) is not None:
-        stem = path.name.removesuffix(".gz").removesuffix(".jsonl")
+        stem = stem_of(path)
         yield FactRecord("session", {"id": stem})
-        state = read_sidecar(path.with_name(f"{stem}_compaction.json"))
+        state = read_sidecar(path.with_name(f"{stem}{_BESIDE}"))
+        if not state:
+            other = _other_sidecar(stream, path)
+            yield from _told_of(other, path)
+            state = read_sidecar(other) if other is not None else {}
     if isinstance(state, WarningRecord):
         yield state
         state = {}
@@ -56,6 +62,38 @@ def read_coop(stream: BinaryIO, _name: str) -> Iterator[Record]:
                 yield FactRecord("model", {"model": model}, record.line)
         yield record
     yield from fold.rest()
+
+
+def _other_sidecar(stream: BinaryIO, path: Path) -> Path | None:
+    """Return the compaction beside a renamed session: it keeps from one of its messages."""
+    wanted: dict[str, Path] = {}
+    for other in sorted(path.parent.glob(f"*{_BESIDE}")):
+        found = read_sidecar(other)
+        if isinstance(found, dict) and text_or(found.get("first_kept_message_id")):
+            wanted[found["first_kept_message_id"]] = other
+    known: list[Path] = []
+
+    def look(row: Row) -> None:
+        if (other := wanted.get(text_or(row.value.get("id")))) is not None:
+            known.append(other)
+
+    if wanted:
+        scan_rows(stream, look)
+    return known[0] if known else None
+
+
+def _told_of(taken: Path | None, path: Path) -> Iterator[WarningRecord]:
+    """Warn of a compaction that is taken under another name, or of those that have no session."""
+    if taken is not None:
+        yield WarningRecord(0, f"{taken.name} keeps from a message of this session: read as its compaction")
+        return
+    for other in sorted(path.parent.glob(f"*{_BESIDE}")):
+        session = other.name.removesuffix(_BESIDE)
+        if not any(path.with_name(f"{session}{end}").exists() for end in (".jsonl", ".jsonl.gz")):
+            own = f"{stem_of(path)}{_BESIDE}"
+            yield WarningRecord(
+                0, f"{other.name} has no session beside it: if it is this one's, name it {own}"
+            )
 
 
 class _CoopCompaction:

@@ -165,8 +165,15 @@ def _write_beside(output: Path | None, told: ExportResult) -> None:
         if output is None or str(output) == "-":
             warn([f"{name.lstrip('/')} left out: it stands beside the file that -o names"])
             continue
-        there = output.with_name(name[1:] if name.startswith("/") else output.stem + name)
+        there = output.with_name(_beside(output.stem, name))
         write_whole(there, partial(_put, content))
+
+
+def _beside(stem: str, name: str) -> str:
+    """Return the name of a further file; `meta.json` is of `events` alone, or two exports would share it."""
+    if not name.startswith("/"):
+        return stem + name
+    return name[1:] if stem == "events" else f"{stem}.{name[1:]}"
 
 
 def _put(content: bytes, stream: BinaryIO) -> None:

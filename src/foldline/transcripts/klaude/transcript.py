@@ -11,7 +11,7 @@ from foldline.transcripts.agent_shapes import is_klaude
 from foldline.transcripts.klaude import messages as written
 from foldline.transcripts.records import CompactionRecord, FactRecord, Record, WarningRecord
 from foldline.transcripts.shared.lines import Row, read_rows, scan_rows
-from foldline.transcripts.shared.sidecar import read_sidecar
+from foldline.transcripts.shared.sidecar import read_sidecar, stem_of
 from foldline.transcripts.shared.source import path_of
 from foldline.transcripts.shared.values import count_or_none, mapping, moment, text_or
 
@@ -44,7 +44,10 @@ def read_klaude(stream: BinaryIO, _name: str) -> Iterator[Record]:
 def _meta(stream: BinaryIO) -> Iterator[Record]:
     """Yield what the sidecar file says about the session."""
     path = path_of(stream)
-    meta = read_sidecar(path.with_name("meta.json")) if path is not None else {}
+    meta: dict[str, Any] | WarningRecord = {}
+    if path is not None:
+        own = path.with_name(f"{stem_of(path)}.meta.json")  # as an export names it where it is not `events`
+        meta = read_sidecar(own if own.exists() else path.with_name("meta.json"))
     if isinstance(meta, WarningRecord):
         yield meta
         return

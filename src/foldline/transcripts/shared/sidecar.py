@@ -11,6 +11,11 @@ from foldline.transcripts.shared.lines import read_document
 from foldline.transcripts.shared.values import mapping
 
 
+def stem_of(path: Path) -> str:
+    """Return the name of a session file without `.jsonl`, gzipped or not: its sidecar is named after it."""
+    return path.name.removesuffix(".gz").removesuffix(".jsonl")
+
+
 def read_sidecar(path: Path) -> dict[str, Any] | WarningRecord:
     """Read the JSON object in a file ({} if there is no such file); return a warning if it cannot be read."""
     try:
