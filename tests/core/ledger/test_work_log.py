@@ -19,7 +19,8 @@ from foldline.core.ledger.page import work_log as page
 from foldline.core.ledger.page.page import compose, parse
 from foldline.core.ledger.page.sheet import WORK_LOG, split
 from foldline.core.log.entries import Said
-from foldline.core.log.messages import Media, Message, Part, Text, ToolCall, ToolResult
+from foldline.core.log.messages import Media, Message, Opaque, Part, Text, ToolCall, ToolResult
+from foldline.core.secrets.entries import CleanEntries
 
 
 def entries(*messages: Message) -> list[Said]:
@@ -323,3 +324,18 @@ def test_media_before_any_request_leave_a_trace() -> None:
     )
     assert collect(sessions).work[0].media == ("[image]",)
     assert "  - Seen: [image]" in section(collect(sessions))
+
+
+def test_what_a_tool_of_the_provider_found_is_told_under_its_request() -> None:
+    def asked(berth: str) -> Message:
+        call = Opaque("anthropic", "mcp_tool_use", {"id": berth, "name": "berths", "input": {"berth": berth}})
+        told = {"tool_use_id": berth, "content": [{"type": "text", "text": f"{berth} is free\nfrom May"}]}
+        return assistant(call, Opaque("anthropic", "mcp_tool_result", told), "One berth is free.")
+
+    sessions = CleanEntries()(entries(user("Which berth is free?"), asked("KELP-44"), user("And the next?")))
+    ledger = collect(sessions)
+    assert ledger.work[0].found == ("berths: KELP-44 is free from May",)
+    assert "  - Found: berths: KELP-44 is free from May" in section(ledger)
+    assert parse(compose(ledger, 2_000, rough_count).text).work[0].found == ledger.work[0].found
+    several = CleanEntries()(entries(user("Look at all."), *(asked(f"B-{n}") for n in range(9))))
+    assert [text[8:11] for text in collect(several).work[0].found] == ["B-6", "B-7", "B-8"]

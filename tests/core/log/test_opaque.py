@@ -9,6 +9,10 @@ from foldline.dialects import decode_all
 SEALED = "QUJDREVG" * 60
 
 
+def answer(call_id, *content, **more):
+    return ToolResult(call_id, content, served=True, **more)
+
+
 def read(dialect, *natives):
     return [part for message in decode_all(list(natives), dialect) for part in opened(message).parts]
 
@@ -21,7 +25,7 @@ def test_an_mcp_call_and_its_result_read_as_any_other():
     assert anthropic(
         {"type": "mcp_tool_use", "id": "m1", "name": "berths", "server_name": "port", "input": {"id": "B-9"}},
         {"type": "mcp_tool_result", "tool_use_id": "m1", "is_error": True, "content": [{"type": "text", "text": "no berth"}]},
-    ) == [ToolCall("m1", "berths", {"id": "B-9"}), ToolResult("m1", (Text("no berth"),), is_error=True)]  # fmt: skip
+    ) == [ToolCall("m1", "berths", {"id": "B-9"}), answer("m1", Text("no berth"), is_error=True)]  # fmt: skip
 
 
 def test_results_of_search_fetch_and_code_are_read_without_what_is_encrypted():
@@ -52,10 +56,10 @@ def test_results_of_search_fetch_and_code_are_read_without_what_is_encrypted():
     )  # fmt: skip
     assert parts == [
         ToolCall("s1", "web_search", {"query": "tides"}),
-        ToolResult("s1", (Text("Tides\nhttps://tides.test"),)),
-        ToolResult("s2", (Text("https://a.test\nAlmanac\nHigh water 04:17"),)),
-        ToolResult("s3", (Text("no such table"),), is_error=True),
-        ToolResult("s4", (Text("max_uses_exceeded"),), is_error=True),
+        answer("s1", Text("Tides\nhttps://tides.test")),
+        answer("s2", Text("https://a.test\nAlmanac\nHigh water 04:17")),
+        answer("s3", Text("no such table"), is_error=True),
+        answer("s4", Text("max_uses_exceeded"), is_error=True),
     ]
 
 
@@ -70,15 +74,15 @@ def test_items_of_responses_are_a_call_and_its_result():
     )  # fmt: skip
     assert parts == [
         ToolCall("m", "berths", {"arguments": '{"n": 9}'}),
-        ToolResult("m", (Text("free"),)),
+        answer("m", Text("free")),
         ToolCall("c", "code_interpreter", {"code": "print(2)"}),
-        ToolResult("c", (Text("2"),)),
+        answer("c", Text("2")),
         ToolCall("f", "file_search", {"queries": ["dues"]}),
-        ToolResult("f", (Text("file-1\ndues.md\n4,250 a year"),)),
+        answer("f", Text("file-1\ndues.md\n4,250 a year")),
         ToolCall("w", "web_search", {"type": "search", "query": "dues"}),
-        ToolResult("w", is_error=True),
+        answer("w", is_error=True),
         ToolCall("i", "image_generation", {"prompt": "a pier"}),
-        ToolResult("i", (Media("image"),)),
+        answer("i", Media("image")),
     ]
 
 
@@ -91,7 +95,7 @@ def test_a_tool_that_the_provider_ran_for_a_user_interface_is_read():
     parts = read(
         "ui-message", {"id": "1", "role": "assistant", "parts": [{"type": "step-start"}, tool, private]}
     )
-    assert parts[1:3] == [ToolCall("t", "web_search", {"query": "dues"}), ToolResult("t", (Text("Dues"),))]
+    assert parts[1:3] == [ToolCall("t", "web_search", {"query": "dues"}), answer("t", Text("Dues"))]
 
 
 def test_a_block_inside_a_result_is_text_of_it():

@@ -42,6 +42,8 @@ LAST_WORDS = 3  # newest messages of which one tells how the work ended
 FILES = 30  # files of one item
 GONE = ("modified", "deleted")  # what becomes of a file that is no longer what a check saw
 MEDIA = 20  # images and documents of one item: the newest
+FOUND = 3  # answers of tools that the provider ran, of one item: the newest
+FOUND_SIZE = 160  # characters of one
 RUNS = 5  # commands of one item: the newest
 
 SAME = 0.75  # share of a sentence's words that a later one has too, from which it says nothing more
@@ -132,7 +134,7 @@ def collect(
 
 def came(fact: WorkFact) -> bool:
     """Whether anything came of a request."""
-    return bool(fact.files or fact.ran or fact.closing or fact.media)
+    return bool(fact.files or fact.ran or fact.closing or fact.media or fact.found)
 
 
 def _work(
@@ -162,7 +164,23 @@ def _work(
         answered=last is not None and finishes(last.message) and last is _newest(span),
         entries=tuple(dict.fromkeys((*of_files, *cited, *(entry for entry, _ in media)))),
         media=tuple(name for _, name in media),
+        found=_found(span),
     )
+
+
+def _found(span: RequestSpan) -> tuple[str, ...]:
+    """Return how the newest answers of tools that the provider ran begin, each behind its tool's name.
+
+    No later call can read them again: they stand in nothing but blocks that only the provider reads.
+    """
+    names_of = {call.id: call.name for entry in span.entries for call in entry.message.calls}
+    told = (
+        f"{names_of.get(result.call_id, '')}: {result.text}".removeprefix(": ")
+        for entry in span.entries
+        for result in entry.message.results
+        if result.served and result.text.strip()
+    )
+    return tuple(clip(" ".join(text.split()), FOUND_SIZE) for text in tuple(told)[-FOUND:])
 
 
 def changed_in(calls: Sequence[Use], edits: Iterable[FileEdit]) -> set[str]:
@@ -362,6 +380,7 @@ def _joined(begun: WorkFact, later: WorkFact) -> WorkFact:
         ran=commands.merge(begun.ran, later.ran, changed=bool(later.files))[-RUNS:],
         closing=later.closing or begun.closing,
         media=(*begun.media, *later.media)[-MEDIA:],
+        found=(*begun.found, *later.found)[-FOUND:],
         answered=later.answered,
         entries=tuple(dict.fromkeys((*begun.entries, *later.entries))),
     )

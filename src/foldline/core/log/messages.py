@@ -71,11 +71,12 @@ class Opaque(msgspec.Struct, frozen=True, tag="opaque"):
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="tool_result", omit_defaults=True):
-    """What a tool answered to the call `call_id`."""
+    """What a tool answered to the call `call_id`; `served` where a reading of a provider's block says so."""
 
     call_id: str
     content: tuple[Text | Media | Opaque, ...] = ()
     is_error: bool = False
+    served: bool = False
 
     @property
     def text(self) -> str:

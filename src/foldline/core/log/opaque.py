@@ -78,10 +78,10 @@ def _opened(part: Part) -> tuple[Part, ...]:
         answer = (Media("image"),) if part.kind == _IMAGE_MADE else (Text(told),) if told else ()
         return (
             ToolCall(call_id, _name(part.kind, data), _arguments(asked)),
-            ToolResult(call_id, answer, is_error=_failed(data)),
+            ToolResult(call_id, answer, is_error=_failed(data), served=True),
         )
     told = _joined(data)
-    return (ToolResult(call_id, (Text(told),), is_error=_failed(data)),) if told else (part,)
+    return (ToolResult(call_id, (Text(told),), is_error=_failed(data), served=True),) if told else (part,)
 
 
 def _inner(part: Any) -> Any:

@@ -155,7 +155,8 @@ class WorkFact(msgspec.Struct, frozen=True, omit_defaults=True):
     `asked` is the request, "" where a range begins in the middle of the work on one; `question` is what the
     request answers. `files` were changed, `ran` is the newest run of each command, `closing` holds sentences
     of the assistant's last words, which are final where `answered`. `media` names the images and documents
-    that came with the request or with results; `before` counts requests just before it that are not carried.
+    that came with the request or with results, `found` the newest answers of tools that the provider ran;
+    `before` counts requests just before it that are not carried.
     """
 
     asked: str
@@ -167,6 +168,7 @@ class WorkFact(msgspec.Struct, frozen=True, omit_defaults=True):
     answered: bool = False
     entries: tuple[str, ...] = ()
     media: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
     before: int = 0
 
     @property

@@ -44,6 +44,7 @@ CHANGED = {"modified": "Changed: ", "created": "Created: ", "deleted": "Deleted:
 CLOSED = "Result: "
 SO_FAR = "So far: "
 SEEN = "Seen: "
+FOUND = "Found: "
 UNSEEN = "No run shows this: "
 _EDITED = re.compile(r"In `([^`]+)`: (.+)$")
 _END = re.compile(r"(?<=[.!?;…。！？；])\s+")
@@ -54,7 +55,7 @@ _CLAIM = re.compile(
 )
 _GAP = re.compile(r"- \((\d{1,9}) more requests?\)$")
 _SEEN = re.compile(r"(\[[^\[\]]+\])(?: x(\d{1,4}))?")
-_LABELS = (SEEN, UNSEEN, ALSO, ALSO_UNDER, REPORTED, CLOSED, SO_FAR, *CHANGED.values())
+_LABELS = (SEEN, FOUND, UNSEEN, ALSO, ALSO_UNDER, REPORTED, CLOSED, SO_FAR, *CHANGED.values())
 
 
 class Detail(msgspec.Struct, frozen=True):
@@ -162,6 +163,7 @@ class WorkLog:
     def _told(self, at: int, detail: Detail) -> list[str]:
         fact = self._work[at]
         lines = [head(fact, detail.asked), *seen_line(fact.media)]
+        lines.extend(BELOW + FOUND + one_line(text) for text in fact.found if detail.closing)
         room = detail.reports
         for text in self._reports.get(fact.key, ()) if not fact.closing else ():
             if len(text) <= room:
@@ -426,6 +428,8 @@ def _read_below(
     if line.startswith(SEEN):
         seen = tuple(name for name, times in _SEEN.findall(line) for _ in range(min(int(times or 1), MEDIA)))
         return msgspec.structs.replace(fact, media=seen)
+    if line.startswith(FOUND):
+        return msgspec.structs.replace(fact, found=(*fact.found, line.removeprefix(FOUND)))
     if line.startswith(UNSEEN):
         return fact  # it is worked out from the others
     if line.startswith(REPORTED):
