@@ -31,6 +31,12 @@ CONSTRAINTS = (
     "Always keep the public API backwards compatible.",
     "Do not ever commit to main.",
 )
+CARRIED = (
+    "<user_instructions>\nAlways run the linter.\n</user_instructions>",
+    "# AGENTS.md instructions for /app\n\n<INSTRUCTIONS>\nUse tabs.\n</INSTRUCTIONS>",
+    "[Conversation summary]\nThe server listens on port 8080.",
+    "Here is a summary of the conversation to date:\n\nThe cache was rebuilt.",
+)
 SIGNED = {"type": "thinking", "thinking": "Let me think about it.", "signature": "c2lnbmVk"}
 SEALED = {"type": "reasoning", "summary": [], "encrypted_content": "Z0FBQUFBQm8="}
 IMAGE = "iVBORw0KGgo="
@@ -72,6 +78,8 @@ steps = st.lists(
         st.tuples(st.just("user"), st.one_of(texts(), st.sampled_from(CONSTRAINTS))),
         st.tuples(st.just("assistant"), texts()),
         st.tuples(st.just("system"), texts(8)),
+        st.tuples(st.just("carried"), st.sampled_from(CARRIED)),
+        st.tuples(st.just("server compaction"), texts(20)),
         st.tuples(st.just("calls"), st.lists(arguments(), min_size=1, max_size=4)),
         st.tuples(st.just("image"), texts(5)),
         st.tuples(st.just("results"), texts(120)),
@@ -126,6 +134,21 @@ class _Writer:
     def system(self, text: str) -> None:
         if self.dialect.startswith("openai"):
             self.out.append({"role": "developer" if self.n % 2 else "system", "content": text})
+
+    def carried(self, text: str) -> None:
+        self.user(text)
+
+    def server_compaction(self, text: str) -> None:
+        """A compaction that the provider's server made: readable, failed, or sealed."""
+        if self.dialect == "anthropic":
+            self._close()
+            folded = {"type": "compaction", "content": text if text.strip() else None}
+            more = [{"type": "text", "text": "ok"}] if len(text) % 2 else []
+            self.out.append({"role": "assistant", "content": [folded, *more]})
+        elif self.dialect == "openai-responses":
+            self._close()
+            sealed = {"type": "compaction", "encrypted_content": "Z0FBQUFBQm8=" * 9}
+            self.out.append({**sealed, "id": f"cmp_{len(self.out)}"})
 
     def assistant(self, text: str) -> None:
         self._close()

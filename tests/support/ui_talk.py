@@ -43,6 +43,12 @@ class UIWriter:
         shown = {"type": "file", "mediaType": "image/png", "url": IMAGE}
         self._say("user", *([{"type": "text", "text": text}] if text.strip() else []), shown)
 
+    def carried(self, text: str) -> None:
+        self.user(text)
+
+    def server_compaction(self, text: str) -> None:
+        """UI messages have no such part."""
+
     def system(self, text: str) -> None:
         self._say("system", {"type": "text", "text": text})
 

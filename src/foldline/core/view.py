@@ -12,12 +12,17 @@ from typing import Literal
 
 import msgspec
 
+from foldline.core.carried.compaction import place_of, said_before, sealed_place, text_of
+from foldline.core.carried.instructions import kind_of
+from foldline.core.carried.select import newest_messages
 from foldline.core.checkpoint.receipt import category
 from foldline.core.cut.call_ids import CallIds
 from foldline.core.cut.mending import Mending
 from foldline.core.cut.notes import UNANSWERED
 from foldline.core.cut.owed import Owed
 from foldline.core.cut.pairing import Pairing, waits
+from foldline.core.ledger.facts import constraints
+from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.boundaries import read_boundaries
 from foldline.core.log.entries import (
     Compacted,
@@ -81,6 +86,8 @@ class ViewState:
         self.kept: list[Said] = []  # what was said and is in the view, from the first kept on
         self.edits: dict[str, tuple[Edit, ...]] = {}  # those that boundaries list
         self.repairs: dict[str, tuple[Edit, ...]] = {}  # those that make this view sendable
+        self.server: Said | None = None  # the reply with which a server's compaction began the view anew
+        self.past: list[Said] = []  # what was said before it, since the newest fold
         self.pins: dict[str, Pin] = {}
         self.notes: list[Noted] = []
         self.fresh_from = 0  # index in `kept` of the first message that the newest boundary did not know
@@ -282,6 +289,8 @@ class ViewState:
             self.leading.append(entry)
             self._keep_older([entry])
             return
+        if self._begins_anew(entry):
+            self._begin_with(entry)
         index = len(self.kept)
         self.kept.append(entry)
         if real_usage(message) is not None:
@@ -294,6 +303,47 @@ class ViewState:
         self._owed.follow(self.pairing.current, message)
         if not self.open_calls:
             self._release()
+
+    def _begins_anew(self, entry: Said) -> bool:
+        """Whether a reply holds a server's compaction, which stands for all that came before it.
+
+        Behind user messages alone a sealed one does not: its server keeps those beside it.
+        """
+        place = place_of(entry.message)
+        if place is None or any(edit.part == place for edit in self.edits.get(entry.id, ())):
+            return False
+        before = (*self.leading, *self.quoted, *self.kept)
+        return bool(text_of(entry.message.parts[place])) or any(
+            one.message.role in ("assistant", "tool") for one in before
+        )
+
+    def _begin_with(self, entry: Said) -> None:
+        """Begin the view anew: instructions stay; pins and the user's rules are quoted behind the reply."""
+        past = [*self.past, *self.quoted, *self.kept]
+        newest = newest_messages([one for one in past if one.message.role != "assistant"])
+        leading = [one for one in self.leading if sealed_place(one.message) is None]
+        leading = [one for one in leading if kind_of(one.message) not in newest]
+        boundary, boundaries, pins = self.boundary, self.boundaries, self.pins
+        edits, repairs, notes = self.edits, self.repairs, self.notes
+        self._reset()
+        self.boundary, self.boundaries, self.pins = boundary, boundaries, pins
+        self.edits, self.repairs, self.notes = edits, repairs, notes
+        self.server, self.past = entry, past
+        self.leading = [*leading, *reversed(newest.values())]
+        self._keep_older(self.leading)
+        shown = {one.id for one in self.leading}
+        for pin in pins.values():
+            if pin.entry not in shown:
+                self._quote(pin)
+        if rules := self._rules():
+            text = "\n".join(("[The user's standing rules, from earlier in this conversation]", *rules))
+            self._waiting.append(self._made("pin", Message("user", (Text(text),)), entry.id))
+
+    def _rules(self) -> list[str]:
+        """Return the user's standing rules of what was said before a server's compaction, as lines."""
+        older = msgspec.convert(self.boundary.ledger, Ledger).constraints if self.boundary else ()
+        found = constraints.merge(older, constraints.collect(self.clean(self.past)))
+        return [f"- {fact.text}" for fact in found]
 
     def _place(self, entry: Said, index: int) -> None:
         """Put a message at the end of the view, mended so that a provider takes it.
@@ -310,6 +360,8 @@ class ViewState:
         late_parts = [part for at, part in self.pairing.late[late:] if at == index]
         doubled_parts = [part for at, part in self.pairing.doubled[doubled:] if at == index]
         gone = [*doubled_parts, *blank_texts(message), *late_parts]
+        if entry is self.server:
+            gone = sorted({*gone, *said_before(message)})
         self._repair(entry, gone)
         if len(gone) < len(message.parts):
             self._keep(entry)
@@ -352,11 +404,15 @@ class ViewState:
         shown = {e.id for e in (*self.leading, *self.quoted, *self.kept)} - set(self.edits)
         if entry.target in shown | self._quoted_pins:
             return
-        self._quoted_pins.add(entry.target)
-        quote = Text(f"[Pinned by the user, from earlier in this conversation]\n{redact(entry.text)}")
-        self._waiting.append(self._made("pin", Message("user", (quote,)), entry.id))
+        self._quote(self.pins[entry.target], entry.id)
         if not self.open_calls:
             self._release()
+
+    def _quote(self, pin: Pin, source: str = "") -> None:
+        """Have the words of a pin wait to be quoted."""
+        self._quoted_pins.add(pin.entry)
+        quote = Text(f"[Pinned by the user, from earlier in this conversation]\n{redact(pin.text)}")
+        self._waiting.append(self._made("pin", Message("user", (quote,)), source or pin.entry))
 
     # ---- items
 

@@ -7,6 +7,7 @@ from typing import cast
 
 import msgspec
 
+from foldline.core.carried.compaction import told
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Part, Text, ToolCall, ToolResult
 from foldline.errors import DialectError
@@ -38,15 +39,18 @@ def _kind(part: Part) -> str:
 def with_edits(message: Message, edits: Sequence[Edit], index: int | None = None) -> Message | None:
     """Return the message with its parts edited and without its native payload; None if no part is left.
 
-    Only Chat Completions has a place for a speaker's name: here it stands before what was said.
+    Only Chat Completions has a place for a speaker's name: here it stands before what was said. A summary
+    that a server wrote becomes a text, which every dialect has.
     """
     if not edits:
-        return _introduced(message)
+        return told(_introduced(message))
     wanted = replacements(edits)
     check_edits(wanted, message.parts, index)
     parts = [wanted.get(number, part) for number, part in enumerate(message.parts)]
     kept = tuple(part for part in parts if part is not None)
-    return _introduced(msgspec.structs.replace(message, parts=kept, native=None)) if kept else None
+    if not kept:
+        return None
+    return told(_introduced(msgspec.structs.replace(message, parts=kept, native=None)))
 
 
 def _introduced(message: Message) -> Message:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Message, Part, Text, ToolResult
@@ -20,10 +21,13 @@ def in_words(items: Rendering) -> Rendering:
     if not any(stored_calls(message) for message, _ in items):
         return items
     called = {call.id for message, _ in items for call in message.calls}
-    return [_in_words(message, edits, called) for message, edits in items]
+    return [told_in_words(message, edits, called) for message, edits in items]
 
 
-def _in_words(message: Message, edits: Sequence[Edit], called: set[str]) -> tuple[Message, Sequence[Edit]]:
+def told_in_words(
+    message: Message, edits: Sequence[Edit], called: AbstractSet[str]
+) -> tuple[Message, Sequence[Edit]]:
+    """Return a message and its edits with the results as text that answer none of the calls `called`."""
     if all(result.call_id in called for result in message.results):
         return message, edits
     kept = with_edits(message, edits) or Message(message.role)

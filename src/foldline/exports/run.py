@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 
 from foldline.core.log.entries import Compacted, Entry, Lifted
+from foldline.core.log.references import stored_calls
+from foldline.dialects.stored import told_in_words
 from foldline.dialects.values import Losses
 from foldline.exports.base import RESULT_CAP, ExportWriter, FoldStep, Origin, SaidStep, Step
 from foldline.exports.formats import writer_of
@@ -119,6 +121,8 @@ class _Export:
         self.writer: ExportWriter = make(origin, origin.uuid(wish.form, survey.leaf))
         self.losses: Losses = self.writer.losses
         self._held: SaidStep | None = None
+        self._called: set[str] = set()  # the ids of calls so far
+        self._refers = False  # a reference stood for a call
 
     def history(self, entries: Iterable[Entry]) -> Iterator[Step]:
         """Yield the steps of the entries, as they were said."""
@@ -140,19 +144,30 @@ class _Export:
                 yield from self._release()
                 yield from self.writer.fold(step)
                 continue
+            step = self._without_references(step)
             for said in split_turn(step) if self.writer.stepwise else [step]:
                 yield from self._say(said)
+
+    def _without_references(self, step: SaidStep) -> SaidStep:
+        """Return a step with the results of calls in words that their provider keeps: no tool has those."""
+        self._called.update(call.id for call in step.message.calls)
+        self._refers = self._refers or bool(stored_calls(step.message))
+        if not self._refers:
+            return step
+        message, edits = told_in_words(step.message, step.edits, self._called)
+        return msgspec.structs.replace(step, message=message, edits=tuple(edits))
 
     def _say(self, step: SaidStep) -> Iterator[bytes]:
         """Yield a message, or hold a reply that the next one may belong to."""
         both = join_replies(self._held, step) if self._held is not None else None
         if both is None:
             yield from self._release()
-        if self.writer.joins and step.message.calls:
-            self._held = both or step
+        said = both or step
+        if self.writer.joins and said.message.calls:
+            self._held = said
         else:
             self._held = None
-            yield from self.writer.say(both or step)
+            yield from self.writer.say(said)
 
     def _release(self) -> Iterator[bytes]:
         held, self._held = self._held, None

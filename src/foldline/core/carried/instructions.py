@@ -12,12 +12,14 @@ from collections.abc import Hashable, Iterable, Iterator
 from hashlib import sha256
 from typing import Any, cast
 
+from foldline.core.carried.compaction import sealed_place
 from foldline.core.carried.summaries import is_summary
 from foldline.core.log.codec import encode
 from foldline.core.log.entries import Carried, Said
 from foldline.core.log.messages import Message, Opaque, Text
 
 VALUE_WORDS = 3  # words of a value behind a label: "MODE: read-only" replaces a mode, a sentence none
+SEALED = "sealed"  # the kind of a reply with a compaction that only its provider can read
 TRIGGER = "compaction_trigger"  # an item that asks for something now: nothing of it holds later
 
 _FILE = re.compile(r"^Contents of (?P<path>[^\n]+?) \([^()\n]*instructions[^()\n]*\):[ \t]*$", re.MULTILINE)
@@ -35,12 +37,16 @@ _LABELLED = re.compile(r"(?P<label>[^\n:.!?]{1,40}):[ \t]+(?P<value>[^\n]+)")
 
 
 def kind_of(message: Message) -> Hashable | None:
-    """Return what kind of instructions a system or developer message gives; None for any other message.
+    """Return what kind of message that stays as it is this one is; None for one that may be folded.
+
+    System and developer messages stay, and what a provider's server has sealed.
 
     A newer message of the same kind takes the place of an older one. The kind is its shape: the role and the
     tag, the heading or the line that it begins with, numbers aside. Other blocks (tools given in the input)
     are of a kind with their equals alone.
     """
+    if sealed_place(message) is not None:
+        return SEALED
     if message.role not in ("system", "developer") or is_summary(message):
         return None
     opaque = [part for part in message.parts if not isinstance(part, Text)]

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from foldline.core.carried.instructions import kind_of, ridden_in
-from foldline.core.carried.summaries import earlier_summaries
+from foldline.core.carried.compaction import text_of
+from foldline.core.carried.instructions import SEALED, kind_of, ridden_in
+from foldline.core.carried.summaries import SERVER, earlier_summaries
 from foldline.core.log.entries import Carried, Said
 from foldline.core.log.messages import Part, Text
 
@@ -88,7 +89,8 @@ class _Purse:
         if entry.id in self._whole:
             return True
         if entry.tokens > self.left:
-            name = _name(entry.message.text) or "tools given in the input"
+            sealed = kind_of(entry.message) == SEALED
+            name = "a compaction of the provider's" if sealed else _name(entry.message.text) or "tools"
             self.dropped.append(Dropped("instructions", name, entry.id))
             return False
         self.left -= entry.tokens
@@ -132,14 +134,19 @@ def without_carried(entries: Iterable[Said], carried: Iterable[Carried]) -> list
     return [entry for entry in rest if entry.message.parts]
 
 
-def _without(entry: Said, carried: Iterable[Carried]) -> Said:
+def _without(entry: Said, carried: Sequence[Carried]) -> Said:
     parts: list[Part] = list(entry.message.parts)
     for one in carried:
         for index, part in enumerate(parts):
             if isinstance(part, Text) and one.text in part.text:
                 rest = part.text.replace(one.text, "") if one.kind == "instructions" else ""
                 parts[index] = Text(rest)
-    said = tuple(part for part in parts if not isinstance(part, Text) or part.text.strip())
+    told = {one.text for one in carried}
+    said = tuple(
+        part
+        for part in parts
+        if (not isinstance(part, Text) or part.text.strip()) and text_of(part) not in told
+    )
     message = msgspec.structs.replace(entry.message, parts=said, native=None)
     return msgspec.structs.replace(entry, message=message)
 
@@ -156,13 +163,19 @@ def newest_messages(entries: Sequence[Said]) -> dict[Hashable, Said]:
 def _newest_texts(texts: Iterable[Carried]) -> list[Carried]:
     """Return the texts that no newer one replaces, the newest first.
 
-    Instructions replace those of the same files, a summary those of its form.
+    Instructions replace those of the same files, a summary those of its form, a server's all before it.
     """
     found: list[Carried] = []
     for one in reversed(list(texts)):
-        if not any(new.kind == one.kind and set(one.sources) <= set(new.sources) for new in found):
+        if not any(_replaces(new, one) for new in found):
             found.append(one)
     return found
+
+
+def _replaces(new: Carried, old: Carried) -> bool:
+    if new.kind != old.kind:
+        return False
+    return new.sources == (SERVER,) or set(old.sources) <= set(new.sources)
 
 
 def _name(text: str) -> str:

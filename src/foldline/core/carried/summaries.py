@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from foldline.core.carried.compaction import text_of
 from foldline.core.log.entries import Carried, Said
 from foldline.core.log.messages import Message, Text
 
@@ -66,6 +67,9 @@ TO_THE_END = tuple(_TO_THE_END.values())
 
 ASKS_BACK = "What did we do so far?"
 """What OpenCode says for the user before it asks for a summary: the answer is one."""
+
+SERVER = "server"
+"""The source of a summary that a provider's server wrote: it stands for all that came before it."""
 
 _FORMS = [
     (name, re.compile(rf"\s*+{form}", re.DOTALL), forms is _CLOSED)
@@ -136,6 +140,8 @@ def _in_message(entry: Said, before: Message | None) -> Iterator[Carried]:
             yield Carried("summary", ("asked" if asked else "imported",), text, entry.id)
         return
     for part in message.parts:
+        if told := text_of(part):
+            yield Carried("summary", (SERVER,), told, entry.id)
         found = summary_in(part.text) if isinstance(part, Text) else None
         if found is not None:
             yield Carried("summary", (found.form,), found.text, entry.id)

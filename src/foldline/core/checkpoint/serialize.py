@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from foldline.core.carried.compaction import told
 from foldline.core.log.codec import text_in_utf8
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Thinking, ToolCall, ToolResult
@@ -108,7 +109,7 @@ def _blocks(
     """Yield the label and content of each part of a message; `calls` learns its calls, for later results."""
     label = "Harness" if message.injected and message.role == "user" else _LABELS[message.role]
     by = f"{' '.join(message.name.split())}: " if message.name else ""
-    for part in opened(message).parts:
+    for part in opened(told(message)).parts:
         if is_step(part):
             continue
         if isinstance(part, Thinking):

@@ -83,9 +83,8 @@ def summary_request(
     proposal: Proposal, kind: RequestKind, goal: str | None, *, tokens: int = 0
 ) -> SummaryRequest:
     """Return the request for the summary of a proposal."""
-    ask, boundary = proposal.job.ask, proposal.job.state.boundary
-    clean = proposal.job.state.clean
-    folded, previous = _previous(clean(proposal.choice.folded), boundary)
+    ask, clean = proposal.job.ask, proposal.job.state.clean
+    folded, previous = _previous(proposal)
     wanted = request(
         ask.policy,
         kind="update" if previous and kind == "first" else kind,
@@ -100,11 +99,16 @@ def summary_request(
     return msgspec.structs.replace(wanted, secrets=bool(clean.secrets))
 
 
-def _previous(folded: list[Said], boundary: Compacted | None) -> tuple[list[Said], str | None]:
+def _previous(proposal: Proposal) -> tuple[list[Said], str | None]:
     """Return what a summary tells of, and the summary that it follows.
 
-    Without a checkpoint that is the newest one that an agent wrote into the list.
+    That is the one of a provider's server where the view begins with it, else the checkpoint's; without any,
+    the newest that an agent wrote into the list.
     """
+    state = proposal.job.state
+    boundary, folded = state.boundary, state.clean(proposal.choice.folded)
+    if state.server is not None and (found := list(earlier_summaries(state.clean([state.server])))):
+        return without_carried(folded, found), found[-1].text
     if boundary is not None:
         point = boundary.checkpoint
         older = [one.text for one in point.carried if one.kind == "summary" and one.text != point.summary]

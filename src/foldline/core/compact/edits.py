@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from foldline.core.carried.compaction import sealed_place, text_of
 from foldline.core.cut.choice import Edits, add
 from foldline.core.cut.thinking import open_loop, signed, strip_thinking
 from foldline.core.log.entries import Edit, Said
@@ -46,6 +47,21 @@ def stripped(
         Edit(entry.id, index, "stripped", None, part_tokens(entry.message.parts[index], counter))
         for entry, index in strip_thinking(kept, start, open_loop(kept))
         if (entry.id, index) not in already
+    ]
+
+
+def server_edits(kept: Sequence[Said], joined: Sequence[Said], counter: Counter) -> list[Edit]:
+    """Return the edits of a server's compactions: readable ones that are kept go, sealed ones stay alone."""
+    out = [(entry, i) for entry in kept for i, part in enumerate(entry.message.parts) if text_of(part)]
+    out += [
+        (entry, i)
+        for entry in joined
+        if (place := sealed_place(entry.message)) is not None
+        for i in range(len(entry.message.parts))
+        if i != place
+    ]
+    return [
+        Edit(entry.id, i, "stripped", None, part_tokens(entry.message.parts[i], counter)) for entry, i in out
     ]
 
 

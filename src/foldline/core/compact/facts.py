@@ -38,7 +38,8 @@ def ledger_of(job: Job, folded: Sequence[Said], kept: Sequence[Said]) -> Ledger:
     before = msgspec.convert(boundary.ledger, Ledger) if boundary is not None else Ledger()
     ids, clean = frozenset(entry.id for entry in kept), job.state.clean
     known = merge(
-        merge(before, collect(without_carried(clean(folded), job.carry.texts))), tracked(job.state.notes)
+        merge(before, collect(without_carried(clean((*job.state.past, *folded)), job.carry.texts))),
+        tracked(job.state.notes),
     )
     return redact_facts(current(known, collect(clean(kept)), kept=ids))
 

@@ -9,7 +9,7 @@ from foldline.core.checkpoint.cost import FREE, Cost
 from foldline.core.checkpoint.obtain import SummarySteps
 from foldline.core.checkpoint.request import RequestKind
 from foldline.core.compact.attempt import Attempt, Proposal, fit_summary, summary_request
-from foldline.core.compact.edits import edited_parts, merged, stripped
+from foldline.core.compact.edits import edited_parts, merged, server_edits, stripped
 from foldline.core.compact.facts import facts_within, ledger_of
 from foldline.core.compact.job import Job, floor_of, frame_of
 from foldline.core.cut.choice import Choice, Limits
@@ -51,8 +51,13 @@ def frame_of_choice(job: Job, choice: Choice) -> Frame:
 
 
 def with_stripped(job: Job, choice: Choice) -> Choice:
-    """Return a choice that takes signed thinking out of what is kept: its prefix is no longer there."""
+    """Return a choice that takes signed thinking out of what is kept: its prefix is no longer there.
+
+    Where a server's compaction is kept, its text goes, as the checkpoint tells it; of a reply that stays for
+    a sealed one the rest goes.
+    """
     new = stripped(choice.kept, 0, job.counter, edited_parts(choice.edits))
+    new += server_edits(choice.kept, choice.joined, job.counter)
     return msgspec.structs.replace(choice, edits=merged(choice.edits, new))
 
 

@@ -48,7 +48,7 @@ class Start(msgspec.Struct, frozen=True):
 def start_of(state: ViewState, link: Noted) -> Start:
     """Return the beginning of a new session: system and developer messages, the newest of each kind."""
     chain: list[Said] = []
-    newest = newest_messages(state.kept)
+    newest = newest_messages([entry for entry in state.kept if entry.message.role != "assistant"])
     leading = [entry for entry in state.leading if kind_of(entry.message) not in newest]
     for old in (*leading, *reversed(newest.values())):
         parent, key = (chain[-1].id, chain[-1].said_key) if chain else (None, "")

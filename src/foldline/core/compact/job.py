@@ -168,7 +168,7 @@ def carried(job: Job, limits: Limits) -> tuple[Job, Limits]:
     free = limits.usable - limits.apart - limits.wrap - stays - CHECKPOINT_LEAST
     found = carry(
         state.leading,
-        state.clean((*state.quoted, *state.kept)),
+        state.clean((*state.past, *state.quoted, *state.kept)),
         state.boundary.checkpoint.carried if state.boundary is not None else (),
         max(free // 2, 0),
         counter.count,

@@ -104,7 +104,7 @@ def _compacted(job: Job, pruned: Edits) -> Steps:
         most = max(job.size - least_gain(job), floor_of(job).total)
         limits = msgspec.structs.replace(limits, usable=min(limits.usable, most))
     job, limits = carried(job, limits)
-    redraft = job.state.boundary is not None and not ask.automatic
+    redraft = job.state.server is not None or (job.state.boundary is not None and not ask.automatic)
     material = msgspec.structs.replace(material_of(job, pruned), redraft=redraft)
     choice = choose(material, ask.policy, limits, job.counter)
     if choice is None:

@@ -51,12 +51,12 @@ class Rebased(msgspec.Struct, frozen=True):
 def drafted(state: ViewState, boundary: Compacted | Pruned) -> Draft:
     """Return the draft of a boundary that was planned on this view state."""
     items = None if state.open_calls else len(state.items())
-    return Draft(boundary, state.boundaries, _newest(state), items)
+    return Draft(boundary, _boundaries(state), _newest(state), items)
 
 
 def holds(draft: Draft, state: ViewState) -> bool:
     """Whether a draft can still be committed: its cut is on the path, and no boundary came since."""
-    return state.boundaries == draft.boundaries and _cut(draft, state) is not None
+    return _boundaries(state) == draft.boundaries and _cut(draft, state) is not None
 
 
 def rebased(job: Job, draft: Draft) -> Rebased | Nothing:
@@ -67,7 +67,7 @@ def rebased(job: Job, draft: Draft) -> Rebased | Nothing:
     """
     state, ask, size = job.state, job.ask, job.size
     cut = _cut(draft, state)
-    if cut is None or state.boundaries != draft.boundaries:
+    if cut is None or _boundaries(state) != draft.boundaries:
         return VOID
     if ask.automatic and size <= ask.usable and signed_loop(state.kept):
         return SIGNED_LOOP
@@ -82,6 +82,11 @@ def rebased(job: Job, draft: Draft) -> Rebased | Nothing:
         return Nothing("too_large", f"{total:,} tokens would be left")
     receipt = swept(_receipt(job, draft, boundary, after), job)
     return Rebased(msgspec.structs.replace(boundary, receipt=receipt), after)
+
+
+def _boundaries(state: ViewState) -> tuple[str, ...]:
+    """Return the boundaries of a path, with the reply in which a server folded it."""
+    return (*state.boundaries, *((state.server.id,) if state.server is not None else ()))
 
 
 def _newest(state: ViewState) -> str | None:

@@ -88,7 +88,8 @@ class Used(msgspec.Struct, frozen=True):
 class Choice(msgspec.Struct):
     """A chosen fold. `edits` are all edits of entries that stay, older ones included.
 
-    `joined` are messages before the cut that stay, behind the leading ones.
+    `joined` are messages before the cut that stay, behind the leading ones; of a reply among them a part
+    alone stays, and the rest is folded.
     """
 
     cut: Cut
@@ -165,7 +166,8 @@ def choose(
     quoted = _quotes(material, older, edits, most)
     free -= material.tokens(quoted, edits)
     joined = [entry for entry in older if entry.id in material.joining]
-    chosen = {entry.id for entry in (*quoted, *joined)}
+    whole = [entry for entry in joined if entry.message.role != "assistant"]
+    chosen = {entry.id for entry in (*quoted, *whole)}
     folded = [entry for entry in older if entry.id not in chosen]
     stay = {entry.id for entry in (*material.leading, *joined, *quoted, *kept)}
     edits = {entry: found for entry, found in edits.items() if entry in stay}
