@@ -144,8 +144,8 @@ class _Export:
                 yield from self._release()
                 yield from self.writer.fold(step)
                 continue
-            step = self._without_references(step)
-            for said in split_turn(step) if self.writer.stepwise else [step]:
+            told = self._without_references(step)
+            for said in split_turn(told) if self.writer.stepwise else [told]:
                 yield from self._say(said)
 
     def _without_references(self, step: SaidStep) -> SaidStep:
