@@ -159,3 +159,11 @@ def test_results_in_the_message_of_their_calls_stay_where_they_are():
     assert not done.changed
     half = Message("assistant", (call("a"), result("a"), Text("and"), call("b")))
     assert order(user(), half, user("go"), tool("b")) == [0, 1, 3, 2]
+
+
+def test_what_a_call_is_answered_again_stays_and_what_says_the_same_again_goes():
+    once, again, same = tool("a", text="pending"), tool("a", text="42 rows"), tool("a", text="pending")
+    talk = [calls("a"), once, assistant("wait"), again, same, tool("nobody"), tool("nobody", text="x")]
+    done = repair(talk)
+    assert [message for _, message in done.messages] == talk[:4]
+    assert done.orphans == [(4, "a"), (5, "nobody"), (6, "nobody")]

@@ -1,5 +1,7 @@
 """Repair of a list of messages before it is folded: late results go to their calls, orphans are left out.
 
+What a call answers a second time, with other words, stays where it is: the view quotes it as a late result.
+
 Only for lists that are folded without a log (and for files that are imported into one); in a log nothing
 moves.
 """
@@ -40,11 +42,11 @@ class _PartRun(msgspec.Struct):
 def repair(messages: Sequence[Message]) -> Repaired:
     """Order messages so that every result follows its call; return them with what was left out."""
     messages = with_own_ids(messages)
-    owners, orphans = _owners(messages)
+    owners, orphans, again = _owners(messages)
     answers: dict[int, list[_PartRun]] = {}
     pieces: list[_PartRun] = []
     for index, message in enumerate(messages):
-        for piece in _pieces(index, message, owners):
+        for piece in _pieces(index, message, owners, again):
             if piece.batch is None:
                 pieces.append(piece)
             else:
@@ -60,14 +62,21 @@ def _calls(piece: _PartRun) -> bool:
     return any(isinstance(part, ToolCall) or is_reference(part) for part in piece.parts)
 
 
-def _owners(messages: Sequence[Message]) -> tuple[dict[tuple[int, int], int], list[tuple[int, str]]]:
-    """Map each result (message, part) to its call's message: the nearest unanswered one of that id before.
+PartAt = tuple[int, int]  # a message's index and a part's
+
+
+def _owners(messages: Sequence[Message]) -> tuple[dict[PartAt, int], list[tuple[int, str]], set[PartAt]]:
+    """Map each result to its call's message: the nearest unanswered one of that id before.
+
+    Then come the orphans, and the results by which a call that has one is answered again.
 
     A result whose call is not known belongs to the nearest reference before it that may be a call.
     """
     waiting: dict[str, list[int]] = {}
     stored: list[int] = []
-    owners: dict[tuple[int, int], int] = {}
+    owners: dict[PartAt, int] = {}
+    again: set[PartAt] = set()
+    told: dict[str, set[str]] = {}  # the texts that answered a call
     orphans: list[tuple[int, str]] = []
     for index, message in enumerate(messages):
         stored += [index] * stored_calls(message)
@@ -79,17 +88,21 @@ def _owners(messages: Sequence[Message]) -> tuple[dict[tuple[int, int], int], li
                 if calls:
                     waiting.setdefault(part.call_id, [])  # a second result of a stored call answers none
                     owners[index, at] = calls.pop()
+                elif part.text.strip() and part.text not in told.get(part.call_id, {part.text}):
+                    again.add((index, at))
                 else:
                     orphans.append((index, part.call_id))
-    return owners, orphans
+                    continue
+                told.setdefault(part.call_id, set()).add(part.text)
+    return owners, orphans, again
 
 
-def _pieces(index: int, message: Message, owners: dict[tuple[int, int], int]) -> list[_PartRun]:
+def _pieces(index: int, message: Message, owners: dict[PartAt, int], again: set[PartAt]) -> list[_PartRun]:
     if not message.results:
         return [_PartRun(index, 0, message.parts)]
     pieces: list[_PartRun] = []
     for at, part in enumerate(message.parts):
-        if isinstance(part, ToolResult) and (index, at) not in owners:
+        if isinstance(part, ToolResult) and (index, at) not in owners and (index, at) not in again:
             continue
         owner = owners.get((index, at))
         batch = owner if owner != index else None  # it stands in the message of its call: it stays there
