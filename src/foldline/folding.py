@@ -24,6 +24,7 @@ from foldline.core.measure.tokens import OFFLINE, Counter, text_tokens, tools_to
 from foldline.core.measure.window import Floor
 from foldline.core.view import Made, ViewState, native_items
 from foldline.dialects import get
+from foldline.dialects.cache_marks import within_marks
 from foldline.dialects.dialect_of import join_system
 from foldline.dialects.in_turn import applies_template, in_turn
 from foldline.errors import InputError
@@ -115,6 +116,7 @@ async def fold_once(loaded: Loaded, wish: Wish, summarizer: Summarizer | None = 
             done = _done(loaded, boundary, view, ask)
     if applies_template(wish.model.name):
         done.messages = in_turn(done.messages, done.dialect)
+    done.messages = within_marks(done.messages, done.system, loaded.tools)
     took = round((time.perf_counter() - started) * 1000, 3)
     done.receipt = msgspec.structs.replace(done.receipt, duration_ms=took)
     return done

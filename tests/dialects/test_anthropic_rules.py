@@ -31,6 +31,7 @@ def after_call(*blocks):
 SHARED = "text-surrogate"  # a rule of all dialects
 BAD = {
     "list": [],
+    "cache-marks": [user([{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}] * 5)],
     "text-surrogate": [user("half \ud83d")],
     "message": [user("hi"), "hello"],
     "role": [user("hi"), {"role": "tool", "content": "x"}],

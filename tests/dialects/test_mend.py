@@ -212,3 +212,24 @@ def test_any_values_in_a_call_and_its_result_give_a_view_that_can_be_sent(dialec
     messages = WILD[dialect](a, b, c)
     view = asyncio.run(session_view(dialect, messages))
     assert problems(dialect, view) == []
+
+
+async def test_a_system_message_in_an_anthropic_list_moves_to_the_system_prompt():
+    mark = {"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}
+    talk = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "developer", "content": [mark]},
+        {"role": "user", "content": "Hi."},
+        {"role": "assistant", "content": "Hello."},
+        {"role": "system", "content": "Be quick."},
+        {"role": "user", "content": "Go on."},
+    ]
+    done = foldline.compact(talk, target=9_000, dialect="anthropic", system="Given.")
+    async with foldline.open("memory://", "s", dialect="anthropic", system="Given.") as session:
+        await session.append(*talk)
+        views = [(done.messages, done.system), (await session.context(), session.system)]
+    for messages, system in views:
+        assert get("anthropic").validate(messages, system) == []
+        assert [block["text"] for block in system] == ["Given.", "Be brief.", "Be kind."]
+        assert system[-1] == mark
+        assert "[System message]\nBe quick." in str(messages[2]["content"]).replace("\\n", "\n")

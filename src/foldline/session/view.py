@@ -19,6 +19,7 @@ from foldline.core.log.messages import Message
 from foldline.core.measure.window import Window
 from foldline.core.view import Kept, native_items, sized
 from foldline.dialects import get
+from foldline.dialects.cache_marks import within_marks
 from foldline.dialects.dialect_of import join_system
 from foldline.dialects.in_turn import in_turn
 from foldline.dialects.native_view import NativeView
@@ -98,7 +99,8 @@ class SessionView:
     def messages(self, *, shared: bool = False) -> list[Any]:
         """Return the messages of the view as it stands; `shared` ones are not copied."""
         found = self._native.messages(self.dialect, self._cursor.state.items(), shared=shared)
-        return in_turn(found, self.dialect) if self._model.in_turn else found
+        found = in_turn(found, self.dialect) if self._model.in_turn else found
+        return within_marks(found, self.system, self._model.setup.tools)
 
     def hand_out(self, *, shared: bool = False) -> ContextMessages:
         """Return the messages of the view for a request; they know which view they are."""

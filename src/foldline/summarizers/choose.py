@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import msgspec
 
 from foldline.core.checkpoint.in_session import KINDS, ask
 from foldline.core.checkpoint.request import Prefix, SummaryRequest
 from foldline.core.decide.price import Form, Way, bare, by_price, choice_note, in_session
-from foldline.core.log.codec import encode
 from foldline.core.measure.tokens import MESSAGE_OVERHEAD, Counter
 from foldline.dialects import ANTHROPIC
+from foldline.dialects.cache_marks import MARKS, marks
 from foldline.providers.base import Call
 from foldline.summarizers.candidate import Candidate
 from foldline.summarizers.parts import size_of
-
-MARKS: Final = 4  # cache marks that Anthropic takes in one request
 
 
 class SummaryWay(msgspec.Struct, frozen=True):
@@ -104,7 +102,7 @@ def asked_in_session(request: SummaryRequest, own: Candidate, prefix: Prefix) ->
     it. Where the session caches with marks (Anthropic), one is set at the end of what it has.
     """
     messages = list(prefix.messages)
-    marked = encode([messages, prefix.system, prefix.tools]).count(b'"cache_control"')
+    marked = marks(messages, prefix.system, prefix.tools)
     if own.provider.dialect == ANTHROPIC and prefix.cache.warm and messages and marked < MARKS:
         messages[-1] = _marked(messages[-1])
     messages.append({"role": "user", "content": ask(request)})

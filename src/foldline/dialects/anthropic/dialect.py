@@ -96,21 +96,20 @@ class AnthropicDialect:
         writer = AnthropicWriter(call.id for message in ours for call in message.calls)
         for index, (message, edits) in enumerate(items):
             native = message.native
-            if native is None or native.dialect != ANTHROPIC:
-                kept = with_edits(message, edits, index)
-                if kept is not None:
-                    lost_fields(native, writer.losses, index)
-                    for said in split_steps(msgspec.structs.replace(kept, native=native)):
-                        writer.add(said)
-                continue
-            body = parse(native.raw, index)
-            if not isinstance(body, dict):
+            body = parse(native.raw, index) if native is not None and _is_ours(message) else None
+            if isinstance(body, dict) and message.role not in ("system", "developer"):
+                own = cast("dict[str, Any]", body)
+                new = edit_native(own, replacements(edits), index) if edits else own
+                if new is not None:
+                    writer.native(new, message)
+            elif isinstance(body, dict) and writer.at_head and not edits:  # the API has no system message
+                writer.native_system(cast("dict[str, Any]", body).get("content") or "")
+            elif body is not None and not isinstance(body, dict):
                 writer.native_system(_edited_system(body, edits))
-                continue
-            if edits:
-                body = edit_native(cast("dict[str, Any]", body), replacements(edits), index)
-            if body is not None:
-                writer.native(cast("dict[str, Any]", body), message)
+            elif (kept := with_edits(message, edits, index)) is not None:
+                lost_fields(native, writer.losses, index)
+                for said in split_steps(msgspec.structs.replace(kept, native=native)):
+                    writer.add(said)
         return writer.finish(whole=whole)
 
     def validate(self, messages: Sequence[Any], system: Any = None) -> list[Problem]:

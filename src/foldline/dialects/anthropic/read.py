@@ -9,8 +9,13 @@ from foldline.dialects.media import from_anthropic
 from foldline.dialects.values import ANTHROPIC
 from foldline.errors import DialectError
 
-# system: newer models accept one in mid-conversation; older ones, and our validator, do not
-ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+# system and developer: the API has no such message, it moves to the system prompt when it is sent
+ROLES: dict[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+    "developer": "developer",
+}
 
 
 def role_of(body: dict[str, Any], index: int | None = None) -> Role:

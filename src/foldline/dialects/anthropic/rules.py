@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 from foldline.dialects.anthropic.block_rules import check_block, check_system
+from foldline.dialects.cache_marks import MARKS, marks
 from foldline.dialects.payload import is_list, read
 from foldline.dialects.values import Problem, Say, check_text, reporter
 from foldline.errors import DialectError
@@ -56,6 +57,8 @@ def validate(messages: Sequence[Any], system: Any = None) -> list[Problem]:
             turns.append(_Turn(cast("str", role), []))
         turns[-1].blocks.extend((index, block) for block in _blocks(say, body, index == len(messages) - 1))
     _check_turns(problems, turns)
+    if (given := marks(messages, system)) > MARKS:
+        problems.append(Problem(-1, "cache-marks", f"{given} blocks have cache_control; {MARKS} may"))
     return sorted(problems, key=lambda problem: problem.index)
 
 

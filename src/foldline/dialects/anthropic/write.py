@@ -165,6 +165,11 @@ class AnthropicWriter:
             self._ids.keep(call.id)
         self._out.append(body)
 
+    @property
+    def at_head(self) -> bool:
+        """Whether nothing but system prompts was written."""
+        return not self._out and self._turn is None
+
     def native_system(self, system: Any) -> None:
         """Take a system prompt as it was given."""
         self._system.append(system)
@@ -200,7 +205,7 @@ class AnthropicWriter:
         for part in message.parts:
             if not isinstance(part, Text):
                 self._lose(part)
-        if not self._out and self._turn is None and message.native is not None:
+        if self.at_head and message.native is not None:
             self._system.extend(part.text for part in texts)
             return
         # a made message (a checkpoint) must stand in the list, where a later fold finds it

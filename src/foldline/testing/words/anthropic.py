@@ -65,6 +65,9 @@ def _one(problem: Problem, problems: Sequence[Problem], messages: Sequence[Any])
     n, rule = problem.index, problem.rule
     if rule == "list":
         return "messages: at least one message is required"
+    if rule == "cache-marks":
+        found = problem.text.partition(" ")[0]
+        return f"A maximum of 4 blocks with cache_control may be provided. Found {found}."
     if n < 0:
         return _system(problem)
     if rule in _PLAIN:

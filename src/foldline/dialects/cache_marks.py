@@ -1,0 +1,70 @@
+"""Marks for Anthropic's cache: a request takes four, so the newest of a view stay.
+
+Agents mark the end of each request and store their messages with the marks; they belong to the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+from foldline.core.log.codec import encode
+
+MARK = "cache_control"
+LEVELS = 6  # a list, a message, its blocks, a block, the blocks of a result, one of them
+MARKS = 4  # in one request, system prompt and tools included (API reference)
+
+Block = dict[str, Any]
+
+
+def marks(*values: Any) -> int:
+    """Count the cache marks of messages, of a system prompt or of tools."""
+    return sum(1 for value in values for holder in _holders(value) if holder.get(MARK))
+
+
+def within_marks(messages: Sequence[Any], *beside: Any) -> list[Any]:
+    """Return messages with their newest marks, as many as `beside` (system prompt, tools) leaves of four.
+
+    What is given stays as it is; a message that loses none is the same object.
+    """
+    if encode(messages).count(b'"cache_control":') + marks(*beside) <= MARKS:
+        return list(messages)
+    left = MARKS - marks(*beside)
+    found: list[Any] = []
+    for message in reversed(messages):
+        own = marks(message)
+        found.append(message if own <= left else _stripped(message, own - max(left, 0))[0])
+        left -= own
+    return found[::-1]
+
+
+def _holders(value: Any, levels: int = LEVELS) -> Iterator[Block]:
+    """Yield the objects that may have a mark: messages, tools, blocks, and the blocks of results."""
+    if not levels:
+        return
+    if isinstance(value, list | tuple):
+        for item in cast("Sequence[Any]", value):
+            yield from _holders(item, levels - 1)
+    elif isinstance(value, dict):
+        block = cast("Block", value)
+        yield block
+        yield from _holders(block.get("content"), levels - 1)
+
+
+def _stripped(value: Any, most: int) -> tuple[Any, int]:
+    """Return a value without its first `most` marks, and how many are left to take out."""
+    if isinstance(value, list):
+        items: list[Any] = []
+        for item in cast("list[Any]", value):
+            new, most = _stripped(item, most)
+            items.append(new)
+        return items, most
+    if not isinstance(value, dict) or most <= 0:
+        return cast("Any", value), most
+    block = dict(cast("Block", value))
+    if block.get(MARK):
+        del block[MARK]
+        most -= 1
+    if "content" in block:
+        block["content"], most = _stripped(block["content"], most)
+    return block, most
