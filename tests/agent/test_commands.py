@@ -10,7 +10,7 @@ from tests.agent.working import host_on
 from foldline.agent.commands.command import Outcome
 from foldline.agent.commands.registry import COMMANDS, run
 from foldline.errors import FoldlineError, InputError
-from foldline.testing import Answer
+from foldline.testing import Answer, Gate
 
 TALK = [
     "Use JWT for the login. Never store a password.",
@@ -185,7 +185,7 @@ async def test_policy_and_model(tmp_path):
 
 
 async def test_commands_that_move_wait_for_the_turn_under_way(tmp_path):
-    async with host_on(tmp_path, [Answer(text="slow", wait=30.0)]) as host:
+    async with host_on(tmp_path, [Answer(text="slow", wait=Gate())]) as host:
         work = asyncio.ensure_future(host.prompt("Hello."))
         await asyncio.sleep(0)  # its first step alone: the prompt is not stored yet
         for line in ("/clear", "/undo", "/branch 1"):

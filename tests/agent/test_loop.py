@@ -11,7 +11,7 @@ from tests.agent.working import host_on, until
 import foldline
 from foldline.dialects import get
 from foldline.errors import InputError
-from foldline.testing import Answer, Refusal, call, calls
+from foldline.testing import Answer, Gate, Refusal, call, calls
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic")
 
@@ -98,7 +98,7 @@ async def test_an_interrupt_keeps_what_is_whole_and_the_queue_goes_on(tmp_path):
 
 
 async def test_a_stream_that_is_interrupted_leaves_no_half_reply(tmp_path):
-    async with host_on(tmp_path, [Answer(text="slow", wait=30.0)]) as host:
+    async with host_on(tmp_path, [Answer(text="slow", wait=Gate())]) as host:
         work = asyncio.ensure_future(host.prompt("Hello."))
         await until(lambda: host.scripted.requests)
         host.agent.interrupt()
@@ -116,9 +116,9 @@ async def test_a_failing_provider_fails_the_turn_and_nothing_is_lost(tmp_path):
 
 
 async def test_a_second_run_at_the_same_time_is_refused(tmp_path):
-    async with host_on(tmp_path, [Answer(text="slow", wait=5.0)]) as host:
+    async with host_on(tmp_path, [Answer(text="slow", wait=Gate())]) as host:
         work = asyncio.ensure_future(host.prompt("Hello."))
-        await asyncio.sleep(0.05)
+        await until(lambda: host.scripted.requests)
         with pytest.raises(InputError, match="at work"):
             await host.prompt("Again.")
         host.agent.interrupt()

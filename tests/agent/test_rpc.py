@@ -7,7 +7,7 @@ import json
 import pytest
 from tests.agent.program import Rpc, foldline, served
 
-from foldline.testing import Answer, call
+from foldline.testing import Answer, Gate, call
 
 
 def answers(asked):
@@ -73,7 +73,7 @@ def test_whatever_is_wrong_is_one_error_and_the_next_line_is_read(remote, line):
 
 def test_what_is_said_meanwhile_is_queued_and_an_abort_stops_the_turn(tmp_path):
     def says(asked):
-        return "On we go." if "Two." in str(asked.messages) else Answer(text="slow", wait=60.0)
+        return "On we go." if "Two." in str(asked.messages) else Answer(text="slow", wait=Gate())
 
     with served(says) as (_, name):
         rpc = Rpc(tmp_path, "--model", name)

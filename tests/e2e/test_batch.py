@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sqlite3
 import subprocess
@@ -12,6 +13,7 @@ from contextlib import closing
 import pytest
 from tests.cli.calling import work, write_lines
 from tests.e2e.running import COMMAND, environment, run
+from tests.support.waiting import wait_until
 
 from foldline.lab.manifest import NAME
 
@@ -30,16 +32,30 @@ def archive(tmp_path):
 
 
 def killed_half_way(tmp_path, with_signal):
-    """Start the batch, and kill it once some results are there; return its exit code."""
-    words = [*COMMAND, "batch", "fold", "archive", "-o", "out", "--target", "2000", "--jobs", "2"]
+    """Start the batch, and kill it once some results are there; return its exit code.
+
+    Both of its processes then wait for pipes that nobody writes to, however fast they are.
+    """
+    pipes = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
+    for pipe in pipes:
+        os.mkfifo(pipe)
+    files = ["archive/s0*.jsonl", *(pipe.name for pipe in pipes), "archive/s[123]*.jsonl"]
+    words = [*COMMAND, "batch", "fold", *files, "-o", "out", "--target", "2000", "--jobs", "2"]
     with subprocess.Popen(
-        words, cwd=tmp_path, env=environment(tmp_path), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+        words,
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job ignores it
     ) as process:
-        while process.poll() is None and finished(tmp_path) < 3:
-            time.sleep(0.01)
-        process.send_signal(with_signal)
-        assert process.stderr
-        told = process.stderr.read().decode()
+        try:
+            wait_until(lambda: process.poll() is not None or finished(tmp_path) >= 3)
+            process.send_signal(with_signal)
+            assert process.stderr
+            told = process.stderr.read().decode()
+        finally:
+            process.kill()
     return process.returncode, told
 
 
@@ -75,10 +91,6 @@ def test_what_was_done_when_it_was_killed_is_not_done_again(archive, tmp_path):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "alone.jsonl").read_bytes()
 
 
-@pytest.mark.skipif(
-    signal.getsignal(signal.SIGINT) is signal.SIG_IGN,
-    reason="started where Ctrl-C is ignored, as in a background job",
-)
 def test_ctrl_c_says_how_to_go_on(archive, tmp_path):
     code, told = killed_half_way(tmp_path, signal.SIGINT)
     assert code == 130

@@ -34,7 +34,7 @@ def served(**changes):
         yield urls[0]
     finally:
         server.should_exit = True
-        thread.join(60)
+        thread.join(120)
 
 
 WORKERS = contextvars.ContextVar("workers", default=1)  # services over one store in place of each one

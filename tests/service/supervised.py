@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
+
+from tests.support.waiting import wait_until
 
 
 class Supervised:
@@ -27,12 +28,9 @@ class Supervised:
         """Send a signal to the supervisor, or to a worker."""
         os.kill(pid or self.process.pid, number)
 
-    def renewed(self, before, *, count=2, seconds=60):
+    def renewed(self, before, *, count=2):
         """Wait until other workers, as many, are there."""
-        deadline = time.monotonic() + seconds
-        while len(now := self.workers()) != count or set(now) & set(before):
-            assert time.monotonic() < deadline, (before, now)
-            time.sleep(0.05)
+        wait_until(lambda: len(now := self.workers()) == count and not set(now) & set(before))
 
     def stop(self, number=signal.SIGTERM):
         """End it; returns its exit code."""

@@ -11,26 +11,30 @@ from tests.service.api.client import Client, events, user
 from tests.service.served import served
 
 import foldline
-from foldline.testing import Scripted, serve_in_thread
+from foldline.testing import Gate, Scripted, serve_in_thread
 
 FILLER = "It works as it was asked for, and every word of it is needed. " * 12
 
 
-class Slow(Scripted):
-    """A model that takes its time for summaries, or for all."""
+class Held(Scripted):
+    """A model that answers for summaries, or for all, when its gate is open."""
 
-    def __init__(self, seconds, *, only_summaries):
+    def __init__(self, *, only_summaries):
         super().__init__(lambda asked: f"Answer {asked.index}. " + FILLER, window=14_000)
         self.begun = threading.Event()
-        self._seconds = seconds
+        self.gate = Gate()
         self._only = only_summaries
 
     async def answer(self, asked):
         said = str(asked.messages[-1].get("content"))
         if not self._only or not said.startswith("Question"):
             self.begun.set()
-            await asyncio.sleep(self._seconds)
+            await self.gate.passed()
         return await super().answer(asked)
+
+    def open_soon(self):
+        """Open the gate while the service stops: whatever comes first, the answer is kept."""
+        threading.Timer(0.5, self.gate.open).start()
 
 
 async def stored(file):
@@ -43,12 +47,12 @@ async def stored(file):
 
 
 async def test_a_summary_that_is_being_written_is_kept(tmp_path):
-    model, file = Slow(1.0, only_summaries=True), tmp_path / "s.db"
+    model, file = Held(only_summaries=True), tmp_path / "s.db"
     messages = []
     with (
         serve_in_thread(model) as url,
         served(
-            openai_upstream=url, store=f"sqlite:///{file}", window=14_000, summaries="upstream", drain=15
+            openai_upstream=url, store=f"sqlite:///{file}", window=14_000, summaries="upstream", drain=60
         ) as at,
     ):
         for number in range(120):
@@ -62,28 +66,30 @@ async def test_a_summary_that_is_being_written_is_kept(tmp_path):
                 timeout=60,
             )
             messages.append(found.json()["choices"][0]["message"])
-            if await asyncio.to_thread(model.begun.wait, 0.2):  # behind the reply
+            if await asyncio.to_thread(model.begun.wait, 0.5):  # behind the reply
                 break
         before = await stored(file)
+        model.open_soon()
     assert model.begun.is_set()
     assert before == (len(messages), 0)
     assert await stored(file) == (len(messages), 1)
 
 
 async def test_a_reply_and_a_turn_that_are_under_way_are_told_to_their_end(tmp_path):
-    model, file, told = Slow(1.0, only_summaries=False), tmp_path / "s.db", []
+    model, file, told = Held(only_summaries=False), tmp_path / "s.db", []
 
     def turn(client):
         told.append(client.http.post("/sessions/one/turns", json={"text": "Question."}).text)
 
     with serve_in_thread(model) as url:
         name = f"openai-compatible:scripted@{url}/v1"
-        with served(model=name, store=f"sqlite:///{file}", window=14_000, drain=15) as at:
+        with served(model=name, store=f"sqlite:///{file}", window=14_000, drain=60) as at:
             client = Client(at)
             client.begin("one")
             asking = threading.Thread(target=turn, args=(client,))
             asking.start()
             assert await asyncio.to_thread(model.begun.wait, 60)
+            model.open_soon()
         asking.join(60)
         client.close()
     name, data = events(told[0])[-1]
@@ -92,7 +98,7 @@ async def test_a_reply_and_a_turn_that_are_under_way_are_told_to_their_end(tmp_p
 
 
 def test_it_does_not_wait_for_longer_than_it_was_told(tmp_path):
-    model = Slow(60.0, only_summaries=False)
+    model = Held(only_summaries=False)
     with serve_in_thread(model) as url:
         name = f"openai-compatible:scripted@{url}/v1"
         with served(model=name, store=f"sqlite:///{tmp_path / 's.db'}", drain=1.0) as at:

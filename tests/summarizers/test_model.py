@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 import pytest
 from tests.summarizers.talking import GOOD, POLICY, QUICK, RULE, WINDOW, model, turns, work
+from tests.support.waiting import until
 
 import foldline
 from foldline.core.checkpoint.request import FAILED, Prefix
@@ -18,7 +19,7 @@ from foldline.loading import from_messages
 from foldline.providers import Call
 from foldline.summarizers import Candidate, ModelSummarizer
 from foldline.summarizers.parts import MOST_PARTS
-from foldline.testing import Answer, Refusal, Scripted, call
+from foldline.testing import Answer, Gate, Refusal, Scripted, call
 
 TARGET = 3_000
 PRICE = Price(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75)
@@ -161,10 +162,9 @@ async def test_where_nothing_was_said_that_leaves_the_view_no_model_is_asked():
 
 
 async def test_cancelling_ends_the_call_and_leaves_the_summariser_usable():
-    served, summarizer = model([Answer(GOOD, wait=60), GOOD])
+    served, summarizer = model([Answer(GOOD, wait=Gate()), GOOD])
     task = asyncio.create_task(summarizer.summarize(asked()))
-    while not served.requests:  # noqa: ASYNC110  the model tells nobody
-        await asyncio.sleep(0.01)
+    await until(lambda: served.requests)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -4,6 +4,7 @@ import asyncio
 
 import msgspec
 import pytest
+from tests.support.waiting import until
 from tests.testing.clients import MODEL
 
 from foldline.core.log.messages import Usage
@@ -11,11 +12,11 @@ from foldline.core.measure.overflow import Overflow
 from foldline.dialects import get as dialect_of
 from foldline.errors import ProviderError
 from foldline.providers import Call, Delta, Reply, get
-from foldline.testing import Answer, Faulty, Refusal, Scripted, call, serve
+from foldline.testing import Answer, Faulty, Gate, Refusal, Scripted, call, serve
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic")
 TEXT = "Twelve files were read, and nothing was changed. " * 5
-HELLO = Call([{"role": "user", "content": "Hello"}], max_tokens=1_000, timeout=5.0)
+HELLO = Call([{"role": "user", "content": "Hello"}], max_tokens=1_000, timeout=60.0)
 EACH = pytest.mark.parametrize("dialect", DIALECTS)
 WAYS = pytest.mark.parametrize(
     ("dialect", "stream"), [(dialect, stream) for dialect in DIALECTS for stream in (False, True)]
@@ -117,7 +118,7 @@ KINDS = {
 @WAYS
 @pytest.mark.parametrize("fault", KINDS)
 async def test_every_fault_has_its_kind_here_and_over_http(dialect, stream, fault):
-    asked = msgspec.structs.replace(HELLO, timeout=0.3 if fault == "stall" else 5.0)
+    asked = msgspec.structs.replace(HELLO, timeout=0.3 if fault == "stall" else 60.0)
     here = Faulty(Scripted([TEXT], dialect=dialect), seed=1, plan=[fault])
     found = set()
     with pytest.raises(ProviderError) as caught:
@@ -135,10 +136,9 @@ async def test_every_fault_has_its_kind_here_and_over_http(dialect, stream, faul
 
 
 async def test_cancelling_a_slow_answer_ends_it():
-    model = Scripted([Answer("late", wait=60), "next"])
+    model = Scripted([Answer("late", wait=Gate()), "next"])
     task = asyncio.create_task(model.complete(HELLO))
-    await asyncio.sleep(0.01)
-    assert len(model.requests) == 1
+    await until(lambda: model.requests)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -6,7 +6,7 @@ import pytest
 from tests.tui.screen import chat, until
 
 from foldline.agent.commands.registry import COMMANDS
-from foldline.testing import Answer, Refusal, call, calls
+from foldline.testing import Answer, Gate, Refusal, call, calls
 
 LONG = "It is done as you said. " * 60
 
@@ -55,7 +55,7 @@ async def test_a_boundary_is_a_marker_and_folded_messages_are_dimmed_and_there(t
 
 async def test_input_typed_meanwhile_is_queued_and_escape_stops(tmp_path):
     def says(asked):
-        return "On we go." if "Two." in str(asked.messages) else Answer(text="slow", wait=60.0)
+        return "On we go." if "Two." in str(asked.messages) else Answer(text="slow", wait=Gate())
 
     async with chat(tmp_path, says) as talk:
         await talk.type("One.")

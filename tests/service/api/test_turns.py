@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from tests.service.api.client import FILLER, Client, api, events, reply, talk, user
+from tests.support.waiting import wait_until
 
 from foldline.testing import Answer, Refusal, Scripted, call
 
@@ -110,12 +109,8 @@ def test_a_client_that_stops_leaves_nothing_half_done(store):
 
 def wait_for_end(client, name="one"):
     """Wait until no turn is under way."""
-    for _ in range(100):
-        found = client.http.post(f"/sessions/{name}/branch", json={"entry": "nothing"})
-        if found.status_code != 409:
-            return
-        time.sleep(0.05)
-    raise AssertionError("the turn has not ended")
+    branch = f"/sessions/{name}/branch"
+    wait_until(lambda: client.http.post(branch, json={"entry": "nothing"}).status_code != 409)
 
 
 def test_one_turn_at_a_time():
