@@ -760,7 +760,13 @@ def test_a_closed_store_says_so(make: Callable[[], Store]) -> None:
 
 
 def test_a_store_never_used_can_be_closed(make: Callable[[], Store]) -> None:
-    asyncio.run(make().close())
+    async def body() -> None:
+        store = make()
+        await store.close()
+        with pytest.raises(StoreError, match="closed"):
+            await store.sessions()
+
+    asyncio.run(body())
 
 
 IN_MEMORY = {"memory"}  # stores that hold nothing once they are closed

@@ -47,7 +47,6 @@ def killed_half_way(tmp_path, with_signal):
         env=environment(tmp_path),
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job ignores it
     ) as process:
         try:
             wait_until(lambda: process.poll() is not None or finished(tmp_path) >= 3)
@@ -91,7 +90,7 @@ def test_what_was_done_when_it_was_killed_is_not_done_again(archive, tmp_path):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "alone.jsonl").read_bytes()
 
 
-def test_ctrl_c_says_how_to_go_on(archive, tmp_path):
+def test_ctrl_c_says_how_to_go_on(archive, tmp_path, ctrl_c):
     code, told = killed_half_way(tmp_path, signal.SIGINT)
     assert code == 130
     assert "run the same command again to continue" in told

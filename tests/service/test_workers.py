@@ -29,7 +29,6 @@ class Writer(threading.Thread):
         self.name = name
         self.said = 0
         self.broken = []  # requests without an answer, or with a wrong one
-        self.slowest = 0.0
         self._stop_all = stop
         self._client = httpx2.Client(base_url=f"{url}/api", timeout=60)
 
@@ -43,7 +42,7 @@ class Writer(threading.Thread):
 
     def _send(self, path, body):
         """Send a request until it is answered; its key makes that safe."""
-        began, key = time.monotonic(), f"{self.name} {self.said} {path}"
+        key = f"{self.name} {self.said} {path}"
         for attempt in itertools.count():
             try:
                 found = self._client.post(path, json=body, headers={"Idempotency-Key": key})
@@ -54,7 +53,6 @@ class Writer(threading.Thread):
                 self.broken.append((path, repr(error)))
             assert attempt < 200, self.broken[-1]
             time.sleep(0.1)
-        self.slowest = max(self.slowest, time.monotonic() - began)
 
 
 @contextmanager

@@ -179,14 +179,6 @@ class Slow(OfflineSummarizer):
         return self.write(request)
 
 
-@pytest.fixture
-def ctrl_c():
-    """Ctrl-C raises, also where the tests were started in the background of a shell that has it ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def test_an_interrupted_call_is_cancelled_and_the_session_goes_on(url, ctrl_c):
     slow = Slow()
     with foldline.open_sync(url, "s", window=WINDOW, summarizer=slow) as session:

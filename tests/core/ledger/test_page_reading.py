@@ -60,8 +60,8 @@ def test_a_constraint_of_any_shape_survives(texts: list[str]) -> None:
 
 @given(st.text(max_size=500))
 def test_any_text_can_be_read(text: str) -> None:
-    parse(text)
-    parse("## Goal\n" + text + "\n\n## Next Steps\n- " + text)
+    assert isinstance(parse(text), Ledger)
+    assert isinstance(parse("## Goal\n" + text + "\n\n## Next Steps\n- " + text), Ledger)
 
 
 def test_uses_of_tools_without_a_topic_make_a_ledger_that_can_be_stored() -> None:

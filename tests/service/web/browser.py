@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
+import sys
+from pathlib import Path
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+BROUGHT = Path(sys.prefix) / "browser"  # by `make live`, with its libraries and fonts
+INSTALLED = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -16,7 +20,7 @@ ARGUMENTS = [
 ]
 PHONE = {"width": 390, "height": 844}
 DESKTOP = {"width": 1300, "height": 900}
-SECONDS = 15
+SECONDS = 60
 HOSTILE = (
     "<script>window.ran=1</script><img src=x onerror='window.ran=2'>\"'{{7*7}}"
     "</textarea></title><svg onload='window.ran=3'>"
@@ -26,6 +30,18 @@ DROP = """([text, name]) => {
   data.items.add(new File([text], name));
   document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
 }"""
+
+
+def found():
+    """The program and its environment: of the machine, else the one that was brought; None where there is none."""
+    for name in INSTALLED:
+        if program := shutil.which(name):
+            return program, None
+    program = BROUGHT / "chromium"
+    if not program.exists():
+        return None
+    own = {"LD_LIBRARY_PATH": str(BROUGHT / "al2023/lib"), "FONTCONFIG_PATH": str(BROUGHT / "fonts")}
+    return str(program), {**os.environ, **own}
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.service.api.client import FILLER, api
-from tests.service.web.browser import ARGUMENTS, CHROMIUM, opened
+from tests.service.web.browser import ARGUMENTS, found, opened
 
 from foldline.testing import Scripted
 
@@ -14,10 +14,11 @@ from foldline.testing import Scripted
 )  # Playwright's loop runs as long as it lives: other tests have loops of their own
 def chromium():
     playwright = pytest.importorskip("playwright.sync_api")
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is installed")
+    if (there := found()) is None:
+        pytest.skip("no Chromium: run `make live` where there is npm, or apt install chromium")
+    program, environment = there
     with playwright.sync_playwright() as made:
-        browser = made.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        browser = made.chromium.launch(executable_path=program, args=ARGUMENTS, env=environment)
         yield browser
         browser.close()
 

@@ -12,6 +12,8 @@ from tests.service.web.browser import fold, message, opened, panel, say, seen, s
 
 from foldline.testing import Faulty, Scripted, serve_in_thread
 
+pytestmark = pytest.mark.slow
+
 
 def test_twenty_messages_a_second_all_appear_in_order_and_once(page, service):
     service.begin("live", messages=[user("Begin."), reply("Begun.")])

@@ -13,6 +13,8 @@ from tests.service.web.browser import DROP, HOSTILE, PHONE, fold, menu, opened, 
 
 from foldline.service.web.panels import PANELS
 
+pytestmark = pytest.mark.slow
+
 
 def test_nothing_that_a_session_holds_runs(page, service):
     """In what the user says, a result, a file's name, a title, a summary; `page` sees to it that nothing ran."""

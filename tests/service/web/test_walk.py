@@ -10,6 +10,8 @@ import pytest
 from tests.service.web import claude_code
 from tests.service.web.browser import DROP, fold, menu, message, panel, say, seen, steer
 
+pytestmark = pytest.mark.slow
+
 
 class Walked(msgspec.Struct, frozen=True):
     """A session file: its name and text, and what the walk looks for in it."""
