@@ -9,6 +9,7 @@ WEB    := $(VENV)/browser/.ready
 UV     := $(BIN)/uv
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 JOBS   ?= auto
+PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run serve test live check format lint types layers cover slow races corpus bench soak mutate lock
@@ -38,7 +39,7 @@ serve: $(READY)  ## open the web page on the example session, with a scripted mo
 	@$(BIN)/foldline serve --demo --open
 
 test: $(READY)  ## run the tests, but those that are slow (5 minutes on 2 cores)
-	@$(BIN)/python -m pytest -n $(JOBS) -q -m 'not slow'
+	@$(PYTEST) -m 'not slow'
 
 live: $(LIVE) $(WEB)  ## install what only slow tests need: a llama-server, a small model, a browser (400 MB)
 
@@ -73,23 +74,23 @@ layers: $(READY)
 # measuring doubles the time of a test: those of the core run a second time to be measured
 cover: $(READY)
 	@rm -f .coverage .coverage.*
-	@$(BIN)/python -m pytest -n $(JOBS) -q --cov --cov-report= tests/core tests/properties
+	@$(PYTEST) --cov --cov-report= tests/core tests/properties
 	@$(BIN)/coverage report --include='src/foldline/core/*' --fail-under=98
 
 slow: $(LIVE) $(WEB)  ## the slow tests
-	@$(BIN)/python -m pytest -n $(JOBS) -q -m slow
+	@$(PYTEST) -m slow
 
 races: $(LIVE) $(WEB)  ## test and slow, five times in random order beside four busy loops
 	@$(BIN)/python tools/races.py
 
 corpus: $(READY)  ## the full runs over the recorded sessions (../shared/data or FOLDLINE_CORPUS)
-	@$(BIN)/python -m pytest -n $(JOBS) -q -m corpus tests/corpus tests/integration/test_survival.py
+	@$(PYTEST) -m corpus tests/corpus tests/integration/test_survival.py
 
 bench: $(READY)  ## measure the budgets, as ratios in one run
 	@$(BIN)/python -m bench.run
 
 soak: $(READY)  ## the long runs
-	@$(BIN)/python -m pytest -n $(JOBS) -q -m soak tests
+	@$(PYTEST) -m soak tests
 
 mutate: $(READY)  ## mutation testing of the modules that decide what a view holds (half an hour)
 	@FOLDLINE_HYPOTHESIS=quick $(BIN)/python -m mutmut run --max-children 1

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal"]
 
 
 def spin() -> None:
@@ -29,7 +30,7 @@ def main(rounds: int = 5, busy: int = 4) -> int:
     for number in range(1, rounds + 1):
         seed = random.SystemRandom().getrandbits(32)
         print(f"round {number} of {rounds}: --randomly-seed={seed}", flush=True)
-        command = [sys.executable, "-m", "pytest", "-n", "auto", "-q", f"--randomly-seed={seed}"]
+        command = [*PYTEST, f"--randomly-seed={seed}"]
         failed += subprocess.run(command, cwd=ROOT, check=False).returncode != 0
     print(f"{rounds} rounds beside {busy} busy loops: {failed} failed")
     return 1 if failed else 0

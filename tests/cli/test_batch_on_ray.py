@@ -24,7 +24,7 @@ POLICIES = ("--policy", "none,pi,foldline", "--window", 6000, "--no-retention")
 @pytest.fixture(scope="module")
 def cluster():
     """One cluster for all tests here, as starting it is what takes long."""
-    ray = pytest.importorskip("ray")
+    ray = pytest.importorskip("ray", reason="needs the extra foldline[ray]")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Ray's own, while it starts
         ray.init(

@@ -78,7 +78,9 @@ def test_every_turn_start_keeps_half_of_what_the_policy_keeps(path):
     assert too_little(path) == []
 
 
-@pytest.mark.skipif(not SESSIONS, reason="the recorded sessions are not here (FOLDLINE_CORPUS)")
+@pytest.mark.skipif(
+    not SESSIONS, reason="no recorded sessions beside the checkout (../shared/data, or FOLDLINE_CORPUS)"
+)
 def test_the_sample_has_large_views_and_every_preset_that_keeps_tokens():
     assert sum(1 for path in FEWER for _ in turn_starts(path)) >= 10
     assert {policy.name for policy in KEEPING} == {"foldline", "coop", "klaude", "pi"}

@@ -156,7 +156,9 @@ def test_codex_keeps_the_encrypted_part_of_its_compaction(recorded):
     assert history[-1]["type"] == "compaction"
 
 
-@pytest.mark.skipif(not PLAIN, reason="the recorded sessions are not here (FOLDLINE_CORPUS)")
+@pytest.mark.skipif(
+    not PLAIN, reason="no recorded sessions beside the checkout (../shared/data, or FOLDLINE_CORPUS)"
+)
 def test_every_plain_session_loads_and_every_compaction_is_a_boundary():
     total = Counter()
     for path in PLAIN:

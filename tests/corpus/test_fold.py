@@ -81,7 +81,9 @@ def test_what_was_folded_is_folded_further(path, policy):
     assert corpus.checkpoint_of(messages) is not None
 
 
-@pytest.mark.skipif(not ALL, reason="the recorded sessions are not here (FOLDLINE_CORPUS)")
+@pytest.mark.skipif(
+    not ALL, reason="no recorded sessions beside the checkout (../shared/data, or FOLDLINE_CORPUS)"
+)
 def test_the_sample_has_every_agent():
     agents = {corpus.agent(path) for path in ALL}
     assert (

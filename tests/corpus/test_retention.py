@@ -17,7 +17,9 @@ REFERENCE = corpus.ROOT.parent / "checks" / "recall_metric.py"
 CUTS = (0.5, 0.75)
 NEAR = 0.01
 
-pytestmark = pytest.mark.skipif(not REFERENCE.exists(), reason="the reference script is not here")
+pytestmark = pytest.mark.skipif(
+    not REFERENCE.exists(), reason="no reference script beside the checkout (../shared/data)"
+)
 
 
 @pytest.fixture(scope="module")

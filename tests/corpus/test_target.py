@@ -25,7 +25,9 @@ def free_of(name: str, target: int) -> float | None:
     return None if done.boundary is None else 1 - done.view_tokens / target
 
 
-@pytest.mark.skipif(not NATIVE, reason="the recorded sessions are not here (FOLDLINE_CORPUS)")
+@pytest.mark.skipif(
+    not NATIVE, reason="no recorded sessions beside the checkout (../shared/data, or FOLDLINE_CORPUS)"
+)
 @pytest.mark.parametrize(("name", "target"), TOLD)
 def test_at_most_a_tenth_of_a_target_stays_free(name, target):
     free = free_of(name, target)
@@ -40,7 +42,9 @@ def test_at_most_a_tenth_of_a_target_stays_free_of_any_session(path, target):
     assert free is None or 0 <= free <= 0.1
 
 
-@pytest.mark.skipif(not NATIVE, reason="the recorded sessions are not here (FOLDLINE_CORPUS)")
+@pytest.mark.skipif(
+    not NATIVE, reason="no recorded sessions beside the checkout (../shared/data, or FOLDLINE_CORPUS)"
+)
 def test_a_listing_that_nobody_typed_does_not_displace_the_conversation():
     loaded = corpus.with_boundaries(corpus.ROOT / "native" / "pi-1.jsonl")
     newest = next(entry for entry in reversed(loaded.entries) if isinstance(entry, Said))

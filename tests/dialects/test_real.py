@@ -20,7 +20,9 @@ PLAIN = sorted(ROOT.glob("sessions/*/*.jsonl.gz"))
 SAMPLE = [path for path in PLAIN if hashlib.sha256(path.name.encode()).digest()[0] < 16]
 NATIVE = sorted(ROOT.glob("native/claude-code-*.jsonl"))
 
-pytestmark = pytest.mark.skipif(not PLAIN, reason="the recorded sessions are not here (FOLDLINE_CORPUS)")
+pytestmark = pytest.mark.skipif(
+    not PLAIN, reason="no recorded sessions beside the checkout (../shared/data, or FOLDLINE_CORPUS)"
+)
 
 
 def rendered(name, messages):

@@ -21,7 +21,7 @@ WORDS = frozenset(
     "|The deleted TS engine had no test files".split("|")
 )
 needs_survey = pytest.mark.skipif(
-    not SURVEY.exists(), reason="needs the surveys beside the recorded sessions"
+    not SURVEY.exists(), reason="no surveys beside the recorded sessions (../shared)"
 )
 
 

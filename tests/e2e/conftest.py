@@ -29,7 +29,7 @@ def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return Path(ready)
     npm = shutil.which("npm")
     if npm is None:
-        pytest.skip("npm is not installed")
+        pytest.skip("no npm: install Node.js with npm")
     folder = tmp_path_factory.mktemp("tools")
     packages = [*(tool.package for tool in TOOLS.values()), *SDKS]
     run(npm, "install", "--no-fund", "--no-audit", "--prefix", folder, *packages)

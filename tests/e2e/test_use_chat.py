@@ -30,7 +30,7 @@ def ai(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return Path(ready)
     npm = shutil.which("npm")
     if npm is None:
-        pytest.skip("npm is not installed")
+        pytest.skip("no npm: install Node.js with npm")
     folder = tmp_path_factory.mktemp("ai")
     packages = [f"ai{version}@npm:ai@{version}" for version in VERSIONS]
     run(npm, "install", "--no-fund", "--no-audit", "--prefix", folder, *packages)
@@ -41,7 +41,7 @@ def chatted(ai, version, url, turns=TURNS, **body):
     """What `useChat` kept of some turns."""
     node = shutil.which("node")
     if node is None:
-        pytest.skip("node is not installed")
+        pytest.skip("no node: install Node.js with npm")
     done = subprocess.run(
         [node, SCRIPT, ai, str(version), url, str(turns), json.dumps(body)],
         capture_output=True,

@@ -210,7 +210,7 @@ def test_any_conversation_folds_at_the_same_messages_live_and_in_the_lab(name, s
 RECORDED = ROOT / "native" / "pi-2.jsonl"
 
 
-@pytest.mark.skipif(not RECORDED.exists(), reason="the recorded sessions are not here")
+@pytest.mark.skipif(not RECORDED.exists(), reason="no recorded sessions beside the checkout (../shared/data)")
 @pytest.mark.parametrize("name", ["foldline", "coop", "gencode", "pi"])
 async def test_a_recorded_session_folds_at_the_same_messages_live_and_in_the_lab(name):
     records = (record for record in read(str(RECORDED)) if isinstance(record, MessageRecord))

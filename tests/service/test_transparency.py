@@ -305,7 +305,7 @@ def test_what_cannot_be_read_and_what_fails_pass_as_they_are(client, path):
 def test_recorded_sessions_pass_as_they_are(client):
     paths = [path for path in corpus.sessions(corpus.ROOT) if path.stat().st_size < 100_000]
     if not paths:
-        pytest.skip("needs the recorded sessions")
+        pytest.skip("no recorded sessions beside the checkout (../shared/data, or FOLDLINE_CORPUS)")
     some = random.Random(0)
     for number, path in enumerate(some.sample(paths, min(90, len(paths)))):
         dialect, stream = tuple(PATHS)[number % 3], bool(number % 2)

@@ -240,7 +240,7 @@ print(json.dumps(session.context()))
 def test_the_type_checker_sees_the_methods_types(tmp_path):
     checker = Path(sys.executable).with_name("basedpyright")
     if not checker.exists():
-        pytest.skip("no type checker here")
+        pytest.skip("no basedpyright: make setup installs it")
     (tmp_path / "program.py").write_text(
         """from typing import assert_type
 

@@ -275,7 +275,7 @@ def test_a_place_that_cannot_be_written_is_named() -> None:
         use(Path("/proc/self/deeper/s.db"), lambda store: store.sessions())
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere: run as another user")
 def test_a_read_only_directory_is_named(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(StoreError, match="permissions"):

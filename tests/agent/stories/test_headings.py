@@ -57,7 +57,7 @@ def test_every_system_has_its_map():
 def test_every_heading_has_a_line_and_every_line_a_heading(path):
     seed = SEEDS / f"{path.stem}.md"
     if not seed.exists():
-        pytest.skip("needs the seed documents beside the recorded sessions")
+        pytest.skip("no seed documents beside the recorded sessions (../shared)")
     assert list(lines(path)) == headings(seed.read_text(encoding="utf-8"))
 
 

@@ -13,7 +13,7 @@ from foldline.testing import Scripted
     scope="module"
 )  # Playwright's loop runs as long as it lives: other tests have loops of their own
 def chromium():
-    playwright = pytest.importorskip("playwright.sync_api")
+    playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: make setup installs it")
     if (there := found()) is None:
         pytest.skip("no Chromium: run `make live` where there is npm, or apt install chromium")
     program, environment = there

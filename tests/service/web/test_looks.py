@@ -146,10 +146,10 @@ def axe(tmp_path_factory):
     if not ready:
         npm = shutil.which("npm")
         if npm is None:
-            pytest.skip("npm is not installed")
+            pytest.skip("no npm: install Node.js with npm")
         install = [npm, "install", "--no-fund", "--no-audit", "--prefix", str(folder), "axe-core@4"]
         if subprocess.run(install, capture_output=True, timeout=60, check=False).returncode:
-            pytest.skip("npm could not install axe-core")
+            pytest.skip("npm could not install axe-core: its registry must be reachable")
     return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
 
