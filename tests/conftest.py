@@ -38,6 +38,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in out]
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int) -> None:
+    """Where a test failed, name the seed of its order: `-q` leaves out the line at the start that has it."""
+    seed = terminalreporter.config.getoption("randomly_seed", None)
+    if exitstatus and seed is not None:
+        terminalreporter.write_line(f"this order again: --randomly-seed={seed}")
+
+
 @pytest.fixture
 def ctrl_c() -> Iterator[None]:
     """Ctrl-C raises, also where the tests were started in the background of a shell that has it ignored."""

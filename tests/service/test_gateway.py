@@ -100,9 +100,8 @@ async def test_every_fold_is_told_once_and_counted(chat, tmp_path):
         for number in range(40):
             heads.append(talk.ask(f"Question {number}. {FILLER}"))
             if url in TWINS:
-                await asyncio.sleep(
-                    0.05
-                )  # what one folds behind a reply is told by the other, once it is stored
+                # what one folds behind a reply is told by the other, once it is stored
+                await asyncio.sleep(0.2)
         figures = "\n".join(httpx2.get(f"{one}/metrics").text for one in TWINS.get(url, [url]))
     ((_, compactions, _),) = await stored(file)
     assert compactions > 3
