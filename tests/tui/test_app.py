@@ -220,6 +220,7 @@ async def test_resume_chooses_a_session_and_handoff_edits_its_draft(tmp_path):
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ("exit", "quit")])
+@pytest.mark.slow
 async def test_every_command_answers_on_the_screen(tmp_path, name):
     async with chat(tmp_path, answers) as talk:
         await talk.say("Hello.")
