@@ -94,7 +94,7 @@ async def test_what_is_read_is_as_it_was_said_calls_with_arguments_and_media_nam
     await stored(store, log)
     first, second = log.path()
 
-    assert "image/png" in (await read(store, ["s"], first.id)).text
+    assert "[image]" in (await read(store, ["s"], first.id)).text
     assert 'write(path="a.py", content="x = 1")' in (await read(store, ["s"], second.id)).text
 
 
