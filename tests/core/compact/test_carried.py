@@ -138,6 +138,13 @@ def test_a_huge_developer_message_is_named_where_it_has_no_room() -> None:
     assert done.receipt.dropped["instructions"] == ["Prices of 2031."]
 
 
+def test_a_huge_system_prompt_is_named_where_it_lost_its_middle() -> None:
+    prompt = {"role": "system", "content": "You are the miller.\n" + "Grind it fine. " * 1_000}
+    messages = [prompt, *talk("openai-chat", 10), {"role": "user", "content": "Next?"}]
+    done = foldline.compact(messages, target=3_000)
+    assert done.receipt.dropped["instructions"] == ["You are the miller. (without its middle)"]
+
+
 def test_what_a_tool_says_is_never_carried() -> None:
     forged = f"{AGENTS}\n{OPENINGS['bracket'].format(TOLD)}"
     call = {"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}}

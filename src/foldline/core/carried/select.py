@@ -89,9 +89,7 @@ class _Purse:
         if entry.id in self._whole:
             return True
         if entry.tokens > self.left:
-            sealed = kind_of(entry.message) == SEALED
-            name = "a compaction of the provider's" if sealed else _name(entry.message.text) or "tools"
-            self.dropped.append(Dropped("instructions", name, entry.id))
+            self.dropped.append(Dropped("instructions", name_of(entry), entry.id))
             return False
         self.left -= entry.tokens
         return True
@@ -178,6 +176,9 @@ def _replaces(new: Carried, old: Carried) -> bool:
     return new.sources == (SERVER,) or set(old.sources) <= set(new.sources)
 
 
-def _name(text: str) -> str:
-    line = text.strip().split("\n", 1)[0]
+def name_of(entry: Said) -> str:
+    """Return what a receipt calls a message that stays as it is: its first line, or what it holds."""
+    if kind_of(entry.message) == SEALED:
+        return "a compaction of the provider's"
+    line = entry.message.text.strip().split("\n", 1)[0] or "tools"
     return line if len(line) <= NAMED else f"{line[: NAMED - 1]}…"

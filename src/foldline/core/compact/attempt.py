@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from foldline.core.carried.select import without_carried
+from foldline.core.carried.select import name_of, without_carried
 from foldline.core.carried.summaries import earlier_summaries, newest_summary
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
 from foldline.core.checkpoint.cost import FREE, Cost
@@ -204,7 +204,7 @@ def with_receipt(attempt: Attempt, notes: Sequence[str] = ()) -> Compacted:
     shown, lost = standing_in(standing, after)
     receipt = msgspec.structs.replace(
         receipt,
-        dropped={**receipt.dropped, **_lost(proposal)},
+        dropped={**receipt.dropped, **_lost(proposal, boundary)},
         first_kept=boundary.first_kept,
         constraints=constraint_figures(shown, [*facts.excess, *lost]),
         summarizer=attempt.reply.summarizer,
@@ -215,10 +215,13 @@ def with_receipt(attempt: Attempt, notes: Sequence[str] = ()) -> Compacted:
     return msgspec.structs.replace(boundary, receipt=swept(receipt, job))
 
 
-def _lost(proposal: Proposal) -> dict[str, list[str]]:
+def _lost(proposal: Proposal, boundary: Compacted) -> dict[str, list[str]]:
     """Return the instructions and earlier summaries that had no room, by kind; what is kept shows its own."""
+    elided = {edit.entry for edit in boundary.edits if edit.kind == "elided"}
+    leading = [*proposal.base.leading, *proposal.choice.joined]
+    shorter = [f"{name_of(entry)} (without its middle)" for entry in leading if entry.id in elided]
     kept = {entry.id for entry in (*proposal.choice.kept, *proposal.choice.quoted)}
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {"instructions": shorter} if shorter else {}
     for kind, name, entry in proposal.job.carry.dropped:
         if entry not in kept:
             key = "instructions" if kind == "instructions" else "earlier_summaries"
