@@ -296,9 +296,15 @@ def rules_other_languages(folder):
     assert len(rules(folder)) == 7, rules(folder)
 
 
-@case("no-rules", "quoted-rules", "pasted-log-rules", "reminder-noise")
+@case("no-rules", "quoted-rules", "pasted-log-rules")
 def nothing_here_is_a_rule(folder):
     assert rules(folder) == []
+
+
+@case()
+def reminder_noise(folder):
+    """What a program says in a reminder is no rule of the user's."""
+    assert not [rule for rule in rules(folder) if "reminder" in rule or "TodoWrite" in rule]
 
 
 @case("one-time-permission", "one-time-permission2")

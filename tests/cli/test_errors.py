@@ -119,7 +119,8 @@ def test_results_without_a_call_and_double_ids_are_named(foldline, tmp_path):
     done = foldline("compact", file, *TARGET, "--json")
     assert done.code == 0
     assert {"index": 1, "call_id": "nobody"} in done.json["receipt"]["dropped"]["orphans"]
-    assert [m["role"] for m in done.json["messages"]] == ["user", "assistant", "tool"]
+    assert [m["role"] for m in done.json["messages"]] == ["user", "assistant", "tool", "user"]
+    assert "again" in done.json["messages"][-1]["content"]  # what a tool says late is not lost
     problems = foldline("inspect", file, "--json").json["problems"]
     assert {problem["call_id"] for problem in problems} >= {"nobody", "c1"}
     assert (

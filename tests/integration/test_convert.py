@@ -25,16 +25,17 @@ def test_a_list_is_valid_in_every_dialect_and_comes_back(name):
     assert found.dialect == name
     assert get(name).validate(found.messages, found.system) == []
     back = foldline.convert(found.messages, to="openai-chat", dialect=name, system=found.system)
-    assert [(one["role"], one.get("content")) for one in back.messages] == [
-        (one["role"], one.get("content")) for one in MESSAGES
-    ]
+    words = [(one["role"], one.get("content")) for one in MESSAGES]
+    if name != "openai-chat":  # the others have no field for who speaks
+        words[1] = ("user", "ann: Read it.")
+    assert [(one["role"], one.get("content")) for one in back.messages] == words
 
 
-def test_what_a_dialect_takes_separately_and_cannot_carry_is_said():
+def test_what_a_dialect_takes_separately_is_beside_the_messages():
     found = foldline.convert(MESSAGES, to="anthropic")
     assert found.system == "Be brief."
-    assert found.messages[0]["role"] == "user"
-    assert found.warnings == ("field 'name' left out (1)",)
+    assert found.messages[0] == {"role": "user", "content": "ann: Read it."}
+    assert found.warnings == ()
 
 
 def test_messages_of_the_dialect_asked_for_come_back_as_they_are():

@@ -209,7 +209,7 @@ def test_limits_on_body_depth_and_rate():
 @pytest.mark.parametrize(
     "body",
     [b"", b"{", b"[]", b"null", b'"\xff"', b'{"messages": 1}', b'{"messages": []}', b'{"messages": [1]}',
-     b'{"other": 1}', b'{"messages": [{"role": "user", "content": "\\ud800"}]}', b"NaN", b'{"messages": [{}]}'],
+     b'{"other": 1}', b"NaN", b'{"messages": [{}]}'],
 )  # fmt: skip
 def test_a_wrong_body_is_told(body):
     with api() as (client, _):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import zlib
 from typing import Any, Final, cast
 
-import msgspec
-
 from foldline.core.log.codec import decode
 from foldline.service.gateway.endpoint import Endpoint
 
@@ -83,7 +81,7 @@ class ReplyReader:
     def _take(self, data: bytes) -> None:
         try:
             event = decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (ValueError, RecursionError):  # what is no JSON passes on, and says nothing to us
             return
         if not isinstance(event, dict):
             return
