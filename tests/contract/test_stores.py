@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 import pytest
-from tests.stores.build import compact, lift, say, talk, title
+from tests.stores.build import compact, imported, lift, say, talk, title
 
 from foldline.core.log.entries import Entry, Pinned, Said
 from foldline.core.log.log import chained, said
@@ -648,6 +648,32 @@ async def test_the_text_of_tools_that_the_provider_ran_is_searched(store: Store)
         assert [hit.seq for hit in await store.search(query)] == [1], query
     assert await store.search("kelpsecret") == []
     assert [hit.seq for hit in await store.search("pier mended")] == [3]
+
+
+@over_store
+async def test_the_summary_of_another_agent_is_searched_and_our_own_is_not(store: Store) -> None:
+    begun = talk(None, "go on with the berths")
+    theirs = imported(begun[-1], "The customer Osterlund moors at pier nineteen, code OST-4471.")
+    more = say(theirs, "thank you", key=begun[-1].said_key)
+    ours = compact(more, None)  # its summary: "done"
+    log = [*begun, theirs, more, ours, say(ours, "and now the lamps", key=more.said_key)]
+    await store.append("s", log, seen=None)
+    for query in ("osterlund", "OST-4471", "Osterl pier", "sterlun", "moors nowhere", "Osterlund nowhere"):
+        for session, on_path in ((None, False), ("s", True)):
+            (hit,) = await store.search(query, session, on_path=on_path)
+            assert (hit.entry, hit.seq, hit.role, hit.partial) == (
+                theirs.id,
+                2,
+                "summary",
+                "nowhere" in query,
+            )
+            assert "moors at pier" in hit.snippet
+    assert await store.search("done") == await store.search("Before") == []
+    await store.move("s", begun[-1].id, seen=log[-1].id)
+    assert await store.search("Osterlund", on_path=True) == []
+    assert await store.verify() == []
+    await store.purge("s")
+    assert await store.search("Osterlund") == await store.verify() == []
 
 
 @over_store

@@ -56,6 +56,14 @@ def compact(
     return chained(entry, before.id)
 
 
+def imported(before: Entry, summary: str) -> Compacted:
+    """The boundary of another agent, which keeps nothing before it."""
+    checkpoint = Checkpoint(text=f"Before: {summary}", summary=summary)
+    return chained(
+        Compacted(id="", parent=None, checkpoint=checkpoint, receipt=Receipt("imported")), before.id
+    )
+
+
 def lift(before: Entry, target: str, *, lifted: bool = True) -> Lifted:
     return chained(Lifted(id="", parent=None, target=target, lifted=lifted), before.id)
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.stores.build import compact, say, talk
+from tests.stores.build import compact, imported, say, talk
 
 import foldline
 from foldline.core.log.entries import Entry
@@ -120,6 +120,19 @@ def test_a_damaged_boundary_is_passed_over_with_a_warning(tmp_path: Path, caplog
     assert "verify" in caplog.text
     assert view[-2:] == ["more", "go on"]
     assert ("m0" in view) == (damaged == 2)
+
+
+async def test_a_damaged_boundary_is_passed_over_by_a_search_and_purged(tmp_path: Path) -> None:
+    store, log = SqliteStore(tmp_path / "s.db"), talk(None, "the harbour lamp")
+    await store.append("stays", log, seen=None)
+    await store.append("s", [*log, imported(log[-1], "quayword")], seen=None)
+    broken(tmp_path / "s.db", "kind = 'compacted'")
+    assert {hit.session for hit in await store.search("lamp")} == {"s", "stays"}
+    assert await store.search("arbou quayw") == []
+    await store.purge("s")
+    assert [hit.session for hit in await store.search("lamp")] == ["stays"]
+    assert await store.verify() == []
+    await store.close()
 
 
 def test_a_damaged_message_is_still_an_error(tmp_path: Path) -> None:

@@ -12,13 +12,14 @@ import msgspec
 
 from foldline.core.checkpoint.serialize import serialize
 from foldline.core.cut.recalled import is_recall
-from foldline.core.log.entries import Said
+from foldline.core.log.entries import Compacted, Said
 from foldline.core.view import ViewState
 from foldline.errors import InputError
 from foldline.session.links import handed_from
 from foldline.session.shared import Shared
 from foldline.stores.backwards import backwards
 from foldline.stores.base import Hit, Store
+from foldline.stores.search import searched_as
 
 SPARE: Final = 3  # times as many hits are looked for as were asked for, because recall's own are left out
 LINE: Final = 160  # characters of an entry that a list shows
@@ -74,8 +75,8 @@ async def search(store: Store, sessions: Sequence[str], query: str, limit: int) 
             break
         hits = await store.search(query, session, limit * SPARE, on_path=True)
         entries = await store.entries(session, [hit.entry for hit in hits])
-        said = zip(hits, entries, strict=True)
-        found += [hit for hit, entry in said if isinstance(entry, Said) and not is_recall(entry.message)]
+        pairs = zip(hits, entries, strict=True)
+        found += [hit for hit, entry in pairs if not (isinstance(entry, Said) and is_recall(entry.message))]
     found.sort(key=lambda hit: hit.partial)
     return found[: max(limit, 0)]
 
@@ -86,16 +87,18 @@ async def read(
     """Return a piece of an entry as text; raises InputError where no session has that message."""
     for session in sessions:
         found = await store.entry(session, entry)
-        if isinstance(found, Said):
+        if isinstance(found, Said | Compacted) and (role := searched_as(found)):
             text = as_text(found)
             start = min(max(offset, 0), len(text))
             piece = text[start : start + max(limit, 1)]
-            return Passage(session, entry, found.message.role, piece, start, len(text), found.at)
+            return Passage(session, entry, role, piece, start, len(text), found.at)
     raise InputError(f"this session has no message {entry!r}: take the id from a search or a list")
 
 
-def as_text(entry: Said) -> str:
-    """Return all that a message holds as text: words, thinking, calls, results; media by name."""
+def as_text(entry: Said | Compacted) -> str:
+    """Return a summary, or all of a message as text: words, thinking, calls, results; media by name."""
+    if isinstance(entry, Compacted):
+        return entry.checkpoint.summary
     whole = serialize([entry], result_cap=UNCUT, thinking=True, redact=False)
     return whole.removeprefix("<conversation>").removesuffix("</conversation>").strip()
 

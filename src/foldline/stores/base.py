@@ -36,9 +36,10 @@ FEW: Final = 3  # messages with every word of a query, below which a search goes
 
 
 class Hit(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A message that a search found: where it is, its role, the text around the match, Unix time.
+    """An entry that a search found: where it is, its role, the text around the match, Unix time.
 
-    `partial` says that it holds some of the query's words, not all.
+    The role is a message's, or `summary` for another agent's. `partial` says that it holds some of the
+    query's words, not all.
     """
 
     session: str
@@ -149,8 +150,8 @@ class Store(Protocol):
         If there are none: messages that contain every word anywhere. Where fewer than `FEW` were found,
         those follow that hold some of the words, ranked by how rare the words are. Case and most accents are
         ignored, and no character has a special meaning. The search covers texts, thinking, results and
-        arguments, those of tools that the provider ran included, on every branch, or with `on_path` only on
-        the path of each session's leaf.
+        arguments, those of tools that the provider ran included, and the summaries of other agents (not our
+        own), on every branch, or with `on_path` only on the path of each session's leaf.
         """
         ...
 

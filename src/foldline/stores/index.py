@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from foldline.core.log.entries import Said
+from foldline.errors import StoreCorrupt
 from foldline.stores import search, tree
 from foldline.stores.base import Hit
 from foldline.stores.read_only import is_read_only
@@ -60,7 +60,8 @@ def catch_up(database: SqliteDatabase, scope: Scope) -> bool:
             return False
         no, indexed, entries = row
         upto = min(indexed + _BATCH, entries)
-        for seq, text in _texts(database, no, indexed + 1, upto):
+        for seq, payload, kind in database.rows("searched", session=no, first=indexed + 1, last=upto):
+            text = search.indexed(search.stored_text(payload, kind))
             database.change("index_message", session=no, seq=seq, text=text)
         database.change("set_indexed", session=no, upto=upto)
     return True
@@ -69,8 +70,12 @@ def catch_up(database: SqliteDatabase, scope: Scope) -> bool:
 def forget(database: SqliteDatabase, no: int) -> None:
     """Remove a session from the index before its entries go; the text must be the one that was indexed."""
     (upto,) = database.row("indexed_upto", session=no) or (0,)
-    for seq, text in _texts(database, no, 1, upto):
-        database.change("forget_message", session=no, seq=seq, text=text)
+    try:
+        for seq, payload, _ in database.rows("searched", session=no, first=1, last=upto):
+            text = search.indexed(search.searchable(unpack(payload)))
+            database.change("forget_message", session=no, seq=seq, text=text)
+    except StoreCorrupt:  # nothing tells what was indexed of it
+        clear(database)
 
 
 def clear(database: SqliteDatabase) -> None:
@@ -110,14 +115,14 @@ def scan(
 
     Returns the hits and the key before which to continue; 0 at the end.
     """
-    rows = database.rows("messages_before", first=scope.first, last=before - 1, count=_PAGE)
+    rows = database.rows("searched_before", first=scope.first, last=before - 1, count=_PAGE)
     rough = search.rough_patterns(query)
     hits: list[Hit] = []
-    for at, payload in rows:
+    for at, payload, kind in rows:
         plain = searchable_bytes(payload)  # to decode a payload costs far more than to search its bytes
         if plain is not None and not all(pattern.search(plain) for pattern in rough):
             continue
-        if len(hits) < limit and scope.holds(at) and search.holds(search.said_text(unpack(payload)), query):
+        if len(hits) < limit and scope.holds(at) and search.holds(search.stored_text(payload, kind), query):
             hits += [hit] if (hit := _hit(database, at, query)) else []
     return hits, rows[-1][0] if len(rows) == _PAGE else 0
 
@@ -129,12 +134,4 @@ def key(no: int, seq: int) -> int:
 
 def _hit(database: SqliteDatabase, at: int, query: str, *, partial: bool = False) -> Hit | None:
     row = database.row("found", key=at)
-    entry = unpack(row[2]) if row else None
-    if row is None or not isinstance(entry, Said):
-        return None
-    return search.hit(row[0], row[1], entry, query, partial=partial)
-
-
-def _texts(database: SqliteDatabase, no: int, first: int, last: int) -> Iterator[tuple[int, str]]:
-    for seq, payload in database.rows("messages", session=no, first=first, last=last):
-        yield seq, search.indexed(search.said_text(unpack(payload)))
+    return search.hit(row[0], row[1], unpack(row[2]), query, partial=partial) if row else None

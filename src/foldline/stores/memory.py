@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from foldline.core.log.entries import Compacted, Entry, Lifted, Said
+from foldline.core.log.entries import Compacted, Entry, Lifted
 from foldline.core.log.log import verify
 from foldline.errors import LeafMoved, SessionNotFound, StoreError
 from foldline.stores import search, tree
@@ -213,9 +213,9 @@ class MemoryStore:
             return []
         names = list(self._sessions) if session is None else [session] if session in self._sessions else []
         said = [
-            (name, seq, entry, search.searchable(entry.message))
+            (name, seq, entry, search.searchable(entry))
             for name in reversed(names)
-            for seq, entry in self._said(name, on_path=on_path)
+            for seq, entry in self._searched(name, on_path=on_path)
         ]
         held = [one for one in said if search.begins(one[3], query)]
         held.sort(key=lambda one: not search.begins(one[3], query, whole=True))
@@ -259,13 +259,13 @@ class MemoryStore:
             raise SessionNotFound(f"no session {session!r} in this store")
         return known
 
-    def _said(self, name: str, *, on_path: bool) -> Iterator[tuple[int, Said]]:
+    def _searched(self, name: str, *, on_path: bool) -> Iterator[tuple[int, Entry]]:
         known = self._sessions[name]
         path = known.spans(known.place(known.leaf)) if on_path else [(1, len(known.entries))]
         for start, end in reversed(path):
             for seq in range(end, start - 1, -1):
                 entry = known.entries[seq - 1]
-                if isinstance(entry, Said):
+                if search.searched_as(entry):
                     yield seq, entry
 
 

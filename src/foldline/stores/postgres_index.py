@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from foldline.core.log.entries import Said
 from foldline.errors import StoreCorrupt
 from foldline.stores import search, tree
 from foldline.stores.base import Hit
@@ -66,8 +65,8 @@ def catch_up(database: PostgresDatabase, scope: Covered, after: UUID) -> UUID | 
     session, indexed, entries = row
     upto = min(indexed + _BATCH, entries)
     rows = [
-        {"session": session, "seq": seq, "words": vector(_words(payload))}
-        for seq, payload in database.rows("messages", session=session, first=indexed + 1, last=upto)
+        {"session": session, "seq": seq, "words": vector(_words(payload, kind))}
+        for seq, payload, kind in database.rows("searched", session=session, first=indexed + 1, last=upto)
     ]
     with database.transaction():
         if database.change("set_indexed", session=session, before=indexed, upto=upto):
@@ -121,9 +120,8 @@ def some(
             break
     seen = {(hit.session, hit.seq) for hit in known}
     rows = [database.row("found", session=session, seq=seq) for session, seq in found]
-    said = [(row[0], row[1], entry) for row in rows if row and isinstance(entry := unpack(row[2]), Said)]
-    others = [(name, seq, entry) for name, seq, entry in said if (name, seq) not in seen]
-    places = search.ranked([search.searchable(entry.message) for *_, entry in others], query)
+    others = [(row[0], row[1], unpack(row[2])) for row in rows if row and (row[0], row[1]) not in seen]
+    places = search.ranked([search.searchable(entry) for *_, entry in others], query)
     return [search.hit(*others[place], query, partial=True) for place in places[:limit]]
 
 
@@ -134,17 +132,17 @@ def scan(
 
     Returns the hits and the seq before which to continue; 0 at the end.
     """
-    rows = database.rows("messages_before", session=session, before=before, count=_PAGE)
+    rows = database.rows("searched_before", session=session, before=before, count=_PAGE)
     rough = search.rough_patterns(query)
     hits: list[Hit] = []
-    for seq, payload in rows:
+    for seq, payload, kind in rows:
         plain = searchable_bytes(payload)  # to decode a payload costs far more than to search its bytes
         if plain is not None and not all(pattern.search(plain) for pattern in rough):
             continue
         if (
             len(hits) < limit
             and scope.holds(database, session, seq)
-            and search.holds(search.said_text(unpack(payload)), query)
+            and search.holds(search.stored_text(payload, kind), query)
         ):
             hits += [hit] if (hit := _hit(database, session, seq, query, whole=None)) else []
     return hits, rows[-1][0] if len(rows) == _PAGE else 0
@@ -163,10 +161,10 @@ def audit_index(database: PostgresDatabase, session: UUID) -> Iterator[str]:
     for first in range(1, upto + 1, _PAGE):
         last = min(upto, first + _PAGE - 1)
         stored = dict(database.rows("index_rows", session=session, first=first, last=last))  # pyright: ignore[reportArgumentType, reportUnknownVariableType]
-        for seq, payload in database.rows("messages", session=session, first=first, last=last):
+        for seq, payload, kind in database.rows("searched", session=session, first=first, last=last):
             with contextlib.suppress(StoreCorrupt):  # which the log's audit tells
                 held: Any = stored.get(seq, "")
-                if seq not in stored or (None if held is None else _read(held)) != _words(payload):
+                if seq not in stored or (None if held is None else _read(held)) != _words(payload, kind):
                     yield f"search index: entry {seq} is not indexed as it reads"
 
 
@@ -179,9 +177,9 @@ def _read(stored: str) -> frozenset[str]:
     return frozenset(stored[1:-1].split("' '")) if stored else frozenset()
 
 
-def _words(payload: bytes) -> frozenset[str] | None:
-    """Return the words of a message as the index holds them; None if there are too many."""
-    words = frozenset(_cut(search.terms(search.said_text(unpack(payload)))))
+def _words(payload: bytes, kind: str) -> frozenset[str] | None:
+    """Return the words of an entry as the index holds them; None if there are too many."""
+    words = frozenset(_cut(search.terms(search.stored_text(payload, kind))))
     return words if sum(len(word.encode()) + 8 for word in words) < _MOST else None
 
 
@@ -229,9 +227,9 @@ def _hit(
     `whole` is how the words must stand; None where that was seen already.
     """
     row = database.row("found", session=session, seq=seq)
-    entry = unpack(row[2]) if row else None
-    if row is None or not isinstance(entry, Said):
+    if row is None:
         return None
-    if whole is not None and not search.begins(search.searchable(entry.message), query, whole=whole):
+    entry = unpack(row[2])
+    if whole is not None and not search.begins(search.searchable(entry), query, whole=whole):
         return None
     return search.hit(row[0], row[1], entry, query)

@@ -1,4 +1,4 @@
-"""The searched text of a message, and how a query is read. No character of a query has a special meaning."""
+"""The searched text of an entry, and how a query is read. No character of a query has a special meaning."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from foldline.core.log.entries import Said
+from foldline.core.log.entries import Compacted, Entry, Said
 from foldline.core.log.messages import Message, Opaque, Text, Thinking, ToolCall, ToolResult
 from foldline.core.log.opaque import opened
 from foldline.core.log.opaque import words as words_in
+from foldline.errors import StoreCorrupt
 from foldline.stores.base import Hit
+from foldline.stores.rows import unpack
 
 # Scripts written without spaces: each character is a word of its own in the index.
 _UNSPACED = re.compile(
@@ -26,13 +28,38 @@ _PLACES = 50  # matches of one word that are looked at for a snippet
 WORDS = 40  # different words of a query, any of which may be looked for
 
 
-def searchable(message: Message) -> str:
-    """Return the text of a message that a search covers: texts, thinking, calls and results, no media.
+def searched_as(entry: Entry) -> str:
+    """Return the role under which a search finds an entry: a message's own, `summary` for another agent's.
 
-    Runs of 1,024 and more base64 characters are left out. Changing what this returns needs a migration that
-    empties the index: a purge removes from the index what this returned when the message was indexed.
+    "" for what is not searched; our own summaries are not, since the messages that they tell of are.
     """
-    return _BASE64.sub(" ", "\n".join(_texts(message)))
+    if isinstance(entry, Said):
+        return entry.message.role
+    return "summary" if isinstance(entry, Compacted) and entry.receipt.reason == "imported" else ""
+
+
+def searchable(entry: Entry) -> str:
+    """Return the text of an entry that a search covers: texts, thinking, calls and results, no media.
+
+    "" for what is not searched. Runs of 1,024 and more base64 characters are left out. Changing what this
+    returns needs a migration that empties the index: a purge removes from the index what this returned when
+    the entry was indexed.
+    """
+    if isinstance(entry, Said):
+        text = "\n".join(_texts(entry.message))
+    else:
+        text = entry.checkpoint.summary if isinstance(entry, Compacted) and searched_as(entry) else ""
+    return _BASE64.sub(" ", text)
+
+
+def stored_text(payload: bytes, kind: str) -> str:
+    """Return the searched text of a stored entry; "" for a boundary that cannot be read."""
+    try:
+        return searchable(unpack(payload))
+    except StoreCorrupt:
+        if kind == "said":
+            raise
+        return ""
 
 
 def indexed(text: str) -> str:
@@ -145,15 +172,10 @@ def _densest(text: str, query: str) -> int:
     return (places[best][0] + near(best)[-1][0]) // 2
 
 
-def hit(session: str, seq: int, entry: Said, query: str, *, partial: bool = False) -> Hit:
-    """Return the hit for a message that matches the query, or has some of its words (`partial`)."""
-    around = snippet(searchable(entry.message), query)
-    return Hit(session, entry.id, seq, entry.message.role, around, entry.at, partial)
-
-
-def said_text(entry: Any) -> str:
-    """Return the searched text of an entry: "" for all but messages."""
-    return searchable(entry.message) if isinstance(entry, Said) else ""
+def hit(session: str, seq: int, entry: Entry, query: str, *, partial: bool = False) -> Hit:
+    """Return the hit for an entry that matches the query, or has some of its words (`partial`)."""
+    around = snippet(searchable(entry), query)
+    return Hit(session, entry.id, seq, searched_as(entry), around, entry.at, partial)
 
 
 def terms(text: str) -> list[str]:

@@ -131,10 +131,10 @@ UNION ALL SELECT 'pieces', count(*) FROM pieces p
 UNION ALL SELECT 'search', count(*) FROM search i
     WHERE NOT EXISTS (SELECT 1 FROM entries e WHERE e.session_id = i.session_id AND e.seq = i.seq)
 
--- name: messages
+-- name: searched
 -- The texts to index.
-SELECT seq, payload FROM log
-WHERE session_id = :session AND seq BETWEEN :first AND :last AND kind = 'said'
+SELECT seq, payload, kind FROM log
+WHERE session_id = :session AND seq BETWEEN :first AND :last AND kind IN ('said', 'compacted')
 ORDER BY seq
 
 -- name: session_behind
@@ -176,9 +176,9 @@ SELECT count(*) FROM search WHERE words @@ CAST(:expression AS tsquery)
 -- name: count_of_session
 SELECT count(*) FROM search WHERE session_id = :session AND words @@ CAST(:expression AS tsquery)
 
--- name: messages_before
-SELECT seq, payload FROM log
-WHERE session_id = :session AND seq < :before AND kind = 'said'
+-- name: searched_before
+SELECT seq, payload, kind FROM log
+WHERE session_id = :session AND seq < :before AND kind IN ('said', 'compacted')
 ORDER BY seq DESC LIMIT :count
 
 -- name: found

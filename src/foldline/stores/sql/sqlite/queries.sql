@@ -92,10 +92,11 @@ DELETE FROM entries WHERE session_no = :session
 -- name: delete_session
 DELETE FROM sessions WHERE no = :session
 
--- name: messages
+-- name: searched
 -- The texts to index.
-SELECT seq, payload FROM entries
-WHERE key BETWEEN :session * 4294967296 + :first AND :session * 4294967296 + :last AND kind = 'said'
+SELECT seq, payload, kind FROM entries
+WHERE key BETWEEN :session * 4294967296 + :first AND :session * 4294967296 + :last
+    AND kind IN ('said', 'compacted')
 ORDER BY key
 
 -- name: session_behind
@@ -128,8 +129,8 @@ INSERT INTO search (search) VALUES ('optimize')
 SELECT rowid FROM search WHERE search MATCH :expression AND rowid BETWEEN :first AND :last
 ORDER BY rank, rowid DESC
 
--- name: messages_before
-SELECT key, payload FROM entries WHERE key BETWEEN :first AND :last AND kind = 'said'
+-- name: searched_before
+SELECT key, payload, kind FROM entries WHERE key BETWEEN :first AND :last AND kind IN ('said', 'compacted')
 ORDER BY key DESC LIMIT :count
 
 -- name: found
