@@ -24,6 +24,7 @@ from tests.support.logs import (
 from foldline.core.decide.presets import PRESETS
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.codec import decode as decode_json
+from foldline.core.log.codec import whole_escapes
 from foldline.core.log.entries import Compacted, Lifted, Pinned, Pruned, Said
 from foldline.core.log.log import Log
 from foldline.core.log.messages import Message, Text
@@ -113,7 +114,7 @@ def test_kept_messages_are_as_received_but_for_the_listed_edits(made):
     for item in fold_of(log).view():
         if isinstance(item, Kept) and not item.edits and item.entry.message.native is not None:
             messages, _ = rendered([item], dialect)
-            received = decode_json(item.entry.message.native.raw)
+            received = decode_json(whole_escapes(item.entry.message.native.raw))
             if dialect == "openai-responses":  # a reply is a list of items; reasoning needs what follows it
                 items = received if isinstance(received, list) else [received]
                 assert messages == items or items[len(messages)]["type"] == "reasoning"

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import httpx2
 import pytest
 from tests.service.served import served
-from tests.service.test_shutdown import FILLER, Slow
+from tests.service.test_shutdown import FILLER
 from tests.support.live import Gate, Heard, answer, prompt, session_on, until
 from tests.support.waiting import until as settled
 
@@ -19,7 +19,7 @@ from foldline.service.draft_jobs import DraftLimit, StoredJobs
 from foldline.service.presence import Presence
 from foldline.stores import open_store
 from foldline.stores.key_values import MemoryKeyValues
-from foldline.testing import serve_in_thread
+from foldline.testing import Scripted, serve_in_thread
 
 SOFT, HARD = 5_950, 7_650
 
@@ -206,9 +206,21 @@ async def test_drafts_of_each_provider_are_limited_in_a_minute():
     await asyncio.wait({second})
 
 
+class Slow(Scripted):
+    """A model that takes its time for summaries, so that drafts and requests overlap."""
+
+    def __init__(self):
+        super().__init__(lambda asked: f"Answer {asked.index}. " + FILLER, window=14_000)
+
+    async def answer(self, asked):
+        if not str(asked.messages[-1].get("content")).startswith("Question"):
+            await asyncio.sleep(0.3)
+        return await super().answer(asked)
+
+
 @pytest.mark.slow
 async def test_an_agent_at_two_workers_pays_once_for_each_fold(tmp_path):
-    model, messages = Slow(0.3, only_summaries=True), []
+    model, messages = Slow(), []
     store = f"sqlite:///{tmp_path / 's.db'}"
     settled_by = {"store": store, "window": 14_000, "summaries": "upstream"}
     with serve_in_thread(model) as url:

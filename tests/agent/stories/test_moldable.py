@@ -146,7 +146,8 @@ async def test_a_session_is_resumed_where_the_fork_begins(tmp_path):
         done = await asyncio.to_thread(foldline, tmp_path, "run", "-p", "u13", "--resume", session, *model_of)
     assert (done.stdout, done.returncode) == ("a13\n", 0)
     assert today["compaction"]["version"] == 2
-    assert sent(model.requests[0]) == [*api(today), "u13"]
+    summary, first, *others = api(today)
+    assert sent(model.requests[0]) == [f"{summary}\n\n{first}", *others, "u13"]  # such a model wants turns
     async with host_on(tmp_path, store=store, session=session) as host:
         tomorrow = await exported(host, "moldable")
     assert tomorrow["compaction"] == today["compaction"]
