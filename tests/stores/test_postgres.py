@@ -29,7 +29,7 @@ from foldline.stores.queries import migrations, named_queries
 
 psycopg = pytest.importorskip("psycopg", reason="needs the extra foldline[postgres]")
 from foldline.stores.postgres import PostgresStore  # noqa: E402
-from foldline.stores.postgres_connection import read_url  # noqa: E402
+from foldline.stores.postgres_connection import is_worth_a_retry, read_url  # noqa: E402
 from foldline.stores.postgres_database import PIECE  # noqa: E402
 from foldline.stores.postgres_text import escaped, unescaped  # noqa: E402
 
@@ -675,7 +675,7 @@ async def test_a_server_that_stays_away_is_an_error_and_the_store_works_when_it_
 async def test_a_lost_answer_is_no_lost_or_doubled_append(store, postgres_url):
     """The connection is cut at any moment: the append is done again, and stays as it is where it was done."""
     await store.count()  # which makes the schema
-    stop = threading.Event()
+    stop, went_on = threading.Event(), threading.Event()
 
     def cut() -> None:
         with admin(postgres_url) as database:
@@ -683,7 +683,9 @@ async def test_a_lost_answer_is_no_lost_or_doubled_append(store, postgres_url):
                 database.execute(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'foldline'"
                 )
-                time.sleep(random.uniform(0.02, 0.12))
+                went_on.clear()
+                went_on.wait(60)  # one append at least comes through, however slow the machine is
+                time.sleep(random.uniform(0.0, 0.05))
 
     cutter = threading.Thread(target=cut)
     cutter.start()
@@ -693,13 +695,23 @@ async def test_a_lost_answer_is_no_lost_or_doubled_append(store, postgres_url):
         for number in range(50):
             batch = talk(leaf, f"{number} a", f"{number} b")
             await store.append("s", batch, seen=leaf.id if leaf else None)
+            went_on.set()
             log += batch
             leaf = batch[-1]
     finally:
         stop.set()
+        went_on.set()
         cutter.join()
     assert await path_of(store) == log
     assert await store.verify() == []
+
+
+def test_an_error_of_the_client_library_alone_is_worth_a_retry(postgres_url):
+    with admin(postgres_url) as good:
+        half_way = psycopg.OperationalError("cannot exit pipeline mode while busy")
+        assert half_way.sqlstate is None
+        assert is_worth_a_retry(half_way, good)
+        assert not is_worth_a_retry(psycopg.errors.SyntaxError("syntax error"), good)
 
 
 async def test_a_lock_held_too_long_is_an_error(store, postgres_url):

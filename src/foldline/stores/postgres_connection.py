@@ -99,7 +99,8 @@ def is_worth_a_retry(error: Exception, connection: Connection | None) -> bool:
         return True
     if connection is None:
         return isinstance(error, psycopg.OperationalError) and not _REFUSED.search(str(error))
-    return connection.broken
+    # libpq's own errors have no state ("cannot exit pipeline mode while busy"): it was cut off half way
+    return connection.broken or (isinstance(error, psycopg.OperationalError) and error.sqlstate is None)
 
 
 def is_conflict(error: Exception) -> bool:
