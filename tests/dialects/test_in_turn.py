@@ -106,3 +106,15 @@ def test_a_checkpoint_that_was_joined_with_what_follows_is_found_again():
     assert apart(Message("user", (Text(f"{text}\n\nGo on."),))).parts == (Text(text), Text("Go on."))
     alone = Message("user", (Text(text),))
     assert apart(alone) is alone
+
+
+def test_calls_in_a_row_stay_apart_among_the_items_of_responses():
+    call = {"type": "function_call", "call_id": "a", "name": "read", "arguments": "{}"}
+    items = [
+        {"type": "message", "role": "user", "content": "go"},
+        call,
+        {**call, "call_id": "b"},
+        {"type": "function_call_output", "call_id": "a", "output": "A"},
+        {"type": "function_call_output", "call_id": "b", "output": "B"},
+    ]
+    assert in_turn(items, "openai-responses") == items

@@ -37,7 +37,7 @@ def in_turn(messages: Sequence[Any], dialect: str) -> list[Any]:
         role, before = _role(said, dialect), _role(found[-1], dialect) if found else ""
         if role in _SYSTEM and before and before not in _SYSTEM:
             said, role = _of_user(said), "user"
-        if role == before == "tool" or (role in _SYSTEM and not before):
+        if (role == before and role in ("tool", "item")) or (role in _SYSTEM and not before):
             found.append(said)
         elif (role in _SYSTEM and before in _SYSTEM) or (role == before and not _calls(found[-1])):
             found[-1] = _joined(found[-1], said, dialect)
