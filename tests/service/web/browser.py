@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
-import sys
-from pathlib import Path
 
-BROUGHT = Path(sys.prefix) / "browser"  # by `make live`, with its libraries and fonts
 INSTALLED = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = [
     "--no-sandbox",
@@ -33,15 +29,8 @@ DROP = """([text, name]) => {
 
 
 def found():
-    """The program and its environment: of the machine, else the one that was brought; None where there is none."""
-    for name in INSTALLED:
-        if program := shutil.which(name):
-            return program, None
-    program = BROUGHT / "chromium"
-    if not program.exists():
-        return None
-    own = {"LD_LIBRARY_PATH": str(BROUGHT / "al2023/lib"), "FONTCONFIG_PATH": str(BROUGHT / "fonts")}
-    return str(program), {**os.environ, **own}
+    """The Chromium of this machine; None where there is none."""
+    return next((program for name in INSTALLED if (program := shutil.which(name))), None)
 
 
 @contextlib.contextmanager
