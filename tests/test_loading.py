@@ -60,7 +60,7 @@ def test_what_their_summary_says_is_carried_on_but_is_not_the_users_word():
     [carried] = boundary.checkpoint.carried
     assert carried.kind == "summary"
     assert "BIL-4471" in carried.text
-    assert not any("French" in fact.text for fact in (*ledger.constraints, *ledger.requests))
+    assert not any("French" in fact.text for fact in (*ledger.constraints, *ledger.items))
 
 
 def test_from_the_start_their_compactions_are_left_out():

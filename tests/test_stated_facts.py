@@ -75,7 +75,7 @@ def folded_again(loaded):
 
 
 TOLD = {
-    "keyDecisions": ["Decided to use JWT with refresh tokens"],
+    "keyDecisions": ["JWT with refresh tokens"],
     "filesModified": ["src/auth.ts", "src/login.tsx"],
     "toolsUsed": [{"tool": "Write", "count": 5, "notableUses": ["Modified src/auth.ts"]}],
 }
@@ -89,12 +89,12 @@ def test_what_gencode_states_is_in_the_ledger_and_survives_the_next_fold():
         assert {"src/auth.ts", "src/login.tsx", "src/rate.ts"} <= {
             f.path for f in facts.files if f.status == "modified"
         }
-        assert "Decided to use JWT with refresh tokens" in [fact.text for fact in facts.decisions]
+        assert "Decided: JWT with refresh tokens" in [item.text for item in facts.items]
         assert [(tool.name, tool.uses, tool.notable) for tool in facts.tools] == [
             ("Write", 5, ("Modified src/auth.ts",))
         ]
     assert "login.tsx" in boundary.checkpoint.text
-    assert "Decided to use JWT with refresh tokens" in boundary.checkpoint.text
+    assert "[Earlier summary] Decided: JWT with refresh tokens" in boundary.checkpoint.text
 
 
 def test_what_klaude_states_is_in_the_ledger_and_survives_the_next_fold():

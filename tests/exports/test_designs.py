@@ -11,7 +11,7 @@ from tests.exports.moving import boundaries, export, load, prompts, said
 from tests.exports.sessions import chat, entries
 from tests.support.openers import rows
 
-from foldline.core.ledger.facts.kinds import DecisionFact, FileFact, Ledger, ToolFact
+from foldline.core.ledger.facts.kinds import FileFact, Item, Ledger, ToolFact
 from foldline.core.log.entries import Checkpoint, Compacted, Edit, Receipt, Said
 from foldline.core.log.log import chained
 from foldline.core.log.messages import Media, Text, Thinking, ToolResult
@@ -20,8 +20,12 @@ from foldline.loading import Loaded, from_records
 from foldline.transcripts import read
 
 FACTS = Ledger(
+    items=(
+        Item("user", "Mend it.", "e1"),
+        Item("answer", "[Asked] Keep the grammar?\n[User answered] Yes", "e1"),
+        Item("proposal", "1. Mend the parser", "e2"),
+    ),
     files=(FileFact("a.py", "read"), FileFact("parser.py", "modified")),
-    decisions=(DecisionFact("Decided to keep the grammar", "e1"),),
     tools=(ToolFact("bash", 7, ("ran pytest",)),),
 )
 
@@ -119,7 +123,7 @@ def test_gencode_is_told_what_a_summary_covers_and_what_it_knows():
     (summary,) = document["summaries"]
 
     assert summary["coveringMessages"] == [1, 6]
-    assert summary["keyDecisions"] == ["Decided to keep the grammar"]
+    assert summary["keyDecisions"] == ["[Asked] Keep the grammar?\n[User answered] Yes", "1. Mend the parser"]
     assert summary["filesModified"] == ["parser.py"]
     assert summary["toolsUsed"] == [{"tool": "bash", "count": 7, "notableUses": ["ran pytest"]}]
     assert document["messages"][0]["content"].startswith("[Earlier conversation - 6 messages summarized]\n\n")

@@ -1,4 +1,4 @@
-"""Under every preset code puts back what a model's summary leaves out."""
+"""Under every preset code puts beside a model's summary what it leaves out."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def result(number, text):
 
 
 @pytest.mark.parametrize("name", PRESETS)
-async def test_files_rules_and_open_errors_survive_a_vague_summary(name):
+async def test_files_rules_and_the_users_words_survive_a_vague_summary(name):
     session = session_on(MemoryStore(), SaysLittle(), policy=name, window=WINDOW)
     await session.append(
         {"role": "user", "content": "Mend the parser. Never push to main."},
@@ -52,8 +52,6 @@ async def test_files_rules_and_open_errors_survive_a_vague_summary(name):
         result(1, "def lex(): pass\n" * 60),
         call(2, "write", path="/srv/app/grammar.py", content="x = 1\n" * 50),
         result(2, "written"),
-        call(3, "bash", command="pytest"),
-        result(3, "E   ZeroDivisionError: division by zero\n1 failed in 0.1s\nexit code 1"),
     )
     for number in range(30):
         await session.append(prompt(number, 40), {"role": "assistant", "content": "It is done. " * 300})
@@ -63,5 +61,5 @@ async def test_files_rules_and_open_errors_survive_a_vague_summary(name):
     read, changed = shown.split("<read-files>")[1].split("<modified-files>")
     assert "lexer.py" in read
     assert "grammar.py" in changed
-    assert "Never push to main." in shown
-    assert "ZeroDivisionError: division by zero" in shown
+    assert "- Never push to main." in shown
+    assert "Mend the parser. Never push to main." in shown

@@ -279,7 +279,7 @@ async def test_a_hand_off_begins_a_new_session_with_what_serves_its_goal(url, di
     async with foldline.open(url, "s", window=WINDOW, dialect=dialect) as session:
         await session.append(Message("system", (Text("You mend code."),)))
         await session.append({"role": "user", "content": f"Mend src/login.py. {RULE}"})
-        await session.append({"role": "assistant", "content": "I mended login() in src/login.py. " * 20})
+        await session.append({"role": "assistant", "content": "I mended login() in src/login.py. " * 400})
         before, said = session.view_tokens, await session.history()
 
         async with await session.handoff("Write the tests for src/login.py", to="tests") as fresh:

@@ -6,8 +6,7 @@ import pytest
 
 import foldline
 from foldline.core.checkpoint.serialize import serialize
-from foldline.core.ledger.collect import collect
-from foldline.core.ledger.merge import merge
+from foldline.core.ledger.table import collect, merge
 from foldline.core.log.log import said
 from foldline.dialects import decode_all, get
 
@@ -55,7 +54,7 @@ def test_the_checkpoint_and_the_text_for_a_summariser_name_the_speakers():
     ]
     done = foldline.compact([*TALK, *more], target=2_000)
     assert f"- ines: {RULE}" in done.summary
-    assert "- Asked: omar: Write the list of boats." in done.summary
+    assert "[User] omar: Write the list of boats." in done.summary
     assert done.receipt.constraints.texts == (f"ines: {RULE}",)
     again = foldline.compact([*done.messages, *more], target=2_000)
     assert f"- ines: {RULE}" in again.summary

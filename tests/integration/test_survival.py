@@ -22,8 +22,8 @@ from tests.support.planted import (
 )
 
 import foldline
+from foldline.core.checkpoint.page import parse
 from foldline.core.decide.presets import preset
-from foldline.core.ledger.page.page import parse
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import native_items
 from foldline.dialects import get
@@ -91,8 +91,8 @@ def test_the_examples_rules_survive_ten_folds_of_a_growing_list(policy):
 
 def test_the_first_request_stands_at_the_head_of_the_tenth_checkpoint():
     *_, (_, messages) = fold_a_growing_list(chunks(example(), ANTHROPIC), ANTHROPIC, 8_000)
-    requests = parse(checkpoint(messages, ANTHROPIC)).requests
-    assert requests[0].text.startswith("Hi! This is shelfmark, the holds service of our library consortium")
+    requests = [item.text for item in parse(checkpoint(messages, ANTHROPIC)).items if item.kind == "user"]
+    assert requests[0].startswith("Hi! This is shelfmark, the holds service of our library consortium")
     assert len(requests) > 3
 
 
@@ -136,8 +136,7 @@ def check_replaced(messages, dialect, *, replaced, written=True):
 
 def test_a_stale_value_is_seen():
     old = "\n".join(f"- {sentence}" for sentence, *_ in REPLACED)
-    summary = f"## Constraints & Preferences\n<user-rules>\n{old}\n</user-rules>\n\n## Critical Context\n- port = `8080` (words)"
-    assert len(stale(summary)) == len(REPLACED) + 1
+    assert len(stale(f"## Rules\n<user-rules>\n{old}\n</user-rules>")) == len(REPLACED)
 
 
 # ---- recorded sessions

@@ -7,8 +7,7 @@ from tests.cli.calling import talk
 
 import foldline
 from foldline.core.checkpoint.request import SummaryRequest
-from foldline.core.ledger.facts.kinds import Ledger, RequestFact
-from foldline.core.ledger.page.next_steps import ASKED_LAST
+from foldline.core.ledger.facts.kinds import Item, Ledger
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import Made
 from foldline.summarizers.offline import OfflineSummarizer
@@ -22,24 +21,24 @@ def checkpoint(session: foldline.Session) -> str:
     return next(item.message.text for item in session.view() if isinstance(item, Made))
 
 
-async def test_the_goal_stands_first_under_goal() -> None:
+async def test_the_goal_stands_first() -> None:
     async with foldline.open("memory://", "s", window=WINDOW, dialect="openai-chat") as session:
         await session.append(*talk(*FIRST, long=300))
         text = await session.preview_handoff("Write the release notes\nfor 1.15.0")
-    assert text.startswith("## Goal\nHanded over for: Write the release notes for 1.15.0\n")
-    assert text.index("Handed over for: ") < text.index("First request: Please mend the login page.")
+    assert text.startswith("## State\nHanded over for: Write the release notes for 1.15.0\n")
+    assert "[User] Please mend the login page." in text
 
 
 @pytest.mark.parametrize("tokens", [60, 199, 200, 400, 2_000])
 def test_the_goal_takes_its_room_from_the_page(tokens: int) -> None:
-    ledger = Ledger(requests=(RequestFact("Mend the login page. " * 30, "e1"),))
+    ledger = Ledger(items=(Item("user", "Mend the login page. " * 30, "e1"),))
     request = SummaryRequest("handoff", "", "", (), None, ledger, tokens, goal="Write the notes. " * 40)
     assert OFFLINE.count(OfflineSummarizer().write(request).text) <= tokens
 
 
-def test_a_goal_without_any_request_has_its_own_heading() -> None:
+def test_a_goal_without_any_request_is_told_too() -> None:
     request = SummaryRequest("handoff", "", "", (), None, Ledger(), 400, goal="Write the notes")
-    assert OfflineSummarizer().write(request).text.startswith("## Goal\nHanded over for: Write the notes\n")
+    assert OfflineSummarizer().write(request).text == "## State\nHanded over for: Write the notes"
 
 
 async def test_what_waited_at_a_hand_off_and_was_answered_since_is_not_told_as_open() -> None:
@@ -49,5 +48,5 @@ async def test_what_waited_at_a_hand_off_and_was_answered_since_is_not_told_as_o
             await new.append(*[{"role": "assistant", "content": THEN[0]}, *talk(*THEN[1:], long=400)])
             assert isinstance(await new.compact(), foldline.Receipt)
             text = checkpoint(new)
-    assert "Now write tests for it." in text
-    assert ASKED_LAST not in text
+    assert "[User] Now write tests for it." in text
+    assert "Being worked on: Now write tests" not in text

@@ -5,6 +5,7 @@ import json
 import msgspec
 
 import foldline
+from foldline.core.checkpoint.rules import read
 from foldline.core.measure.window import Window
 from foldline.providers import Patience
 from foldline.summarizers import ModelSummarizer
@@ -87,3 +88,10 @@ def model(answers, *, dialect="openai-chat", window=WINDOW, **more):
         answers, window=window, dialect=dialect, model=options.pop("name", "scripted"), **options
     )
     return served, ModelSummarizer(served, window=window, patience=QUICK, **more)
+
+
+def rules(done):
+    """The rules in the block that is believed later; the next fold is handed the same."""
+    found = [fact.text for fact in read(done.summary)]
+    assert found == [fact.text for fact in done.ledger.constraints] == list(done.receipt.constraints.texts)
+    return found

@@ -11,7 +11,7 @@ import foldline
 from foldline.core.checkpoint.request import FAILED, Prefix
 from foldline.core.checkpoint.summary import request
 from foldline.core.decide.price import Cache
-from foldline.core.ledger.collect import collect
+from foldline.core.ledger.table import collect
 from foldline.core.measure.price import Price
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
@@ -80,7 +80,10 @@ async def test_the_cap_of_the_reply_is_what_is_asked_for_with_some_slack_and_no_
     served, summarizer = model([GOOD], window=Window(context=20_000, output=700))
     await summarizer.summarize(asked(tokens=1_000))
     assert served.requests[0].max_tokens == 700
-    assert "Take at most 700 tokens." in served.requests[0].messages[-1]["content"]
+    assert (
+        f"Take at most {msgspec.structs.replace(asked(), tokens=700).story_tokens} tokens."
+        in served.requests[0].messages[-1]["content"]
+    )
 
 
 async def test_after_a_rejected_reply_the_cap_doubles_and_the_model_is_told_why():

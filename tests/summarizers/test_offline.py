@@ -6,17 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.checkpoint.talk import assistant, call, entries, result, user
 
-from foldline.core.checkpoint.check import Rejected, check
 from foldline.core.checkpoint.request import SummaryRequest
-from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts.kinds import (
+    CheckFact,
     ConstraintFact,
-    ErrorFact,
     FileFact,
+    Item,
     Ledger,
-    OpenFact,
-    RequestFact,
+    PlanStep,
 )
+from foldline.core.ledger.table import collect
 from foldline.core.measure.tokens import OFFLINE
 from foldline.summarizers import OfflineSummarizer, Summarizer
 
@@ -47,15 +46,18 @@ def write(request):
     return OfflineSummarizer().write(request)
 
 
-def test_the_summary_would_be_accepted_from_a_model_but_for_empty_headings():
+def test_it_tells_what_was_said_and_done():
     reply = write(asked())
-
     assert (reply.summarizer, reply.stop, reply.usage) == ("offline", "end", None)
-    checked = check(reply, asked(), counter=OFFLINE)  # it has no heading for what there is nothing of
-    assert isinstance(checked, Rejected)
-    assert checked.words == "without the headings Key Decisions, Critical Context"
-    for word in ("Never drop any data.", "db/schema.sql", "make test", "no such table: users"):
-        assert word in reply.text
+    for words in (
+        "- Never drop any data.",
+        "[User] Rename the table users to members in db/schema.sql.",
+        "edit db/schema.sql",
+        "make test",
+        "no such table: users",
+        "[Assistant] One test still uses the old name; next I fix tests/test_db.py.",
+    ):
+        assert words in reply.text
 
 
 def test_it_keeps_to_its_budget_and_carries_the_ledger_on():
@@ -76,10 +78,10 @@ def test_the_async_form_gives_the_same_and_fits_the_protocol():
 @pytest.mark.parametrize("kind", ["first", "update", "split_turn", "branch", "handoff", "display"])
 def test_nothing_that_is_stored_holds_a_secret(kind):
     facts = Ledger(
-        requests=(RequestFact(f"Log in with {KEY}", "e1"),),
+        items=(Item("user", f"Log in with {KEY}", "e1"), Item("ran", f"$ curl -H {KEY}", "e2")),
         constraints=(ConstraintFact(f"Always send {KEY} along.", "e1"),),
-        files=(FileFact("a.py", "modified", notes=(f"used {KEY}",)),),
-        open=(OpenFact(f"try {KEY}", "todo"),),
+        files=(FileFact(f"{KEY}/a.py", "modified"),),
+        plan=(PlanStep(f"try {KEY}", "todo"),),
     )
     reply = write(asked(kind, ledger=facts, instructions=KEY, goal=KEY))
 
@@ -94,9 +96,12 @@ def test_a_line_for_display_says_what_was_done_and_what_is_open():
         "Rename the table users to members in db/schema.sql. Never drop any data (1 file"
     )
     files = (FileFact("a", "modified"), FileFact("b", "created"), FileFact("c", "read"))
-    blocked = Ledger(requests=(RequestFact("Do it.", "e"),), files=files, errors=(ErrorFact("it broke"),))
+    checks = (CheckFact("make test", "1 failed", False),)
+    failing = Ledger(items=(Item("user", "Do it.", "e"),), files=files, checks=checks)
 
-    assert write(asked("display", ledger=blocked)).text == "Do it (2 files changed). Open: it broke."
+    assert (
+        write(asked("display", ledger=failing)).text == "Do it (2 files changed). Open: make test: 1 failed."
+    )
     assert (
         write(asked("display", ledger=Ledger())).text == "Nothing was asked yet. Open: nothing that is known."
     )
@@ -132,9 +137,7 @@ class Letters:
     ("counter", "budgets"), [(OFFLINE, range(15, 70, 4)), (Letters(), range(60, 400, 17))]
 )
 def test_a_secret_that_only_the_written_text_spells_is_taken_out_within_the_budget(counter, budgets):
-    ledger = Ledger(
-        requests=(RequestFact("Log in.\n" + "password:\nhunter2\n" * 12, "e"),)
-    )  # clipped to one line
+    ledger = Ledger(items=(Item("user", "Log in.\n" + "password:\nhunter2\n" * 12, "e"),))
     for tokens in budgets:
         reply = OfflineSummarizer(counter).write(asked(ledger=ledger, tokens=tokens))
         assert "hunter2" not in reply.text
@@ -149,7 +152,7 @@ SPLIT_SECRET = st.sampled_from(
 @given(st.lists(SPLIT_SECRET, min_size=1, max_size=6), st.integers(1, 120))
 def test_the_budget_holds_though_redacting_makes_a_text_longer(pieces, tokens):
     ledger = Ledger(
-        requests=(RequestFact(" ".join(pieces), "e"),),
+        items=(Item("user", " ".join(pieces), "e"),),
         constraints=tuple(ConstraintFact(piece, "e") for piece in pieces),
     )
     reply = write(asked(ledger=ledger, tokens=tokens))

@@ -16,8 +16,8 @@ import foldline
 from foldline.catalogue import ModelInfo
 from foldline.core.checkpoint.checkpoint import Recognised, recognise
 from foldline.core.cut.pairing import unanswered_from
-from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts.kinds import Ledger
+from foldline.core.ledger.table import collect
 from foldline.core.log.codec import decode
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import OFFLINE

@@ -8,10 +8,10 @@ from itertools import pairwise
 from typing import Any
 
 from foldline.core.checkpoint.checkpoint import recognise
-from foldline.core.ledger.page.page import parse
+from foldline.core.checkpoint.page import parse
 from foldline.core.ledger.text.origin import prompts
 from foldline.core.log.entries import Said
-from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
+from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE
 from foldline.dialects import get
 from foldline.loading import from_messages
@@ -87,18 +87,11 @@ REPLACED = (
 )  # fmt: skip
 
 
-# Settings of a call, first and later.
-SETTINGS = ({"port": "8080", "max_entries": "500"}, {"port": "9090", "max_entries": "2000"})
-
-
-def exchange(sentences: Sequence[str], settings: dict[str, Any], dialect: str) -> list[Any]:
-    """The user says the sentences, and the model calls a tool with the settings."""
-    call = ToolCall(f"call_{settings['port']}", "start_preview", settings)
+def exchange(sentences: Sequence[str], dialect: str) -> list[Any]:
+    """The user says the sentences, and the model answers."""
     said = [
         Message("user", (Text("Some things to keep to.\n\n" + "\n".join(f"- {s}" for s in sentences)),)),
-        Message("assistant", (Text("Understood. I start the preview with that."), call)),
-        Message("tool", (ToolResult(call.id, (Text("The preview is up."),)),)),
-        Message("assistant", (Text("The preview is up."),)),
+        Message("assistant", (Text("Understood."),)),
     ]
     return get(dialect).render([(message, ()) for message in said]).messages
 
@@ -106,8 +99,8 @@ def exchange(sentences: Sequence[str], settings: dict[str, Any], dialect: str) -
 def with_replacements(pieces: Sequence[list[Any]], dialect: str, new_in: int = 3) -> list[list[Any]]:
     """Put what is said first at the end of the first piece, and what replaces it at the end of piece `new_in`."""
     found = [list(piece) for piece in pieces]
-    found[0] += exchange([old for old, *_ in REPLACED], SETTINGS[0], dialect)
-    found[new_in] += exchange([new for _, new, *_ in REPLACED], SETTINGS[1], dialect)
+    found[0] += exchange([old for old, *_ in REPLACED], dialect)
+    found[new_in] += exchange([new for _, new, *_ in REPLACED], dialect)
     return found
 
 
@@ -178,22 +171,16 @@ def missing(messages: Sequence[Any], dialect: str, sentences: Sequence[str]) -> 
 
 
 def stale(summary: str) -> list[str]:
-    """The lines of a checkpoint that state as current what `REPLACED` and `SETTINGS` replaced.
+    """The standing constraints of a checkpoint that name an old value of `REPLACED` and not the new one.
 
-    Those are a standing constraint that names the old value and not the new one, and a line `name = value`
-    that gives a setting its old value. What was asked, seen or run at the time stands under other headings
-    as history, and so does a value without a name.
+    What was said at the time stands in the conversation, as history.
     """
-    held = parse(summary)
-    found = [
-        fact.text
+    return [
+        text
         for _, _, old, new in REPLACED
-        for fact in held.constraints
-        if _names(old, fact.text) and not _names(new, fact.text)
+        for text in standing(summary)
+        if _names(old, text) and not _names(new, text)
     ]
-    before, _ = SETTINGS
-    found += [f"{f.name} = {f.value}" for f in held.values if f.name and before.get(f.name) == f.value]
-    return found
 
 
 def _names(value: str, text: str) -> bool:

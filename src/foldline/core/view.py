@@ -342,7 +342,7 @@ class ViewState:
     def _rules(self) -> list[str]:
         """Return the user's standing rules of what was said before a server's compaction, as lines."""
         older = msgspec.convert(self.boundary.ledger, Ledger).constraints if self.boundary else ()
-        found = constraints.merge(older, constraints.collect(self.clean(self.past)))
+        found = constraints.merge(older, constraints.standing(self.clean(self.past)), Ledger())
         return [f"- {fact.text}" for fact in found]
 
     def _place(self, entry: Said, index: int) -> None:

@@ -135,7 +135,11 @@ def _summary(step: FoldStep, covers: tuple[int, int], text: str, at: str) -> dic
         "type": "compaction",
         "coveringMessages": list(covers),
         "content": text,
-        "keyDecisions": [fact.text for fact in facts.decisions],
+        "keyDecisions": [
+            item.text.removeprefix("Decided: ")
+            for item in facts.items
+            if item.kind in ("answer", "proposal") or item.text.startswith("Decided: ")
+        ],
         "filesModified": [fact.path for fact in facts.files if fact.status in changed],
         "toolsUsed": [
             {"tool": tool.name, "count": tool.uses, "notableUses": list(tool.notable)} for tool in facts.tools

@@ -9,10 +9,8 @@ from typing import Any
 import msgspec
 
 from foldline.core.cut.repair import repair
-from foldline.core.ledger.bounds import bounded
-from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts.kinds import Ledger
-from foldline.core.ledger.merge import merge
+from foldline.core.ledger.table import bounded, collect, merge
 from foldline.core.log.entries import Checkpoint, Compacted, Receipt, Said
 from foldline.core.log.log import chained, said
 from foldline.core.log.messages import Message

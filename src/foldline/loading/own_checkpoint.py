@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from foldline.core.checkpoint.checkpoint import Recognised, apart, recognise
-from foldline.core.ledger.page.page import parse
+from foldline.core.checkpoint.page import parse
 from foldline.core.ledger.text.origin import own
 from foldline.core.log.entries import Checkpoint
 from foldline.core.log.messages import Message, Text

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
+from foldline.core.checkpoint.rules import without_blocks
 from foldline.core.decide.presets import preset
-from foldline.core.ledger.page.constraints import without_blocks
 from foldline.core.log.entries import Carried, Checkpoint, Receipt, Said
 from foldline.core.log.log import said
 from foldline.core.log.messages import Message

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from foldline.core.ledger.facts.kinds import DecisionFact, FileFact, Ledger, ToolFact
-from foldline.core.ledger.merge import merge
+from foldline.core.ledger.facts.kinds import FileFact, Item, Ledger, ToolFact
+from foldline.core.ledger.table import merge
 from foldline.core.secrets.facts import redact_facts
 
 _FILES = (
@@ -23,11 +23,11 @@ def with_stated(ledger: Ledger, told: dict[str, Any]) -> Ledger:
     """Return a ledger with the facts that a file states and its messages do not show; no entry is cited."""
     files = {fact.path for fact in ledger.files}
     tools = {fact.name for fact in ledger.tools}
-    decisions = {fact.text for fact in ledger.decisions}
+    items = {item.text for item in ledger.items}
     stated = Ledger(
         files=tuple(fact for fact in _files(told) if fact.path not in files),
         tools=tuple(fact for fact in _tools(told) if fact.name not in tools),
-        decisions=tuple(fact for fact in _decisions(told) if fact.text not in decisions),
+        items=tuple(item for item in _decisions(told) if item.text not in items),
     )
     return ledger if stated == Ledger() else merge(redact_facts(stated), ledger)
 
@@ -41,8 +41,8 @@ def _files(told: dict[str, Any]) -> list[FileFact]:
     return [FileFact(path, status) for path, status in found.items()]
 
 
-def _decisions(told: dict[str, Any]) -> list[DecisionFact]:
-    return [DecisionFact(text, "") for text in _texts(told.get("keyDecisions"))]
+def _decisions(told: dict[str, Any]) -> list[Item]:
+    return [Item("summary", f"Decided: {text}") for text in _texts(told.get("keyDecisions"))]
 
 
 def _tools(told: dict[str, Any]) -> list[ToolFact]:

@@ -16,9 +16,8 @@ from foldline.core.checkpoint.serialize import neutral
 from foldline.core.checkpoint.summary import request
 from foldline.core.decide.ask import Ask
 from foldline.core.decide.policy import summary_cap
-from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts.kinds import Ledger
-from foldline.core.ledger.merge import merge
+from foldline.core.ledger.table import collect, merge
 from foldline.core.log.boundaries import undone
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Said
 from foldline.core.log.messages import Message, Text

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from foldline.core.checkpoint.page import Composed, compose
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
+from foldline.core.checkpoint.state import two_sentences
 from foldline.core.ledger.facts.kinds import Ledger
-from foldline.core.ledger.page.display import two_sentences
-from foldline.core.ledger.page.page import Composed, compose
-from foldline.core.ledger.page.sheet import GOAL
-from foldline.core.ledger.text.sentences import clip
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.secrets.facts import redact_facts
 from foldline.core.secrets.redact import redact
 
 NAME = "offline"
-HANDED_OVER = "Handed over for: "
-LONGEST_GOAL = 300  # characters of a hand-off's goal
-LEAST = 200  # tokens of a checkpoint that has room for it
 ATTEMPTS = 3  # times that a text is written shorter because redacting made it longer
 
 
@@ -44,35 +39,20 @@ class OfflineSummarizer:
             ledger = redact_facts(request.ledger)
             return SummaryReply(two_sentences(ledger), NAME, ledger=ledger, notes=self.notes)
         focus = " ".join(words for words in (request.instructions, request.goal) if words)
-        goal = _goal_of(request)
-        room = request.tokens - self.counter.count(goal)
-        done = self._composed(request.ledger, room, redact(focus) or None)
-        text = _with_goal(done.text, goal) if goal else done.text
-        return SummaryReply(text, NAME, ledger=redact_facts(done.ledger), notes=self.notes)
+        goal = redact(request.goal or "") if request.kind == "handoff" else ""
+        done = self._composed(request.ledger, request.page_tokens, redact(focus) or None, goal)
+        return SummaryReply(done.text, NAME, ledger=redact_facts(done.ledger), notes=self.notes)
 
-    def _composed(self, ledger: Ledger, most: int, focus: str | None) -> Composed:
+    def _composed(self, ledger: Ledger, most: int, focus: str | None, goal: str) -> Composed:
         """Compose and redact: lines put side by side could spell a secret that no fact held alone."""
         budget = max(most, 1)
         done = Composed("", ledger)
         for _ in range(ATTEMPTS):
-            written = compose(ledger, max(budget, 1), self.counter.count, instructions=focus)
+            written = compose(ledger, max(budget, 1), self.counter.count, instructions=focus, goal=goal)
             done = Composed(redact(written.text), written.ledger)
             over = self.counter.count(done.text) - most
             if done.text == written.text or over <= 0:
                 break
-            budget -= over + 8
+            written_size = self.counter.count(written.text)
+            budget = min(budget - over - 8, written_size * most // (most + over))
         return done
-
-
-def _goal_of(request: SummaryRequest) -> str:
-    """Return the line that says what a hand-off is for; "" where there is no goal or hardly any room."""
-    if request.kind != "handoff" or not request.goal or request.tokens < LEAST:
-        return ""
-    return f"{HANDED_OVER}{clip(redact(request.goal), LONGEST_GOAL)}\n"
-
-
-def _with_goal(text: str, goal: str) -> str:
-    """Put the line first under the heading of goals."""
-    heading = f"{GOAL}\n"
-    before, found, after = text.partition(heading)
-    return f"{before}{heading}{goal}{after}" if found else f"{heading}{goal}\n{text}"

@@ -6,7 +6,7 @@ from tests.core.checkpoint.talk import assistant, entries, result, user
 from foldline.core.checkpoint.check import Accepted, Rejected, check
 from foldline.core.checkpoint.language import language_of, spoken_by_user
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
-from foldline.core.ledger.facts.kinds import Ledger, RequestFact
+from foldline.core.ledger.facts.kinds import Item, Ledger
 from foldline.core.measure.tokens import OFFLINE
 
 SAYS = {
@@ -131,7 +131,7 @@ def test_two_languages_of_the_user_are_both_the_users():
 def test_what_the_user_wrote_before_an_earlier_fold_counts():
     talk = [user(LOG * 3), assistant("ok")]
     assert isinstance(judged(talk, "Japanese"), Rejected)
-    before = Ledger(requests=(RequestFact(SAYS["Japanese"], "e1"),))
+    before = Ledger(items=(Item("user", SAYS["Japanese"], "e1"),))
     assert isinstance(judged(talk, "Japanese", ledger=before), Accepted)
 
 

@@ -14,7 +14,7 @@ from foldline.core.checkpoint.chunks import chunks
 from foldline.core.checkpoint.request import RequestKind, SummaryReply
 from foldline.core.checkpoint.summary import request, worded
 from foldline.core.decide.policy import Policy
-from foldline.core.ledger.facts.kinds import ConstraintFact, FileFact, Ledger, RequestFact
+from foldline.core.ledger.facts.kinds import ConstraintFact, FileFact, Item, Ledger
 from foldline.core.log.messages import ToolCall
 
 KINDS = get_args(RequestKind)
@@ -32,7 +32,7 @@ class Quarter:
 
 COUNTER = Quarter()
 LEDGER = Ledger(
-    requests=(RequestFact("Rename the table", "e1"),),
+    items=(Item("user", "Rename the table", "e1"),),
     constraints=(ConstraintFact("Never drop data.", "e1"),),
     files=(FileFact("db/schema.sql", "modified"),),
 )
@@ -111,15 +111,14 @@ Old goal
 
 The user's rules in <constraints> still hold: repeat each of them word for word.\
 """)
-    assert text.endswith(prompts.ask("checkpoint", "update", tokens=9))
+    assert wanted.story_tokens == 7, "the user's words stand beside it"
+    assert text.endswith(prompts.ask("checkpoint", "update", tokens=7))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_secret_reaches_a_model(kind):
     key = "gh" + "p_" + "a1B2c3D4e5" * 4
-    ledger = Ledger(
-        constraints=(ConstraintFact(f"Use {key} always", "e"),), requests=(RequestFact(key, "e"),)
-    )
+    ledger = Ledger(constraints=(ConstraintFact(f"Use {key} always", "e"),), items=(Item("user", key, "e"),))
     wanted = request(
         POLICY,
         kind=kind,

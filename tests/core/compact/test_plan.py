@@ -529,7 +529,7 @@ def test_a_bad_summary_is_asked_for_again_and_then_replaced(bad):
     assert (len(asked), outcome.receipt.summarizer) == (2, "model:test")
     outcome, asked = run(log, ask_for(BARE), reply(bad, stop=stop), reply(bad, stop=stop))
     assert (len(asked), outcome.receipt.summarizer) == (ATTEMPTS, "offline")
-    assert "## Goal" in outcome.checkpoint.summary
+    assert "## Conversation" in outcome.checkpoint.summary
 
 
 def test_a_summariser_that_failed_is_not_asked_again():
@@ -559,8 +559,10 @@ def test_a_rule_that_the_summary_recalls_in_the_users_words_stands_from_then_on(
         (rule, log.path()[0].id)
     ]
     assert outcome.receipt.constraints.texts == (rule,)
-    assert outcome.checkpoint.summary.count(rule) == 1
-    assert "- Deploy on Fridays only (unverified: not in the user's words)" in outcome.checkpoint.summary
+    assert f"<user-rules>\n- {rule}\n</user-rules>" in outcome.checkpoint.summary
+    story, _, words = outcome.checkpoint.summary.partition("## User's words")
+    assert story.count(rule) == 1
+    assert f"[User] Mend the login page. {rule}\n" in words
     put(log, outcome)
     say(log, user("Go on."))
     again, asked = run(log, ask_for(BARE, reason="target", target=900), reply())
@@ -676,7 +678,7 @@ def test_a_system_prompt_is_shortened_by_no_more_than_the_target_asks():
 
 def test_with_a_model_what_is_left_goes_to_what_was_shortened_and_no_model_is_asked_again():
     log, lead = instructed()
-    outcome, asked = run(log, ask_for(BARE, reason="target", target=lead.tokens + 600), reply())
+    outcome, asked = run(log, ask_for(BARE, reason="target", target=lead.tokens + 700), reply())
     assert len(asked) == 1
     assert outcome.receipt.summarizer != "offline"
     assert not [edit for edit in outcome.edits if edit.entry == lead.id]
@@ -743,7 +745,7 @@ def test_signed_thinking_stays_out_of_a_fold_that_was_made_fuller():
     log, lead = instructed()
     say(log, Message("assistant", (Thinking("I see.", signature="sig"), Text("It is the login page."))))
     say(log, user("Go on."))
-    outcome, asked = run(log, ask_for(BARE, reason="target", target=lead.tokens + 600), reply())
+    outcome, asked = run(log, ask_for(BARE, reason="target", target=lead.tokens + 700), reply())
     assert len(asked) == 1
     assert not [edit for edit in outcome.edits if edit.entry == lead.id], "it was made fuller"
     assert [edit.kind for edit in outcome.edits] == ["stripped"]
@@ -776,10 +778,14 @@ def ruled() -> Log:
     return log
 
 
-def test_what_is_left_of_a_target_goes_to_standing_constraints_first():
-    outcome = compact_log(ruled(), ask_for(BARE, reason="target", target=1_000))
-    assert outcome.receipt.constraints.kept == 24
-    assert outcome.receipt.constraints.excess == ()
+def test_rules_that_exceed_their_share_stand_among_the_users_words():
+    log = ruled()
+    rules = [f"Never delete table number {number} of the archive without asking." for number in range(24)]
+    outcome = compact_log(log, ask_for(BARE, reason="target", target=1_000))
+    told = outcome.receipt.constraints
+    assert [*told.excess, *told.texts] == rules
+    view = text_of(fold_of(log).view())
+    assert all(rule in view for rule in rules)
 
 
 def test_where_a_model_wrote_the_summary_what_is_left_goes_to_standing_constraints_too():
@@ -787,7 +793,10 @@ def test_where_a_model_wrote_the_summary_what_is_left_goes_to_standing_constrain
     assert len(asked) == 1
     assert len(asked[0].ledger.constraints) < 24
     assert (outcome.receipt.constraints.kept, outcome.receipt.constraints.excess) == (24, ())
-    assert "table number 0 " in outcome.checkpoint.summary
+    story, _, words = outcome.checkpoint.summary.partition("## User's words")
+    assert "table number 0 " in story
+    assert words.startswith("\n[User] Mend the archive.\n")
+    assert "[User] Never delete table number 20 of the archive without asking." in words
 
 
 def test_a_target_of_which_less_than_a_tenth_is_left_is_used():
@@ -849,7 +858,7 @@ def test_constraints_kept_and_those_that_exceed_their_share_are_named():
     assert set(told.excess) | set(told.texts) == set(rules)
     assert [fact.text for fact in msgspec.convert(outcome.ledger, Ledger).constraints] == rules
     few = compact_log(
-        log_of(user(rules[0]), assistant(long("ok", 400)), assistant(long("so", 150)), user("go")),
+        log_of(user(rules[0]), calls("a"), tool("a", long("ok", 900)), assistant("I read it."), user("go")),
         ask_for(BARE),
     )
     assert few.receipt.constraints == StandingConstraints(1, tuple(rules[:1]))
@@ -876,7 +885,7 @@ def test_leading_messages_stay_and_the_boundary_lists_them():
 
 
 def test_codex_quotes_the_newest_user_messages_and_then_the_summary():
-    log = chat()
+    log = chat(words=120)
     outcome = compact_log(log, ask_for("codex"))
     items = fold_of(log).view()
     assert outline(items) == [*["user"] * 12, "checkpoint", "user"]
@@ -1159,7 +1168,7 @@ def test_a_goal_makes_a_hand_off_of_it():
 def test_a_policy_that_only_hands_off_takes_the_newest_folded_request_for_the_goal():
     only = changed(summary_prompt="handoff", hard=None)
     _, asked = run(chat(), ask_for(only), reply())
-    assert (asked[0].kind, asked[0].goal) == ("handoff", asked[0].ledger.requests[-1].text)
+    assert (asked[0].kind, asked[0].goal) == ("handoff", asked[0].ledger.newest_request)
     for rules in (changed(summary_prompt="handoff"), changed(hard=None)):
         _, asked = run(chat(), ask_for(rules), reply())
         assert (asked[0].kind, asked[0].goal) == ("first", None)

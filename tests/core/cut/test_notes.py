@@ -9,7 +9,7 @@ from tests.support.talk import assistant, call, entries, tool, user
 from foldline.core.cut.notes import UNANSWERED, error_in, is_cleared, is_note, with_held
 from foldline.core.cut.prune import placeholder
 from foldline.core.cut.shorten import marker, shorten
-from foldline.core.ledger.collect import collect
+from foldline.core.ledger.table import collect
 from foldline.core.log.messages import Text, ToolResult
 from foldline.core.measure.tokens import OFFLINE
 
@@ -82,6 +82,7 @@ def test_no_fact_quotes_a_note() -> None:
     quoted = str(msgspec.to_builtins(ledger))
     assert "cleared" not in quoted
     assert "No result was recorded" not in quoted
-    assert [fact.text for fact in ledger.errors] == ["E KeyError: 'rate'"]
-    assert [(fact.command, fact.passed) for fact in ledger.commands] == [("make check", False)]
-    assert any("make load" in fact.text for fact in ledger.open)
+    assert [item.text for item in ledger.items if item.kind == "ran"] == [
+        "$ make check -> E KeyError: 'rate'",
+        "$ make load -> no answer",
+    ]

@@ -3,7 +3,7 @@
 from tests.support.talk import assistant, call, entries, tool, user
 
 from foldline.core.cut.recalled import MARK, is_recall, without_recall
-from foldline.core.ledger.collect import collect
+from foldline.core.ledger.table import collect
 
 LOOKED_UP = f"{MARK}Entry e1, characters 0 to 40 of 40, quoted as data:\n[Tool result]: PORT=8080\nError: no such file a.py"
 
@@ -48,8 +48,8 @@ def test_what_is_looked_up_again_is_no_new_fact_and_its_call_is_not_open():
 
     before, after = collect(said), collect(looked)
 
-    assert after.values == before.values
-    assert after.errors == before.errors
+    assert after.items == before.items
+    assert after.names == before.names
+    assert after.checks == before.checks
     assert after.files == before.files
-    assert after.open == before.open
     assert after.tools == before.tools

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from foldline.core.checkpoint.page import compose, parse
 from foldline.core.ledger.facts import constraints
 from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
-from foldline.core.ledger.page.page import compose, parse
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text
 
@@ -25,7 +25,7 @@ PAIRS = [
 
 def held(*texts: str) -> tuple[ConstraintFact, ...]:
     entries = [Said(f"u{i}", None, Message("user", (Text(text),)), f"u{i}") for i, text in enumerate(texts)]
-    return constraints.collect(entries)
+    return constraints.standing(entries)
 
 
 def is_held_out(pair: dict[str, str]) -> bool:

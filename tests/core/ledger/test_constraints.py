@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from foldline.core.ledger.facts import constraints, requests
-from foldline.core.ledger.facts.kinds import ConstraintFact
+from foldline.core.ledger.facts import constraints
+from foldline.core.ledger.facts.constraints import standing
+from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
+from foldline.core.ledger.table import collect
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 
@@ -15,7 +17,7 @@ def user(*texts: str) -> list[Said]:
 
 
 def held(*texts: str) -> list[str]:
-    return [fact.text for fact in constraints.collect(user(*texts))]
+    return [fact.text for fact in standing(user(*texts))]
 
 
 @pytest.mark.parametrize(
@@ -72,20 +74,21 @@ def test_a_later_range_turns_around_what_an_earlier_one_holds(cut: int) -> None:
         "You may now push to main. Actually use tabs.",
     )
     old, new = entries[:cut], entries[cut:]
-    merged = constraints.merge(constraints.collect(old), constraints.collect(new), requests.collect(new))
-    assert merged == constraints.collect(entries)
+    merged = constraints.merge(standing(old), standing(new), collect(new))
+    assert merged == standing(entries)
     assert [fact.text for fact in merged] == ["You may now push to main.", "Actually use tabs."]
 
 
 def test_merging_again_changes_nothing() -> None:
     entries = user("Never push to main.", "Always run make lint.")
-    facts = constraints.collect(entries)
-    assert constraints.merge(facts, facts, requests.collect(entries)) == facts
+    facts = standing(entries)
+    assert constraints.merge(facts, facts, collect(entries)) == facts
 
 
 def test_a_pinned_constraint_is_never_superseded() -> None:
     pinned = ConstraintFact("Never push to main.", "p", "main push", pinned=True)
-    merged = constraints.merge((pinned,), constraints.collect(user("You may now push to main.")))
+    later = user("You may now push to main.")
+    merged = constraints.merge((pinned,), standing(later), collect(later))
     assert merged[0] == pinned
 
 
@@ -119,12 +122,12 @@ CONTINUED = (
     ],
 )
 def test_only_the_users_own_words_bind(message: Message) -> None:
-    assert constraints.collect([Said("e", None, message, "e")]) == ()
+    assert standing([Said("e", None, message, "e")]) == ()
 
 
 def test_words_beside_a_reminder_bind_and_cite_their_entry() -> None:
     text = f"Please fix the tests. {RULE}\n<system-reminder>Always be brief.</system-reminder>\nUse tabs, not spaces."
-    facts = constraints.collect([Said("e7", None, Message("user", (Text(text),)), "e7")])
+    facts = standing([Said("e7", None, Message("user", (Text(text),)), "e7")])
     assert [(fact.text, fact.entry) for fact in facts] == [(RULE, "e7"), ("Use tabs, not spaces.", "e7")]
 
 
@@ -146,6 +149,6 @@ def test_sentences_without_content_words_and_additions_replace_nothing() -> None
 
 
 def test_a_constraint_that_came_without_its_request_is_merged_too() -> None:
-    old = constraints.collect(user("Use spaces for indentation."))
-    new = constraints.collect(user("Use tabs for indentation."))
-    assert [fact.text for fact in constraints.merge(old, new)] == ["Use tabs for indentation."]
+    old = standing(user("Use spaces for indentation."))
+    new = standing(user("Use tabs for indentation."))
+    assert [fact.text for fact in constraints.merge(old, new, Ledger())] == ["Use tabs for indentation."]

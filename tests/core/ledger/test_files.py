@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from foldline.core.ledger.facts import files
-from foldline.core.ledger.facts.calls import uses
+from foldline.core.ledger.facts.kinds import FileFact, Ledger
+from foldline.core.ledger.facts.stretch import stretch
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 
@@ -21,8 +22,12 @@ def ran(*calls: tuple[str, Any], result: str = "ok", is_error: bool = False) -> 
     return entries
 
 
+def taken(entries: list[Said]) -> tuple[FileFact, ...]:
+    return files.collect(stretch(entries))
+
+
 def touched(*calls: tuple[str, Any], **how: Any) -> dict[str, str]:
-    return {fact.path: fact.status for fact in files.collect(uses(ran(*calls, **how)))}
+    return {fact.path: fact.status for fact in taken(ran(*calls, **how))}
 
 
 PATCH = """*** Begin Patch
@@ -114,7 +119,7 @@ def test_a_call_that_failed_did_nothing(result: str, is_error: bool) -> None:
 
 
 def test_a_call_without_a_result_did_nothing_yet() -> None:
-    assert files.collect(uses(ran(("Write", {"file_path": "a.py", "content": "x"}))[:1])) == ()
+    assert taken(ran(("Write", {"file_path": "a.py", "content": "x"}))[:1]) == ()
 
 
 @pytest.mark.parametrize(
@@ -137,47 +142,20 @@ def test_the_status_that_counts(steps: list[str], status: str) -> None:
     }
     assert touched(*(calls[step] for step in steps)) == {"a.py": status}
     first, second = (
-        files.collect(uses(ran(calls[steps[0]]))),
-        files.collect(uses(ran(*(calls[step] for step in steps[1:])))),
+        taken(ran(calls[steps[0]])),
+        taken(ran(*(calls[step] for step in steps[1:]))),
     )
-    assert [(fact.path, fact.status) for fact in files.merge(first, second)][-1:] == [("a.py", status)]
+    assert [(fact.path, fact.status) for fact in files.merge(first, second, Ledger())][-1:] == [
+        ("a.py", status)
+    ]
 
 
 def test_a_relative_path_joins_the_one_absolute_path_that_ends_in_it() -> None:
     calls = [("Read", {"file_path": "/p/src/a.py"}), ("Bash", {"command": "cat src/a.py && cat other/b.py"})]
     assert touched(*calls) == {"/p/src/a.py": "read", "other/b.py": "read"}
-    facts = {fact.path: fact for fact in files.collect(uses(ran(*calls)))}
+    facts = {fact.path: fact for fact in taken(ran(*calls))}
     assert facts["/p/src/a.py"].uses == 2
     assert facts["/p/src/a.py"].entries == ("a0", "a1")
-
-
-def test_notes_say_why() -> None:
-    edit = ToolCall(
-        "c", "Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y\n\ndef parse(text):\n    pass"}
-    )
-    done = Said("r", None, Message("tool", (ToolResult("c", (Text("ok"),)),)), "")
-    told = Said(
-        "a",
-        None,
-        Message("assistant", (Text("The parser drops the last line. I will fix that in `parse`."), edit)),
-        "",
-    )
-    assert files.collect(uses([told, done]))[0].notes == ("fix that in `parse`.",)
-
-
-def test_words_said_in_the_message_before_are_cited() -> None:
-    words = Said("w", None, Message("assistant", (Text("The config says which port it is."),)), "")
-    fact = files.collect(uses([words, *ran(("read", {"path": "c.toml"}))]))[0]
-    assert fact.notes == ("The config says which port it is.",)
-    assert fact.entries == ("w", "a0")
-
-
-def test_at_most_three_notes_the_newest_last() -> None:
-    entries: list[Said] = []
-    for i in range(5):
-        entries.append(Said(f"w{i}", None, Message("assistant", (Text(f"Reason number {i} for this."),)), ""))
-        entries.extend(ran(("read", {"path": "c.toml"})))
-    assert files.collect(uses(entries))[0].notes == tuple(f"Reason number {i} for this." for i in (2, 3, 4))
 
 
 def test_a_folder_is_no_file() -> None:
@@ -194,5 +172,5 @@ def test_patches_with_stray_headers() -> None:
 
 
 def test_merging_the_same_file_again_changes_nothing() -> None:
-    facts = files.collect(uses(ran(("Read", {"file_path": "/p/a.py"}), ("Read", {"file_path": "/p/b.py"}))))
-    assert files.merge(facts, facts) == facts
+    facts = taken(ran(("Read", {"file_path": "/p/a.py"}), ("Read", {"file_path": "/p/b.py"})))
+    assert files.merge(facts, facts, Ledger()) == facts

@@ -1,14 +1,10 @@
-"""What was pasted into a message is no request, and no step of the work."""
+"""What was pasted into a message is no rule of the user's."""
 
 from __future__ import annotations
 
 import pytest
-from tests.core.ledger.session_samples import rough_count
 
-from foldline.core.ledger.collect import collect
 from foldline.core.ledger.facts import constraints
-from foldline.core.ledger.facts.requests import gist
-from foldline.core.ledger.page.page import compose
 from foldline.core.ledger.text.pasted import is_pasted, typed
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text
@@ -42,20 +38,6 @@ def test_what_a_person_types(line: str) -> None:
     assert not is_pasted(line)
 
 
-def test_a_request_is_told_without_what_was_pasted_into_it() -> None:
-    text = "It crashed when I chose a theme.\n" + "\n".join(PASTED[:2]) + "\nInvalid themes must never crash."
-    assert gist(text, 400) == "It crashed when I chose a theme. Invalid themes must never crash."
-    answered = Message("assistant", (Text("The theme is checked now."),))
-    entries = [Said("e0", None, Message("user", (Text(text),)), ""), Said("e1", None, answered, "")]
-    page = compose(collect(entries), 800, rough_count).text.partition("## Work Log")[2]
-    assert "Router.handle" not in page
-    assert "rows.mjs" not in page
-
-
-def test_a_request_of_pasted_lines_alone_stands_as_it_is() -> None:
-    assert gist(PASTED[0].strip(), 400) == PASTED[0].strip()
-
-
 RULE = "Never push to main."
 
 
@@ -79,7 +61,7 @@ RULE = "Never push to main."
 )
 def test_pasted_text_holds_no_rule_and_hides_none(pasted: str) -> None:
     message = Message("user", (Text(f"Look at this:\n\n{pasted}\n\n{RULE}"),))
-    assert [fact.text for fact in constraints.collect([Said("e", None, message, "")])] == [RULE]
+    assert [fact.text for fact in constraints.standing([Said("e", None, message, "")])] == [RULE]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.core.ledger.text import shell
+from foldline.core.ledger.facts import shell
 
 
 def effects(command: str, cwd: str = "") -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.core.ledger.facts.kinds import CommandFact, ConstraintFact, Excerpt, Ledger, ValueFact
+from foldline.core.ledger.facts.kinds import CheckFact, ConstraintFact, Item, Ledger, MetName
 from foldline.core.secrets.facts import redact_facts
 from foldline.core.secrets.redact import redact
 
@@ -213,17 +213,17 @@ def test_every_string_of_a_ledger_is_redacted_and_the_rest_is_the_same_object():
     clean = ConstraintFact(text="never push to main", entry="e1")
     ledger = Ledger(
         constraints=(clean,),
-        commands=(CommandFact(command=f"curl -H 'X: {secret}'", outcome="ok", entries=("e2",)),),
-        values=(ValueFact(value="5432", kind="number", name="port"),),
-        excerpts=(Excerpt("x", names={secret: 1.0, "a.py": 0.5}), Excerpt("y", names={"b.py": 1.0})),
+        items=(Item("user", f"the token is {secret}", "e1"), Item("said", "I keep it.", "e2")),
+        checks=(CheckFact(command=f"curl -H 'X: {secret}'", outcome="ok", entries=("e2",)),),
+        names=(MetName("a.py", 0.5),),
     )
 
     cleaned = redact_facts(ledger)
 
     assert secret.encode() not in msgspec.json.encode(cleaned)
     assert cleaned.constraints[0] is clean
-    assert cleaned.values is ledger.values
-    assert cleaned.excerpts[1] is ledger.excerpts[1]
+    assert cleaned.names is ledger.names
+    assert cleaned.items[1] is ledger.items[1]
     assert redact_facts(cleaned) is cleaned
 
 

@@ -13,17 +13,22 @@ from foldline.core.log.codec import encode
 from foldline.core.log.messages import Message, texts
 from foldline.core.secrets.facts import strings_in
 
+UNVERIFIED = "(unverified)"
+_MARKED = re.compile(rf"\S+ {re.escape(UNVERIFIED)}")
 _GROUPED = re.compile(r"(?<=\d)[,_](?=\d{3}(?!\d))")
 
 
 class Evidence:
-    """Everything that entries, ledger and previous summary say, searchable."""
+    """Everything that entries, ledger and previous summary say, searchable.
+
+    A name that an earlier summary marks as unverified is no evidence: a mark never washes out.
+    """
 
     def __init__(self, said: Iterable[Message | str], ledger: Ledger, previous: str | None) -> None:
         pieces = [piece for item in said for piece in _pieces(item)]
-        self._text = (
-            "\n".join([*pieces, *strings_in(ledger), previous or ""]).replace("\\\\", "/").replace("\\", "/")
-        )
+        told = _MARKED.sub(" ", "\n".join([*strings_in(ledger), previous or ""]))
+        whole = "\n".join([*pieces, told])
+        self._text = whole.replace("\\\\", "/").replace("\\", "/")
 
     @cached_property
     def _folded(self) -> str:

@@ -1,70 +1,78 @@
-"""A model's summary checked against what code knows, and mended.
+"""A model's summary checked against what code knows, and completed.
 
-Three things happen to it, in this order:
-
-1. marks: names that stand nowhere, values that were replaced since, claims that the last run contradicts, and
-   rules that the user never said are marked where they stand; nothing that a model wrote is taken away;
-2. repairs: what must survive and does not (the newest request, open errors, open work, the newest named
-   values) is put back under its heading, from the ledger; standing constraints always stand there, word for
-   word, in the block that code alone writes;
-3. lists: the files that were read and changed, from the ledger.
-
-Lines that quote the ledger are never marked, so grounding a grounded summary changes nothing.
+Names that stand in no entry are marked where they stand; nothing that a model wrote is taken away. Behind it
+code puts what no model may lose: the user's standing rules in the block that code alone writes, the user's
+words, and the lists of files. Grounding a grounded summary changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 
 import msgspec
 
-from foldline.core.checkpoint.essentials import UNDER, essentials, missing_in, without_repeats
+from foldline.core.checkpoint import conversation, rules
 from foldline.core.checkpoint.evidence import Evidence
 from foldline.core.checkpoint.files import file_lists, without_file_lists
 from foldline.core.checkpoint.marks import marked
-from foldline.core.checkpoint.origin_check import OriginCheck
+from foldline.core.checkpoint.page import WORDS
 from foldline.core.checkpoint.sections import put_under
-from foldline.core.ledger.facts.kinds import Ledger
-from foldline.core.ledger.page.constraints import block, without_blocks
+from foldline.core.ledger.facts.kinds import LEVELS, USER, Ledger
 from foldline.core.log.messages import Message
 from foldline.core.secrets.facts import redact_facts
 
+RULES_UNDER = (
+    "Constraints & Preferences",
+    "Rules",
+    "User Requests & Constraints",
+    "User Messages",
+    "Context & Decisions",
+)
+_WORDS = re.compile(rf"^{WORDS}\n(?:(?!## ).*\n?)*", re.MULTILINE)
+
 
 class Grounded(msgspec.Struct, frozen=True):
-    """A grounded summary, what was put back into it, and the names in it that stand nowhere."""
+    """A grounded summary, and the names in it that stand nowhere."""
 
     text: str
-    repaired: tuple[str, ...] = ()
     unverified: tuple[str, ...] = ()
 
 
-def ground(text: str, ledger: Ledger, said: Iterable[Message | str], previous: str | None = None) -> Grounded:
-    """Mend a summary from the ledger and mark what stands nowhere.
+def ground(
+    text: str,
+    ledger: Ledger,
+    said: Iterable[Message | str],
+    previous: str | None = None,
+    *,
+    room: int = 0,
+    count: Callable[[str], int] = len,
+) -> Grounded:
+    """Mark what stands nowhere in a summary, and put rules, the user's words and file lists behind it.
 
-    `said` are the folded messages (or their texts), `previous` the summary that they follow: what either says
-    counts as known. Grounding the result again changes nothing.
+    `said` are the folded messages (or their texts), `previous` the summary that they follow; the user's words
+    may take `room` tokens, as `count` counts them.
     """
     ledger = redact_facts(ledger)
-    said = list(said)
-    evidence = Evidence(said, ledger, previous)
-    facts = essentials(ledger)
-    origins = OriginCheck(said, ledger, previous)
-    written = without_blocks(without_file_lists(text))
-    body, unverified = marked(written, ledger, facts, evidence, origins)
-    missing = missing_in(facts, body, written)
-    rules = [fact.line for fact in facts if fact.kind == "constraint"]
-    body = without_repeats(body, rules)
-    for kind, headings in UNDER.items():
-        lines = block(rules) if kind == "constraint" else [fact.line for fact in missing if fact.kind == kind]
-        body = put_under(body, lines, headings)
-    lists = file_lists(ledger.files)
-    lost = [
-        fact.path
-        for fact in ledger.files
-        if fact.status != "read" and fact.path.rsplit("/", 1)[-1] not in text
-    ]
-    return Grounded(
-        text=f"{body.rstrip()}\n\n{lists}" if lists else body.rstrip(),
-        repaired=(*(fact.text for fact in missing), *lost),
-        unverified=unverified,
-    )
+    written = _WORDS.sub("", rules.without_blocks(without_file_lists(text)) + "\n").rstrip()
+    quoted = [fact.text for fact in ledger.constraints]
+    body, unverified = marked(written, quoted, Evidence(list(said), ledger, previous))
+    lines = rules.lines_of(ledger.constraints)
+    body = put_under(_without(body, lines), rules.block(lines), RULES_UNDER)
+    words = users_words(ledger, room, count)
+    parts = (body.rstrip(), f"{WORDS}\n{words}" if words else "", file_lists(ledger.files))
+    return Grounded("\n\n".join(part for part in parts if part), unverified)
+
+
+def users_words(ledger: Ledger, room: int, count: Callable[[str], int]) -> str:
+    """Write what the user said, word for word, the first and the newest in any case, in `room` tokens."""
+    items = [item for item in ledger.items if LEVELS.get(item.kind) == USER and item.kind != "summary"]
+    if not items or room <= 0:
+        return ""
+    return "\n".join(conversation.write(items, conversation.fill(items, room, count)))
+
+
+def _without(body: str, lines: Iterable[str]) -> str:
+    """Take out the lines that the block of rules says."""
+    gone = {row for line in lines for row in line.split("\n")}
+    return "\n".join(row for row in body.split("\n") if row not in gone)

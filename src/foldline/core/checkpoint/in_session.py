@@ -50,7 +50,7 @@ def ask(request: SummaryRequest) -> str:
         prompts.constraints([redact(fact.text) for fact in request.ledger.constraints]),
         *prompts.shape(request.family, request.kind),
         f"The user wants special attention paid to this:\n{prompts.between('focus', focus)}" if focus else "",
-        *prompts.limits(request.tokens, request.language, request.rejected),
+        *prompts.limits(request.story_tokens, request.language, request.rejected),
     ]
     return "\n\n".join(piece for piece in pieces if piece)
 

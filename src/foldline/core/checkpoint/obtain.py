@@ -10,9 +10,9 @@ import msgspec
 from foldline.core.checkpoint.check import Accepted, check
 from foldline.core.checkpoint.cost import Cost
 from foldline.core.checkpoint.ground import ground
+from foldline.core.checkpoint.page import compose
 from foldline.core.checkpoint.proposals import proven, with_proven
-from foldline.core.checkpoint.request import FAILED, SummaryReply, SummaryRequest
-from foldline.core.ledger.page.page import compose
+from foldline.core.checkpoint.request import FAILED, WORDS_SHARE, SummaryReply, SummaryRequest
 from foldline.core.measure.tokens import Counter
 from foldline.core.secrets.redact import redact
 
@@ -55,19 +55,26 @@ def obtain(wanted: SummaryRequest, counter: Counter, asks: int = ASKS) -> Summar
         asks -= 1
         checked = check(reply, wanted, counter=counter)
         if isinstance(checked, Accepted):
-            return Obtained(_grounded(cost.on(reply), checked.text, wanted), asks, model_asked)
+            return Obtained(_grounded(cost.on(reply), checked.text, wanted, counter), asks, model_asked)
         cost = cost.noting(f"a summary by {reply.summarizer} was rejected: {checked.words}")
         wanted = msgspec.structs.replace(wanted, attempt=attempt, rejected=checked.words)
     return Obtained(cost.on(_by_rule(wanted, counter)), asks, model_asked)
 
 
-def _grounded(reply: SummaryReply, text: str, wanted: SummaryRequest) -> SummaryReply:
+def _grounded(reply: SummaryReply, text: str, wanted: SummaryRequest, counter: Counter) -> SummaryReply:
     """Return a reply whose text is checked against what code knows, with the rules that it proved."""
     entries = (*wanted.folded, *wanted.kept)
     rules = proven(text, entries, wanted.ledger.constraints)
     constraints = with_proven(wanted.ledger.constraints, rules, entries)
     ledger = msgspec.structs.replace(wanted.ledger, constraints=constraints)
-    grounded = ground(text, ledger, [entry.message for entry in entries], wanted.previous)
+    grounded = ground(
+        text,
+        ledger,
+        [entry.message for entry in entries],
+        wanted.previous,
+        room=int(wanted.tokens * WORDS_SHARE),
+        count=counter.count,
+    )
     return msgspec.structs.replace(reply, text=grounded.text, rules=rules)
 
 
@@ -75,8 +82,9 @@ def _by_rule(wanted: SummaryRequest, counter: Counter) -> SummaryReply:
     """Write the offline checkpoint."""
     done = compose(
         wanted.ledger,
-        wanted.tokens,
+        wanted.page_tokens,
         counter.count,
         instructions=wanted.instructions,
+        goal=wanted.goal or "",
     )
     return SummaryReply(text=redact(done.text), summarizer=OFFLINE, ledger=done.ledger)

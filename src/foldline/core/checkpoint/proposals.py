@@ -10,14 +10,16 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from foldline.core.checkpoint.origin_check import RULES
-from foldline.core.checkpoint.sections import heading_of
+from foldline.core.checkpoint.sections import heading_of, plain
 from foldline.core.ledger.facts.constraints import applied, candidates
 from foldline.core.ledger.facts.kinds import ConstraintFact
 from foldline.core.ledger.text.origin import prompts
 from foldline.core.ledger.text.subjects import content, subject_of
 from foldline.core.log.entries import Said
 
+RULES: Final = frozenset(
+    map(plain, ("Constraints & Preferences", "Rules", "User Requests & Constraints", "User Messages"))
+)
 LEAST_WORDS: Final = 2  # content words below which a line proves nothing, but for a whole sentence
 _LEAD: Final = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(?:\[[ x]\]\s+)?")
 _EDGES: Final = " \t\"'`*_.!\u201c\u201d\u2018\u2019\u3002"
@@ -27,7 +29,7 @@ def proven(
     summary: str, entries: Sequence[Said], known: Sequence[ConstraintFact]
 ) -> tuple[ConstraintFact, ...]:
     """Return the rules that a summary proposes and a user's entry holds, without those that are `known`."""
-    lines = [line for line in map(_plain, _proposed(summary)) if content(line)]
+    lines = [line for line in map(_bare, _proposed(summary)) if content(line)]
     if not lines:
         return ()
     before = {fact.text for fact in known}
@@ -59,13 +61,13 @@ def _proposed(summary: str) -> Iterator[str]:
             yield _LEAD.sub("", row)
 
 
-def _plain(text: str) -> str:
+def _bare(text: str) -> str:
     return " ".join(text.split()).strip(_EDGES)
 
 
 def _is_proposed(sentence: str, lines: Sequence[str]) -> bool:
     """Whether one of the lines stands in a sentence word for word; a question states no rule."""
-    plain = _plain(sentence)
+    plain = _bare(sentence)
     if plain.endswith(("?", "\uff1f")):
         return False
     return any(

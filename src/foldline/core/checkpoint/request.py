@@ -15,6 +15,7 @@ from foldline.core.measure.window import Window
 
 RequestKind = Literal["first", "update", "split_turn", "branch", "handoff", "display"]
 
+WORDS_SHARE: Final = 0.3  # of a summary's tokens, the part that the user's words may take
 FAILED: Final = "failed"  # the `stop` of a reply that says: no model could be asked
 
 
@@ -70,6 +71,20 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     refused: bool = False
     secrets: bool = False
     prefix: Prefix | None = None
+
+    @property
+    def story_tokens(self) -> int:
+        """What a model's text may take: the user's words stand beside it, in a share of the tokens."""
+        said = sum(len(item.text) for item in self.ledger.items if item.kind == "user")
+        return max(1, self.tokens - min(int(self.tokens * WORDS_SHARE), said // 3))
+
+    @property
+    def page_tokens(self) -> int:
+        """What the offline checkpoint may take: two thirds of what it stands for, so that the fold gains."""
+        stood = sum(entry.tokens for entry in self.folded) + len(self.previous or "") // 4
+        rules = sum(len(fact.told) + 40 for fact in self.ledger.constraints) // 3
+        beside = self.kind in ("branch", "handoff")  # it takes the place of nothing
+        return self.tokens if beside or not stood else min(self.tokens, max(stood * 2 // 3, rules))
 
 
 class SummaryReply(msgspec.Struct, frozen=True):

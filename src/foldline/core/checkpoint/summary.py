@@ -36,8 +36,8 @@ def request(
 
     A hand-off without a goal is for the newest request of the user's.
     """
-    if kind == "handoff" and not goal and ledger.requests:
-        goal = ledger.requests[-1].text
+    if kind == "handoff" and not goal:
+        goal = ledger.newest_request or None
     return SummaryRequest(
         kind=kind,
         system="",
@@ -85,7 +85,10 @@ def in_language(request: SummaryRequest) -> SummaryRequest:
     if request.languages is not None:
         return request
     ledger = request.ledger
-    earlier = [*(fact.text for fact in ledger.requests), *(fact.text for fact in ledger.constraints)]
+    earlier = [
+        *(item.text for item in ledger.items if item.kind == "user"),
+        *(fact.text for fact in ledger.constraints),
+    ]
     spoken = spoken_by_user([*request.folded, *request.kept], earlier)
     language = request.language or spoken.main
     return msgspec.structs.replace(request, language=language, languages=spoken.every)
@@ -100,7 +103,7 @@ def _worded(request: SummaryRequest, cap: int, most: int | None) -> SummaryReque
         prompts.ask(
             request.family,
             request.kind,
-            tokens=request.tokens,
+            tokens=request.story_tokens,
             has_previous=bool(previous),
             instructions=redact(request.instructions or ""),
             goal=redact(request.goal or ""),

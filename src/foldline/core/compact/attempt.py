@@ -19,8 +19,8 @@ from foldline.core.compact.job import Job
 from foldline.core.compact.receipts import constraint_figures, made_receipt, standing_in
 from foldline.core.compact.second_line import swept
 from foldline.core.cut.choice import CHECKPOINT_LEAST, Choice
-from foldline.core.ledger.bounds import bounded
 from foldline.core.ledger.facts.kinds import ConstraintFact
+from foldline.core.ledger.table import bounded
 from foldline.core.log.entries import Compacted, Receipt, Said
 from foldline.core.view import ViewState
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from foldline.core.checkpoint.check import Accepted, check
 from foldline.core.checkpoint.obtain import SummarySteps
 from foldline.core.checkpoint.request import FAILED
+from foldline.core.checkpoint.state import two_sentences
 from foldline.core.checkpoint.summary import request
 from foldline.core.compact.facts import ledger_of
 from foldline.core.compact.job import Job
-from foldline.core.ledger.page.display import two_sentences
 from foldline.core.secrets.sweep import Sweep
 
 DISPLAY_TOKENS = 120  # the most that the two sentences take

@@ -8,11 +8,9 @@ import msgspec
 
 from foldline.core.carried.select import without_carried
 from foldline.core.compact.job import Job
-from foldline.core.ledger.collect import collect
-from foldline.core.ledger.current import current, within
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.ledger.facts.tracked import tracked
-from foldline.core.ledger.merge import merge
+from foldline.core.ledger.table import collect, current, merge, within
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import Counter
 from foldline.core.secrets.facts import redact_facts
@@ -34,14 +32,11 @@ class Facts(msgspec.Struct, frozen=True):
 
 def ledger_of(job: Job, folded: Sequence[Said], kept: Sequence[Said]) -> Ledger:
     """Return the ledger of what was folded before and is folded now, brought up to date by what is kept."""
-    boundary = job.state.boundary
+    boundary, clean = job.state.boundary, job.state.clean
     before = msgspec.convert(boundary.ledger, Ledger) if boundary is not None else Ledger()
-    ids, clean = frozenset(entry.id for entry in kept), job.state.clean
-    known = merge(
-        merge(before, collect(without_carried(clean((*job.state.past, *folded)), job.carry.texts))),
-        tracked(job.state.notes),
-    )
-    return redact_facts(current(known, collect(clean(kept)), kept=ids))
+    said = without_carried(clean((*job.state.past, *folded)), job.carry.texts)
+    known = merge(merge(before, collect(said)), tracked(job.state.notes))
+    return redact_facts(current(known, clean(kept)))
 
 
 def facts_within(ledger: Ledger, room: int, counter: Counter) -> Facts:

@@ -11,6 +11,7 @@ import msgspec
 
 from foldline.core.checkpoint.ground import ground
 from foldline.core.checkpoint.obtain import SummarySteps
+from foldline.core.checkpoint.request import WORDS_SHARE
 from foldline.core.compact.attempt import Attempt, Proposal, attempt_with
 from foldline.core.compact.edits import saved_by
 from foldline.core.compact.fold import folded, frame_of_choice, proposed, with_stripped
@@ -25,17 +26,24 @@ def filled(attempt: Attempt, material: Material, limits: Limits) -> SummarySteps
     """Return the attempt with what it left of its target given away, as far as something comes of it."""
     for _ in range(FILLS):
         fuller = yield from _fuller(attempt, material, limits)
-        if fuller is None or not fuller.fits or fuller.spare >= attempt.spare:
+        if fuller is None or not fuller.fits or not _better(fuller, attempt):
             break
         attempt = fuller
     return attempt
 
 
+def _better(fuller: Attempt, attempt: Attempt) -> bool:
+    """Whether more of the standing constraints has room, or less of the target is left."""
+    more, less = (len(one.proposal.facts.excess) for one in (attempt, fuller))
+    return less < more or (less == more and fuller.spare < attempt.spare)
+
+
 def _fuller(attempt: Attempt, material: Material, limits: Limits) -> SummarySteps[Attempt | None]:
     """Return an attempt that uses more of the target; None where nothing comes of it."""
-    if not limits.target or attempt.spare < attempt.proposal.job.ask.usable // SPARE:
-        return None
     proposal = attempt.proposal
+    little = attempt.spare < proposal.job.ask.usable // SPARE
+    if not limits.target or (little and (attempt.model_wrote or not proposal.facts.excess)):
+        return None
     rules = proposal.facts.room + _for_rules(attempt)
     choice = proposal.choice if proposal.facts.excess else _keeping_more(attempt, material, limits)
     if choice is None:
@@ -84,7 +92,9 @@ def _with_rules(proposal: Proposal, text: str) -> str:
     choice, state = proposal.choice, proposal.job.state
     messages = [entry.message for entry in state.clean((*choice.folded, *choice.kept))]
     previous = state.boundary.checkpoint.summary if state.boundary is not None else None
-    return ground(text, proposal.facts.shown, messages, previous).text
+    room = int(proposal.choice.room * WORDS_SHARE)
+    count = proposal.job.counter.count
+    return ground(text, proposal.facts.shown, messages, previous, room=room, count=count).text
 
 
 def _eased(attempt: Attempt, material: Material, limits: Limits) -> Attempt | None:

@@ -64,7 +64,7 @@ def with_stripped(job: Job, choice: Choice) -> Choice:
 def _next_task(policy: Policy, ledger: Ledger) -> str | None:
     """Return the goal of a hand-off that names none: the newest request, where the policy only hands off."""
     hands_off = policy.summary_prompt == "handoff" and policy.hard is None
-    return ledger.requests[-1].text if hands_off and ledger.requests else None
+    return (ledger.newest_request or None) if hands_off else None
 
 
 def _kind(job: Job, choice: Choice, goal: str | None) -> RequestKind:

@@ -80,8 +80,7 @@ def handoff(job: Job, start: Start, *, text: str | None = None) -> Steps:
     proposal = _proposed(job, start, folded, facts)
     if text is not None:
         return _fitting(attempt_with(proposal, SummaryReply(redact(text), EDITED)))
-    requests = facts.shown.requests
-    goal = ask.goal or (requests[-1].text if requests else None)
+    goal = ask.goal or facts.shown.newest_request or None
     wanted = summary_request(proposal, "handoff", goal, tokens=proposal.choice.room)
     return _fitting((yield from fit_summary(proposal, wanted)))
 

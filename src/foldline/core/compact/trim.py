@@ -18,9 +18,9 @@ from foldline.core.cut.prune import prune
 from foldline.core.cut.shrink import shrink
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.triggers import thresholds
-from foldline.core.ledger.facts.constraints import collect
+from foldline.core.ledger.facts.constraints import standing
+from foldline.core.ledger.facts.held import held
 from foldline.core.ledger.facts.kinds import ConstraintFact
-from foldline.core.ledger.worth.blank_notes import notes_for
 from foldline.core.log.entries import Edit, Pruned, Said
 from foldline.core.log.messages import Text, ToolResult
 from foldline.core.measure.tokens import Counter, part_tokens
@@ -82,7 +82,7 @@ def noted(job: Job, edits: Edits) -> Edits:
     blanked = {(edit.entry, edit.part) for edit in flat(edits) if edit.kind == "blanked"}
     if budget < NOTES_LEAST or not blanked:
         return edits
-    lines = notes_for(job.state.clean(job.state.kept), blanked, budget, counter.count)
+    lines = held(job.state.clean(job.state.kept), blanked, budget, counter.count)
     told = [_with_note(edit, lines.get((edit.entry, edit.part)), counter) for edit in flat(edits)]
     done = merged({}, told)
     return done if _to_spare(job, done) >= 0 else edits
@@ -188,7 +188,7 @@ def _lost_constraints(
     for edit in edits:
         if isinstance(edit.replacement, Text) and by_id[edit.entry].message.is_prompt:
             text = edit.replacement.text
-            facts = [fact for fact in collect([by_id[edit.entry]]) if fact.text not in text]
+            facts = [fact for fact in standing([by_id[edit.entry]]) if fact.text not in text]
             if facts:
                 found[edit.entry, edit.part] = facts
     return found
@@ -234,9 +234,9 @@ def prune_boundary(job: Job, edits: Edits) -> Pruned | Nothing:
         edits=listed,
         sizes=(job.size, job.size - gain),
     )
-    standing = collect(job.state.clean(entry for entry in job.state.kept if entry.id in edits))
-    if standing:
-        receipt = msgspec.structs.replace(receipt, constraints=constraint_figures(standing))
+    found = standing(job.state.clean(entry for entry in job.state.kept if entry.id in edits))
+    if found:
+        receipt = msgspec.structs.replace(receipt, constraints=constraint_figures(found))
     return swept(Pruned(id="", parent=None, receipt=receipt, edits=listed), job)
 
 

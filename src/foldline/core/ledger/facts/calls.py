@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from foldline.core.cut.notes import UNANSWERED, error_in, is_cleared
-from foldline.core.ledger.text.sentences import last_sentence
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Text, ToolCall, ToolResult
 from foldline.core.log.references import stored_calls
@@ -21,7 +20,7 @@ TAIL = 1500
 
 
 class Use(msgspec.Struct, frozen=True):
-    """One call: the entries it stands in, its result if there is one, and the words said just before it.
+    """One call: the entries it stands in, and its result if there is one.
 
     `passed` is what the result says about itself; None where it says nothing. `known` keeps what was
     worked out of the call already, since several kinds of fact ask the same of it.
@@ -31,15 +30,8 @@ class Use(msgspec.Struct, frozen=True):
     call: ToolCall
     result: ToolResult | None = None
     answered_in: str = ""
-    why: str = ""
-    why_in: str = ""
     passed: bool | None = None
     known: dict[str, Any] = {}
-
-    @property
-    def cites(self) -> tuple[str, ...]:
-        """The ids of the entries in which the words and the call stand."""
-        return tuple(dict.fromkeys(id_ for id_ in (self.why_in, self.entry) if id_))
 
 
 _EXIT = re.compile(
@@ -146,7 +138,6 @@ def uses(entries: Sequence[Said]) -> tuple[Use, ...]:
     found: list[Use] = []
     stored = 0  # calls that are not here so far
     waiting: dict[str, list[int]] = {}
-    why, why_in = "", ""
     for entry in entries:
         stored += stored_calls(entry.message)
         for part in entry.message.parts:
@@ -154,21 +145,15 @@ def uses(entries: Sequence[Said]) -> tuple[Use, ...]:
                 waiting[part.call_id] = [len(found)]
                 found.append(Use(entry.id, ToolCall(part.call_id, "stored call", {})))
                 stored -= 1
-            if isinstance(part, Text) and entry.message.role == "assistant":
-                said = last_sentence(part.text)
-                why, why_in = (said, entry.id) if said else (why, why_in)
-            elif isinstance(part, ToolCall):
+            if isinstance(part, ToolCall):
                 waiting.setdefault(part.id, []).append(len(found))
-                found.append(Use(entry=entry.id, call=part, why=why, why_in=why_in))
+                found.append(Use(entry=entry.id, call=part))
             elif isinstance(part, ToolResult) and waiting.get(part.call_id) and part.text != UNANSWERED:
                 index = waiting[part.call_id].pop()
                 result = _as_it_was(part)
                 found[index] = msgspec.structs.replace(
                     found[index], result=result, answered_in=entry.id, passed=verdict(result)
                 )
-                why, why_in = "", ""
-        if entry.message.is_prompt:
-            why, why_in = "", ""
     return tuple(found)
 
 
@@ -193,6 +178,11 @@ def by_plain_key(row: Any) -> dict[str, Any]:
 def as_list(value: Any) -> list[Any]:
     """Return a JSON list as it is, and of anything else an empty one."""
     return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
+
+
+def rows_of(value: Any, most: int = 200) -> list[dict[str, Any]]:
+    """Return the objects in a JSON list with their keys made plain, the first `most` of them."""
+    return [by_plain_key(row) for row in as_list(value)[:most] if isinstance(row, dict)]
 
 
 def strings(value: Any, depth: int = 4) -> Iterator[str]:

@@ -16,7 +16,8 @@ from typing import Literal
 
 import msgspec
 
-from foldline.core.ledger.facts.kinds import ConstraintFact, RequestFact
+from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
+from foldline.core.ledger.facts.stretch import Stretch
 from foldline.core.ledger.text.changes import Change, change_of
 from foldline.core.ledger.text.cues import is_constraint
 from foldline.core.ledger.text.origin import UserSpeech, is_plan
@@ -251,29 +252,38 @@ class ConstraintHistory:
                 self._held.say(sentence, entry.id, entry.message.name or "", proven=sentence in proven)
 
 
-def collect(entries: Sequence[Said]) -> tuple[ConstraintFact, ...]:
-    """Take the standing constraints from the user's own words, oldest first; superseded ones are gone."""
+def standing(entries: Sequence[Said]) -> tuple[ConstraintFact, ...]:
+    """Return the standing constraints of the user's own words, oldest first; superseded ones are gone."""
     found = ConstraintHistory()
     found.read(entries)
     return found.standing
 
 
+def collect(found: Stretch) -> tuple[ConstraintFact, ...]:
+    """Take the standing constraints of a stretch of entries."""
+    return standing(found.entries)
+
+
 def merge(
-    old: Sequence[ConstraintFact], new: Sequence[ConstraintFact], requests: Sequence[RequestFact] = ()
+    old: Sequence[ConstraintFact], new: Sequence[ConstraintFact], later: Ledger
 ) -> tuple[ConstraintFact, ...]:
     """Merge the constraints of two ranges.
 
-    `requests` are the newer range's: what the user says there may turn around a constraint of the older
-    one without being a constraint by itself.
+    What the user said in the later one may turn around an older constraint without being one by itself.
     """
     if not old:
         return tuple(new)
     held = _Held(old)
-    for request in requests:
-        for sentence in candidates(request.text):
-            held.say(sentence, request.entry, request.by)
+    for item in later.items:
+        for sentence in candidates(item.text) if item.kind == "user" else ():
+            held.say(sentence, item.entry, item.by)
     present = {(fact.text, fact.entry) for fact in held.facts}
     for fact in new:
         if (fact.text, fact.entry) not in present:
             held.add(fact)
     return tuple(held.facts)
+
+
+def bound(facts: Sequence[ConstraintFact]) -> tuple[ConstraintFact, ...]:
+    """Return all of them: a rule that was found is never dropped."""
+    return tuple(facts)

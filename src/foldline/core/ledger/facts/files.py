@@ -1,190 +1,25 @@
-"""Files read, created, modified and deleted, whatever the tools are called."""
+"""Files read, created, modified and deleted: the latest state of each that counts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from foldline.core.ledger.facts.calls import Use, arguments, as_list, by_plain_key, plain, rejected, strings
-from foldline.core.ledger.facts.commands import command_in, folder_of
-from foldline.core.ledger.facts.kinds import FileFact
-from foldline.core.ledger.facts.patches import is_patch, patched
-from foldline.core.ledger.text import shell
-from foldline.core.ledger.text.reasons import reason as told
-from foldline.core.ledger.text.sentences import clip, word_set
+from foldline.core.ledger.facts.calls import rejected
+from foldline.core.ledger.facts.kinds import FileFact, Ledger
+from foldline.core.ledger.facts.stretch import Stretch
+from foldline.core.ledger.facts.touches import touches
 
 CARRIED = 300  # files from fold to fold: the newest
-NOTES = 3
-NOTE = 120
 CITED = 12
-"""The newest entries that a fact cites, beside those of its notes."""
+"""The newest entries that a fact of one range cites."""
 MERGED = 200
 """The most entries that a fact cites after many folds."""
 
-_PATH_KEYS = (
-    "filepath", "path", "file", "filename", "targetfile", "notebookpath", "absolutepath", "relativepath",
-    "relativeworkspacepath", "uri", "documentpath", "filepaths", "paths", "files",
-)  # fmt: skip
-OLD = word_set("old oldstring oldtext oldstr oldcontent search searchtext find oldlines originaltext")
-NEW = word_set(
-    "newstring newtext newstr replace replacement replacewith newsource codeedit newlines inserttext "
-    "replacementtext diff patch edits insertline changes"
-)
-WHOLE = word_set("content contents filetext text data body code newcontent filecontent codecontent lines")
-_SEARCH = word_set("pattern query regex glob searchpattern includepattern globpattern")
-_LISTERS = re.compile(r"grep|glob|search|find|list|^ls$|tree|directory|folder|mkdir|upload|test|lint|diagnos")
-_REMOVERS = re.compile(r"delete|remove|^rm$|unlink|trash")
-_MOVERS = re.compile(r"move|rename|^mv$|copy|^cp$")
-_MOVE_FROM = ("source", "sourcepath", "from", "oldpath", "src", "path", "filepath")
-_MOVE_TO = (
-    "destination",
-    "destinationpath",
-    "to",
-    "newpath",
-    "dest",
-    "dst",
-    "target",
-    "targetpath",
-    "newname",
-)
-_EDITOR_VERBS = {
-    "view": "read", "read": "read", "open": "read", "create": "created", "write": "created",
-    "strreplace": "modified", "insert": "modified", "replace": "modified", "edit": "modified",
-    "undoedit": "modified", "append": "modified", "delete": "deleted", "remove": "deleted",
-}  # fmt: skip
-_REASONS = (
-    "description",
-    "instruction",
-    "instructions",
-    "explanation",
-    "reason",
-    "purpose",
-    "justification",
-    "summary",
-)
 _FOLDER = re.compile(r"<type>directory</type>")
 """What a reading tool says when it was given a folder."""
-
-
-class Touch(msgspec.Struct, frozen=True):
-    """One thing done to one file by one call."""
-
-    path: str
-    status: str
-    source: str = ""
-
-
-def touches(use: Use) -> tuple[Touch, ...]:
-    """Return what one call does to files, from the shape of its arguments first, its name as a hint."""
-    if "touches" not in use.known:
-        use.known["touches"] = tuple(_touches(use))
-    return use.known["touches"]
-
-
-def _touches(use: Use) -> Iterator[Touch]:
-    args = arguments(use.call)
-    patch = next((text for text in strings(args) if is_patch(text)), None)
-    if patch is not None:
-        for effect in patched(patch):
-            yield Touch(effect.path, effect.status, effect.source)
-        return
-    command = command_in(use)
-    if command is not None:
-        for step in shell.steps(command, folder_of(use.call)):
-            for effect in shell.effects(step):
-                yield Touch(effect.path, effect.status, effect.source)
-        return
-    yield from _by_shape(plain(use.call.name), args)
-
-
-def _by_shape(name: str, args: dict[str, Any]) -> Iterator[Touch]:
-    """Yield the touches of a call that names files in its arguments."""
-    moved = _move(name, args)
-    if moved:
-        if not re.search(r"copy|^cp$", name):
-            yield Touch(moved[0], "deleted")
-        yield Touch(moved[1], "created", moved[0])
-        return
-    paths = paths_in(args)
-    status = status_of(name, args)
-    if status:
-        for path in paths:
-            yield Touch(path, status)
-    if not paths:
-        for value in args.values():
-            for inner in as_list(value)[:50]:
-                if isinstance(inner, dict):
-                    inner_args = by_plain_key(inner)
-                    status = status_of(name, inner_args)
-                    for path in paths_in(inner_args) if status else ():
-                        yield Touch(path, status)
-
-
-def paths_in(args: dict[str, Any]) -> list[str]:
-    """Return the paths that the arguments name."""
-    for key in _PATH_KEYS:
-        value = args.get(key)
-        values = as_list(value) or [value]
-        found = [_clean(item) for item in values[:50] if isinstance(item, str) and _is_path(item)]
-        if found:
-            return found
-    return []
-
-
-def _clean(path: str) -> str:
-    path = path.strip()
-    return shell.join("", path.removeprefix("file://").removeprefix("@")) if len(path) > 1 else path
-
-
-def _is_path(text: str) -> bool:
-    text = text.strip()
-    return (
-        0 < len(text) <= 400
-        and "\n" not in text
-        and not re.match(r"[a-zA-Z][\w+.-]+://(?<!file://)", text)
-        and not re.search(r"[*?<>|\"{}]", text)
-        and any(letter.isalnum() for letter in text)
-    )
-
-
-def status_of(name: str, args: dict[str, Any]) -> str:
-    """Say what a call with these arguments does to the files it names; "" where it does nothing to them."""
-    keys = args.keys()
-    verb = args.get("command", args.get("action", args.get("operation", args.get("mode"))))
-    if isinstance(verb, str) and plain(verb) in _EDITOR_VERBS:
-        return _EDITOR_VERBS[plain(verb)]
-    if _REMOVERS.search(name):
-        return "deleted"
-    if keys & OLD or keys & NEW:
-        return "modified"
-    if any(isinstance(args.get(key), str) for key in WHOLE):
-        return "modified" if re.search(r"append|insert|edit|update|patch|replace", name) else "created"
-    if keys & _SEARCH or _LISTERS.search(name):
-        return ""
-    return "created" if re.search(r"^(?:create|write|touch|new)", name) else "read"
-
-
-def _move(name: str, args: dict[str, Any]) -> tuple[str, str] | None:
-    """Return the two paths of a move or copy, if the call is one."""
-    if not _MOVERS.search(name):
-        return None
-    ends = [
-        next((value for key in keys if isinstance(value := args.get(key), str) and _is_path(value)), None)
-        for keys in (_MOVE_FROM, _MOVE_TO)
-    ]
-    return (_clean(ends[0]), _clean(ends[1])) if ends[0] and ends[1] else None
-
-
-def _note(use: Use) -> str:
-    """Return the words that say why a file was used: what was said before the call, or what the call says."""
-    if use.why:
-        return clip(told(use.why), NOTE)
-    args = arguments(use.call)
-    reason = next((value for key in _REASONS if isinstance(value := args.get(key), str) and " " in value), "")
-    return clip(reason, NOTE)
 
 
 def after(old: str, new: str) -> str:
@@ -202,54 +37,38 @@ def _joined(old: FileFact | None, new: FileFact) -> FileFact:
     """Join what is known of one file, `new` being the later."""
     if old is None:
         return new
-    if set(new.entries) <= set(old.entries) and set(new.notes) <= set(old.notes) and new.status == old.status:
+    if set(new.entries) <= set(old.entries) and new.status == old.status:
         return old
-    notes = dict.fromkeys(old.notes)
-    for note in new.notes:
-        notes.pop(note, None)
-        notes[note] = None
     return FileFact(
         path=new.path,
         status=after(old.status, new.status),
         uses=old.uses + new.uses,
-        notes=tuple(notes)[-NOTES:],
         entries=tuple(dict.fromkeys((*old.entries, *new.entries)))[-MERGED:],
     )
 
 
-def collect(calls: Iterable[Use]) -> tuple[FileFact, ...]:
+def collect(found: Stretch) -> tuple[FileFact, ...]:
     """Take the files from calls that worked, in the order of their last use."""
     files: dict[str, FileFact] = {}
-    said_in: dict[str, tuple[str, ...]] = {}
-    for use in calls:
-        if (
-            use.result is None
-            or use.passed is False
-            or rejected(use.result)
-            or _FOLDER.search(use.result.text[:600])
-        ):
+    for use in found.calls:
+        if use.result is None or use.passed is False or rejected(use.result) or _is_listing(use.result.text):
             continue
         for touch in dict.fromkeys(touches(use)):
-            note = _note(use)
-            cites = use.cites if note and use.why else (use.entry,)
-            said_in[note] = cites
             known = files.pop(touch.path, None)
             again = known is not None and known.entries[-1] == use.entry
-            fact = FileFact(touch.path, touch.status, 0 if again else 1, (note,) if note else (), cites)
+            fact = FileFact(touch.path, touch.status, 0 if again else 1, (use.entry,))
             files[touch.path] = _touched(known, fact)
-    return unified(_cited(fact, said_in) for fact in files.values())
+    return unified(msgspec.structs.replace(fact, entries=fact.entries[-CITED:]) for fact in files.values())
+
+
+def _is_listing(text: str) -> bool:
+    return bool(_FOLDER.search(text[:600]))
 
 
 def _touched(old: FileFact | None, new: FileFact) -> FileFact:
     """Add one more touch to a file, however often the same call touched it before."""
     joined = _joined(old, new)
     return joined if old is None else msgspec.structs.replace(joined, status=after(old.status, new.status))
-
-
-def _cited(fact: FileFact, said_in: dict[str, tuple[str, ...]]) -> FileFact:
-    """Trim what a fact cites to its newest entries and those in which its notes stand."""
-    wanted = {*fact.entries[-CITED:], *(id_ for note in fact.notes for id_ in said_in[note])}
-    return msgspec.structs.replace(fact, entries=tuple(id_ for id_ in fact.entries if id_ in wanted))
 
 
 def unified(facts: Iterable[FileFact]) -> tuple[FileFact, ...]:
@@ -271,7 +90,7 @@ def unified(facts: Iterable[FileFact]) -> tuple[FileFact, ...]:
     return tuple(found.values())
 
 
-def merge(old: Sequence[FileFact], new: Sequence[FileFact]) -> tuple[FileFact, ...]:
+def merge(old: Sequence[FileFact], new: Sequence[FileFact], _later: Ledger) -> tuple[FileFact, ...]:
     """Merge the files of two ranges, `new` following `old`."""
     files = {fact.path: fact for fact in old}
     for fact in new:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from foldline.core.ledger.text.shell import Effect
+from foldline.core.ledger.facts.shell import Effect
 
 _SCANNED = 400_000
 _HEADER = re.compile(

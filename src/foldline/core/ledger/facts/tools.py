@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from foldline.core.ledger.facts.calls import Use, arguments, strings
 from foldline.core.ledger.facts.commands import command_in, is_notable
-from foldline.core.ledger.facts.files import touches
-from foldline.core.ledger.facts.kinds import ToolFact
+from foldline.core.ledger.facts.kinds import Ledger, ToolFact
+from foldline.core.ledger.facts.stretch import Stretch
+from foldline.core.ledger.facts.touches import touches
 from foldline.core.ledger.text.sentences import clip
 
 NOTABLE = 3
-SHOWN = 100
+SHOWN = 100  # characters of a use
+CARRIED = 60  # tools from fold to fold
 
 
-def shown(use: Use) -> tuple[int, str]:
+def collect(found: Stretch) -> tuple[ToolFact, ...]:
+    """Count the calls by tool, in the order of first use."""
+    tools: dict[str, list[tuple[int, str]]] = {}
+    for use in found.calls:
+        rank, text = _shown(use)
+        tools.setdefault(use.call.name, []).append((rank - 4 if use.passed is False else rank, text))
+    return tuple(ToolFact(name, len(ranks), _ranked(ranks)) for name, ranks in tools.items())
+
+
+def _shown(use: Use) -> tuple[int, str]:
     """Return how notable a use is and the one argument that shows it best."""
     command = command_in(use)
     if command:
@@ -26,7 +37,7 @@ def shown(use: Use) -> tuple[int, str]:
     return 1, clip(texts[0], SHOWN) if texts else ""
 
 
-def _ranked(found: Iterable[tuple[int, str]]) -> tuple[str, ...]:
+def _ranked(found: Sequence[tuple[int, str]]) -> tuple[str, ...]:
     """Return the most notable texts, the newest of equals first chosen, in their order of use."""
     best: dict[str, tuple[int, int]] = {}
     for index, (rank, text) in enumerate(found):
@@ -36,16 +47,7 @@ def _ranked(found: Iterable[tuple[int, str]]) -> tuple[str, ...]:
     return tuple(sorted(chosen, key=lambda text: best[text][1]))
 
 
-def collect(calls: Iterable[Use]) -> tuple[ToolFact, ...]:
-    """Count the calls by tool, in the order of first use."""
-    found: dict[str, list[tuple[int, str]]] = {}
-    for use in calls:
-        rank, text = shown(use)
-        found.setdefault(use.call.name, []).append((rank - 4 if use.passed is False else rank, text))
-    return tuple(ToolFact(name, len(ranks), _ranked(ranks)) for name, ranks in found.items())
-
-
-def merge(old: Sequence[ToolFact], new: Sequence[ToolFact]) -> tuple[ToolFact, ...]:
+def merge(old: Sequence[ToolFact], new: Sequence[ToolFact], _later: Ledger) -> tuple[ToolFact, ...]:
     """Add the counts of two ranges; the notable uses of the newer come first."""
     found = {fact.name: fact for fact in old}
     for fact in new:
@@ -56,3 +58,8 @@ def merge(old: Sequence[ToolFact], new: Sequence[ToolFact]) -> tuple[ToolFact, .
         else:
             found[fact.name] = fact
     return tuple(found.values())
+
+
+def bound(facts: Sequence[ToolFact]) -> tuple[ToolFact, ...]:
+    """Return the tools that are carried to the next fold."""
+    return tuple(facts[-CARRIED:])

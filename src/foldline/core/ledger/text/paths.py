@@ -2,7 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+
+SHARED = 0.7  # share of the absolute paths that lie in a folder from which it is the folder of the work
+
+
+def common_folder(paths: Iterable[str]) -> str:
+    """Return the deepest folder that most absolute paths lie in, with its last slash; "" for none."""
+    found = Counter(path for path in paths if path.startswith("/"))
+    whole = found.total()
+    best = ""
+    while True:
+        below: Counter[str] = Counter()
+        for path, times in found.items():
+            if path.startswith(best or "/"):
+                name, slash, _ = path[len(best) or 1 :].partition("/")
+                if slash:
+                    below[f"{best or '/'}{name}/"] += times
+        folder, times = next(iter(below.most_common(1)), ("", 0))
+        if not folder or times < SHARED * whole:
+            return best if best.count("/") > 2 else ""
+        best = folder
 
 
 def relative(path: str, base: str) -> str:

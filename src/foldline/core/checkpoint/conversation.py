@@ -1,0 +1,292 @@
+"""The conversation of a checkpoint: items chosen level by level, shown in the order of events.
+
+Each level is offered a share of what the levels before it left, so that none starves the next; what they
+leave unused is given away in a second round. Inside a level the newest items come whole, older ones
+shortened to their opening and end, the oldest as a counted gap.
+
+    level   0 user   1 closing   2 done   3 said   4 looked
+    share      .6        .5         .6       .7       1.0       of what is left
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from foldline.core.ledger.facts.items import gap_of
+from foldline.core.ledger.facts.kinds import CLOSING, LEVELS, LOOKED, SPOKEN, USER, Item
+
+Count = Callable[[str], int]
+
+SHARES = (0.6, 0.5, 0.6, 0.7, 1.0)
+USERS_MOST = 0.85  # of the room, what the user's words may take where all of them are shortened
+SHORT = 300  # characters to which an older message is shortened
+CAP = 5  # one message takes at most 1 / CAP of its level's room, but CAP_LEAST tokens in any case
+CAP_LEAST = 500
+GAP_CALLS = 6  # calls that are left out in one place, from which on a line says so
+
+MARKS = {
+    "user": "[User] ",
+    "said": "[Assistant] ",
+    "aside": "[Assistant] ",
+    "proposal": "[Assistant's plan] ",
+    "summary": "[Earlier summary] ",
+}
+
+
+def levels(items: Sequence[Item], *, closed: bool = True) -> list[int]:
+    """Return the level of each item: prose behind which the user speaks next is a closing.
+
+    `closed`: what follows the last item is the user's, too.
+    """
+    found = [int(LEVELS.get(item.kind, LOOKED)) for item in items]
+    speaks = closed
+    for index in range(len(items) - 1, -1, -1):
+        kind = items[index].kind
+        if kind in ("said", "aside"):
+            if speaks:
+                found[index] = CLOSING
+            speaks = False
+        elif kind == "user":
+            speaks = True
+    return found
+
+
+def fill(
+    items: Sequence[Item],
+    room: int,
+    count: Count,
+    *,
+    closed: bool = True,
+    focus: Callable[[str], bool] | None = None,
+) -> dict[int, str]:
+    """Choose the items that are shown, as index -> text, in at most `room` tokens, gaps included."""
+    level = levels(items, closed=closed)
+    members = [
+        [
+            index
+            for index in range(len(items) - 1, -1, -1)
+            if level[index] == each and items[index].kind != "gap"
+        ]
+        for each in range(5)
+    ]
+    if focus is not None:
+        first = {index for index, item in enumerate(items) if focus(item.text)}
+        members = [sorted(found, key=lambda index: index not in first) for found in members]
+    users = members[USER]
+    members[USER] = [*users[-1:], *users[:-1]]  # what a session began with is told in any case
+    texts = _Texts(items, count)
+    shown: dict[int, str] = {}
+    used, rooms = [0] * 5, [0] * 5
+    left = room
+    for each in range(5):
+        most = int(left * (USERS_MOST if each == USER else SHARES[each]))
+        rooms[each] = int(left * SHARES[each])
+        taken, used[each] = _level(members[each], rooms[each], most, texts)
+        shown.update(taken)
+        left -= used[each]
+    for each in range(5):
+        if used[each] + left <= rooms[each]:
+            continue
+        taken, size = _level(members[each], used[each] + left, used[each] + left, texts)
+        shown = {index: text for index, text in shown.items() if index not in members[each]} | taken
+        left -= size - used[each]
+    return shown
+
+
+class _Texts:
+    """The forms of items and their tokens, each worked out once."""
+
+    def __init__(self, items: Sequence[Item], count: Count) -> None:
+        self._items = items
+        self._count = count
+        self._known: dict[tuple[int, int], tuple[str, int]] = {}
+
+    def form(self, index: int, most: int) -> tuple[str, int]:
+        """Return an item's text in at most about `most` characters, and its tokens."""
+        item = self._items[index]
+        most = most if item.kind in SPOKEN else 10**6
+        key = (index, most if len(item.text) > most else 0)
+        if key not in self._known:
+            text = shortened(item.text, most)
+            self._known[key] = (text, self._count(line_of(item, text)) + 1)
+        return self._known[key]
+
+
+def _level(members: Sequence[int], room: int, most: int, texts: _Texts) -> tuple[dict[int, str], int]:
+    """Fill one level in the order of its members: whole within `room` tokens, shortened within `most`."""
+    cap = max(room // CAP, CAP_LEAST) * 4
+    forms = {index: (texts.form(index, cap), texts.form(index, SHORT)) for index in members}
+    rest = sum(brief[1] for _, brief in forms.values())
+    shown: dict[int, str] = {}
+    used = 0
+    for index in members:
+        (text, size), (brief, least) = forms[index]
+        rest -= least
+        if used + size + rest <= room or used + size <= room * 3 // 5:
+            shown[index] = text
+            used += size
+        elif used + least <= most:
+            shown[index] = brief
+            used += least
+    return shown, used
+
+
+def shortened(text: str, most: int) -> str:
+    """Shorten a text to its opening and its end, at the borders of sentences or lines where they are near."""
+    if len(text) <= most + 40:
+        return text
+    head, tail = text[: most * 2 // 3], text[-(most // 3) :]
+    stop = max(head.rfind(mark) for mark in ("\n", ". ", "。", "! ", "? "))
+    if stop > len(head) // 2:
+        head = head[: stop + 1]
+    begin = min(
+        (at for mark in ("\n", ". ", "。") if 0 <= (at := tail.find(mark)) < len(tail) // 2), default=-1
+    )
+    tail = tail[begin + 1 :] if begin >= 0 else tail
+    return f"{head.rstrip()} […] {tail.lstrip()}"
+
+
+def line_of(item: Item, text: str) -> str:
+    """Write one item as it stands on the page."""
+    mark = MARKS.get(item.kind)
+    if mark is not None:
+        return mark + (f"{item.by}: " if item.by else "") + _escaped(text)
+    if item.kind in ("answer", "refused"):
+        return _escaped(text, first=True)
+    times = f" (x{item.calls})" if item.calls > 1 and item.kind != "looked" else ""
+    return f"- {text.replace(chr(10), ' ')}{times}"
+
+
+_STARTS = (
+    "- ",
+    "... ",
+    "[User] ",
+    "[User refused",
+    "[Assistant",
+    "[Earlier summary]",
+    "[Asked]",
+    "## ",
+    "<user-rules>",
+    "</user-rules>",
+    "<read-files>",
+    "<modified-files>",
+)
+
+
+def _escaped(text: str, *, first: bool = False) -> str:
+    rows = text.split("\n")
+    return "\n".join(
+        row if (first and not n) or not row.lstrip(" ").startswith(_STARTS) else f" {row}"
+        for n, row in enumerate(rows)
+    )
+
+
+def write(items: Sequence[Item], shown: dict[int, str]) -> list[str]:
+    """Write the conversation: the items that are shown, and true counts of what is left out between them."""
+    lines: list[str] = []
+    gap: list[Item] = []
+    looks: list[str] = []
+
+    def close_looks() -> None:
+        if looks:
+            lines.append(f"- {'; '.join(_grouped(looks))}")
+            looks.clear()
+
+    def close_gap() -> None:
+        if gap:
+            made = gap_of(gap)
+            if made.messages or made.calls >= GAP_CALLS:
+                close_looks()
+                lines.append(gap_line(made))
+            gap.clear()
+
+    for index, item in enumerate(items):
+        if index not in shown:
+            gap.append(item)
+            continue
+        close_gap()
+        if item.kind == "looked":
+            looks.append(shown[index])
+            continue
+        close_looks()
+        lines.append(line_of(item, shown[index]))
+    close_gap()
+    close_looks()
+    return lines
+
+
+def gap_line(gap: Item) -> str:
+    """Write a gap as it stands on the page: `... 12 messages, 31 calls`."""
+    counts = ((gap.messages, "message"), (gap.calls, "call"))
+    return "... " + ", ".join(f"{number:,} {what}{'s' * (number != 1)}" for number, what in counts if number)
+
+
+def _grouped(looks: Sequence[str]) -> list[str]:
+    """Join what was read into one list: `read a.py, b.py`."""
+    found: list[str] = []
+    for look in looks:
+        if found and look.startswith("read ") and found[-1].startswith("read "):
+            found[-1] += f", {look.removeprefix('read ')}"
+        else:
+            found.append(look)
+    return found
+
+
+_BEGINS = re.compile(
+    r"(?P<user>\[User\] )|(?P<said>\[Assistant\] )|(?P<proposal>\[Assistant's plan\] )|"
+    r"(?P<summary>\[Earlier summary\] )|(?P<refused>\[User refused)|(?P<answer>\[Asked\] )|"
+    r"(?P<gap>\.\.\. )|(?P<done>- )"
+)
+_GAP = re.compile(r"\.\.\. (?:([\d,]+) messages?)?(?:, )?(?:([\d,]+) calls?)?")
+_TIMES = re.compile(r" \(x(\d+)\)\Z")
+_KINDS = (
+    ("commit ", "commit"),
+    ("edit ", "edit"),
+    ("write ", "edit"),
+    ("delete ", "edit"),
+    ("read ", "looked"),
+    ("searched ", "looked"),
+)
+
+
+def read(text: str) -> list[Item]:
+    """Read a conversation back as items; a line that begins nothing goes on with the item before it."""
+    found: list[Item] = []
+    for row in text.split("\n") if text else ():
+        begins = _BEGINS.match(row)
+        if begins is None or (begins.lastgroup == "gap" and not _GAP.fullmatch(row)):
+            if found:
+                more = row[1:] if row.startswith(" ") and row.lstrip(" ").startswith(_STARTS) else row
+                found[-1] = msgspec.structs.replace(found[-1], text=f"{found[-1].text}\n{more}")
+            continue
+        found.append(_item(row, begins))
+    return found
+
+
+def _item(row: str, begins: re.Match[str]) -> Item:
+    kind = begins.lastgroup or "said"
+    if kind == "gap":
+        counts = _GAP.fullmatch(row)
+        numbers = [int((one or "0").replace(",", "")) for one in counts.groups()] if counts else [0, 0]
+        return Item("gap", messages=numbers[0], calls=numbers[1])
+    if kind == "done":
+        text = row[2:]
+        times = _TIMES.search(text)
+        text = text[: times.start()] if times else text
+        kind = next(
+            (kind for begin, kind in _KINDS if text.startswith(begin)),
+            "ran" if text.startswith("$ ") else "called",
+        )
+        if kind == "ran" and " -> " not in text:
+            kind = "looked"
+        return Item(kind, text, calls=int(times[1]) if times else 1 + text.count("; "))
+    text = row if kind in ("refused", "answer") else row[begins.end() :]
+    return Item(kind, text)
+
+
+def earlier(text: str) -> Item:
+    """Return a text that another system wrote as an earlier summary."""
+    return Item("summary", text.strip())

@@ -1,0 +1,154 @@
+"""The offline checkpoint: the conversation without its machinery, and above it where the work stands.
+
+    ## State          from structure: the request, the plan, the newest outcome of each check, commits
+    ## Rules          the user's standing rules, word for word, in the one block that is believed later
+    ## Conversation   what was said, word for word as far as there is room, a line for each run of calls
+    Other names met   what results named and nobody said, in at most a tenth of the room
+    <read-files> <modified-files>
+
+A page is written from items and facts, and is read back as items: a later fold without a log loses nothing
+but the entries that they came from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+import msgspec
+
+from foldline.core.checkpoint import conversation, listing, rules, state
+from foldline.core.ledger.facts.kinds import Ledger, MetName
+from foldline.core.ledger.table import bounded
+from foldline.core.ledger.text.sentences import clip
+
+Count = Callable[[str], int]
+
+STATE, RULES, CONVERSATION = "## State", "## Rules", "## Conversation"
+WORDS = "## User's words"  # beside a model's summary
+NAMES = "Other names met: "
+STATE_SHARE, LIST_SHARE, NAMES_SHARE = 0.1, 0.06, 0.15  # of what the rules leave, at most
+FRAME = 24  # tokens of headings and line breaks
+ATTEMPTS = 5  # times that a page is written, with less room each time it came out too long
+FOCUS_WORD = 4  # letters of a word of a focus that counts
+
+
+class Composed(msgspec.Struct, frozen=True):
+    """A checkpoint's text, and the ledger reduced to what the next fold should know."""
+
+    text: str
+    ledger: Ledger
+
+
+def compose(
+    ledger: Ledger, budget: int, count: Count, *, instructions: str | None = None, goal: str = ""
+) -> Composed:
+    """Write the offline checkpoint of a ledger within `budget` tokens, as `count` counts them.
+
+    `ledger` holds all that is folded, earlier folds included. `instructions` are the words of a focus: what
+    holds them comes first; `goal` is what a hand-off is for. A budget that not even the rules fit keeps as
+    many as do fit.
+    """
+    count = lru_cache(maxsize=16_384)(count)
+    room = budget
+    for attempt in range(ATTEMPTS):
+        text = _written(ledger, room, count, instructions, goal)
+        over = count(text) - budget
+        if over <= 0:
+            return Composed(text, bounded(ledger))
+        room -= over + (4 << attempt)
+    return Composed(_smallest(ledger, budget, count), bounded(ledger))
+
+
+def _written(ledger: Ledger, budget: int, count: Count, focus: str | None, goal: str) -> str:
+    block = rules.block(rules.lines_of(ledger.constraints))
+    left = max(0, budget - FRAME - (count("\n".join(block)) + 1 if block else 0))
+    stands = state.lines(ledger, int(left * STATE_SHARE), count, goal)
+    lists = listing.write(ledger.files, ledger.base, count, int(left * LIST_SHARE))
+    left -= count("\n".join(stands)) + (count("\n".join(lists)) if lists else 0)
+    for_names = int(budget * NAMES_SHARE) if ledger.names else 0
+    shown = conversation.fill(
+        ledger.items, max(0, left - for_names), count, closed=not ledger.goes_on, focus=_focus(focus)
+    )
+    told = conversation.write(ledger.items, shown)
+    sections = [
+        "\n".join((STATE, *stands)) if stands else "",
+        "\n".join((RULES, *block)) if block else "",
+        "\n".join((CONVERSATION, *told)) if told else "",
+    ]
+    text = "\n\n".join(section for section in sections if section)
+    others = _others(ledger, text, for_names, count)
+    return "\n\n".join(part for part in (text, others, "\n".join(lists)) if part)
+
+
+def _focus(instructions: str | None) -> Callable[[str], bool] | None:
+    """Return what tells whether a text holds a word of the focus."""
+    words = {word.lower().strip(".,:;!?\"'()`") for word in (instructions or "").split()}
+    words = {word for word in words if len(word) >= FOCUS_WORD}
+    return (lambda text: any(word in text.lower() for word in words)) if words else None
+
+
+def _others(ledger: Ledger, text: str, room: int, count: Count) -> str:
+    """List the names that stand nowhere on the page, the weightiest first."""
+    found: list[str] = []
+    left = room - count(NAMES)
+    for name in ledger.names:
+        short = "/".join(name.text.split("/")[-2:]) if "://" not in name.text else name.text
+        if short in text or "," in short:
+            continue
+        left -= count(short) + 1
+        if left < 0:
+            break
+        found.append(short)
+    return f"{NAMES}{', '.join(found)}" if found else ""
+
+
+def _smallest(ledger: Ledger, budget: int, count: Count) -> str:
+    """Write what fits a budget too small for parts: the rules that fit, else the newest request."""
+    lines = rules.lines_of(ledger.constraints)
+    while lines:
+        text = "\n".join((RULES, *rules.block(lines)))
+        if count(text) <= budget:
+            return text
+        lines.pop()
+    text = clip(ledger.newest_request or "Nothing was said yet.", max(12, budget * 2))
+    while text and count(text) > budget:
+        text = text[: len(text) * 3 // 4]
+    return text
+
+
+_SECTIONS = re.compile(rf"^({STATE}|{RULES}|{CONVERSATION})$", re.MULTILINE)
+
+
+def parse(text: str) -> Ledger:
+    """Read a checkpoint that `compose` wrote: the items and facts that it states, without their entries.
+
+    A text of another origin is one earlier summary; it never raises.
+    """
+    files, rest = listing.read(text)
+    met, rest = _names_in(rest)
+    rest, _, words = rest.partition(f"\n{WORDS}\n")
+    head, *pieces = _SECTIONS.split(rest)
+    parts = dict(zip(pieces[::2], pieces[1::2], strict=True))
+    known = state.read([row for row in parts.get(STATE, "").split("\n") if row])
+    items = conversation.read(parts.get(CONVERSATION, "").strip("\n"))
+    items += conversation.read(words.strip("\n"))
+    if head.strip():
+        items = [conversation.earlier(head), *items]
+    return msgspec.structs.replace(
+        known,
+        items=tuple(items),
+        constraints=rules.read(text),
+        files=tuple({fact.path: fact for fact in files}.values()),
+        names=met,
+        turns=sum(item.kind == "user" for item in items),
+    )
+
+
+def _names_in(text: str) -> tuple[tuple[MetName, ...], str]:
+    """Take the names met out of a page."""
+    rows = text.split("\n")
+    found = [row for row in rows if row.startswith(NAMES)]
+    names = found[-1].removeprefix(NAMES).split(", ") if found else []
+    return tuple(MetName(name, 1.0) for name in names), "\n".join(row for row in rows if row not in found)

@@ -1,0 +1,102 @@
+"""Where the work stands, from structure alone: request, plan, newest outcome of each check, commits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from foldline.core.ledger.facts.kinds import CheckFact, CommitFact, Ledger, PlanStep
+from foldline.core.ledger.text.sentences import clip
+
+REQUEST = 400  # characters of the newest request
+SENTENCE = 160  # characters of a request or of open work that a sentence quotes
+CHECKS, COMMITS = 8, 6  # the newest that are told
+
+_NOW, _ANSWERED = "Being worked on: ", "Last request, answered: "
+_FOLDER = "Folder: "
+_GOAL = "Handed over for: "
+_STALE = " (files were changed since)"
+_DONE = re.compile(r"complete|done|finished|closed|cancel|deleted|true|resolved|skipped", re.IGNORECASE)
+_NOT = re.compile(r"\bnot|\bin\b|un|incomplete", re.IGNORECASE)
+_STEP = re.compile(r"- \[([ x])\] (.*?)(?: \((\w[\w -]{0,38})\))?\Z", re.DOTALL)
+_CHECK = re.compile(r"- `(.+?)`: (.*?)( \(files were changed since\))?\Z")
+_COMMIT = re.compile(r"- commit ([0-9a-f]{7,40}) (.*) \(on (\S+?)(, pushed)?\)\Z")
+
+
+def lines(ledger: Ledger, room: int, count: Callable[[str], int], goal: str = "") -> list[str]:
+    """Write the state in `room` tokens; what comes first matters most."""
+    found: list[str] = []
+    for line in _lines(ledger, goal):
+        room -= count(line) + 1
+        if room < 0 and found:
+            break
+        found.append(line)
+    return found
+
+
+def _lines(ledger: Ledger, goal: str) -> Iterator[str]:
+    if ledger.base:
+        yield _FOLDER + ledger.base
+    if goal:
+        yield _GOAL + clip(goal, REQUEST)
+    if request := ledger.newest_request:
+        yield (_NOW if ledger.goes_on else _ANSWERED) + clip(request, REQUEST)
+    open_steps = [step for step in ledger.plan if not is_done(step)]
+    steps = ledger.plan if open_steps else ()
+    yield from (_step(step) for step in (*open_steps, *(step for step in steps if is_done(step))))
+    for check in reversed(ledger.checks[-CHECKS:]):
+        command = check.command.replace("`", "'")
+        yield f"- `{command}`: {_outcome(check)}{_STALE if check.outdated else ''}"
+    for commit in reversed(ledger.commits[-COMMITS:]):
+        pushed = ", pushed" if commit.pushed else ""
+        yield f"- commit {commit.key} {commit.subject} (on {commit.branch}{pushed})"
+
+
+def _outcome(check: CheckFact) -> str:
+    return check.outcome or ("passed" if check.passed else "failed" if check.passed is False else "ran")
+
+
+def is_done(step: PlanStep) -> bool:
+    """Whether the tool that keeps the list says that this step needs no more work."""
+    return bool(_DONE.search(step.state)) and not _NOT.match(step.state)
+
+
+def _step(step: PlanStep) -> str:
+    state = (
+        "" if is_done(step) or step.state.lower() in ("", "pending", "todo", "open") else f" ({step.state})"
+    )
+    return f"- [{'x' if is_done(step) else ' '}] {step.text}{state}"
+
+
+def read(rows: Sequence[str]) -> Ledger:
+    """Read the state of a page back."""
+    steps: list[PlanStep] = []
+    checks: list[CheckFact] = []
+    commits: list[CommitFact] = []
+    for row in rows:
+        if found := _STEP.match(row):
+            steps.append(PlanStep(found[2], found[3] or ("completed" if found[1] == "x" else "pending")))
+        elif found := _COMMIT.match(row):
+            commits.append(CommitFact(found[1], found[3], found[2], bool(found[4])))
+        elif found := _CHECK.match(row):
+            checks.append(CheckFact(found[1], found[2], outdated=bool(found[3])))
+    goes_on = any(row.startswith(_NOW) for row in rows)
+    base = next((row.removeprefix(_FOLDER) for row in rows if row.startswith(_FOLDER)), "")
+    return Ledger(
+        base=base,
+        plan=tuple(steps),
+        checks=tuple(reversed(checks)),
+        commits=tuple(reversed(commits)),
+        goes_on=goes_on,
+    )
+
+
+def two_sentences(ledger: Ledger) -> str:
+    """Say in two sentences what was worked on, and what is open."""
+    asked = clip(ledger.newest_request, SENTENCE).rstrip(".") or "Nothing was asked yet"
+    changed = sum(fact.status != "read" for fact in ledger.files)
+    files = f" ({changed} file{'s' if changed != 1 else ''} changed)" if changed else ""
+    waiting = [step.text for step in ledger.plan if not is_done(step)]
+    failing = [f"{check.command}: {check.outcome}" for check in ledger.checks if check.passed is False]
+    still = (waiting or failing or ["nothing that is known"])[-1]
+    return f"{asked}{files}. Open: {clip(still, SENTENCE).rstrip('.')}."

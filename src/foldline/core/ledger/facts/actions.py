@@ -1,0 +1,275 @@
+"""What a call does, told by the shape of its arguments.
+
+It changes files, runs a command, asks the user, proposes a plan, looks at something, or does something else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from foldline.core.ledger.facts.calls import (
+    Use,
+    arguments,
+    as_list,
+    by_plain_key,
+    rejected,
+    rows_of,
+    strings,
+)
+from foldline.core.ledger.facts.commands import command_in, is_notable, normal
+from foldline.core.ledger.facts.kinds import CommitFact
+from foldline.core.ledger.facts.outcomes import Outcome, outcome
+from foldline.core.ledger.facts.patches import is_patch
+from foldline.core.ledger.facts.touches import NEW, OLD, WHOLE, paths_in, touches
+from foldline.core.ledger.text import names
+from foldline.core.ledger.text.paths import relative
+from foldline.core.ledger.text.sentences import cut, uncoloured
+from foldline.core.log.messages import Media
+from foldline.core.measure.media import named
+
+COMMAND = 220  # characters of a command
+SUBJECT = 120  # characters of a commit's first line
+ARGUMENT = 140  # characters of an argument
+RESULT = 160  # characters of a result
+REPORT = 900  # characters of what another agent reports
+QUESTION = 400  # characters of a question that is put to the user
+ANSWER = 2_400  # characters of an answer or of a plan that is put to the user
+NAMES = 5  # names that an edit brings
+SCANNED = 20_000  # characters of one text that are read
+
+_COMMITTED = re.compile(r"^\[([^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] ([^\n]*)$", re.MULTILINE)
+_SAID = re.compile(
+    r"the user said:\s*(.+)|user (?:feedback|comment|message)s?:\s*(.+)", re.IGNORECASE | re.DOTALL
+)
+_ASKS = re.compile(r"ask.?user|user.?input|question|clarif|elicit", re.IGNORECASE)
+_HERE = re.compile(r"<<-?\s*['\"]?\w+['\"]?.*", re.DOTALL)
+
+
+class Action(msgspec.Struct, frozen=True):
+    """What one call did: an item's kind and text; a command with how it ended, and the commit that it made."""
+
+    kind: str
+    text: str
+    command: str = ""
+    run: Outcome | None = None
+    commit: CommitFact | None = None
+
+
+def action(use: Use, base: str) -> Action | None:
+    """Say what a call did; `base` is the folder of the work. None for a list of steps: that is the plan."""
+    args = arguments(use.call)
+    result = use.result.text if use.result is not None else ""
+    if use.result is not None and rejected(use.result):
+        return _refused(use, result)
+    if asked := _question(use, args):
+        return Action(
+            "answer", f"{asked}\n[User answered] {_middle_out(result, ANSWER)}" if result else asked
+        )
+    if isinstance(args.get("plan"), str) and len(args["plan"]) > RESULT:
+        return Action("proposal", _middle_out(args["plan"], ANSWER))
+    if steps_of(args):
+        return None
+    command = command_in(use)
+    patch = next((text for text in strings(args) if is_patch(text)), None)
+    if patch is not None or (command is None and _changes(use)):
+        return _edit(use, args, patch, base)
+    done = _run(use, command, result) if command is not None else _look(args, base)
+    seen = " ".join(map(named, media_in(use)))
+    done = done or _called(use, args, result)
+    return msgspec.structs.replace(done, text=f"{done.text} {seen}") if seen else done
+
+
+def media_in(use: Use) -> list[Media]:
+    """Return the images and documents that a call's result holds."""
+    content = use.result.content if use.result is not None else ()
+    return [part for part in content if isinstance(part, Media)]
+
+
+# ---- the user
+
+
+def _question(use: Use, args: dict[str, Any]) -> str:
+    """Return the question that a call puts to the user, with its options; "" where it puts none."""
+    named = _ASKS.search(use.call.name)
+    asked: list[str] = []
+    for row in rows_of(args.get("questions"), 8) or [args]:
+        text = row.get("question") or row.get("message") or ("" if named is None else row.get("prompt"))
+        options = [*map(_label, [*as_list(row.get("options")), *as_list(row.get("choices"))][:8])]
+        if isinstance(text, str) and text and (options or named):
+            shown = f" ({' / '.join(options)})" if any(options) else ""
+            asked.append(f"{cut(' '.join(text.split()), QUESTION)}{shown}")
+    return "[Asked] " + " ".join(asked) if asked else ""
+
+
+def _label(option: Any) -> str:
+    label: Any = option
+    if isinstance(option, dict):
+        row = by_plain_key(option)
+        label = next((row[key] for key in ("label", "title", "value", "name") if row.get(key)), "")
+    return cut(str(label), 80)
+
+
+def _refused(use: Use, result: str) -> Action | None:
+    """Return what the user refused and said beside it; None where a call only fell with its batch."""
+    said = _SAID.search(result)
+    words = next((group for group in said.groups() if group), "").strip() if said else ""
+    if not words and not re.search(r"user", result[:400], re.IGNORECASE):
+        return None
+    what = command_in(use) or next((touch.path for touch in touches(use)), "") or use.call.name
+    return Action(
+        "refused",
+        f"[User refused: {cut(' '.join(what.split()), ARGUMENT)}] {_middle_out(words, ANSWER)}".rstrip(),
+    )
+
+
+# ---- plans
+
+
+_STATE = ("status", "state", "done", "completed", "complete", "checked")
+_STEP = ("content", "text", "task", "step", "title", "subject", "name", "description", "todo", "item")
+
+
+def steps_of(args: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the steps of a todo list or plan in a call's arguments, each with its state; else none."""
+    for value in args.values():
+        found = [(_step(row), _state(row)) for row in rows_of(value)]
+        if found and all(text and state is not None for text, state in found):
+            return [(cut(" ".join(text.split()), 300), state or "") for text, state in found]
+    return []
+
+
+def _step(row: dict[str, Any]) -> str:
+    return next((value for key in _STEP if isinstance(value := row.get(key), str) and value.strip()), "")
+
+
+def _state(row: dict[str, Any]) -> str | None:
+    for key in _STATE:
+        value = row.get(key)
+        if isinstance(value, bool):
+            return "completed" if value else "pending"
+        if isinstance(value, str) and len(value) <= 40:
+            return value
+    return None
+
+
+# ---- changes
+
+
+def _changes(use: Use) -> bool:
+    return any(touch.status != "read" for touch in touches(use))
+
+
+def _edit(use: Use, args: dict[str, Any], patch: str | None, base: str) -> Action:
+    changed = dict.fromkeys(relative(touch.path, base) for touch in touches(use) if touch.status != "read")
+    verbs = {touch.status for touch in touches(use) if touch.status != "read"}
+    verb = (
+        {"created": "write", "deleted": "delete"}.get(next(iter(verbs)), "edit")
+        if len(verbs) == 1
+        else "edit"
+    )
+    paths = ", ".join(list(changed)[:8]) + (f" and {len(changed) - 8} more" if len(changed) > 8 else "")
+    failed = " (failed)" if use.passed is False else ""
+    return Action("edit", f"{verb} {paths}{failed}{_novelty(args, patch)}")
+
+
+def _novelty(args: dict[str, Any], patch: str | None) -> str:
+    """Say what is new in an edit: its one changed line, or the names that it brings."""
+    old, new = _sides(args, patch)
+    before = {line.strip() for line in old.split("\n")}
+    lines = [line.strip() for line in new.split("\n") if line.strip() and line.strip() not in before]
+    if len(lines) == 1 and len(lines[0]) <= ARGUMENT:
+        return f": {lines[0]}"
+    known = {name.text for name in names.find(old)}
+    found = Counter(name.text for line in lines for name in names.in_line(line) if name.text not in known)
+    top = [name for name, _ in found.most_common(NAMES)]
+    return f": {', '.join(top)}" if top else ""
+
+
+def _sides(args: dict[str, Any], patch: str | None) -> tuple[str, str]:
+    if patch is not None:
+        rows = patch[:SCANNED].split("\n")
+        taken = "\n".join(row[1:] for row in rows if row.startswith("-") and not row.startswith("---"))
+        return taken, "\n".join(row[1:] for row in rows if row.startswith("+") and not row.startswith("+++"))
+    given = [args, *(row for value in args.values() for row in rows_of(value, 50))]
+    pairs = [(key, text) for row in given for key, text in row.items() if isinstance(text, str)]
+    old = "\n".join(text for key, text in pairs if key in OLD)
+    new = "\n".join(text for key, text in pairs if key in NEW or key in WHOLE or key == "new")
+    return old[:SCANNED], new[:SCANNED]
+
+
+# ---- runs
+
+
+def _run(use: Use, command: str, result: str) -> Action:
+    short = _shown(command)
+    if not is_notable(command):
+        return Action("looked", f"$ {short}")
+    ended = (
+        outcome(result, is_error=bool(use.result and use.result.is_error))
+        if use.result
+        else Outcome(None, "no answer")
+    )
+    made = list(_COMMITTED.finditer(uncoloured(result))) if "commit" in command else []
+    if made:
+        branch, key, subject = made[-1].groups()
+        fact = CommitFact(key, branch, cut(subject, SUBJECT))
+        return Action("commit", f"commit {key} {fact.subject} (on {branch})", command, ended, fact)
+    text = f"$ {short} -> {ended.text}" if ended.text else f"$ {short}"
+    return Action("ran", text, command, ended)
+
+
+def _shown(command: str) -> str:
+    return cut(" ".join(_HERE.sub("<<…", normal(command)).split()), COMMAND)
+
+
+# ---- looks, and all else
+
+
+def _look(args: dict[str, Any], base: str) -> Action | None:
+    sought = next(
+        (
+            args[key]
+            for key in ("pattern", "query", "regex", "q", "glob", "searchterm")
+            if isinstance(args.get(key), str)
+        ),
+        "",
+    )
+    read = [relative(path, base) for path in paths_in(args)]
+    where = (
+        read[0] if read else next((args[key] for key in ("url", "uri") if isinstance(args.get(key), str)), "")
+    )
+    if sought:
+        inside = f" in {cut(where, ARGUMENT)}" if where else ""
+        return Action("looked", f"searched {cut(' '.join(sought.split()), 80)!r}{inside}")
+    if where:
+        return Action("looked", f"read {cut(where, ARGUMENT)}")
+    return None
+
+
+def _called(use: Use, args: dict[str, Any], result: str) -> Action:
+    shown = ", ".join(_argument(key, value) for key, value in list(_flat(use))[:4])
+    most = REPORT if isinstance(args.get("prompt"), str) else RESULT
+    told = _middle_out(" ".join(result[:SCANNED].split()), most)
+    return Action("called", f"{use.call.name}({shown})" + (f" -> {told}" if told else ""))
+
+
+def _flat(use: Use) -> Iterator[tuple[str, Any]]:
+    given = use.call.arguments
+    yield from given.items() if isinstance(given, dict) else [("input", given)] if given else []
+
+
+def _argument(key: str, value: Any) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return f"{key}={cut(' '.join(text[:SCANNED].split()), ARGUMENT)}"
+
+
+def _middle_out(text: str, most: int) -> str:
+    text = text.strip()
+    if len(text) <= most:
+        return text
+    return f"{text[: most * 2 // 3].rstrip()} … {text[-most // 3 :].lstrip()}"

@@ -1,0 +1,150 @@
+"""The items of entries: what was said, word for word, and what each call did, in the order of events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from foldline.core.ledger.facts.actions import Action
+from foldline.core.ledger.facts.kinds import LEVELS, SPOKEN, Item, Ledger
+from foldline.core.ledger.facts.stretch import Stretch
+from foldline.core.ledger.text.origin import UserSpeech
+from foldline.core.log.entries import Said
+from foldline.core.log.messages import Media, Text, ToolCall
+from foldline.core.measure.media import named
+
+ASIDE = 240  # characters of prose beside a call that only announces it
+HEAD, TAIL = 12_000, 4_000  # characters of one message that are carried: its opening and its end
+CARRIED = {0: 160_000, 1: 80_000, 2: 60_000, 3: 60_000, 4: 16_000}  # characters of a level from fold to fold
+
+
+def collect(found: Stretch) -> tuple[Item, ...]:
+    """Take the items of entries, repeats within one request told once."""
+    by_place: dict[tuple[str, str], list[Action | None]] = {}
+    for use, done in zip(found.calls, found.done, strict=True):
+        by_place.setdefault((use.entry, use.call.id), []).append(done)
+    speech = UserSpeech()
+    items: list[Item] = []
+    for entry in found.entries:
+        mine = (*speech.own(entry), *_media(entry))
+        if mine:
+            spoken = _spoken("user", "\n".join(mine), entry.id)
+            items.append(msgspec.structs.replace(spoken, by=entry.message.name or ""))
+        elif not entry.id and entry.message.role == "assistant" and entry.message.text.strip():
+            items.append(_spoken("summary", entry.message.text, ""))
+        elif entry.message.role == "assistant":
+            items.extend(_of_reply(entry, by_place))
+    return tuple(_once(items))
+
+
+def _of_reply(entry: Said, by_place: dict[tuple[str, str], list[Action | None]]) -> Iterator[Item]:
+    has_calls = bool(entry.message.calls)
+    for part in entry.message.parts:
+        if isinstance(part, Text) and part.text.strip():
+            aside = has_calls and len(part.text) <= ASIDE
+            yield _spoken("aside" if aside else "said", part.text, entry.id)
+        elif isinstance(part, ToolCall):
+            waiting = by_place.get((entry.id, part.id))
+            done = waiting.pop(0) if waiting else None
+            if done is not None:
+                yield Item(done.kind, done.text, entry.id, calls=1)
+
+
+def _media(entry: Said) -> list[str]:
+    """Name the images and documents that the user put into a message."""
+    parts = entry.message.parts if entry.message.is_prompt else ()
+    return [named(part) for part in parts if isinstance(part, Media)]
+
+
+def _spoken(kind: str, text: str, entry: str) -> Item:
+    text = text.strip()
+    if len(text) > HEAD + TAIL:
+        text = f"{text[:HEAD].rstrip()}\n… {len(text) - HEAD - TAIL:,} characters …\n{text[-TAIL:].lstrip()}"
+    return Item(kind, text, entry)
+
+
+_TIMES = re.compile(r" \(x(\d+)\)\Z")
+
+
+def _key(item: Item) -> str:
+    """What a repeat shares with it: a look's words, the file of an edit, the command of a run."""
+    if item.kind == "looked":
+        return f"looked {item.text}"
+    if item.kind == "ran":
+        return item.text.partition(" -> ")[0]
+    if item.kind == "edit":
+        return item.text.partition(": ")[0]
+    return ""
+
+
+def _once(items: Sequence[Item]) -> Iterator[Item]:
+    """Yield the items; of those that repeat within one request the newest stands for all, looks for good."""
+    last: dict[str, int] = {}
+    request = 0
+    out: list[Item | None] = []
+    for item in items:
+        if item.kind in ("user", "answer", "refused"):
+            request += 1
+        key = _key(item)
+        if key and item.kind != "looked":
+            key = f"{request} {key}"
+        before = last.get(key) if key else None
+        old = out[before] if before is not None else None
+        if key:
+            last[key] = len(out)
+        if old is None or before is None:
+            out.append(item)
+        elif item.kind == "looked":
+            out[before], last[key] = msgspec.structs.replace(old, calls=old.calls + item.calls), before
+        else:
+            out[before] = None
+            text = _both(old.text, item.text) if item.kind == "edit" else item.text
+            out.append(msgspec.structs.replace(item, text=text, calls=old.calls + item.calls))
+    yield from (item for item in out if item is not None)
+
+
+def _both(old: str, new: str) -> str:
+    """Join what two edits of one file brought."""
+    what, _, now = new.partition(": ")
+    before = old.partition(": ")[2]
+    if not before or len(before) + len(now) > 400 or before == now:
+        return new
+    return f"{what}: {before}; {now}" if now else old
+
+
+def merge(old: Sequence[Item], new: Sequence[Item], _later: Ledger) -> tuple[Item, ...]:
+    """Put the items of a later range behind those of an earlier one."""
+    known = {item.entry for item in old if item.entry and item.kind in SPOKEN}
+    return tuple(_once([*old, *(item for item in new if not (item.kind in SPOKEN and item.entry in known))]))
+
+
+def bound(items: Sequence[Item]) -> tuple[Item, ...]:
+    """Return the items that are carried to the next fold: of each level the newest; the rest become gaps."""
+    left = dict(CARRIED)
+    stay: set[int] = set()
+    for index in range(len(items) - 1, -1, -1):
+        level = LEVELS.get(items[index].kind, 4)
+        left[level] -= len(items[index].text)
+        if left[level] >= 0 or index == 0:
+            stay.add(index)
+    found: list[Item] = []
+    for index, item in enumerate(items):
+        if index in stay and item.kind != "gap":
+            found.append(item)
+            continue
+        gap = gap_of([item])
+        if found and found[-1].kind == "gap":
+            gap = gap_of([found.pop(), gap])
+        found.append(gap)
+    return tuple(found)
+
+
+def gap_of(items: Iterable[Item]) -> Item:
+    """Count what items stand for, as a gap."""
+    messages = calls = 0
+    for item in items:
+        messages += item.messages + (item.kind in SPOKEN)
+        calls += item.calls
+    return Item("gap", messages=messages, calls=calls)

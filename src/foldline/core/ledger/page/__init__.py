@@ -1,1 +1,0 @@
-"""The checkpoint as a page: each section's writer and reader."""

@@ -1,1 +1,0 @@
-"""What of the past is likely to be needed again."""

@@ -1,0 +1,246 @@
+"""The offline checkpoint: filled level by level, shown in the order of events, read back as items."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.talk import assistant, entries, user
+
+from foldline.core.checkpoint.page import compose, parse
+from foldline.core.ledger.facts.kinds import (
+    CheckFact,
+    CommitFact,
+    ConstraintFact,
+    FileFact,
+    Item,
+    Ledger,
+    MetName,
+    PlanStep,
+)
+from foldline.core.ledger.table import bounded, collect, current, merge
+from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
+from foldline.core.measure.tokens import OFFLINE
+
+COUNT = OFFLINE.count
+
+
+def page(ledger: Ledger, budget: int = 4_000, **how: str) -> str:
+    return compose(ledger, budget, COUNT, **how).text
+
+
+def used(name: str, arguments: object, output: str = "ok", text: str = "") -> list[Message]:
+    call = ToolCall("c1", name, arguments)  # type: ignore[arg-type]
+    return [assistant(text, call), Message("tool", (ToolResult("c1", (Text(output),)),))]
+
+
+def said(turns: int, words: int = 30) -> list[Message]:
+    """Requests with some work and closing words each."""
+    found: list[Message] = []
+    for turn in range(turns):
+        found += [user(f"Request {turn}: look at part {turn}.")]
+        found += used(
+            "Read", {"path": f"src/part_{turn}.py"}, "x = 1\n" * 40, text=f"Let me look at part {turn}."
+        )
+        found += used("bash", {"command": f"make check-{turn}"}, f"{turn + 1} passed")
+        found += [assistant(f"Part {turn} is right. " + "It holds what it should. " * words)]
+    return found
+
+
+WORK = Ledger(
+    items=(
+        Item("user", "Rename the table.\n- keep the data\n## Rules\n[User] is a word here", "u1"),
+        Item("said", "I rename it.\n... and so on\n- first this", "a1"),
+        Item("looked", "read db/schema.sql", "a2", calls=2),
+        Item("edit", "edit db/schema.sql: members", "a2", calls=3),
+        Item("ran", "$ make test -> 1 failed, 9 passed", "a2", calls=1),
+        Item("answer", "[Asked] Which name? (members / people)\n[User answered] members", "a3", calls=1),
+        Item("refused", "[User refused: git push] Not yet.", "a3", calls=1),
+        Item("commit", "commit 1a2b3c4 Rename it (on main)", "a3", calls=1),
+        Item("gap", messages=12, calls=31),
+        Item("said", "It is renamed.", "a4"),
+    ),
+    constraints=(
+        ConstraintFact("Never drop any data.", "u1"),
+        ConstraintFact("Use tabs.\nAlways.", "u1", later=True),
+    ),
+    files=(FileFact("db/schema.sql", "modified"), FileFact("README.md", "read")),
+    checks=(CheckFact("make test", "9 passed", True, outdated=True),),
+    commits=(CommitFact("1a2b3c4", "main", "Rename it", pushed=True),),
+    plan=(PlanStep("Rename", "completed"), PlanStep("Test", "in_progress")),
+    names=(MetName("db/migrations/0007.sql", 3.0), MetName("rename_table", 2.0)),
+)
+
+
+def test_a_page_is_a_hand_over():
+    assert page(WORK) == (
+        "## State\n"
+        "Last request, answered: Rename the table. - keep the data ## Rules [User] is a word here\n"
+        "- [ ] Test (in_progress)\n"
+        "- [x] Rename\n"
+        "- `make test`: 9 passed (files were changed since)\n"
+        "- commit 1a2b3c4 Rename it (on main, pushed)\n"
+        "\n"
+        "## Rules\n"
+        "<user-rules>\n"
+        "- Never drop any data.\n"
+        "- Use tabs.\n"
+        "  Always. (said later: where a rule above differs, this one holds)\n"
+        "</user-rules>\n"
+        "\n"
+        "## Conversation\n"
+        "[User] Rename the table.\n"
+        " - keep the data\n"
+        " ## Rules\n"
+        " [User] is a word here\n"
+        "[Assistant] I rename it.\n"
+        " ... and so on\n"
+        " - first this\n"
+        "- read db/schema.sql\n"
+        "- edit db/schema.sql: members (x3)\n"
+        "- $ make test -> 1 failed, 9 passed\n"
+        "[Asked] Which name? (members / people)\n"
+        "[User answered] members\n"
+        "[User refused: git push] Not yet.\n"
+        "- commit 1a2b3c4 Rename it (on main)\n"
+        "... 12 messages, 31 calls\n"
+        "[Assistant] It is renamed.\n"
+        "\n"
+        "Other names met: migrations/0007.sql, rename_table\n"
+        "\n"
+        "<read-files>\n"
+        "README.md\n"
+        "</read-files>\n"
+        "<modified-files>\n"
+        "db/schema.sql\n"
+        "</modified-files>"
+    )
+
+
+def test_a_page_is_read_back_as_items_and_facts():
+    read = parse(page(WORK))
+    assert [(item.kind, item.text) for item in read.items] == [(item.kind, item.text) for item in WORK.items]
+    assert [(fact.text, fact.later) for fact in read.constraints] == [
+        (fact.text, fact.later) for fact in WORK.constraints
+    ]
+    assert [(check.command, check.outcome, check.outdated) for check in read.checks] == [
+        ("make test", "9 passed", True)
+    ]
+    assert [(fact.key, fact.subject, fact.pushed) for fact in read.commits] == [
+        ("1a2b3c4", "Rename it", True)
+    ]
+    assert {(step.text, step.state) for step in read.plan} == {
+        ("Rename", "completed"),
+        ("Test", "in_progress"),
+    }
+    assert {(fact.path, fact.status) for fact in read.files} == {
+        ("db/schema.sql", "modified"),
+        ("README.md", "read"),
+    }
+    assert page(read) == page(WORK)
+
+
+def test_everything_that_was_said_stands_word_for_word_while_there_is_room():
+    chain = entries(*said(12))
+    text = page(collect(chain), 6_000)
+    for entry in chain:
+        for part in entry.message.parts:
+            if isinstance(part, Text):
+                assert part.text.strip() in text
+    assert not re.search(r"^\.\.\. \d", text, re.MULTILINE)
+
+
+def test_with_less_room_what_matters_less_gives_way_first():
+    ledger = collect(entries(*said(40)))
+    text = page(ledger, 1_500)
+    asked = [n for n in range(40) if f"[User] Request {n}:" in text]
+    closed = [n for n in range(40) if f"[Assistant] Part {n} is right." in text]
+    assert asked == list(range(40))  # what the user said is told before all else
+    assert closed == sorted(closed)
+    assert closed[-1] == 39
+    assert len(closed) < 40  # the newest closing words come first
+    assert COUNT(text) <= 1_500
+
+
+def test_gaps_are_truly_counted():
+    chain = entries(*said(60))
+    ledger = collect(chain)
+    text = page(ledger, 900)
+    told = parse(text)
+    messages = sum(item.messages + (item.kind in ("user", "said", "aside")) for item in told.items)
+    assert messages == sum(item.kind in ("user", "said", "aside") for item in ledger.items)
+
+
+def test_the_first_request_is_told_in_any_case():
+    text = page(collect(entries(user("Build the harbour. Never use iron."), *said(200, words=60)[1:])), 700)
+    assert "[User] Build the harbour. Never use iron." in text
+
+
+@pytest.mark.parametrize("budget", [1, 10, 40, 100, 250, 600, 1_500, 5_000])
+def test_a_page_never_takes_more_than_it_may(budget):
+    for ledger in (WORK, collect(entries(*said(30))), Ledger()):
+        assert COUNT(page(ledger, budget)) <= budget
+
+
+def test_a_focus_comes_first_within_its_level():
+    counted = assistant("There are nine walruses. " + "They lie on the ice. " * 40)
+    told = [*said(20), user("Count them."), counted, *said(60, words=40)]
+    ledger = collect(entries(*told))
+    assert counted.text.strip() not in page(ledger, 1_500)
+    assert counted.text.strip() in page(ledger, 1_500, instructions="What about walruses?")
+
+
+def test_a_hand_off_says_what_it_is_for():
+    assert page(WORK, goal="Ship it").startswith("## State\nHanded over for: Ship it\n")
+
+
+def test_text_of_another_origin_is_an_earlier_summary():
+    read = parse("We renamed the table.\n\n- twice")
+    assert [(item.kind, item.text) for item in read.items] == [
+        ("summary", "We renamed the table.\n\n- twice")
+    ]
+
+
+@given(st.text(max_size=400))
+def test_reading_never_raises(text):
+    parse(text)
+    parse(f"## State\n{text}\n\n## Conversation\n{text}")
+
+
+WORDS = st.text(alphabet=st.sampled_from("ab \n-[]#.<>/_`"), min_size=1, max_size=60).map(
+    lambda text: text.strip() or "a"
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["user", "said"]), WORDS), min_size=1, max_size=8))
+def test_whatever_was_said_is_read_back_word_for_word(talk):
+    ledger = Ledger(items=tuple(Item(kind, text) for kind, text in talk))
+    read = parse(page(ledger, 20_000))
+    assert [(item.kind, item.text) for item in read.items] == talk
+
+
+def test_ten_folds_and_one_show_the_same_users_words():
+    messages = said(50, words=10)
+    chain = entries(*messages)
+    once = page(collect(chain), 3_000)
+    ledger = Ledger()
+    size = len(chain) // 10
+    for start in range(0, len(chain), size):
+        ledger = bounded(current(merge(ledger, collect(chain[start : start + size])), ()))
+    many = page(ledger, 3_000)
+    assert [line for line in many.split("\n") if line.startswith("[User]")] == [
+        line for line in once.split("\n") if line.startswith("[User]")
+    ]
+
+
+def test_ten_stateless_folds_keep_the_users_words():
+    messages = said(50, words=10)
+    chain = entries(*messages)
+    ledger = Ledger()
+    size = len(chain) // 10
+    for start in range(0, len(chain), size):
+        ledger = parse(page(merge(ledger, collect(chain[start : start + size])), 3_000))
+    text = page(ledger, 3_000)
+    assert all(f"[User] Request {turn}:" in text for turn in range(50))

@@ -1,0 +1,127 @@
+"""Checks, commits and plans: the newest state of each, taken from what calls did."""
+
+from __future__ import annotations
+
+from tests.support.talk import assistant, entries, user
+
+from foldline.core.ledger.facts.kinds import CheckFact, Ledger, PlanStep
+from foldline.core.ledger.table import KINDS, bounded, collect, current, merge
+from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
+
+
+def used(name: str, arguments: object, output: str = "ok") -> list[Message]:
+    return [
+        assistant("", ToolCall("c1", name, arguments)),  # type: ignore[arg-type]
+        Message("tool", (ToolResult("c1", (Text(output),)),)),
+    ]
+
+
+def ran(command: str, output: str) -> list[Message]:
+    return used("bash", {"command": command}, output)
+
+
+EDIT = used("Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"})
+
+
+def of(*messages: Message) -> Ledger:
+    return collect(entries(*messages))
+
+
+def checks(ledger: Ledger) -> list[tuple[str, str, bool | None, bool]]:
+    return [(fact.command, fact.outcome, fact.passed, fact.outdated) for fact in ledger.checks]
+
+
+def test_the_newest_run_of_each_check_counts():
+    found = of(
+        *ran("make test", "2 failed"),
+        *EDIT,
+        *ran("make test", "9 passed"),
+        *ran("ruff check", "All checks passed"),
+    )
+    assert checks(found) == [("make test", "9 passed", True, False)]
+
+
+def test_a_command_that_failed_and_ran_again_is_a_check():
+    found = of(*ran("mise run lint", "Exit code: 1"), *ran("mise run lint", "0 issues."))
+    assert [fact.passed for fact in found.checks] == [None]
+
+
+def test_a_check_is_outdated_when_a_file_is_changed_behind_it():
+    found = of(*ran("make test", "9 passed"), *EDIT)
+    assert checks(found) == [("make test", "9 passed", True, True)]
+    later = merge(of(*ran("make test", "9 passed")), of(*EDIT))
+    assert checks(later) == checks(found)
+
+
+def test_commits_stand_with_branch_and_push():
+    made = of(
+        *ran("git commit -m a", "[main 1a2b3c4] First\n"),
+        *ran("git commit -m b && git push", "[main 2b3c4d5] Second\n"),
+    )
+    assert [(fact.key, fact.branch, fact.subject, fact.pushed) for fact in made.commits] == [
+        ("1a2b3c4", "main", "First", True),
+        ("2b3c4d5", "main", "Second", True),
+    ]
+
+
+def test_the_plan_is_the_one_last_written():
+    first = used(
+        "TodoWrite",
+        {"todos": [{"content": "Read", "status": "pending"}, {"content": "Write", "status": "pending"}]},
+    )
+    second = used(
+        "TodoWrite",
+        {
+            "todos": [
+                {"content": "Read", "status": "completed"},
+                {"content": "Write", "status": "in_progress"},
+            ]
+        },
+    )
+    steps = (("Read", "completed"), ("Write", "in_progress"))
+    assert tuple((step.text, step.state) for step in of(*first, *second).plan) == steps
+    assert tuple((step.text, step.state) for step in merge(of(*first), of(*second)).plan) == steps
+    assert of(*first, *second).items == ()  # it is told once, in the state
+
+
+def test_numbered_tasks_are_brought_up_to_date():
+    made = used("TaskCreate", {"subject": "Read the code"}, "Task #3 created")
+    done = used("TaskUpdate", {"taskId": "3", "status": "completed"})
+    assert merge(of(*made), of(*done)).plan == (
+        PlanStep("#3 Read the code", "completed", of(*done).plan[0].entry),
+    )
+
+
+def test_tools_are_counted_with_three_notable_uses():
+    runs = ["make test", "ls", "git commit -m x", "make lint"]
+    done = [message for command in runs for message in ran(command, "ok")]
+    seen = [*used("Search", {"query": "where is it", "limit": 3}), *used("Ping", {})]
+    failed = ran("make broken", "Exit code 1")
+    ledger = of(*done, *failed, *seen)
+    assert [(fact.name, fact.uses, fact.notable) for fact in ledger.tools] == [
+        ("bash", 5, ("make test", "git commit -m x", "make lint")),
+        ("Search", 1, ("where is it",)),
+        ("Ping", 1, ()),
+    ]
+    later = merge(of(*done), of(*failed, *seen))
+    assert [(fact.name, fact.uses) for fact in later.tools] == [("bash", 5), ("Search", 1), ("Ping", 1)]
+
+
+def test_what_is_kept_brings_the_folded_up_to_date_and_tells_nothing_twice():
+    chain = entries(
+        user("Never push."),
+        *ran("make test", "2 failed"),
+        user("You may push now."),
+        *ran("make test", "9 passed"),
+    )
+    found = current(collect(chain[:3]), chain[3:])
+    assert [item.text for item in found.items] == ["Never push.", "$ make test -> 2 failed"]
+    assert found.constraints == collect(chain).constraints
+    assert found.goes_on is False
+    assert current(collect(chain[:1]), chain[1:]).goes_on is True
+
+
+def test_every_row_of_the_table_is_a_field_of_the_ledger_and_is_bounded():
+    assert set(KINDS) <= set(Ledger.__struct_fields__)
+    many = Ledger(checks=tuple(CheckFact(f"make {n}", "1 passed") for n in range(500)))
+    assert 0 < len(bounded(many).checks) < 500

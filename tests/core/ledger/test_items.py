@@ -1,0 +1,244 @@
+"""Items: what was said, word for word, and what each call did, taken by structure and in the order of events."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from tests.support.talk import assistant, entries, image, reminder, result, tool, user
+
+from foldline.core.ledger.facts import items
+from foldline.core.ledger.facts.kinds import Item, Ledger
+from foldline.core.ledger.facts.stretch import stretch
+from foldline.core.log.messages import Media, Message, Opaque, Text, ToolCall, ToolResult
+
+
+def taken(*messages: Message) -> list[Item]:
+    return list(items.collect(stretch(entries(*messages))))
+
+
+def lines(*messages: Message) -> list[tuple[str, str]]:
+    return [(item.kind, item.text) for item in taken(*messages)]
+
+
+def used(
+    name: str, arguments: object, output: str = "ok", *, is_error: bool = False, text: str = ""
+) -> list[Message]:
+    """A call with its result."""
+    call = ToolCall("c1", name, arguments)  # type: ignore[arg-type]
+    return [assistant(text, call), Message("tool", (ToolResult("c1", (Text(output),), is_error=is_error),))]
+
+
+def did(name: str, arguments: object, output: str = "ok", **how: bool) -> tuple[str, str]:
+    """The kind and text of what one call did."""
+    (found,) = lines(*used(name, arguments, output, **how))
+    return found
+
+
+# ---- what was said
+
+
+def test_what_was_said_stands_word_for_word_in_the_order_of_events():
+    said = [
+        user("Benenne die Tabelle um.\nKeine Daten löschen!"),
+        assistant("Mache ich."),
+        user("好的"),
+        assistant("完成。"),
+    ]
+    assert lines(*said) == [
+        ("user", "Benenne die Tabelle um.\nKeine Daten löschen!"),
+        ("said", "Mache ich."),
+        ("user", "好的"),
+        ("said", "完成。"),
+    ]
+    assert [item.entry for item in taken(*said)] == [entry.id for entry in entries(*said)]
+
+
+def test_only_the_users_own_words_are_items_of_the_user():
+    assert lines(reminder(), user("<system-reminder>x</system-reminder>Fix it.")) == [("user", "Fix it.")]
+
+
+def test_a_picture_leaves_its_name():
+    assert lines(image("What is this?")) == [("user", "What is this?\n[image]")]
+    assert lines(image()) == [("user", "[image]")]
+    shot = Message(
+        "tool", (ToolResult("c1", (Text("taken"), Media("image", "image/png", data="iVBORw0KGgo="))),)
+    )
+    ((kind, text),) = lines(assistant("", ToolCall("c1", "screenshot", {"window": 1})), shot)
+    assert (kind, text) == ("called", "screenshot(window=1) -> taken [image]")
+
+
+def test_prose_that_only_announces_a_call_is_told_apart():
+    found = lines(*used("bash", {"command": "make test"}, "9 passed", text="Now let me run the tests."))
+    assert found == [("aside", "Now let me run the tests."), ("ran", "$ make test -> 9 passed")]
+    assert lines(*used("bash", {"command": "make test"}, "9 passed", text="A reason. " * 40))[0][0] == "said"
+
+
+def test_a_pasted_page_keeps_its_opening_and_its_end():
+    (item,) = taken(user("Look at this:\n" + "x" * 50_000 + "\nWhy does it fail?"))
+    assert item.text.startswith("Look at this:")
+    assert item.text.endswith("Why does it fail?")
+    assert re.search(r"\n… [\d,]+ characters …\n", item.text)
+
+
+# ---- what calls did
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "output", "expected"),
+    [
+        ("Read", {"file_path": "src/a.py"}, "1\tx", ("looked", "read src/a.py")),
+        ("Grep", {"pattern": "def run", "path": "src"}, "src/a.py:1", ("looked", "searched 'def run' in src")),
+        ("WebFetch", {"url": "https://a.example/b"}, "text", ("looked", "read https://a.example/b")),
+        ("bash", {"command": "cat a.py | head -20"}, "x", ("looked", "$ cat a.py")),
+        ("bash", {"command": "make test"}, "3 failed, 9 passed in 2s", ("ran", "$ make test -> 3 failed, 9 passed in 2s")),
+        ("Edit", {"file_path": "a.py", "old_string": "x = 1", "new_string": "x = 2"}, "ok", ("edit", "edit a.py: x = 2")),
+        ("Write", {"file_path": "b.py", "content": "def newName():\n    return otherName\n"}, "ok", ("edit", "write b.py: newName, otherName")),
+        ("refund", {"order": "O-17", "amount": 4}, "refunded", ("called", "refund(order=O-17, amount=4) -> refunded")),
+        ("werkzeug_x", {"befehl": "los"}, "fertig", ("called", "werkzeug_x(befehl=los) -> fertig")),
+    ],
+)  # fmt: skip
+def test_a_call_is_told_by_the_shape_of_its_arguments(name, arguments, output, expected):
+    assert did(name, arguments, output) == expected
+
+
+def test_a_patch_names_its_files():
+    patch = "*** Begin Patch\n*** Update File: src/a.py\n-old\n+newThing = other_thing\n*** Add File: b.md\n+# B\n*** End Patch"
+    kind, text = did("apply_patch", {"input": patch})
+    assert kind == "edit"
+    assert text.startswith("edit src/a.py, b.md: ")
+
+
+def test_an_edit_that_failed_is_no_change():
+    assert did(
+        "Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, "String to replace not found"
+    ) == (
+        "edit",
+        "edit a.py (failed): y",
+    )
+
+
+def test_a_commit_is_told_by_what_git_printed():
+    kind, text = did(
+        "bash", {"command": "git commit -m 'Mend it'"}, "[main 1a2b3c4] Mend it\n 1 file changed"
+    )
+    assert (kind, text) == ("commit", "commit 1a2b3c4 Mend it (on main)")
+
+
+def test_what_another_agent_reports_is_told_at_length():
+    report = "The parser drops empty lines. " * 20
+    kind, text = did("Task", {"prompt": "Find out why.", "description": "look"}, report)
+    assert kind == "called"
+    assert len(text) > 500
+
+
+def test_what_the_provider_ran_is_told_like_any_other_call():
+    ran = Opaque(
+        "anthropic",
+        "server_tool_use",
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "tides"}},
+    )
+    found = Opaque(
+        "anthropic",
+        "web_search_tool_result",
+        {
+            "type": "web_search_tool_result",
+            "tool_use_id": "s1",
+            "content": [{"type": "web_search_result", "title": "Tides"}],
+        },
+    )
+    assert ("looked", "searched 'tides'") in lines(Message("assistant", (ran, found)))
+
+
+# ---- the user's answers
+
+
+def test_an_answer_through_a_question_tool_is_the_users_word():
+    asked = {
+        "questions": [
+            {"question": "Which database?", "options": [{"label": "SQLite"}, {"label": "PostgreSQL"}]}
+        ]
+    }
+    kind, text = did(
+        "AskUserQuestion",
+        asked,
+        'The user answered: "Which database?"="PostgreSQL, and keep SQLite for tests"',
+    )
+    assert kind == "answer"
+    assert text.startswith("[Asked] Which database? (SQLite / PostgreSQL)\n[User answered] ")
+    assert "keep SQLite for tests" in text
+
+
+def test_a_model_that_is_asked_is_nobodys_word():
+    assert did("oracle", {"question": "Why is the sky blue?"}, "Scattering.")[0] == "called"
+
+
+def test_a_refusal_is_told_with_what_was_said_beside_it():
+    refused = "The user doesn't want to proceed with this tool use. The tool use was rejected. To tell you how to proceed, the user said:\nDo not touch that file."
+    assert did(
+        "Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, refused, is_error=True
+    ) == (
+        "refused",
+        "[User refused: a.py] Do not touch that file.",
+    )
+
+
+def test_a_plan_that_is_put_to_the_user_stands_with_the_closing_words():
+    kind, text = did("ExitPlanMode", {"plan": "1. Read the code. " * 20}, "The user has approved the plan")
+    assert kind == "proposal"
+    assert text.startswith("1. Read the code.")
+
+
+# ---- repeats, merges, bounds
+
+
+def test_what_is_done_again_within_one_request_is_told_once():
+    twice = [
+        *used("bash", {"command": "make test"}, "1 failed"),
+        *used("bash", {"command": "make test"}, "9 passed"),
+    ]
+    (item,) = taken(*twice)
+    assert (item.text, item.calls) == ("$ make test -> 9 passed", 2)
+    asked = taken(user("Go."), *twice[:2], user("Again."), *twice[2:])
+    assert [item.text for item in asked if item.kind == "ran"] == [
+        "$ make test -> 1 failed",
+        "$ make test -> 9 passed",
+    ]
+
+
+def test_a_file_that_is_read_again_is_told_once():
+    found = taken(*used("Read", {"path": "a.py"}), user("Go on."), *used("Read", {"path": "a.py"}))
+    assert [(item.text, item.calls) for item in found if item.kind == "looked"] == [("read a.py", 2)]
+
+
+def test_two_ranges_merged_are_the_items_of_both_together():
+    said = [
+        user("One."),
+        *used("bash", {"command": "make a"}, "1 passed"),
+        assistant("Done."),
+        user("Two."),
+        assistant("Done too."),
+    ]
+    for cut in range(len(said) + 1):
+        chain = entries(*said)
+        first, second = (items.collect(stretch(part)) for part in (chain[:cut], chain[cut:]))
+        if cut != 2:  # a cut never parts a call from its result
+            assert items.merge(first, second, Ledger()) == items.collect(stretch(chain))
+
+
+def test_bounds_keep_the_newest_and_count_the_rest():
+    many = tuple(Item("said", "word " * 400, f"e{n}") for n in range(100))
+    bounded = items.bound((Item("user", "First.", "u"), *many))
+    assert bounded[0].text == "First."
+    assert bounded[1] == Item("gap", messages=bounded[1].messages)
+    assert bounded[1].messages + len(bounded) - 2 == 100
+    assert bounded[-1] == many[-1]
+    assert items.bound(bounded) == bounded
+
+
+def test_a_result_that_came_late_or_never_says_nothing_false():
+    assert lines(assistant("", ToolCall("c1", "bash", {"command": "make test"}))) == [
+        ("ran", "$ make test -> no answer")
+    ]
+    assert lines(tool("c9", "late")) == []
+    assert lines(Message("user", (result("c9", "late"),))) == []
