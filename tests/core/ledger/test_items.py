@@ -92,7 +92,7 @@ def test_a_pasted_page_keeps_its_opening_and_its_end():
         ("WebFetch", {"url": "https://a.example/b"}, "text", ("looked", "read https://a.example/b")),
         ("bash", {"command": "cat a.py | head -20"}, "x", ("looked", "$ cat a.py")),
         ("bash", {"command": "make test"}, "3 failed, 9 passed in 2s", ("ran", "$ make test -> 3 failed, 9 passed in 2s")),
-        ("Edit", {"file_path": "a.py", "old_string": "x = 1", "new_string": "x = 2"}, "ok", ("edit", "edit a.py: x = 2")),
+        ("Edit", {"file_path": "a.py", "old_string": "x = 1", "new_string": "x = 2"}, "ok", ("edit", "edit a.py: `x = 2`")),
         ("Write", {"file_path": "b.py", "content": "def newName():\n    return otherName\n"}, "ok", ("edit", "write b.py: newName, otherName")),
         ("refund", {"order": "O-17", "amount": 4}, "refunded", ("called", "refund(order=O-17, amount=4) -> refunded")),
         ("werkzeug_x", {"befehl": "los"}, "fertig", ("called", "werkzeug_x(befehl=los) -> fertig")),
@@ -114,7 +114,7 @@ def test_an_edit_that_failed_is_no_change():
         "Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, "String to replace not found"
     ) == (
         "edit",
-        "edit a.py (failed): y",
+        "edit a.py (failed): `y`",
     )
 
 

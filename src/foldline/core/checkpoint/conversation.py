@@ -4,28 +4,29 @@ Each level is offered a share of what the levels before it left, so that none st
 leave unused is given away in a second round. Inside a level the newest items come whole, older ones
 shortened to their opening and end, the oldest as a counted gap.
 
-    level   0 user   1 closing   2 done   3 said   4 looked
-    share      .6        .5         .6       .7       1.0       of what is left
+    level   focused   0 user   1 closing   2 done   3 said   4 looked
+    share      .4        .6        .5         .6       .7       1.0     of what is left
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
 from foldline.core.ledger.facts.items import gap_of
-from foldline.core.ledger.facts.kinds import CLOSING, LEVELS, LOOKED, SPOKEN, USER, Item
+from foldline.core.ledger.facts.kinds import CLOSING, DONE, LEVELS, LOOKED, SAID, SPOKEN, USER, Item
 
 Count = Callable[[str], int]
 
-SHARES = (0.6, 0.5, 0.6, 0.7, 1.0)
+FOCUSED = 5  # what a focus asks for, whatever its level
+SHARES = {FOCUSED: 0.4, USER: 0.6, CLOSING: 0.5, DONE: 0.6, SAID: 0.7, LOOKED: 1.0}
 USERS_MOST = 0.85  # of the room, what the user's words may take where all of them are shortened
 SHORT = 300  # characters to which an older message is shortened
 CAP = 5  # one message takes at most 1 / CAP of its level's room, but CAP_LEAST tokens in any case
 CAP_LEAST = 500
-GAP_CALLS = 6  # calls that are left out in one place, from which on a line says so
+GAP = 12  # what is left out, calls and four times the messages, from which on a line says so
 
 MARKS = {
     "user": "[User] ",
@@ -60,40 +61,54 @@ def fill(
     count: Count,
     *,
     closed: bool = True,
-    focus: Callable[[str], bool] | None = None,
+    focus: Collection[str] = (),
 ) -> dict[int, str]:
-    """Choose the items that are shown, as index -> text, in at most `room` tokens, gaps included."""
-    level = levels(items, closed=closed)
-    members = [
-        [
-            index
-            for index in range(len(items) - 1, -1, -1)
-            if level[index] == each and items[index].kind != "gap"
-        ]
-        for each in range(5)
-    ]
-    if focus is not None:
-        first = {index for index, item in enumerate(items) if focus(item.text)}
-        members = [sorted(found, key=lambda index: index not in first) for found in members]
-    users = members[USER]
-    members[USER] = [*users[-1:], *users[:-1]]  # what a session began with is told in any case
+    """Choose the items that are shown, as index -> text, in at most `room` tokens.
+
+    `focus`: words; what holds one that is rare among the items comes first.
+    """
+    members = _members(items, levels(items, closed=closed), focus)
     texts = _Texts(items, count)
-    shown: dict[int, str] = {}
-    used, rooms = [0] * 5, [0] * 5
+    shown: dict[int, dict[int, str]] = {}
+    used, rooms = dict.fromkeys(SHARES, 0), dict.fromkeys(SHARES, 0)
     left = room
-    for each in range(5):
-        most = int(left * (USERS_MOST if each == USER else SHARES[each]))
-        rooms[each] = int(left * SHARES[each])
-        taken, used[each] = _level(members[each], rooms[each], most, texts)
-        shown.update(taken)
+    for each, share in SHARES.items():
+        rooms[each] = int(left * share)
+        most = int(left * USERS_MOST) if each == USER else rooms[each]
+        shown[each], used[each] = _level(members[each], rooms[each], most, texts)
         left -= used[each]
-    for each in range(5):
-        if used[each] + left <= rooms[each]:
-            continue
-        taken, size = _level(members[each], used[each] + left, used[each] + left, texts)
-        shown = {index: text for index, text in shown.items() if index not in members[each]} | taken
-        left -= size - used[each]
-    return shown
+    for each in SHARES:
+        more = used[each] + left
+        if more > rooms[each]:
+            shown[each], size = _level(members[each], more, more, texts)
+            left -= size - used[each]
+    return {index: text for taken in shown.values() for index, text in taken.items()}
+
+
+def _members(items: Sequence[Item], level: Sequence[int], focus: Collection[str]) -> dict[int, list[int]]:
+    """Return the items of each level in the order in which they are offered room: newest first.
+
+    What a session began with comes right behind what was said last: it is told in any case.
+    """
+    wanted = _about(items, focus)
+    members: dict[int, list[int]] = {each: [] for each in SHARES}
+    for index in range(len(items) - 1, -1, -1):
+        if items[index].kind != "gap":
+            members[FOCUSED if index in wanted and level[index] != USER else level[index]].append(index)
+    users = members[USER]
+    members[USER] = sorted([*users[-1:], *users[:-1]], key=lambda index: index not in wanted)
+    return members
+
+
+def _about(items: Sequence[Item], focus: Collection[str]) -> set[int]:
+    """Return the items that hold a word of the focus; a word of every fifth item tells nothing."""
+    lowered = [item.text.lower() for item in items] if focus else []
+    found: set[int] = set()
+    for word in focus:
+        holds = {index for index, text in enumerate(lowered) if word in text}
+        if len(holds) * 5 <= max(5, len(items)):
+            found |= holds
+    return found
 
 
 class _Texts:
@@ -184,44 +199,42 @@ def _escaped(text: str, *, first: bool = False) -> str:
     )
 
 
-def write(items: Sequence[Item], shown: dict[int, str]) -> list[str]:
-    """Write the conversation: the items that are shown, and true counts of what is left out between them."""
+def write(items: Sequence[Item], shown: Mapping[int, str]) -> list[str]:
+    """Write the conversation: the items that are shown, and true counts of what is left out between them.
+
+    What is too little for a line of its own is counted in the next one.
+    """
     lines: list[str] = []
-    gap: list[Item] = []
     looks: list[str] = []
+    gap = gap_of(())
 
     def close_looks() -> None:
         if looks:
             lines.append(f"- {'; '.join(_grouped(looks))}")
             looks.clear()
 
-    def close_gap() -> None:
-        if gap:
-            made = gap_of(gap)
-            if made.messages or made.calls >= GAP_CALLS:
-                close_looks()
-                lines.append(gap_line(made))
-            gap.clear()
-
     for index, item in enumerate(items):
         if index not in shown:
-            gap.append(item)
+            gap = gap_of((gap, item))
             continue
-        close_gap()
+        if 4 * gap.messages + gap.calls >= GAP or item.kind == "user":
+            close_looks()
+            lines += gap_line(gap)
+            gap = gap_of(())
         if item.kind == "looked":
             looks.append(shown[index])
-            continue
-        close_looks()
-        lines.append(line_of(item, shown[index]))
-    close_gap()
+        else:
+            close_looks()
+            lines.append(line_of(item, shown[index]))
     close_looks()
-    return lines
+    return lines + gap_line(gap)
 
 
-def gap_line(gap: Item) -> str:
-    """Write a gap as it stands on the page: `... 12 messages, 31 calls`."""
+def gap_line(gap: Item) -> list[str]:
+    """Write a gap as it stands on the page, `... 12 messages, 31 calls`; no line where it is empty."""
     counts = ((gap.messages, "message"), (gap.calls, "call"))
-    return "... " + ", ".join(f"{number:,} {what}{'s' * (number != 1)}" for number, what in counts if number)
+    told = ", ".join(f"{number:,} {what}{'s' * (number != 1)}" for number, what in counts if number)
+    return [f"... {told}"] if told else []
 
 
 def _grouped(looks: Sequence[str]) -> list[str]:

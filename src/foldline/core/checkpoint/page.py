@@ -28,7 +28,7 @@ Count = Callable[[str], int]
 STATE, RULES, CONVERSATION = "## State", "## Rules", "## Conversation"
 WORDS = "## User's words"  # beside a model's summary
 NAMES = "Other names met: "
-STATE_SHARE, LIST_SHARE, NAMES_SHARE = 0.1, 0.06, 0.15  # of what the rules leave, at most
+STATE_SHARE, LIST_SHARE, NAMES_SHARE = 0.1, 0.06, 0.1  # of what the rules leave, at most
 FRAME = 24  # tokens of headings and line breaks
 ATTEMPTS = 5  # times that a page is written, with less room each time it came out too long
 FOCUS_WORD = 4  # letters of a word of a focus that counts
@@ -69,7 +69,7 @@ def _written(ledger: Ledger, budget: int, count: Count, focus: str | None, goal:
     left -= count("\n".join(stands)) + (count("\n".join(lists)) if lists else 0)
     for_names = int(budget * NAMES_SHARE) if ledger.names else 0
     shown = conversation.fill(
-        ledger.items, max(0, left - for_names), count, closed=not ledger.goes_on, focus=_focus(focus)
+        ledger.items, max(0, left - for_names), count, closed=not ledger.goes_on, focus=_words_of(focus)
     )
     told = conversation.write(ledger.items, shown)
     sections = [
@@ -82,11 +82,10 @@ def _written(ledger: Ledger, budget: int, count: Count, focus: str | None, goal:
     return "\n\n".join(part for part in (text, others, "\n".join(lists)) if part)
 
 
-def _focus(instructions: str | None) -> Callable[[str], bool] | None:
-    """Return what tells whether a text holds a word of the focus."""
-    words = {word.lower().strip(".,:;!?\"'()`") for word in (instructions or "").split()}
-    words = {word for word in words if len(word) >= FOCUS_WORD}
-    return (lambda text: any(word in text.lower() for word in words)) if words else None
+def _words_of(focus: str | None) -> set[str]:
+    """Return the words of a focus that can tell one text from another."""
+    words = {word.lower().strip(".,:;!?\"'()`") for word in (focus or "").split()}
+    return {word for word in words if len(word) >= FOCUS_WORD}
 
 
 def _others(ledger: Ledger, text: str, room: int, count: Count) -> str:

@@ -9,10 +9,12 @@ from foldline.core.ledger.facts.kinds import CheckFact, CommitFact, Ledger, Plan
 from foldline.core.ledger.text.sentences import clip
 
 REQUEST = 400  # characters of the newest request
+BRIEF = 40  # characters of a request that says little: the last longer one is told with it
 SENTENCE = 160  # characters of a request or of open work that a sentence quotes
 CHECKS, COMMITS = 8, 6  # the newest that are told
 
 _NOW, _ANSWERED = "Being worked on: ", "Last request, answered: "
+_BEFORE = "The last longer one: "
 _FOLDER = "Folder: "
 _GOAL = "Handed over for: "
 _STALE = " (files were changed since)"
@@ -41,6 +43,8 @@ def _lines(ledger: Ledger, goal: str) -> Iterator[str]:
         yield _GOAL + clip(goal, REQUEST)
     if request := ledger.newest_request:
         yield (_NOW if ledger.goes_on else _ANSWERED) + clip(request, REQUEST)
+        if len(request) < BRIEF and (longer := [one for one in ledger.requests if len(one) >= BRIEF]):
+            yield _BEFORE + clip(longer[-1], REQUEST)
     open_steps = [step for step in ledger.plan if not is_done(step)]
     steps = ledger.plan if open_steps else ()
     yield from (_step(step) for step in (*open_steps, *(step for step in steps if is_done(step))))

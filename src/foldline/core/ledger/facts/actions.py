@@ -17,6 +17,7 @@ from foldline.core.ledger.facts.calls import (
     arguments,
     as_list,
     by_plain_key,
+    plain,
     rejected,
     rows_of,
     strings,
@@ -51,7 +52,7 @@ _HERE = re.compile(r"<<-?\s*['\"]?\w+['\"]?.*", re.DOTALL)
 
 
 class Action(msgspec.Struct, frozen=True):
-    """What one call did: an item's kind and text; a command with how it ended, and the commit that it made."""
+    """What one call did: an item's kind and text; a command and how it ended; the commit that it made."""
 
     kind: str
     text: str
@@ -72,7 +73,7 @@ def action(use: Use, base: str) -> Action | None:
         )
     if isinstance(args.get("plan"), str) and len(args["plan"]) > RESULT:
         return Action("proposal", _middle_out(args["plan"], ANSWER))
-    if steps_of(args):
+    if steps_of(args) or task_of(use) is not None:
         return None
     command = command_in(use)
     patch = next((text for text in strings(args) if is_patch(text)), None)
@@ -157,6 +158,29 @@ def _state(row: dict[str, Any]) -> str | None:
     return None
 
 
+_NUMBERED_TOOL = re.compile(r"task|todo|plan")
+_ID = ("taskid", "todoid", "id", "itemid")
+
+
+def task_of(use: Use) -> tuple[str, str] | None:
+    """Return one task that a call creates or updates, "#3 its subject" or "#3" alone, and its state if given.
+
+    ("", "") for a call that only lists tasks.
+    """
+    args = arguments(use.call)
+    if not _NUMBERED_TOOL.search(plain(use.call.name)) or use.result is None or use.passed is False:
+        return None
+    number = next((str(args[key]) for key in _ID if isinstance(args.get(key), str | int)), "")
+    subject = next((value for key in ("subject", "title") if isinstance(value := args.get(key), str)), "")
+    state = args.get("status") or args.get("state")
+    if not number and subject:
+        made = re.search(r"#(\w{1,12})\b", use.result.text[:300])
+        number, state = made[1] if made else "", state or "pending"
+    if not 0 < len(number) <= 12:
+        return None if args else ("", "")
+    return cut(f"#{number} {subject}".strip(), 300), state if isinstance(state, str) else ""
+
+
 # ---- changes
 
 
@@ -183,7 +207,7 @@ def _novelty(args: dict[str, Any], patch: str | None) -> str:
     before = {line.strip() for line in old.split("\n")}
     lines = [line.strip() for line in new.split("\n") if line.strip() and line.strip() not in before]
     if len(lines) == 1 and len(lines[0]) <= ARGUMENT:
-        return f": {lines[0]}"
+        return f": `{lines[0]}`"
     known = {name.text for name in names.find(old)}
     found = Counter(name.text for line in lines for name in names.in_line(line) if name.text not in known)
     top = [name for name, _ in found.most_common(NAMES)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 import msgspec
 
@@ -15,7 +16,8 @@ from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media, Text, ToolCall
 from foldline.core.measure.media import named
 
-ASIDE = 240  # characters of prose beside a call that only announces it
+ASIDE = 240  # characters of prose right before a call that only announces it
+NAMES = 10  # names that the edits of one file bring
 HEAD, TAIL = 12_000, 4_000  # characters of one message that are carried: its opening and its end
 CARRIED = {0: 160_000, 1: 80_000, 2: 60_000, 3: 60_000, 4: 16_000}  # characters of a level from fold to fold
 
@@ -27,7 +29,7 @@ def collect(found: Stretch) -> tuple[Item, ...]:
         by_place.setdefault((use.entry, use.call.id), []).append(done)
     speech = UserSpeech()
     items: list[Item] = []
-    for entry in found.entries:
+    for entry, after in zip_longest(found.entries, found.entries[1:]):
         mine = (*speech.own(entry), *_media(entry))
         if mine:
             spoken = _spoken("user", "\n".join(mine), entry.id)
@@ -35,15 +37,19 @@ def collect(found: Stretch) -> tuple[Item, ...]:
         elif not entry.id and entry.message.role == "assistant" and entry.message.text.strip():
             items.append(_spoken("summary", entry.message.text, ""))
         elif entry.message.role == "assistant":
-            items.extend(_of_reply(entry, by_place))
+            goes_on = after is not None and after.message.role == "assistant"
+            items.extend(_of_reply(entry, by_place, goes_on=goes_on))
     return tuple(_once(items))
 
 
-def _of_reply(entry: Said, by_place: dict[tuple[str, str], list[Action | None]]) -> Iterator[Item]:
-    has_calls = bool(entry.message.calls)
+def _of_reply(
+    entry: Said, by_place: dict[tuple[str, str], list[Action | None]], *, goes_on: bool
+) -> Iterator[Item]:
+    """Yield the items of one reply; `goes_on`: another one follows it at once."""
+    announces = goes_on or bool(entry.message.calls)
     for part in entry.message.parts:
         if isinstance(part, Text) and part.text.strip():
-            aside = has_calls and len(part.text) <= ASIDE
+            aside = announces and len(part.text) <= ASIDE
             yield _spoken("aside" if aside else "said", part.text, entry.id)
         elif isinstance(part, ToolCall):
             waiting = by_place.get((entry.id, part.id))
@@ -106,12 +112,15 @@ def _once(items: Sequence[Item]) -> Iterator[Item]:
 
 
 def _both(old: str, new: str) -> str:
-    """Join what two edits of one file brought."""
+    """Join what two edits of one file brought: changed lines (in backticks), or names, each once."""
     what, _, now = new.partition(": ")
     before = old.partition(": ")[2]
-    if not before or len(before) + len(now) > 400 or before == now:
+    if not before or before == now:
         return new
-    return f"{what}: {before}; {now}" if now else old
+    if "`" not in before + now:
+        names = dict.fromkeys(name for name in (before + ", " + now).split(", ") if name)
+        return f"{what}: {', '.join(list(names)[:NAMES])}"
+    return f"{what}: {before}; {now}" if now and len(before) + len(now) <= 400 else new
 
 
 def merge(old: Sequence[Item], new: Sequence[Item], _later: Ledger) -> tuple[Item, ...]:

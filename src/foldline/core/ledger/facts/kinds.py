@@ -144,13 +144,12 @@ class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
     messages: int = 0
 
     @property
+    def requests(self) -> tuple[str, ...]:
+        """What the user said, oldest first."""
+        said = (item for item in self.items if item.kind == "user")
+        return tuple(f"{item.by}: {item.text}" if item.by else item.text for item in said)
+
+    @property
     def newest_request(self) -> str:
         """What the user said last in what is folded; "" where nothing."""
-        return next(
-            (
-                f"{item.by}: {item.text}" if item.by else item.text
-                for item in reversed(self.items)
-                if item.kind == "user"
-            ),
-            "",
-        )
+        return self.requests[-1] if self.requests else ""

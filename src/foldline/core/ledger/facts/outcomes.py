@@ -33,7 +33,7 @@ _VERDICT = re.compile(
     re.IGNORECASE,
 )
 _ENVELOPE = re.compile(
-    r"\s*(?:Exit code\b|Wall time\b|Total output lines\b|Output:|Process exited|Chunk ID|Command exited|"
+    r"\s*(?:> \S|Exit code\b|Wall time\b|Total output lines\b|Output:|Process exited|Chunk ID|Command exited|"
     r"\(no output\)|Original token|Process Group PGID|Background PIDs|Command:|Directory:|Signal:|Stderr:|"
     r"Stdout:)"
 )
