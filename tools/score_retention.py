@@ -1,11 +1,9 @@
-"""Fit the weights of salience, and score retention with weights made without the source that is scored.
+"""Score retention over recorded sessions. Nothing in a checkpoint is fitted to sessions, so none are left out.
 
-    python -m tools.score_retention fit SESSIONS                weights from all sources, and one set without each
-    python -m tools.score_retention score SESSIONS METRIC       METRIC (a script) run on each source with the stored weights
-    python -m tools.score_retention left-out SESSIONS METRIC    the same with weights made without the source
+    python -m tools.score_retention score SESSIONS METRIC       METRIC (a script) run on each source
     python -m tools.score_retention folds SESSIONS              the first, second and fifth fold of growing sessions
 
-With --save the tables of the last three go into docs/evidence.md.
+With --save the table goes into docs/evidence.md.
 
 SESSIONS holds `SOURCE/*.jsonl.gz`, one message a line (role, text, calls, call_id). METRIC is called as
 `METRIC eval DIR --chat --compactor tools.score_retention:fold --out FILE`; only the rows it writes are read.
@@ -27,24 +25,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import msgspec
-import numpy as np
 from tools.results import Table, save, shown
 
 import foldline
 from foldline.core.ledger.facts.calls import argument_texts
 from foldline.core.ledger.text import names
-from foldline.core.ledger.worth import salience
-from foldline.core.ledger.worth.survey import survey
 from foldline.core.log.entries import Said
 from foldline.dialects import get
 
-CUTS = (0.5, 0.75)
-COMMON = 3  # sources that hold a name from which on it is no project's own: README.md, package.json
-RIDGE = 30.0
 BUDGETS = ("0.05", "0.1")
 MEASURES = ("handle", "far", "far-bound", "far-rare", "steps")
-WEIGHTS_FILE = "FOLDLINE_WEIGHTS"
 
 
 def sessions(folder: Path) -> dict[str, list[list[dict[str, Any]]]]:
@@ -120,72 +110,16 @@ def needed(past: set[str], future: list[Said]) -> set[str]:
     return used
 
 
-def rows_of(segment: list[dict[str, Any]]) -> list[tuple[str, tuple[float, ...], bool]]:
-    """Return (name, features, needed or not) of every name at each cut of a segment."""
-    found: list[tuple[str, tuple[float, ...], bool]] = []
-    for share in CUTS:
-        at = cut_at(segment, share)
-        if sum(map(size, segment[:at])) < 10_000 or len(segment) - at < 10:
-            continue
-        met = survey(entries(segment[:at]))
-        wanted = needed(set(met.names), entries(segment[at:]))
-        found.extend(
-            (key, msgspec.structs.astuple(salience.features(seen, met)), key in wanted)
-            for key, seen in met.names.items()
-        )
-    return found
-
-
-def fit(rows: list[tuple[tuple[float, ...], bool, float]], rounds: int = 12) -> list[float]:
-    """Fit logistic weights by Newton's method with a ridge; rows are (features, needed, weight)."""
-    vectors = np.array([row[0] for row in rows])
-    hits = np.array([float(row[1]) for row in rows])
-    share = np.array([row[2] for row in rows])
-    weights = np.zeros(vectors.shape[1])
-    for _ in range(rounds):
-        chance = 1 / (1 + np.exp(-np.clip(vectors @ weights, -30, 30)))
-        slope = vectors.T @ (share * (hits - chance)) - RIDGE * weights
-        bend = vectors * (share * chance * (1 - chance))[:, None]
-        curve = vectors.T @ bend + RIDGE * np.eye(len(weights))
-        weights += np.linalg.solve(curve, slope)
-    return [round(float(value), 2) for value in weights]
-
-
-def fitted(folder: Path) -> dict[str, list[float]]:
-    """Return weights by the source that was left out; "" are those made from all."""
-    met: dict[str, list[tuple[str, tuple[float, ...], bool]]] = {}
-    share: dict[str, float] = {}
-    for source, segments in sessions(folder).items():
-        met[source] = [row for segment in segments for row in rows_of(segment)]
-        share[source] = 1 / max(1, len(segments)) ** 0.5  # a source counts by the root of its sessions
-    holders = collections.Counter(name for rows in met.values() for name in {name for name, _, _ in rows})
-    sets: dict[str, list[float]] = {}
-    for without in ("", *met):
-        rows = [
-            (vector, hit, share[source])
-            for source, found in met.items()
-            if source != without
-            for name, vector, hit in found
-            if holders[name] < COMMON
-        ]
-        mean = statistics.fmean(weight for _, _, weight in rows)
-        sets[without] = fit([(vector, hit, weight / mean) for vector, hit, weight in rows])
-    return sets
-
-
 def fold(messages: list[dict[str, Any]], budget: int) -> list[dict[str, Any]]:
-    """Fold with the weights of the file that the environment names; for METRIC."""
-    given = os.environ.get(WEIGHTS_FILE)
-    if given:
-        salience.WEIGHTS = salience.Features(*json.loads(Path(given).read_text(encoding="utf8")))
+    """Fold messages; for METRIC."""
     return foldline.compact(messages, target=budget, policy="foldline").messages
 
 
-def score(folder: Path, metric: Path, sets: dict[str, list[float]] | None = None) -> Table:
-    """Run METRIC on each source with the weights of its set (none: the stored ones); a row a source and budget."""
+def score(folder: Path, metric: Path) -> Table:
+    """Run METRIC on each source; a row a source and budget."""
     sources = sorted(path.name for path in folder.iterdir() if path.is_dir())
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        rows_of_each = pool.map(lambda name: scored(folder / name, metric, (sets or {}).get(name)), sources)
+        rows_of_each = pool.map(lambda name: scored(folder / name, metric), sources)
         found = dict(zip(sources, rows_of_each, strict=True))
     rows: list[tuple[str, ...]] = []
     for budget in BUDGETS:
@@ -198,21 +132,16 @@ def score(folder: Path, metric: Path, sets: dict[str, list[float]] | None = None
             rows.append((f"{source} ({len(values)})", share, *map(_cell, means[-1])))
         columns = [[one[j] for one in means if not math.isnan(one[j])] for j in range(len(MEASURES))]
         rows.append(("**mean**", share, *(f"**{_cell(statistics.fmean(column))}**" for column in columns)))
-    title = "Weights made without the source" if sets else "Stored weights"
-    return Table(("source (cases)", "budget", *MEASURES), rows, title, left=2)
+    return Table(("source (cases)", "budget", *MEASURES), rows, left=2)
 
 
-def scored(folder: Path, metric: Path, weights: list[float] | None) -> list[dict[str, list[float | None]]]:
-    """Run METRIC on one source's sessions with these weights (none: the stored): a row a case, its measures by budget."""
+def scored(folder: Path, metric: Path) -> list[dict[str, list[float | None]]]:
+    """Run METRIC on one source's sessions: a row a case, its measures by budget."""
     with tempfile.TemporaryDirectory() as place:
-        out, chosen = Path(place) / "rows.json", Path(place) / "weights.json"
+        out = Path(place) / "rows.json"
         command = [sys.executable, str(metric), "eval", str(folder), "--chat", "--budgets", *BUDGETS]
         command += ["--compactor", "tools.score_retention:fold", "--out", str(out)]
-        given = dict(os.environ)
-        if weights is not None:
-            chosen.write_text(json.dumps(weights), encoding="utf8")
-            given[WEIGHTS_FILE] = str(chosen)
-        subprocess.run(command, check=True, env=given, stdout=subprocess.DEVNULL)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         rows = [row["r"] for row in json.loads(out.read_text(encoding="utf8")) if row["r"]]
     return [{budget: row[f"tools.score_retention:fold@{budget}"] for budget in BUDGETS} for row in rows]
 
@@ -248,7 +177,7 @@ def grown(
     last = cut_at(segment, 0.75)
     past = segment[:last]
     recent = names.keys(str(message) for message in past[cut_at(past, 0.9) :])
-    wanted = needed(set(survey(entries(past)).names), entries(segment[last:])) - recent
+    wanted = needed(names.keys(map(str, past)), entries(segment[last:])) - recent
     found: list[tuple[int, float]] = []
     for times, shares in plans.items():
         view: list[dict[str, Any]] = []
@@ -271,21 +200,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["fit", "score", "left-out", "folds"])
+    parser.add_argument("what", choices=["score", "folds"])
     parser.add_argument("sessions", type=Path)
     parser.add_argument("metric", type=Path, nargs="?")
     parser.add_argument("--save", action="store_true", help="write the table into docs/evidence.md")
     given = parser.parse_args()
-    if given.what == "fit":
-        for without, weights in fitted(given.sessions).items():
-            print(f"without {without}:" if without else "from all:", salience.Features(*weights))
-        return
     if given.what == "folds":
         name, found = "retention-folds", folds(given.sessions)
-    elif given.what == "score":
-        name, found = "retention", score(given.sessions, given.metric)
     else:
-        name, found = "retention-left-out", score(given.sessions, given.metric, fitted(given.sessions))
+        name, found = "retention", score(given.sessions, given.metric)
     if given.save:
         metric = " METRIC" if given.metric else ""
         save(name, f"python -m tools.score_retention {given.what} SESSIONS{metric} --save", [found])

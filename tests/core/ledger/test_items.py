@@ -242,3 +242,22 @@ def test_a_result_that_came_late_or_never_says_nothing_false():
     ]
     assert lines(tool("c9", "late")) == []
     assert lines(Message("user", (result("c9", "late"),))) == []
+
+
+def test_prose_right_before_a_call_of_the_next_message_announces_it_too():
+    call = ToolCall("c1", "Read", {"path": "a.py"})
+    said = taken(user("Go."), assistant("Let me look:"), assistant("", call), assistant("It is empty."))
+    assert [item.kind for item in said] == ["user", "aside", "looked", "said"]
+
+
+def test_tasks_are_told_by_the_plan_alone():
+    made = used("TaskCreate", {"subject": "Mend the lamp"}, "Task #3 created")
+    moved = used("TaskUpdate", {"taskId": "3", "addBlockedBy": ["1"]}, "Updated task #3")
+    listed = used("TaskList", {}, "#3 [pending] Mend the lamp")
+    assert lines(*made, *moved, *listed) == []
+
+
+def test_edits_of_one_file_tell_each_name_once():
+    first = used("Edit", {"file_path": "a.py", "old_string": "", "new_string": "load_all()\nsave_all()"})
+    second = used("Edit", {"file_path": "a.py", "old_string": "", "new_string": "save_all()\ndrop_all()"})
+    assert lines(*first, *second) == [("edit", "edit a.py: load_all, save_all, drop_all")]
