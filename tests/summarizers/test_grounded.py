@@ -72,8 +72,8 @@ async def test_what_it_omits_is_put_back_word_for_word():
     bad = bad.replace("Mend the login page, so that sessions survive a restart of the server.", "Some work.")
     _, done = await folded([bad])
     assert done.receipt.summarizer == "scripted:scripted"
-    constraints = done.summary.split("## Constraints & Preferences")[1].split("## Progress")[0]
-    assert constraints.strip() == f"<user-rules>\n- {RULE}\n- {OTHER_RULE}\n</user-rules>"
+    constraints = done.summary.split("## User's rules\n")[1].split("\n\n")[0]
+    assert constraints == f"<user-rules>\n- {RULE}\n- {OTHER_RULE}\n</user-rules>"
     said, _ = words(done)
     assert said.startswith(f"[User] {FIRST}\n")
     assert "[User] Look at part 0." in said
@@ -180,40 +180,14 @@ async def test_a_call_in_the_place_of_a_summary_is_rejected():
     await rejected(call("read", path="src/login0.py"), "called a tool")
 
 
-async def test_a_summary_in_another_language_is_rejected():
-    german = GOOD.split("## Next Steps")[0].replace(
-        "Mend the login page, so that sessions survive a restart of the server.",
-        "Die Seite für die Anmeldung soll repariert werden, damit die Sitzungen einen Neustart überleben und "
-        "der Server danach nicht alle abmeldet. Das ist noch nicht fertig.",
+async def test_a_summary_in_another_script_than_the_users_is_rejected():
+    messages = work(
+        first=f"ログインページを直してください。再起動後も残るようにしたいです。{'お願いします。' * 20}\n{RULE}"
     )
-    german += (
-        "## Next Steps\n1. Den Speicher der Sitzungen reparieren und dann mit dem Neustart prüfen, ob er "
-        "hält\n\n## Critical Context\n- Der Speicher ist in src/login1.py und wird von der Seite benutzt\n\n"
-        "## Turn in Progress\n- Die Datei src/login3.py ist gelesen und wird noch geprüft"
-    )
-    await rejected(german, "written in German, where the user writes in English")
-
-
-async def test_the_languages_of_the_user_and_of_the_summary_may_both_be_another():
-    said = (
-        "Bitte repariere die Seite für die Anmeldung, damit die Sitzungen einen Neustart überleben. "
-        "Ich möchte nicht, dass der Server danach alle abmeldet. Sag mir bitte auch, was du im Speicher findest. "
-        "Fasse niemals die Dateien unter migrations/ an, ohne mich vorher zu fragen."
-    )
-    summary = (
-        "## Goal\nDie Seite für die Anmeldung reparieren, damit die Sitzungen einen Neustart überleben.\n\n"
-        "## Constraints & Preferences\n- Fasse niemals die Dateien unter migrations/ an, ohne mich vorher zu fragen.\n\n"
-        "## Progress\nDie ersten Dateien sind gelesen, es ist noch nicht fertig und der Speicher wird noch geprüft.\n\n"
-        "## Key Decisions\n- (none)\n\n## Next Steps\n1. Den Speicher reparieren\n\n## Critical Context\n- (none)\n\n"
-        "## Turn in Progress\n- Die Datei ist gelesen und wird noch geprüft"
-    )
-    messages = work(first=said)
     for message in messages[1:]:
         if message["role"] == "user":
-            message["content"] = "Und was steht im nächsten Teil?"
-    served, done = await folded([summary], messages)
-    assert "The user writes in German: write in German too" in served.requests[0].messages[-1]["content"]
-    assert done.receipt.summarizer == "scripted:scripted"
+            message["content"] = "次の部分には何がありますか。続けてください。"
+    await rejected(GOOD, "not in the language that the user writes in", messages)
 
 
 # ---- over many compactions

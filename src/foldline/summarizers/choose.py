@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-from foldline.core.checkpoint.in_session import KINDS, ask
+from foldline.core.checkpoint.prompts import KINDS, ask_in_session
 from foldline.core.checkpoint.request import Prefix, SummaryRequest
 from foldline.core.decide.price import Form, Way, bare, by_price, choice_note, in_session
 from foldline.core.measure.tokens import MESSAGE_OVERHEAD, Counter
@@ -83,7 +83,7 @@ def _bare(request: SummaryRequest, who: Candidate, size: int) -> Way:
 
 
 def _asked(request: SummaryRequest, counter: Counter) -> int:
-    return MESSAGE_OVERHEAD + counter.count(ask(request))
+    return MESSAGE_OVERHEAD + counter.count(ask_in_session(request))
 
 
 def _fits(request: SummaryRequest, own: Candidate, prefix: Prefix, counter: Counter) -> bool:
@@ -105,7 +105,7 @@ def asked_in_session(request: SummaryRequest, own: Candidate, prefix: Prefix) ->
     marked = marks(messages, prefix.system, prefix.tools)
     if own.provider.dialect == ANTHROPIC and prefix.cache.warm and messages and marked < MARKS:
         messages[-1] = _marked(messages[-1])
-    messages.append({"role": "user", "content": ask(request)})
+    messages.append({"role": "user", "content": ask_in_session(request)})
     return Call(
         messages=messages, system=prefix.system, tools=prefix.tools, max_tokens=own.max_tokens(request)
     )

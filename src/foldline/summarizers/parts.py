@@ -8,9 +8,8 @@ from typing import Final
 
 import msgspec
 
-from foldline.core.checkpoint.chunks import chunks
 from foldline.core.checkpoint.request import RequestKind, SummaryRequest
-from foldline.core.checkpoint.summary import LEAST_CAP, in_language, worded
+from foldline.core.checkpoint.summary import LEAST_CAP, chunks, worded
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import Counter
 
@@ -70,7 +69,6 @@ def requests(request: SummaryRequest, parts: Parts, tokens: int) -> list[Summary
 
     The last one is of the request's own kind and for its goal; those before it carry everything on.
     """
-    request = in_language(request)
     last = len(parts.runs) - 1
     made: list[SummaryRequest] = []
     for place, run in enumerate(parts.runs):

@@ -9,12 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.checkpoint.talk import assistant, call, result, user
 
-from foldline.core.checkpoint import conversation
-from foldline.core.checkpoint.evidence import UNVERIFIED
-from foldline.core.checkpoint.files import file_lists, without_file_lists
+from foldline.core.checkpoint import conversation, listing
 from foldline.core.checkpoint.ground import WORDS, ground
+from foldline.core.checkpoint.marks import UNVERIFIED
 from foldline.core.checkpoint.rules import read
-from foldline.core.checkpoint.sections import put_under
 from foldline.core.ledger.facts.kinds import ConstraintFact, FileFact, Item, Ledger
 from foldline.core.measure.tokens import OFFLINE
 
@@ -70,11 +68,7 @@ def test_a_summary_is_marked_and_the_rules_the_users_words_and_the_files_stand_b
         "Move the server.\n"
         "\n"
         "## Constraints & Preferences\n"
-        "<user-rules>\n"
-        "- Never push to main.\n"
-        "- Keep it\n"
-        "  in one file.\n"
-        "</user-rules>\n"
+        "- (none)\n"
         "\n"
         "## Progress\n"
         "- [x] src/server.py listens on port 9090, all tests pass\n"
@@ -84,6 +78,13 @@ def test_a_summary_is_marked_and_the_rules_the_users_words_and_the_files_stand_b
         "\n"
         "## Next Steps\n"
         "1. Release\n"
+        "\n"
+        "## User's rules\n"
+        "<user-rules>\n"
+        "- Never push to main.\n"
+        "- Keep it\n"
+        "  in one file.\n"
+        "</user-rules>\n"
         "\n"
         "## User's words\n"
         "[User] Move the server to a new port.\n"
@@ -97,11 +98,9 @@ def test_a_summary_is_marked_and_the_rules_the_users_words_and_the_files_stand_b
         "<read-files>\n"
         "README.md\n"
         "</read-files>\n"
-        "\n"
         "<modified-files>\n"
-        "src/server.py\n"
-        "src/old.py (deleted)\n"
-        "docs/port.md (created)\n"
+        "docs/port.md\n"
+        "src/: old.py (deleted), server.py\n"
         "</modified-files>"
     )
     assert done.unverified == ("lib/ports.py", "7654321")
@@ -267,23 +266,16 @@ def test_without_room_or_words_there_is_no_such_section():
     assert WORDS not in grounded(SUMMARY, Ledger(items=(Item("summary", "All went well."),))).text
 
 
-# ---- sections and files
-
-
-def test_a_missing_section_is_added_at_the_end_and_a_none_goes():
-    assert put_under("## A\n(none)\n\n## B\nx", ["- y"], ["A"]) == "## A\n- y\n\n## B\nx"
-    assert put_under("## A\nx", ["- y"], ["C", "A"]) == "## A\nx\n- y"
-    assert put_under("text", ["- y"], ["C"]) == "text\n\n## C\n- y"
-    assert put_under("", ["- y"], ["C"]) == "## C\n- y"
-    assert put_under("### **A**:\n\n\n### B", ["- y"], ["A"]) == "### **A**:\n- y\n\n### B"
-    assert put_under("x", [], ["A"]) == "x"
+# ---- files
 
 
 def test_long_file_lists_keep_the_newest_and_say_how_many_are_left_out():
-    text = file_lists([FileFact(f"f{n}.py", "read") for n in range(50)])
-    assert text.startswith("<read-files>\n(10 more, older)\nf10.py\n")
-    assert without_file_lists(f"body\n\n{text}") == "body"
-    assert file_lists([]) == ""
+    files = tuple(FileFact(f"src/module_{n}/f{n}.py", "read") for n in range(500))
+    text = grounded("body", Ledger(files=files)).text
+    assert text.startswith("body\n\n<read-files>\nsrc/module_499/f499.py\n")
+    assert re.search(r"^\(\d+ more\)\n</read-files>$", text, re.MULTILINE)
+    assert OFFLINE.count(text) < 1_000
+    assert listing.without(text) == "body"
 
 
 def test_lists_of_files_that_a_model_wrote_are_replaced_by_those_of_the_ledger():
@@ -294,7 +286,7 @@ def test_lists_of_files_that_a_model_wrote_are_replaced_by_those_of_the_ledger()
 
 def test_a_list_that_only_the_prose_names_is_left_alone():
     prose = "the `<read-files>` block\n\n<modified-files>\nnever closed\n\n## Goal\nx"
-    assert without_file_lists(prose) == prose
+    assert listing.without(prose) == prose
 
 
 @pytest.mark.parametrize(

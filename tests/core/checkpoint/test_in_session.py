@@ -5,7 +5,8 @@ from inline_snapshot import external_file
 from tests.core.checkpoint.talk import assistant, call, entries, result, user
 
 from foldline.core.checkpoint import prompts
-from foldline.core.checkpoint.in_session import KINDS, QUOTED, ask
+from foldline.core.checkpoint.prompts import KINDS, QUOTED
+from foldline.core.checkpoint.prompts import ask_in_session as ask
 from foldline.core.checkpoint.request import SummaryRequest
 from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
 

@@ -3,8 +3,16 @@ import pytest
 from inline_snapshot import snapshot
 from tests.core.checkpoint.talk import user
 
-from foldline.core.checkpoint.checkpoint import Frame, as_message, checkpoint_text, make_checkpoint, recognise
-from foldline.core.checkpoint.live import fitted, live_blocks, standing_block
+from foldline.core.checkpoint.checkpoint import (
+    Frame,
+    as_message,
+    checkpoint_text,
+    fitted,
+    live_blocks,
+    make_checkpoint,
+    recognise,
+    standing_block,
+)
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Policy
 from foldline.core.log.entries import Live, Pin

@@ -10,9 +10,8 @@ from tests.core.checkpoint.talk import assistant, call, entries, result, results
 
 from foldline.core.checkpoint import prompts
 from foldline.core.checkpoint.check import Accepted, Rejected, check, unwrapped
-from foldline.core.checkpoint.chunks import chunks
 from foldline.core.checkpoint.request import RequestKind, SummaryReply
-from foldline.core.checkpoint.summary import request, worded
+from foldline.core.checkpoint.summary import chunks, request, worded
 from foldline.core.decide.policy import Policy
 from foldline.core.ledger.facts.kinds import ConstraintFact, FileFact, Item, Ledger
 from foldline.core.log.messages import ToolCall
@@ -196,9 +195,9 @@ REJECTED = {
     "": "empty",
     "  \n```\n\n```": "empty",
     "<analysis>only this</analysis>": "empty",
-    "I'm sorry, but I can't help with that.": "a refusal",
-    "I cannot summarize this.": "a refusal",
-    "There is no conversation to sum up.": "a refusal",
+    "I'm sorry, but I can't help with that.": "a continuation of the conversation",
+    "There is no conversation to sum up.": "without the headings Goal, Constraints & Preferences, Progress, "
+    "Key Decisions, Next Steps, Critical Context",
     "Sure, I will now run the migration.": "a continuation of the conversation",
     "Let me read the schema first.": "a continuation of the conversation",
     "[Assistant]: I renamed it.\n" + GOOD: "a continuation of the conversation",
@@ -220,7 +219,6 @@ REJECTED = {
 
 KINDS_OF_REJECTION = {
     "empty": "empty",
-    "a refusal": "refusal",
     "a continuation": "continuation",
     "without the headings": "headings",
     "one line": "loop",
@@ -277,6 +275,26 @@ def test_a_copy_of_the_conversation_is_rejected_and_a_quote_is_not():
     assert isinstance(check(quote, wanted, counter=COUNTER), Accepted)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ログインページを直してください。\nsrc/app.py",
+        "Почини страницу входа.",
+        "로그인 페이지를 고쳐 주세요.",
+    ],
+)
+def test_a_summary_in_latin_letters_is_rejected_where_the_user_writes_in_others(said):
+    wanted = msgspec.structs.replace(asked(), ledger=Ledger(items=(Item("user", said, "e1"),)))
+    assert check(SummaryReply(GOOD, "m"), wanted, counter=COUNTER) == Rejected(
+        "language", "not in the language that the user writes in"
+    )
+    own = SummaryReply(GOOD + f"\n- {said} {said}", "m")
+    assert isinstance(check(own, wanted, counter=COUNTER), Accepted)
+    mixed = Ledger(items=(Item("user", f"{said}\n" + "Traceback: the order was not found " * 9, "e1"),))
+    wanted = msgspec.structs.replace(wanted, ledger=mixed)
+    assert isinstance(check(SummaryReply(GOOD, "m"), wanted, counter=COUNTER), Accepted), "logs are no words"
+
+
 def test_secrets_in_a_reply_are_not_stored():
     key = "gh" + "p_" + "a1B2c3D4e5" * 4
 
@@ -292,7 +310,7 @@ def test_two_sentences_for_display_need_no_headings_but_must_not_go_on():
     assert judged("Okay, I rename it now.", kind="display") == Rejected(
         "continuation", "a continuation of the conversation"
     )
-    assert judged("Sorry, no.", kind="display") == Rejected("refusal", "a refusal")
+    assert isinstance(judged("Sorry, no.", kind="display"), Rejected)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "display"])

@@ -11,20 +11,17 @@ from typing import Final, Literal
 import msgspec
 
 from foldline.core.checkpoint import prompts
-from foldline.core.checkpoint.language import language_of
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
-from foldline.core.checkpoint.summary import in_language
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import texts
 from foldline.core.measure.tokens import Counter
 from foldline.core.secrets.redact import redact
 
 PREAMBLE = 400  # characters before the first heading that are dropped; more of them is no summary
+SCRIPT_SAID, SCRIPT_LEAST = 0.5, 0.1  # shares of letters that are not Latin: the user's, and a summary's
 COPIED = 0.8  # share of a reply that may be lines of the conversation as they stand there
 
-Rejection = Literal[
-    "stopped", "continuation", "empty", "refusal", "headings", "too_large", "copy", "loop", "language"
-]
+Rejection = Literal["stopped", "continuation", "empty", "headings", "too_large", "copy", "loop", "language"]
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -62,7 +59,7 @@ def check(
         or _wrong_size(text, request, counter)
         or _copied(text, request.folded)
         or _repeating(text)
-        or _other_language(text, in_language(request))
+        or _other_script(text, request)
     )
     return rejected or Accepted(text)
 
@@ -132,17 +129,7 @@ def _from_first_heading(text: str, wanted: Sequence[str]) -> str:
     return text[first:].strip() if len(text[:first].strip()) <= PREAMBLE else text
 
 
-_REFUSAL = re.compile(
-    r"(?:i['\u2019]?m|i am) (?:sorry|unable|not able)|i (?:can(?:['\u2019]t|not)|won['\u2019]t|will not) |"
-    r"sorry\b|"
-    r"as an ai\b|there is no conversation|no conversation (?:was|has been) ",
-    re.IGNORECASE,
-)
-_ANSWER = re.compile(
-    r"(?:sure|okay|ok|great|certainly|of course|got it|understood)\b[,.!]"
-    r"|(?:i['\u2019]ll|i will|let me|let['\u2019]s|now i|next,? i)\b",
-    re.IGNORECASE,
-)
+_SPEECH = re.compile(r"(?:sorry|sure|okay|ok|of course|let me|i(?:['\u2019](?:m|ll))?)\b", re.IGNORECASE)
 _MARKER = re.compile(
     r"^\[(?:user|assistant(?: thinking)?|harness|tool call|tool result)\]:|<\|[a-z_]{2,30}\|>|"
     r"^\s*<(?:tool_call|function_calls?|tool_use|invoke)\b",
@@ -157,11 +144,9 @@ def _not_a_summary(text: str, wanted: Sequence[str]) -> Rejected | None:
         return Rejected("empty", "empty")
     found = _headings_in(text, wanted)
     missing = [heading for heading in wanted if heading not in found]
-    if (missing or not wanted) and _REFUSAL.match(text):
-        return Rejected("refusal", "a refusal")
     speakers = {name.lower() for name in _SPEAKER.findall(text)}
     both = bool(speakers & {"human", "user"} and speakers & {"assistant", "ai"})
-    if both or ((missing or not wanted) and _ANSWER.match(text)):
+    if both or ((missing or not wanted) and _SPEECH.match(text)):
         return CONTINUATION
     if missing:
         return Rejected("headings", f"without the headings {', '.join(missing)}")
@@ -204,17 +189,15 @@ def _repeating(text: str) -> Rejected | None:
     return Rejected("loop", "one line over and over") if looped else None
 
 
-def _other_language(text: str, request: SummaryRequest) -> Rejected | None:
-    """Reject a text in a language that the user neither wrote nor asked for, unless it is in doubt.
-
-    Lines that quote a rule do not count: rules stand in the user's words, whatever the rest is in.
-    """
-    used = {request.language, *(request.languages or ())} - {""}
-    rules = [fact.text for fact in request.ledger.constraints]
-    rest = [line for line in text.split("\n") if not any(rule in line for rule in rules)]
-    written = language_of("\n".join(rest)) if used else ""
-    wished = any(written.casefold() in words.casefold() for words in (request.instructions or "", *rules))
-    if not written or written in used or wished:
+def _other_script(text: str, request: SummaryRequest) -> Rejected | None:
+    """Reject a text in Latin letters where the user writes in others; names and headings may be Latin."""
+    said = "".join(item.text for item in request.ledger.items if item.kind == "user")
+    if _foreign(said) < SCRIPT_SAID or _foreign(text) > SCRIPT_LEAST:
         return None
-    wanted = request.language or " and ".join(sorted(used))
-    return Rejected("language", f"written in {written}, where the user writes in {wanted}")
+    return Rejected("language", "not in the language that the user writes in")
+
+
+def _foreign(text: str) -> float:
+    """The share of a text's letters that are not Latin."""
+    letters = [letter for letter in text if letter.isalpha()]
+    return sum(letter > "\u024f" for letter in letters) / max(1, len(letters))

@@ -12,24 +12,16 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from foldline.core.checkpoint import conversation, rules
-from foldline.core.checkpoint.evidence import Evidence
-from foldline.core.checkpoint.files import file_lists, without_file_lists
-from foldline.core.checkpoint.marks import marked
+from foldline.core.checkpoint import conversation, listing, rules
+from foldline.core.checkpoint.marks import Evidence, marked
 from foldline.core.checkpoint.page import WORDS
-from foldline.core.checkpoint.sections import put_under
 from foldline.core.ledger.facts.kinds import LEVELS, USER, Ledger
 from foldline.core.log.messages import Message
 from foldline.core.secrets.facts import redact_facts
 
-RULES_UNDER = (
-    "Constraints & Preferences",
-    "Rules",
-    "User Requests & Constraints",
-    "User Messages",
-    "Context & Decisions",
-)
-_WORDS = re.compile(rf"^{WORDS}\n(?:(?!## ).*\n?)*", re.MULTILINE)
+LISTED = 800  # tokens that the lists of files may take
+RULES = "## User's rules"
+_OURS = re.compile(rf"^(?:{WORDS}|{RULES}\n{rules.OPEN})\n(?:(?!## ).*\n?)*", re.MULTILINE)
 
 
 class Grounded(msgspec.Struct, frozen=True):
@@ -54,13 +46,18 @@ def ground(
     may take `room` tokens, as `count` counts them.
     """
     ledger = redact_facts(ledger)
-    written = _WORDS.sub("", rules.without_blocks(without_file_lists(text)) + "\n").rstrip()
+    written = rules.without_blocks(_OURS.sub("", listing.without(text) + "\n")).rstrip()
     quoted = [fact.text for fact in ledger.constraints]
     body, unverified = marked(written, quoted, Evidence(list(said), ledger, previous))
     lines = rules.lines_of(ledger.constraints)
-    body = put_under(_without(body, lines), rules.block(lines), RULES_UNDER)
+    block = rules.block(lines)
     words = users_words(ledger, room, count)
-    parts = (body.rstrip(), f"{WORDS}\n{words}" if words else "", file_lists(ledger.files))
+    parts = (
+        _without(body, lines),
+        "\n".join((RULES, *block)) if block else "",
+        f"{WORDS}\n{words}" if words else "",
+        "\n".join(listing.write(ledger.files, ledger.base, count, LISTED)),
+    )
     return Grounded("\n\n".join(part for part in parts if part), unverified)
 
 
@@ -75,4 +72,4 @@ def users_words(ledger: Ledger, room: int, count: Callable[[str], int]) -> str:
 def _without(body: str, lines: Iterable[str]) -> str:
     """Take out the lines that the block of rules says."""
     gone = {row for line in lines for row in line.split("\n")}
-    return "\n".join(row for row in body.split("\n") if row not in gone)
+    return "\n".join(row for row in body.split("\n") if row not in gone).rstrip()

@@ -1,4 +1,7 @@
-"""The two blocks at the end of a page that list the files that were changed, and those that were read."""
+"""The two blocks at the end of a checkpoint that list the files that were changed, and those that were read.
+
+Code writes them from the ledger, a model never does.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,16 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from foldline.core.ledger.facts.kinds import FileFact
-from foldline.core.ledger.text.paths import by_folder, of_folder, relative
+from foldline.core.ledger.text.paths import relative
 
 Count = Callable[[str], int]
 
 _BLOCKS = (("modified-files", ("modified", "created", "deleted")), ("read-files", ("read",)))
 
-_BLOCK = re.compile(r"^<(read|modified)-files>\n(.*?)^</\1-files>$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(
+    r"^<(read|modified)-files>[ \t]*\n((?:(?!<(?:read|modified)-files>).*\n)*?)</\1-files>[ \t]*(?:\n+|\Z)",
+    re.MULTILINE,
+)  # one that was never closed is prose
 _MARK = re.compile(r" \((created|modified|deleted)\)$")
 _MORE = re.compile(r"\(\d+ more\)$")
 _QUOTED = re.compile(r"`(.*)`(?: \((created|modified|deleted)\))?$")
@@ -50,42 +56,46 @@ def _folders(path: str) -> Iterator[str]:
 
 
 def _lines_of(files: Sequence[FileFact], base: str) -> list[str]:
-    """Write files by folder, those that were deleted marked."""
-    plain: list[str] = []
-    quoted: list[str] = []
+    """Write files one line a folder (`folder/: a.py, b.py`), those that were deleted marked."""
+    folders: dict[str, list[str]] = {}
+    alone: list[str] = []
     for fact in files:
         path = relative(fact.path, base)
         mark = " (deleted)" if fact.status == "deleted" else ""
+        folder, _, name = path.rpartition("/")
         if _AMBIGUOUS.search(path):
-            quoted.append(f"`{' '.join(path.split())}`{mark}")
+            alone.append(f"`{' '.join(path.split())}`{mark}")
+        elif folder:
+            folders.setdefault(folder, []).append(name + mark)
         else:
-            plain.append(path + mark)
-    return by_folder(plain) + quoted
+            alone.append(path + mark)
+    named = [f"{at}/: {', '.join(many)}" if many[1:] else f"{at}/{many[0]}" for at, many in folders.items()]
+    return named + alone
 
 
 def read(text: str) -> tuple[list[FileFact], str]:
     """Read the blocks of a page back: the files, oldest first, and the page without them."""
-    blocks = {match.group(1): match.group(2) for match in _BLOCK.finditer(text)}
+    blocks = {f"{match[1]}-files": match[2] for match in _BLOCK.finditer(text)}
     found = [
-        FileFact(path, mark or status)
-        for status, block in blocks.items()
-        for line in reversed(block.split("\n"))
-        for path, mark in reversed(list(_marked_paths(line)))
+        FileFact(path, mark or wanted[0])
+        for tag, wanted in reversed(_BLOCKS)
+        for line in reversed(blocks.get(tag, "").split("\n"))
+        for path, mark in reversed(list(_paths(line)))
     ]
-    return found, _BLOCK.sub("", text)
+    return found, without(text)
 
 
-def paths_in(line: str) -> list[str]:
-    """Return the paths of one line of a block."""
-    return [path for path, _ in _marked_paths(line)]
+def without(text: str) -> str:
+    """Take the blocks out of a text."""
+    return _BLOCK.sub("", text).rstrip()
 
 
-def _marked_paths(line: str) -> Iterator[tuple[str, str]]:
+def _paths(line: str) -> Iterator[tuple[str, str]]:
     """Yield each path of a line, and what it is marked as ("": nothing)."""
-    quoted = _QUOTED.match(line)
-    if quoted:
+    if quoted := _QUOTED.match(line):
         yield quoted[1], quoted[2] or ""
     elif line.strip() and not _MORE.match(line):
-        for path in of_folder(line):
+        folder, several, rest = line.partition("/: ")
+        for path in [f"{folder}/{name}" for name in rest.split(", ")] if several else [line]:
             mark = _MARK.search(path)
             yield (path[: mark.start()], mark[1]) if mark else (path, "")

@@ -1,13 +1,21 @@
-"""Marks on the lines of a model's summary: names that stand in no entry."""
+"""Marks in a model's summary on names that stand in no entry; a mark never washes out."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
 
-from foldline.core.checkpoint.evidence import UNVERIFIED, Evidence
+from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.ledger.text import names
+from foldline.core.log.codec import encode
+from foldline.core.log.messages import Message, texts
+from foldline.core.secrets.facts import strings_in
 
+UNVERIFIED = "(unverified)"
+_MARKED = re.compile(rf"\S+ {re.escape(UNVERIFIED)}")
+_GROUPED = re.compile(r"(?<=\d)[,_](?=\d{3}(?!\d))")
 LONG_NUMBER = 5  # digits from which a number has to stand somewhere
 
 
@@ -42,3 +50,65 @@ def _checked(name: names.Name) -> bool:
         looks = "." in parts[-1] or len(parts) > 2 or name.text.startswith(("/", "./", "../", "~/"))
         return looks and not re.search(r"[*{}<>$]|\.\.\.", name.text)
     return name.kind in ("url", "id")
+
+
+class Evidence:
+    """Everything that entries, ledger and previous summary say, searchable.
+
+    A name that an earlier summary marks as unverified is no evidence: a mark never washes out.
+    """
+
+    def __init__(self, said: Iterable[Message | str], ledger: Ledger, previous: str | None) -> None:
+        pieces = [piece for item in said for piece in _pieces(item)]
+        told = _MARKED.sub(" ", "\n".join([*strings_in(ledger), previous or ""]))
+        whole = "\n".join([*pieces, told])
+        self._text = whole.replace("\\\\", "/").replace("\\", "/")
+
+    @cached_property
+    def _folded(self) -> str:
+        return self._text.casefold()
+
+    @cached_property
+    def _ungrouped(self) -> str:
+        return _GROUPED.sub("", self._text)
+
+    def has(self, text: str) -> bool:
+        """Whether a text stands in the evidence, letter case aside."""
+        text = text.replace("\\", "/")
+        return text in self._text or text.casefold() in self._folded
+
+    def stands(self, name: names.Name) -> bool:
+        """Whether a name stands there, in any of its spellings.
+
+        A path also counts where its last two parts do, or its folder and its last part apart (a listing); an
+        id where its first seven letters do; a number whichever way its digits are grouped.
+        """
+        if self.has(name.text):
+            return True
+        if name.kind == "id":
+            return len(name.key) >= 7 and self.has(name.key)
+        if name.kind == "number":
+            return name.text in self._ungrouped
+        if name.kind != "path":
+            return False
+        if "/" in name.key and self.has(name.key):
+            return True
+        *folder, last = [part for part in name.text.split("/") if part.strip(".~")]
+        return bool(folder) and self.has("/".join(folder[-2:])) and self.has(last)
+
+
+def _pieces(item: Message | str) -> Iterator[str]:
+    if isinstance(item, str):
+        yield item
+        return
+    yield from texts(item)
+    for call in item.calls:
+        yield call.name
+        yield call.arguments if isinstance(call.arguments, str) else _written(call.arguments)
+
+
+def _written(arguments: dict[str, Any]) -> str:
+    try:
+        return encode(arguments).decode()
+    except (RecursionError, ValueError, TypeError):
+        return ""

@@ -8,11 +8,12 @@ from typing import TypeVar
 import msgspec
 
 from foldline.core.checkpoint.check import Accepted, check
-from foldline.core.checkpoint.cost import Cost
 from foldline.core.checkpoint.ground import ground
 from foldline.core.checkpoint.page import compose
 from foldline.core.checkpoint.proposals import proven, with_proven
 from foldline.core.checkpoint.request import FAILED, WORDS_SHARE, SummaryReply, SummaryRequest
+from foldline.core.log.messages import Usage
+from foldline.core.measure.price import added
 from foldline.core.measure.tokens import Counter
 from foldline.core.secrets.redact import redact
 
@@ -20,6 +21,35 @@ ATTEMPTS = 2  # times that a summariser is asked before the offline checkpoint t
 ASKS = 4  # times that a model is asked in one compaction, its attempts and shorter versions together
 OFFLINE = "offline"
 EDITED = "by hand"  # the summariser of a checkpoint whose text the user wrote
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """Usage and price (USD) of replies added up, and what the receipt should say of them, each thing once."""
+
+    usage: Usage | None = None
+    price: float | None = None
+    notes: tuple[str, ...] = ()
+
+    def plus(self, reply: SummaryReply) -> Cost:
+        """Return the cost with that of a reply, whatever becomes of it."""
+        price = self.price if reply.price is None else (self.price or 0.0) + reply.price
+        return Cost(added(self.usage, reply.usage), price, _once(*self.notes, *reply.notes))
+
+    def noting(self, words: str) -> Cost:
+        """Return the cost with one more note."""
+        return Cost(self.usage, self.price, _once(*self.notes, words))
+
+    def on(self, reply: SummaryReply) -> SummaryReply:
+        """Return a reply with all that was spent until it came."""
+        return msgspec.structs.replace(reply, usage=self.usage, price=self.price, notes=self.notes)
+
+
+FREE = Cost()
+
+
+def _once(*notes: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(notes))
+
 
 Result = TypeVar("Result")
 SummarySteps = Generator[SummaryRequest, SummaryReply | None, Result]  # yields requests, is sent the replies

@@ -6,13 +6,14 @@ and what the kind of request adds. Every text here is pinned by snapshots under 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-import msgspec
-
-from foldline.core.checkpoint.request import RequestKind
+from foldline.core.checkpoint.request import RequestKind, SummaryRequest
 from foldline.core.checkpoint.serialize import neutral
 from foldline.core.decide.policy import Prompt
+from foldline.core.log.entries import Said
+from foldline.core.secrets.redact import redact
 
 _TASK = """\
 You write checkpoints of conversations between a user and an AI agent. A checkpoint takes the place of the \
@@ -33,7 +34,8 @@ or a rule of the user's.
 without that is not done.
 - Where something was changed later, give the later state alone, and do not bring back what was given up.
 - Give for each name the words that say why it matters; a bare list of names helps nobody.
-- Write in the language that the user writes in. Leave the headings as they are given.
+- Write in the language that the user writes in, not in that of these words. Leave the headings as they are \
+given.
 - Leave passwords, keys and tokens out.
 - Answer with the checkpoint alone: no greeting, no remark before or after it, no code fence around it."""
 
@@ -46,24 +48,9 @@ def rules(user: str, programs: str) -> str:
 SYSTEM = f"{_TASK}\n\n{rules('a [User] block says', '[Harness] blocks')}"
 
 
-class Family(msgspec.Struct, frozen=True):
-    """A way to sum up: the headings that a reply must have, and the layout that asks for them."""
-
-    headings: tuple[str, ...]
-    layout: str
-
-
-FAMILIES: dict[Prompt, Family] = {
-    "checkpoint": Family(
-        (
-            "Goal",
-            "Constraints & Preferences",
-            "Progress",
-            "Key Decisions",
-            "Next Steps",
-            "Critical Context",
-        ),
-        """\
+# the headings that a reply must have, and what is wanted under each
+FAMILIES: dict[Prompt, str] = {
+    "checkpoint": """\
 ## Goal
 What the user wants in the end, and the newest request if it differs. Several goals: a list.
 
@@ -86,10 +73,7 @@ What the user wants in the end, and the newest request if it differs. Several go
 
 ## Critical Context
 - Facts, values, commands and places in the code without which the next steps cannot be done.""",
-    ),
-    "handoff": Family(
-        ("Task", "Rules", "State", "Remaining Work", "References"),
-        """\
+    "handoff": """\
 ## Task
 What is to be achieved, and for whom or what, as the user put it.
 
@@ -105,10 +89,7 @@ What is to be achieved, and for whom or what, as the user put it.
 ## References
 - Paths (in full), commands, values, errors and pieces of code that the work needs, each with what it \
 is for.""",
-    ),
-    "continuation": Family(
-        ("Accomplished", "Current Work", "Files", "Plan", "Context & Decisions"),
-        """\
+    "continuation": """\
 Write it as a briefing that lets the work go on at once; what comes next counts for more than what is over.
 
 ## Accomplished
@@ -126,20 +107,7 @@ Write it as a briefing that lets the work go on at once; what comes next counts 
 ## Context & Decisions
 - Rules of the user's in their own words; decisions with their reasons; values and errors that are \
 still needed.""",
-    ),
-    "detailed": Family(
-        (
-            "Requests & Intent",
-            "Concepts & Technology",
-            "Files & Code",
-            "Errors & Fixes",
-            "Problem Solving",
-            "User Messages",
-            "Open Tasks",
-            "Current Work",
-            "Next Step",
-        ),
-        """\
+    "detailed": """\
 First think the conversation through in order, in <analysis> tags; then write the checkpoint in \
 <summary> tags:
 
@@ -171,10 +139,7 @@ What was being done just before the end, with file names and code.
 ## Next Step
 The step that follows from the newest request, with the words of that request quoted. None, where the \
 work is done.""",
-    ),
-    "summary": Family(
-        ("Done", "In Progress", "Files", "Next", "User Requests & Constraints", "Technical Decisions"),
-        """\
+    "summary": """\
 Full enough to go on from, short enough to take in quickly.
 
 ## Done
@@ -194,7 +159,6 @@ Full enough to go on from, short enough to take in quickly.
 
 ## Technical Decisions
 - What was decided, and why.""",
-    ),
 }
 
 TURN_HEADING = "Turn in Progress"
@@ -241,10 +205,7 @@ Use exactly these headings, in this order, and write (none) under one that has n
 
 def headings(prompt: Prompt, kind: RequestKind) -> tuple[str, ...]:
     """The headings that a reply to this kind of request must have; none for `display`."""
-    if kind == "display":
-        return ()
-    family = FAMILIES["handoff" if kind == "handoff" else prompt].headings
-    return (*family, TURN_HEADING) if kind == "split_turn" else family
+    return tuple(re.findall(r"^## (.*)$", "\n".join(shape(prompt, kind)), re.MULTILINE))
 
 
 def ask(
@@ -255,14 +216,13 @@ def ask(
     has_previous: bool = False,
     instructions: str | None = None,
     goal: str | None = None,
-    language: str = "",
     rejected: str = "",
 ) -> str:
     """Say what is wanted, as the end of the prompt.
 
     `tokens` is the most the reply may take; `has_previous` that an earlier summary stands in the prompt;
-    `instructions` is what the user wants looked at, `goal` the task that a hand-off is for. `language` is
-    what the user writes in, where it is known; `rejected` why an earlier reply could not be used.
+    `instructions` is what the user wants looked at, `goal` the task that a hand-off is for, `rejected` why
+    an earlier reply could not be used.
     """
     pieces = [_KINDS[kind]]
     if has_previous and kind in ("first", "split_turn", "branch", "handoff"):
@@ -274,7 +234,7 @@ def ask(
         pieces.append(f"The goal of the next task:\n{between('goal', goal)}")
     if instructions:
         pieces.append(f"The user wants special attention paid to this:\n{between('focus', instructions)}")
-    return "\n\n".join([*pieces, *limits(tokens, language, rejected)])
+    return "\n\n".join([*pieces, *limits(tokens, rejected)])
 
 
 def shape(prompt: Prompt, kind: RequestKind) -> list[str]:
@@ -282,17 +242,13 @@ def shape(prompt: Prompt, kind: RequestKind) -> list[str]:
     if kind == "display":
         return []
     turn = [_TURN] if kind == "split_turn" else []
-    return [_SHAPE, FAMILIES["handoff" if kind == "handoff" else prompt].layout, *turn]
+    return [_SHAPE, FAMILIES["handoff" if kind == "handoff" else prompt], *turn]
 
 
-def limits(tokens: int, language: str = "", rejected: str = "") -> list[str]:
-    """Say what a reply has to keep to: its length, its language, and what was wrong with the one before."""
-    pieces = [f"Take at most {max(tokens, 1):,} tokens."]
-    if language and language != "English":  # the headings are English, and pull the rest along
-        pieces.append(f"The user writes in {language}: write in {language} too, all but the headings.")
-    if rejected:
-        pieces.append(f"An earlier reply could not be used: {rejected}. Do better on that.")
-    return pieces
+def limits(tokens: int, rejected: str = "") -> list[str]:
+    """Say what a reply has to keep to: its length, and what was wrong with the one before."""
+    again = [f"An earlier reply could not be used: {rejected}. Do better on that."] if rejected else []
+    return [f"Take at most {max(tokens, 1):,} tokens.", *again]
 
 
 def constraints(texts: Sequence[str]) -> str:
@@ -307,3 +263,57 @@ def constraints(texts: Sequence[str]) -> str:
 def between(tag: str, text: str) -> str:
     """Put a text between tags, as data: what could close them is escaped."""
     return f"<{tag}>\n{neutral(text.strip())}\n</{tag}>"
+
+
+# ---- the request as one more message of the session itself: the rest comes from its provider's cache
+
+QUOTED = 200  # characters of the first kept message by which it is known again
+KINDS: tuple[RequestKind, ...] = ("first", "update", "split_turn", "handoff")
+
+_STOP = """\
+Stop the work here. This message comes from the program that keeps this conversation, not from the user: \
+it asks for a checkpoint, which takes the place of the conversation. Whoever goes on with the work reads \
+the checkpoint and never sees again what it stands for. Do not go on with the work, do not answer what is \
+open, and do not call tools: answer with the checkpoint alone."""
+_KEPT = """\
+The end of the conversation stays as it is, from the message on that begins with the words in <kept>. The \
+checkpoint is for what comes before it; of the rest say only what a later value or decision changed."""
+_MID_TURN = "That message stands in the middle of a turn: the checkpoint also says how that turn began."
+_TAKE_IN = """\
+The conversation begins with an earlier checkpoint. Take it into yours: keep what still holds and may \
+still be needed, in its words; replace each value, decision or rule that was changed since by its newest \
+form; shorten what is long finished."""
+_HANDOFF = """\
+The work goes on in a new conversation, for the goal in <goal>: carry over what serves that goal, the \
+rules of the user's that bind it included, and leave out the rest."""
+
+
+def ask_in_session(request: SummaryRequest) -> str:
+    """Return the message that asks for the summary of the conversation it is appended to."""
+    kept = _opening(request.kept)
+    goal, focus = redact(request.goal or ""), redact(request.instructions or "")
+    pieces = [
+        _STOP,
+        f"{_KEPT}\n{between('kept', kept)}" if kept else "",
+        _MID_TURN if request.kind == "split_turn" else "",
+        _TAKE_IN if request.previous else "",
+        f"{_HANDOFF}\n{between('goal', goal)}" if request.kind == "handoff" and goal else "",
+        rules("the user's own messages say", "what programs put into messages"),
+        constraints([redact(fact.text) for fact in request.ledger.constraints]),
+        *shape(request.family, request.kind),
+        f"The user wants special attention paid to this:\n{between('focus', focus)}" if focus else "",
+        *limits(request.story_tokens, request.rejected),
+    ]
+    return "\n\n".join(piece for piece in pieces if piece)
+
+
+def _opening(kept: Sequence[Said]) -> str:
+    """The words by which the first kept message that says something is known again."""
+    for entry in kept:
+        message = entry.message
+        text = message.text or next((result.text for result in message.results), "")
+        if words := " ".join(text.split()):
+            return redact(words)[:QUOTED]
+        if message.calls:
+            return f"(a call of {message.calls[0].name})"
+    return ""

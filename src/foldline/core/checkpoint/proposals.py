@@ -10,19 +10,23 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from foldline.core.checkpoint.sections import heading_of, plain
 from foldline.core.ledger.facts.constraints import applied, candidates
 from foldline.core.ledger.facts.kinds import ConstraintFact
 from foldline.core.ledger.text.origin import prompts
 from foldline.core.ledger.text.subjects import content, subject_of
 from foldline.core.log.entries import Said
 
-RULES: Final = frozenset(
-    map(plain, ("Constraints & Preferences", "Rules", "User Requests & Constraints", "User Messages"))
+RULES: Final = (  # the headings under which a summary's rules stand
+    "Constraints & Preferences",
+    "Rules",
+    "User Requests & Constraints",
+    "User Messages",
+    "Context & Decisions",
 )
 LEAST_WORDS: Final = 2  # content words below which a line proves nothing, but for a whole sentence
 _LEAD: Final = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(?:\[[ x]\]\s+)?")
 _EDGES: Final = " \t\"'`*_.!\u201c\u201d\u2018\u2019\u3002"
+_HEADING: Final = re.compile(r"^(#{1,6})\s+(.*?)[\s:#]*$")
 
 
 def proven(
@@ -54,10 +58,10 @@ def with_proven(
 
 def _proposed(summary: str) -> Iterator[str]:
     """Yield the items under the headings of a summary's rules."""
-    heading = ""
+    heading, wanted = "", {plain(name) for name in RULES}
     for row in summary.split("\n"):
         heading = heading_of(row) or heading
-        if heading in RULES and _LEAD.match(row):
+        if heading in wanted and _LEAD.match(row):
             yield _LEAD.sub("", row)
 
 
@@ -79,3 +83,14 @@ def _stands(line: str, sentence: str) -> bool:
     at = sentence.casefold().find(line.casefold())
     before, after = sentence[at - 1 : at], sentence[at + len(line) : at + len(line) + 1]
     return at >= 0 and not (before[-1:].isalnum() or after.isalnum())
+
+
+def plain(heading: str) -> str:
+    """Return a heading in the form in which headings are compared."""
+    return " ".join(heading.casefold().replace("&", "and").replace("*", "").split())
+
+
+def heading_of(row: str) -> str:
+    """Return the heading that a line is, in its plain form; "" for any other line."""
+    found = _HEADING.match(row)
+    return plain(found[2]) if found else ""

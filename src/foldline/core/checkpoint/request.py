@@ -44,11 +44,10 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     the facts of all that is folded, earlier folds included; `tokens` is the most that the summary may take,
     in Foldline's own count. `system` and `prompt` are empty until `summary.worded` writes them, for which
     `family`, `result_cap` and `thinking` are taken from the policy. `kept` are the entries that follow the
-    checkpoint in the view, `language` is what the user writes in, where it is known, `languages` are all that
-    the user used (None: not looked at yet), `rejected` says why the reply before, the `attempt`-th, was no
-    summary. `prefix` is the session's own next request (None: there is no
-    session to ask in); `refused`: it was just refused as too large, so that nothing can be asked in it.
-    `secrets` were taken out of `folded` and `kept`; the session's own messages still hold them.
+    checkpoint in the view, `rejected` says why the reply before, the `attempt`-th, was no summary. `prefix`
+    is the session's own next request (None: there is no session to ask in); `refused`: it was just refused as
+    too large, so that nothing can be asked in it. `secrets` were taken out of `folded` and `kept`; the
+    session's own messages still hold them.
     """
 
     kind: RequestKind
@@ -64,8 +63,6 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     family: Prompt = "checkpoint"
     result_cap: int = 2_000
     thinking: bool = True
-    language: str = ""
-    languages: tuple[str, ...] | None = None
     attempt: int = 0
     rejected: str = ""
     refused: bool = False

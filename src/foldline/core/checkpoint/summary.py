@@ -1,19 +1,19 @@
-"""The request for a summary, and the text of it that a model reads."""
+"""The request for a summary, the text of it that a model reads, and a range that is too large in runs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import msgspec
 
-from foldline.core.checkpoint import prompts
-from foldline.core.checkpoint.files import without_file_lists
-from foldline.core.checkpoint.language import spoken_by_user
+from foldline.core.checkpoint import listing, prompts
 from foldline.core.checkpoint.request import RequestKind, SummaryRequest
 from foldline.core.checkpoint.serialize import serialize, shorten
 from foldline.core.decide.policy import Policy
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Said
+from foldline.core.log.messages import ToolCall, ToolResult
 from foldline.core.measure.tokens import Counter
 from foldline.core.secrets.redact import redact
 
@@ -64,7 +64,6 @@ def worded(
     of the conversation is left out, until system and prompt fit. A limit that the request's own words and the
     previous summary exceed cannot be met; then the conversation is empty.
     """
-    request = in_language(request)
     cap, most = request.result_cap, None
     worded_request = _worded(request, cap, most)
     while limit is not None and counter is not None:
@@ -80,22 +79,8 @@ def worded(
     return worded_request
 
 
-def in_language(request: SummaryRequest) -> SummaryRequest:
-    """Return the request with the languages that the user writes in; the main one where that is clear."""
-    if request.languages is not None:
-        return request
-    ledger = request.ledger
-    earlier = [
-        *(item.text for item in ledger.items if item.kind == "user"),
-        *(fact.text for fact in ledger.constraints),
-    ]
-    spoken = spoken_by_user([*request.folded, *request.kept], earlier)
-    language = request.language or spoken.main
-    return msgspec.structs.replace(request, language=language, languages=spoken.every)
-
-
 def _worded(request: SummaryRequest, cap: int, most: int | None) -> SummaryRequest:
-    previous = without_file_lists(redact(request.previous)) if request.previous else ""
+    previous = listing.without(redact(request.previous)) if request.previous else ""
     blocks = [
         _transcript(request, cap, most),
         prompts.between("previous-summary", previous) if previous else "",
@@ -107,7 +92,6 @@ def _worded(request: SummaryRequest, cap: int, most: int | None) -> SummaryReque
             has_previous=bool(previous),
             instructions=redact(request.instructions or ""),
             goal=redact(request.goal or ""),
-            language=request.language,
             rejected=request.rejected,
         ),
     ]
@@ -122,3 +106,48 @@ def _transcript(request: SummaryRequest, cap: int, most: int | None) -> str:
         return text
     body = text.removeprefix("<conversation>").removesuffix("</conversation>")
     return f"<conversation>\n\n{shorten(body.strip(), most)}\n\n</conversation>"
+
+
+def chunks(
+    folded: Sequence[Said],
+    limit_tokens: int,
+    counter: Counter,
+    *,
+    result_cap: int = 2_000,
+    thinking: bool = True,
+) -> list[tuple[Said, ...]]:
+    """Split a range into runs whose transcripts take at most `limit_tokens`, oldest first.
+
+    A call is never split from its result, so one run may still be too large; `worded` shortens it.
+    """
+    joined = _spans(folded)
+    runs: list[tuple[Said, ...]] = []
+    run: list[Said] = []
+    unit: list[Said] = []
+    run_tokens = unit_tokens = 0
+    for index, entry in enumerate(folded):
+        unit.append(entry)
+        unit_tokens += counter.count(serialize([entry], result_cap=result_cap, thinking=thinking))
+        if joined[index]:
+            continue
+        if run and run_tokens + unit_tokens > limit_tokens:
+            runs.append(tuple(run))
+            run, run_tokens = [], 0
+        run += unit
+        run_tokens += unit_tokens
+        unit, unit_tokens = [], 0
+    return [*runs, tuple(run)] if run else runs
+
+
+def _spans(folded: Sequence[Said]) -> list[bool]:
+    """For each entry, whether a call at or before it has its result behind it."""
+    edges = [0] * (len(folded) + 1)
+    newest: dict[str, int] = {}
+    for index, entry in enumerate(folded):
+        for part in entry.message.parts:
+            if isinstance(part, ToolCall):
+                newest[part.id] = index
+            elif isinstance(part, ToolResult) and part.call_id in newest:
+                edges[newest[part.call_id]] += 1
+                edges[index] -= 1
+    return [depth > 0 for depth in accumulate(edges[:-1])]

@@ -9,8 +9,7 @@ import msgspec
 from foldline.core.carried.select import name_of, without_carried
 from foldline.core.carried.summaries import earlier_summaries, newest_summary
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
-from foldline.core.checkpoint.cost import FREE, Cost
-from foldline.core.checkpoint.obtain import ASKS, EDITED, OFFLINE, SummarySteps, obtain
+from foldline.core.checkpoint.obtain import ASKS, EDITED, FREE, OFFLINE, Cost, SummarySteps, obtain
 from foldline.core.checkpoint.proposals import with_proven
 from foldline.core.checkpoint.request import RequestKind, SummaryReply, SummaryRequest
 from foldline.core.checkpoint.summary import request

@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from foldline.core.checkpoint.checkpoint import Frame
-from foldline.core.checkpoint.cost import FREE, Cost
-from foldline.core.checkpoint.obtain import SummarySteps
+from foldline.core.checkpoint.obtain import FREE, Cost, SummarySteps
 from foldline.core.checkpoint.request import RequestKind
 from foldline.core.compact.attempt import Attempt, Proposal, fit_summary, summary_request
 from foldline.core.compact.edits import edited_parts, merged, server_edits, stripped

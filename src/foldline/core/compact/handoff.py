@@ -10,8 +10,7 @@ import msgspec
 
 from foldline.core.carried.instructions import kind_of
 from foldline.core.carried.select import Carry, carry, newest_messages
-from foldline.core.checkpoint.checkpoint import make_checkpoint
-from foldline.core.checkpoint.live import fitted
+from foldline.core.checkpoint.checkpoint import fitted, make_checkpoint
 from foldline.core.checkpoint.obtain import EDITED
 from foldline.core.checkpoint.request import SummaryReply
 from foldline.core.compact.attempt import (

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from foldline.core.checkpoint.live import fitted
+from foldline.core.checkpoint.checkpoint import fitted
 from foldline.core.checkpoint.obtain import SummarySteps
 from foldline.core.compact.attempt import Attempt, with_receipt
 from foldline.core.compact.edits import signed_loop

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from foldline.core.checkpoint.checkpoint import make_checkpoint
-from foldline.core.checkpoint.live import fitted
+from foldline.core.checkpoint.checkpoint import fitted, make_checkpoint
 from foldline.core.checkpoint.receipt import APART
 from foldline.core.compact.edits import edited_parts, signed_loop, stripped
 from foldline.core.compact.job import SIGNED_LOOP, Job, frame_of, least_gain
