@@ -6,13 +6,15 @@ elsewhere (docs/testing.md). `python -m tests.cases` prints a line for each, `te
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 
@@ -421,12 +423,15 @@ def project_instructions(folder):
 
 @case("newcomer/elide.py")
 def counts_of_what_is_left_out(folder):
-    """The requests that a checkpoint lists, and those that it says it leaves out, are all that were folded."""
-    said = newcomer("elide.py")
-    listed = int(re.search(r"^asked listed .*\] (\d+) kept", said, re.MULTILINE)[1])
-    left_out = [int(one) for one in re.findall(r"\((\d+) more requests\)", said)]
-    folded = int(re.search(r"kept tail first Please look up order number (\d+)", said)[1])
-    assert listed + sum(left_out) == folded, said
+    """The messages that a checkpoint shows, and those that it says it leaves out, are all that were folded."""
+    with redirect_stdout(io.StringIO()):
+        ran = runpy.run_path(str(CASES / "newcomer" / "elide.py"))
+    page = ran["t"]
+    shown = re.findall(r"^\[(?:User|Assistant)\] ", page, re.MULTILINE)
+    left_out = [int(one.replace(",", "")) for one in re.findall(r"^\.\.\. ([\d,]+) mess", page, re.MULTILINE)]
+    folded = int(ran["kept"][0].split()[5])
+    assert left_out
+    assert len(shown) + sum(left_out) == 2 * folded, page
 
 
 @case("newcomer/fw.py")

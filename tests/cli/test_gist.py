@@ -5,56 +5,60 @@ from tests.cli.calling import EXAMPLES
 
 from foldline.cli.reports.gist import ITEMS, NEWEST, REQUESTS, RULES, in_short
 
-PAGE = """## Goal
-Newest request: Mend the login page.
+PAGE = """## State
+Being worked on: Mend the login page.
+{checks}
 
-## Constraints & Preferences
+## Rules
 <user-rules>
 - Never drop any data.
 </user-rules>
 
-## Work Log
-{log}
+## Conversation
+{told}
 
-## Progress
-
-### Done
-{done}
-
-### Blocked
-(none)
-
-## Key Decisions
-- SQLite, not Redis.
+Other names met: app_db
 
 <read-files>
 src/app.py
 </read-files>"""
 
 
-def page(requests=3, steps=4, done=3):
-    log = [
+def page(requests=3, steps=4, checks=3):
+    told = [
         line
         for number in range(requests)
-        for line in (f"- Asked: part {number}.", *(f"  - step {step} of {number}" for step in range(steps)))
+        for line in (
+            f"[User] Part {number}.\n# as in the plan",
+            *(f"- edit step {step} of {number}" for step in range(steps)),
+            f"[Assistant] Part {number} is done.\nAnd tested.",
+        )
     ]
-    return PAGE.format(log="\n".join(log), done="\n".join(f"- command {i} passed" for i in range(done)))
+    states = [f"- `test {number}`: {number} passed" for number in range(checks)]
+    return PAGE.format(told="\n".join(told), checks="\n".join(states))
 
 
 def test_it_tells_story_state_and_rules_and_leaves_out_the_rest():
     parts = {part.heading: part.lines for part in in_short(page())}
-    assert list(parts) == ["Goal", "Work Log", "Done", "Constraints & Preferences"]
-    assert parts["Constraints & Preferences"] == ["- Never drop any data."]
-    assert parts["Work Log"][:2] == ["- Asked: part 0.", "  - step 3 of 0"]
-    assert parts["Work Log"][-5:] == ["- Asked: part 2.", *(f"  - step {step} of 2" for step in range(4))]
+    assert list(parts) == ["Conversation", "State", "Rules"]
+    assert parts["Rules"] == ["- Never drop any data."]
+    assert parts["Conversation"] == [
+        *("[User] Part 0.", "[Assistant] Part 0 is done.", "[User] Part 1.", "[Assistant] Part 1 is done."),
+        *(
+            "[User] Part 2.",
+            *(f"- edit step {step} of 2" for step in range(4)),
+            "[Assistant] Part 2 is done.",
+        ),
+    ]
+    assert parts["State"][0] == "Being worked on: Mend the login page."
 
 
 def test_long_sections_say_how_many_lines_are_left_out():
-    parts = {part.heading: part for part in in_short(page(requests=40, steps=30, done=30))}
-    story = parts["Work Log"]
+    parts = {part.heading: part for part in in_short(page(requests=40, steps=30, checks=30))}
+    story = parts["Conversation"]
     assert len(story.lines) == 2 * (REQUESTS - 1) + NEWEST
-    assert (story.newest, story.left_out) == (True, 40 * 31 - len(story.lines))
-    assert (len(parts["Done"].lines), parts["Done"].left_out) == (ITEMS, 30 - ITEMS)
+    assert (story.newest, story.left_out) == (True, 40 * 34 + 1 - len(story.lines))
+    assert (len(parts["State"].lines), parts["State"].left_out) == (ITEMS, 31 - ITEMS)
 
 
 def test_a_rule_is_never_clipped_and_any_other_line_is():
@@ -87,5 +91,5 @@ def test_compact_prints_the_receipt_first_and_a_short_checkpoint(foldline):
 def test_with_an_output_the_receipt_alone_is_printed_unless_all_is_asked_for(foldline, tmp_path):
     asked = ("compact", EXAMPLES / "session.jsonl", "--target", 9_000, "-o", tmp_path / "out.jsonl")
     assert " checkpoint" not in foldline(*asked).out.split("dropped")[0].split("receipt")[0]
-    assert "## Goal" not in foldline(*asked).out
-    assert "## Goal" in foldline(*asked, "--full").out
+    assert "## Conversation" not in foldline(*asked).out
+    assert "## Conversation" in foldline(*asked, "--full").out

@@ -6,13 +6,17 @@ from collections.abc import Sequence
 
 import msgspec
 
+from foldline.core.checkpoint.conversation import gap_line, line_of, read
+from foldline.core.ledger.facts.kinds import SPOKEN, Item
+
 WIDEST = 160  # characters of a line
 REQUESTS = 10  # requests of the story, the newest
 NEWEST = 8  # lines of the newest request
 ITEMS = 5  # lines of any other part
 RULES = 12
 
-_STORY = ("goal", "task", "work log", "requests & intent")
+_CONVERSATION = "conversation"
+_STORY = ("goal", "task", "requests & intent", _CONVERSATION)
 _STATE = (
     "state",
     "progress",
@@ -49,11 +53,14 @@ def in_short(summary: str) -> list[Part]:
 
 
 def _sections(summary: str) -> list[tuple[str, list[str]]]:
-    """Split a checkpoint at its headings; lines of tags and lines that say nothing are left out."""
+    """Split a checkpoint at its headings; lines of tags and lines that say nothing are left out.
+
+    What was said may have headings of its own: a conversation ends at one of the page's, or with the page.
+    """
     found: list[tuple[str, list[str]]] = [("", [])]
     inside = ""
     for line in summary.splitlines():
-        if line.startswith("#"):
+        if line.startswith("## " if found[-1][0].casefold() == _CONVERSATION else "#"):
             found.append((line.lstrip("# ").strip(), []))
         elif line in ("<read-files>", "<modified-files>"):
             inside = line.replace("<", "</")
@@ -71,19 +78,23 @@ def _cut(name: str, rows: Sequence[str], most: int, widest: int | None = WIDEST)
 
 
 def _story(name: str, rows: Sequence[str]) -> Part:
-    """Return of each request what was asked and what came of it last, and more of the newest."""
-    requests: list[list[str]] = []
-    for row in rows:
-        if requests and row.startswith((" ", "\t")):
-            requests[-1].append(row)
-        else:
-            requests.append([row])
-    lines: list[str] = []
+    """Return of each request what was asked and what was said last, and more of the newest."""
+    requests: list[list[Item]] = []
+    items = read("\n".join(rows)) if name.casefold() == _CONVERSATION else []
+    if not items:
+        return _cut(name, rows, ITEMS)
+    for item in items:
+        if item.kind == "user" or not requests:
+            requests.append([])
+        requests[-1].append(item)
+    told: list[Item] = []
     for request in requests[-REQUESTS:-1]:
-        lines += request[:1] if len(request) == 1 else [request[0], request[-1]]
-    for request in requests[-1:]:
-        lines += request if len(request) <= NEWEST else [request[0], *request[1 - NEWEST :]]
-    return Part(name, [_clipped(line) for line in lines], len(rows) - len(lines), newest=True)
+        closing = [item for item in request[1:] if item.kind in SPOKEN]
+        told += [request[0], *closing[-1:]]
+    *_, (asked, *since) = requests
+    told += [asked, *since[1 - NEWEST :]]
+    lines = [gap_line(item) if item.kind == "gap" else line_of(item, item.text) for item in told]
+    return Part(name, [_clipped(line.split("\n")[0]) for line in lines], len(rows) - len(lines), newest=True)
 
 
 def _clipped(line: str, widest: int | None = WIDEST) -> str:
