@@ -16,6 +16,7 @@ from tests.support.talk import (
 )
 
 from foldline.core.cut.choice import (
+    CHECKPOINT_LEAST,
     Choice,
     Limits,
     Material,
@@ -252,11 +253,11 @@ def test_older_quotes_are_quoted_again_or_folded():
     assert none.folded == [*old, *kept]
 
 
-def test_for_a_target_quotes_take_at_most_half_of_what_is_free():
+def test_quotes_leave_room_for_a_summary_and_for_a_target_half_of_what_is_free():
     kept = turns(100)
     live = chosen(kept, policy(quote_user_tokens=5_000, keep=Keep()), limits(450))
     aimed = chosen(kept, policy(quote_user_tokens=5_000, keep=Keep()), limits(450, target=True))
-    assert (len(live.quoted), live.room) == (40, 0)
+    assert (len(live.quoted), live.room) == (25, CHECKPOINT_LEAST)
     assert (len(aimed.quoted), aimed.room) == (20, 200)
 
 

@@ -162,7 +162,7 @@ def choose(
     _shorten_kept(terms, room, kept, edits)
     free = room.free - material.tokens(kept, edits)
     older = [*material.quoted, *material.kept[: cut.index]]
-    most = min(policy.quote_user_tokens, free // 2 if limits.target else free)
+    most = min(policy.quote_user_tokens, free // 2 if limits.target else max(free - room.least, 0))
     quoted = _quotes(material, older, edits, most)
     free -= material.tokens(quoted, edits)
     joined = [entry for entry in older if entry.id in material.joining]
