@@ -18,15 +18,45 @@ SHORT = {
 }
 
 
+def shorts(how):
+    """The answers that end a turn so: an empty one is asked for again once."""
+    return [SHORT[how]] * (2 if how == "empty" else 1)
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("how", SHORT)
 async def test_no_answer_is_not_done_and_the_next_prompt_is_answered(tmp_path, dialect, how):
-    async with host_on(tmp_path, [SHORT[how], "Here it is."], dialect=dialect) as host:
+    async with host_on(tmp_path, [*shorts(how), "Here it is."], dialect=dialect) as host:
         ended = await host.prompt("Name the tide.")
         assert (ended.how, ended.fell_short) == (how, True)
         assert ended.detail
         again = await host.prompt("Name the harbour then.")
         assert (again.how, again.text) == ("done", "Here it is.")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_an_empty_reply_is_asked_for_again_and_not_stored(tmp_path, dialect):
+    thought = Answer(text="", thinking="Which tide?")
+    async with host_on(tmp_path, [thought, "Low water."], dialect=dialect) as host:
+        ended = await host.prompt("Name the tide.")
+        assert (ended.how, ended.text) == ("done", "Low water.")
+        [again] = host.heard.named("retrying")
+        assert "empty" in again.why
+        first, second = host.scripted.requests
+        assert second.messages == first.messages
+        assert len(host.heard.named("reply")) == 1
+        assert len(await host.session.history()) == 2
+
+
+async def test_a_paused_reply_is_sent_back_as_it_is_and_goes_on(tmp_path):
+    paused = [Answer(text=text, stop="paused") for text in ("I search the tables.", "One more table.")]
+    async with host_on(tmp_path, [*paused, "Low water at six."], dialect="anthropic") as host:
+        ended = await host.prompt("Name the tide.")
+        assert (ended.how, ended.text) == ("done", "Low water at six.")
+        *_, last = host.scripted.requests
+        assert [message["role"] for message in last.messages] == ["user", "assistant", "assistant"]
+        assert "I search the tables." in str(last.messages[1])
+        assert len(await host.session.history()) == 4
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -49,7 +79,7 @@ async def test_a_sub_agent_that_refuses_has_failed(tmp_path):
 
 @pytest.mark.parametrize("how", SHORT)
 def test_run_says_so_and_exits_with_1(tmp_path, how):
-    with served([SHORT[how], SHORT[how]]) as (_, name):
+    with served(shorts(how) * 2) as (_, name):
         words = foldline(tmp_path, "run", "-p", "Do it.", "--model", name)
         events = foldline(tmp_path, "run", "-p", "Do it.", "--json", "--model", name)
     assert words.returncode == events.returncode == 1

@@ -35,7 +35,7 @@ class ReplyRestarted(Event, frozen=True):
 
 
 class ReplyDelayed(Event, frozen=True):
-    """The model did not answer, and is asked again in `wait` seconds or a little later.
+    """The model did not answer, or said nothing, and is asked again in `wait` seconds or a little later.
 
     `attempt` counts those that failed; `why` is the provider's word.
     """
@@ -112,7 +112,8 @@ class TurnEnded(Event, frozen=True):
 
 def delayed(event: ReplyDelayed) -> str:
     """Return what a person is told of a model that does not answer."""
-    return f"The model does not answer ({event.why}): asked again in {event.wait:,.0f} s."
+    after = f" in {event.wait:,.0f} s" if event.wait else ""
+    return f"The model does not answer ({event.why}): asked again{after}."
 
 
 def streamed(piece: Delta) -> Event | None:

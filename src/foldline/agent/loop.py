@@ -13,12 +13,14 @@ from contextlib import aclosing
 from typing import cast
 
 from foldline import ContextMessages, Message, Said, Session, ToolCall, ToolResult
-from foldline.agent.endings import ending
+from foldline.agent.endings import PAUSED, ending
 from foldline.agent.events import (
     CallEnded,
     CallStarted,
     OverflowRetried,
     PromptTaken,
+    ReplyDelayed,
+    ReplyRestarted,
     TurnEnded,
     replied,
     streamed,
@@ -126,20 +128,30 @@ class Agent:
         await self._answer_open()
         for _ in range(self._steps):
             reply, calls = await self._reply()
-            if not calls or reply.stop == "refused":
+            if not (calls or reply.reason == PAUSED) or reply.stop == "refused":
                 await self._answer_open()
                 return ending(reply, waiting=(await self.session.standing()).state == "waiting")
-            await self._answer(calls)
+            if calls:
+                await self._answer(calls)
         return TurnEnded(how="steps", detail=f"{self._steps} replies to one prompt: say whether to go on")
 
     # ---- the model
 
     async def _reply(self) -> tuple[Reply, tuple[ToolCall, ...]]:
-        """Ask until a reply is stored; return it with its calls. What does not fit is folded first."""
+        """Ask until a reply is stored; return it with its calls. What does not fit is folded first.
+
+        A reply in which nothing is said is not stored at first: the model is asked once more.
+        """
         messages = await self.session.context()
+        empty = False
         while True:
             try:
                 reply = await self._streamed(messages)
+                if reply.empty and reply.stop in ("end", "tools") and not empty:
+                    empty = True
+                    self._emit(ReplyRestarted())
+                    self._emit(ReplyDelayed(attempt=1, wait=0.0, why="its reply is empty"))
+                    continue
                 if reply.stop != "length" or (again := await self._cut_short(reply, messages)) is None:
                     break
                 messages = again

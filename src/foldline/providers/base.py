@@ -66,7 +66,8 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
     `session.append` and the dialect's `decode_reply` read message and usage from it. `text` is its text
     alone. `stop` is why it ended, `reason` the API's own word for it; `tokens_asked` the `max_tokens` that
     was sent. `overflow`: the provider counted more input than the model's known window holds and answered
-    all the same; nothing failed, but the context must be folded.
+    all the same; nothing failed, but the context must be folded. `empty`: there is no text and no call in it,
+    at most thinking.
     """
 
     native: dict[str, Any]
@@ -77,6 +78,7 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens_asked: int | None = None
     overflow: Overflow | None = None
     reason: str = ""
+    empty: bool = False
 
 
 class Provider(Protocol):

@@ -16,7 +16,7 @@ import msgspec
 
 from foldline.catalogue import ModelInfo
 from foldline.core.log.codec import in_utf8
-from foldline.core.log.messages import Message, Text, Thinking
+from foldline.core.log.messages import Message, Opaque, Text, Thinking
 from foldline.core.measure.overflow import overflow, silent
 from foldline.dialects import get as dialect_of
 from foldline.errors import InputError, ProviderError
@@ -26,6 +26,8 @@ from foldline.providers.failures import Scrub, from_body, from_sdk, scrub_with
 from foldline.providers.options import Body, Option, Options
 
 T = TypeVar("T")
+
+_HIDDEN = ("reasoning", "redacted_thinking")  # kinds of parts in which a model thinks unseen
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
@@ -211,6 +213,7 @@ class SDKProvider(ABC):
             tokens_asked=self._asked(call),
             overflow=over,
             reason=reason,
+            empty=bare,
         )
 
     def _asked(self, call: Call) -> int | None:
@@ -251,9 +254,13 @@ def installed(package: str) -> bool:
 
 
 def _is_bare(message: Message) -> bool:
-    """Return whether a reply has no text, call or other content besides thinking."""
-    parts = [part for part in message.parts if not isinstance(part, Thinking)]
-    return all(isinstance(part, Text) and not part.text.strip() for part in parts)
+    """Return whether a reply has no text, call or other content besides thinking, readable or not."""
+    return all(
+        isinstance(part, Thinking)
+        or (isinstance(part, Opaque) and part.kind in _HIDDEN)
+        or (isinstance(part, Text) and not part.text.strip())
+        for part in message.parts
+    )
 
 
 async def _within(seconds: float, waiting: Awaitable[T]) -> T:

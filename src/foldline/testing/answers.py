@@ -12,7 +12,7 @@ from foldline.testing.gate import Gate
 from foldline.testing.refusals import Refusal
 from foldline.testing.request import Asked
 
-Stop = Literal["end", "tools", "length", "refused"]
+Stop = Literal["end", "tools", "length", "refused", "paused"]
 
 _FRAGMENTS = 40  # a long text comes in this many pieces, a short one in pieces of some words
 _SHORTEST = 24
@@ -21,9 +21,10 @@ _SHORTEST = 24
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
     """A model's answer: text, tool calls and thinking, in any combination.
 
-    A call without an id gets one. `stop` None: it follows from the rest. `usage` None: it is counted from
-    the request and the answer, with a simulated prompt cache. `wait` seconds pass before the first byte, or
-    a `Gate` opens.
+    A call without an id gets one. `stop` None: it follows from the rest; "paused" is Anthropic's
+    `pause_turn`, after which the reply is to be sent back, and an end for the other APIs. `usage` None: it is
+    counted from the request and the answer, with a simulated prompt cache. `wait` seconds pass before the
+    first byte, or a `Gate` opens.
     """
 
     text: str = ""

@@ -9,7 +9,13 @@ from foldline.core.log.messages import Usage
 from foldline.testing.answers import FinishedReply, fragments
 from foldline.testing.wire import sse
 
-_STOPS: Final = {"end": "end_turn", "tools": "tool_use", "length": "max_tokens", "refused": "refusal"}
+_STOPS: Final = {
+    "end": "end_turn",
+    "tools": "tool_use",
+    "length": "max_tokens",
+    "refused": "refusal",
+    "paused": "pause_turn",
+}
 
 
 def body(made: FinishedReply) -> dict[str, Any]:

@@ -10,7 +10,13 @@ from foldline.testing.answers import FinishedReply, fragments
 from foldline.testing.wire import sse
 
 CREATED: Final = 1_767_225_600  # 2026-01-01: the same in every run
-_STOPS: Final = {"end": "stop", "tools": "tool_calls", "length": "length", "refused": "content_filter"}
+_STOPS: Final = {
+    "end": "stop",
+    "tools": "tool_calls",
+    "length": "length",
+    "refused": "content_filter",
+    "paused": "stop",
+}
 
 
 def body(made: FinishedReply) -> dict[str, Any]:
