@@ -113,11 +113,14 @@ async def test_a_client_compacts_and_goes_on_in_the_same_session(codex, how, pla
         assert len(model.requests) == before  # no upstream is asked for it
         codex.ask("Now the tides.")
         text, kinds = sent(model)
+        latest = model.requests[-1].messages
         codex.ask("And the moon.")
     assert "compaction" not in kinds
     assert RULE in text
     assert "Now the tides." in text
-    assert text.count("Answer 2. Every") == 0  # it is folded
+    checkpoint, *kept = latest
+    assert "foldline-checkpoint" in str(checkpoint)
+    assert "Answer 2. Every" not in str(kept)  # it is folded
     assert [one.refused for one in model.requests if one.refused] == []
     path = await path_of(place)
     words = [one.message.text for one in path if isinstance(one, Said)]

@@ -35,6 +35,11 @@ def summary(asked, **told):
     return "\n\n".join(rows)
 
 
+def most_tokens(asked):
+    """The tokens that a request gives to a summary; the user's words, which code adds, take the rest."""
+    return int(re.search(r"Take at most ([\d,]+) tokens", words(asked.messages[-1]))[1].replace(",", ""))
+
+
 def script(says, **told):
     """A script that answers requests for summaries with what is `told`, and others by `says`."""
     return lambda asked: summary(asked, **told) if headings(asked) else says(asked)
