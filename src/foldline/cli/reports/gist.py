@@ -93,8 +93,12 @@ def _story(name: str, rows: Sequence[str]) -> Part:
         told += [request[0], *closing[-1:]]
     *_, (asked, *since) = requests
     told += [asked, *since[1 - NEWEST :]]
-    lines = [gap_line(item) if item.kind == "gap" else line_of(item, item.text) for item in told]
-    return Part(name, [_clipped(line.split("\n")[0]) for line in lines], len(rows) - len(lines), newest=True)
+    lines = [_clipped(line.split("\n")[0]) for item in told for line in _written(item)]
+    return Part(name, lines, len(rows) - len(lines), newest=True)
+
+
+def _written(item: Item) -> list[str]:
+    return gap_line(item) if item.kind == "gap" else [line_of(item, item.text)]
 
 
 def _clipped(line: str, widest: int | None = WIDEST) -> str:
