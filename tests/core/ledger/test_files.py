@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from foldline.core.ledger.facts import files
+from foldline.core.ledger.facts.actions import stretch
 from foldline.core.ledger.facts.kinds import FileFact, Ledger
-from foldline.core.ledger.facts.stretch import stretch
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
 

@@ -8,8 +8,8 @@ import pytest
 from tests.support.talk import assistant, entries, image, reminder, result, tool, user
 
 from foldline.core.ledger.facts import items
+from foldline.core.ledger.facts.actions import stretch
 from foldline.core.ledger.facts.kinds import Item, Ledger
-from foldline.core.ledger.facts.stretch import stretch
 from foldline.core.log.messages import Media, Message, Opaque, Text, ToolCall, ToolResult
 
 

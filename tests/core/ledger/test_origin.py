@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from foldline.core.ledger.facts import items
+from foldline.core.ledger.facts.actions import stretch
 from foldline.core.ledger.facts.constraints import standing
-from foldline.core.ledger.facts.stretch import stretch
 from foldline.core.ledger.text.origin import prompts, spans
 from foldline.core.ledger.text.sentences import clip, cut, sentences
 from foldline.core.log.entries import Said

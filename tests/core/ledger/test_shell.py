@@ -6,12 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from foldline.core.ledger.facts import shell
+from foldline.core.ledger.facts import commands
+from foldline.core.ledger.facts.calls import Use
+from foldline.core.log.messages import ToolCall
 
 
 def effects(command: str, cwd: str = "") -> list[tuple[str, str]]:
     return [
-        (effect.path, effect.status) for step in shell.steps(command, cwd) for effect in shell.effects(step)
+        (effect.path, effect.status)
+        for step in commands.steps(command, cwd)
+        for effect in commands.effects(step)
     ]
 
 
@@ -24,12 +28,10 @@ def effects(command: str, cwd: str = "") -> list[tuple[str, str]]:
         ("git mv src/a.py src/b.py", [("src/a.py", "deleted"), ("src/b.py", "created")]),
         ("git rm --cached a.py", []),
         ("git -C x status", []),
-        ("git -C sub rm a.py", [("sub/a.py", "deleted")]),
-        ("git checkout -- a.py b.py", [("a.py", "modified"), ("b.py", "modified")]),
         ("git restore a.py", [("a.py", "modified")]),
         ("git checkout main", []),
         ("cp a.py b.py", [("b.py", "created")]),
-        ("touch -d now x.txt", [("x.txt", "created")]),
+        ("touch x.txt", [("x.txt", "created")]),
         ("make 2>&1 | tee -a build.log", [("build.log", "modified")]),
         ("sed -i 's/a/b/' x.py y.py", [("x.py", "modified"), ("y.py", "modified")]),
         ("sed -i '' 's/a/b/' x.py", [("x.py", "modified")]),
@@ -53,7 +55,7 @@ def effects(command: str, cwd: str = "") -> list[tuple[str, str]]:
         ("rm -- -x", []),
         ("cat x # rm y", [("x", "read")]),
         ("(cd a; cat x)", [("a/x", "read")]),
-        ("echo $(cat x) `cat y`", []),
+        ("echo $(cat x) `cat y`", [("x", "read"), ("y", "read")]),
         ("cat \\\n  x", [("x", "read")]),
         ("mv a", []),
         ("mv *.py old/ && mv x .", [("x", "deleted"), ("x", "created")]),
@@ -74,17 +76,35 @@ def test_a_folder_given_beside_the_command() -> None:
 
 
 @pytest.mark.parametrize(
-    ("argv", "line"),
+    ("arguments", "line"),
     [
-        (["bash", "-lc", "ls -la"], "ls -la"),
-        (["/bin/zsh", "-c", "x"], "x"),
-        (["git", "status"], "git status"),
-        (["bash"], "bash"),
-        ([], ""),
+        ({"command": ["bash", "-lc", "ls -la"]}, "ls -la"),
+        ({"cmd": ["/bin/zsh", "-c", "x"]}, "x"),
+        ({"command": ["git", "status"]}, "git status"),
+        ({"input": " make "}, "make"),
+        ({"command": "str_replace", "path": "a.py"}, None),
+        ({"command": []}, None),
     ],
 )
-def test_argument_lists(argv: list[str], line: str) -> None:
-    assert shell.script(argv) == line
+def test_the_line_that_a_call_runs(arguments: dict[str, object], line: str | None) -> None:
+    assert commands.command_in(Use("e", ToolCall("c", "bash", arguments))) == line
+
+
+@pytest.mark.parametrize(
+    ("command", "notable"),
+    [
+        ("ls -la | grep x", False),
+        ("cd src && git status && cat a.py", False),
+        ("git -C x commit -m y", True),
+        ("for f in *.py; do cat $f; done", False),
+        ("CI=1 make test", True),
+        ("sed -i s/a/b/ x.py", True),
+        ("sed -n 1,9p x.py", False),
+        ("echo done >> log.txt", True),
+    ],
+)
+def test_what_does_more_than_look_around(command: str, notable: bool) -> None:
+    assert commands.is_notable(command) is notable
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from foldline.core.ledger.facts.kinds import FileFact
-from foldline.core.ledger.text.paths import relative
+from foldline.core.ledger.facts.touches import relative
 
 Count = Callable[[str], int]
 

@@ -13,8 +13,8 @@ import msgspec
 
 from foldline.core.cut.recalled import without_recall
 from foldline.core.ledger.facts import checks, commits, constraints, files, items, met, plan, tools
+from foldline.core.ledger.facts.actions import Stretch, stretch
 from foldline.core.ledger.facts.kinds import Ledger
-from foldline.core.ledger.facts.stretch import Stretch, stretch
 from foldline.core.log.entries import Said
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -20,17 +20,26 @@ from foldline.core.ledger.facts.calls import (
     plain,
     rejected,
     rows_of,
-    strings,
+    uses,
 )
-from foldline.core.ledger.facts.commands import command_in, is_notable, normal
+from foldline.core.ledger.facts.commands import command_in, is_notable, normal, steps_in
 from foldline.core.ledger.facts.kinds import CommitFact
 from foldline.core.ledger.facts.outcomes import Outcome, outcome
-from foldline.core.ledger.facts.patches import is_patch
-from foldline.core.ledger.facts.touches import NEW, OLD, WHOLE, paths_in, touches
+from foldline.core.ledger.facts.touches import (
+    NEW,
+    OLD,
+    WHOLE,
+    common_folder,
+    patch_in,
+    paths_in,
+    relative,
+    touches,
+)
 from foldline.core.ledger.text import names
-from foldline.core.ledger.text.paths import relative
 from foldline.core.ledger.text.sentences import cut, uncoloured
+from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media
+from foldline.core.log.opaque import opened
 from foldline.core.measure.media import named
 
 COMMAND = 220  # characters of a command
@@ -76,7 +85,7 @@ def action(use: Use, base: str) -> Action | None:
     if steps_of(args) or task_of(use) is not None:
         return None
     command = command_in(use)
-    patch = next((text for text in strings(args) if is_patch(text)), None)
+    patch = patch_in(args)
     if patch is not None or (command is None and _changes(use)):
         return _edit(use, args, patch, base)
     done = _run(use, command, result) if command is not None else _look(args, base)
@@ -297,3 +306,39 @@ def _middle_out(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     return f"{text[: most * 2 // 3].rstrip()} … {text[-most // 3 :].lstrip()}"
+
+
+# ---- a stretch of entries
+
+
+class Stretch(msgspec.Struct, frozen=True):
+    """Entries in order, their calls with their results, what each call did, and the folder of the work."""
+
+    entries: Sequence[Said]
+    calls: Sequence[Use] = ()
+    done: Sequence[Action | None] = ()
+    base: str = ""
+
+    def actions(self) -> Iterator[tuple[Use, Action]]:
+        """Yield each call that did something, with what it did."""
+        yield from ((use, done) for use, done in zip(self.calls, self.done, strict=True) if done is not None)
+
+
+def stretch(entries: Sequence[Said]) -> Stretch:
+    """Read the calls of entries."""
+    entries = [_opened(entry) for entry in entries]
+    calls = uses(entries)
+    base = common_folder(path for use in calls for path in _places(use))
+    return Stretch(entries, calls, tuple(action(use, base) for use in calls), base)
+
+
+def _opened(entry: Said) -> Said:
+    """Return an entry with what its provider ran as calls and results that can be read."""
+    message = opened(entry.message)
+    return entry if message is entry.message else msgspec.structs.replace(entry, message=message)
+
+
+def _places(use: Use) -> Iterator[str]:
+    """Yield the paths that a call touches, and the folder in which it ends."""
+    yield from (touch.path for touch in touches(use))
+    yield from (f"{step.cwd}/" for step in steps_in(use)[-1:])

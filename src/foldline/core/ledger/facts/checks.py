@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import msgspec
 
+from foldline.core.ledger.facts.actions import Stretch
 from foldline.core.ledger.facts.commands import normal
 from foldline.core.ledger.facts.kinds import CheckFact, Ledger
-from foldline.core.ledger.facts.stretch import Stretch
 from foldline.core.ledger.facts.touches import touches
 from foldline.core.ledger.text.sentences import cut
 

@@ -1,115 +1,230 @@
-"""Shell commands: which line a call runs, in which folder, and whether it does more than look around."""
+"""Shell commands: which line a call runs, its simple commands, and what they do to files.
+
+Tolerant: no input makes it raise. What is not understood does nothing.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
-from foldline.core.ledger.facts import shell
+import msgspec
+
 from foldline.core.ledger.facts.calls import Use, arguments, as_list, plain
 from foldline.core.ledger.text.sentences import word_set
 from foldline.core.log.messages import ToolCall
 
 COMMAND = 400  # characters of a command by which two runs of it are compared
-AT_HOME = 0.4  # share of the commands that run in a directory from which it is the home of all
+SCANNED = 20_000  # characters of one command that are read; a longer one is data
 
-_COMMAND_KEYS = ("command", "cmd", "commandline", "shellcommand", "script", "bashcommand", "argv", "commands")
-_SHELL_NAME = re.compile(r"bash|shell|terminal|exec|^run|command|powershell|console|process")
+_KEYS = ("command", "cmd", "commandline", "shellcommand", "script", "bashcommand", "argv", "commands")
+_SHELL_NAME = re.compile(r"bash|shell|terminal|exec|^run|command|console|process")
 _FOLDER_KEYS = ("workdir", "cwd", "workingdirectory", "dirpath", "directory", "workingdir")
-_NOT_SHELL = word_set("view create strreplace insert undoedit read write edit delete append replace")
+_EDITOR = word_set("view create strreplace insert undoedit read write edit delete append replace")
+
+
+class Touch(msgspec.Struct, frozen=True):
+    """One thing done to one file by one call: it was read, created, modified or deleted."""
+
+    path: str
+    status: str
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One simple command: its words from the program's name on, files it writes, the folder it runs in."""
+
+    words: tuple[str, ...]
+    into: tuple[Touch, ...] = ()
+    cwd: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the program."""
+        return self.words[0].rpartition("/")[2] if self.words else ""
+
+
+def command_in(use: Use) -> str | None:
+    """Return the command line that a call runs in a shell, worked out once; None where it runs none."""
+    if "command" not in use.known:
+        use.known["command"] = _command(use.call)
+    return use.known["command"]
+
+
+def _command(call: ToolCall) -> str | None:
+    args, named = arguments(call), _SHELL_NAME.search(plain(call.name))
+    for key in _KEYS:
+        text = _line(args.get(key)).strip()
+        if text and plain(text) not in _EDITOR and (key != "commands" or named):
+            return text
+    alone = _line(args.get("input")).strip() if named and len(args) == 1 else ""
+    return alone or None
+
+
+def _line(value: Any) -> str:
+    """Return a command line from a string or an argument list: of the latter the text after `bash -lc`."""
+    if isinstance(value, str):
+        return value
+    words = [word for word in as_list(value) if isinstance(word, str)]
+    return words[2] if len(words) > 2 and re.fullmatch(r"-\w*c", words[1]) else " ".join(words)
+
+
+def steps_in(use: Use) -> tuple[Step, ...]:
+    """Return the simple commands that a call runs, in the folder that is given beside them."""
+    args = arguments(use.call)
+    given = next((value for key in _FOLDER_KEYS if isinstance(value := args.get(key), str)), "")
+    return steps(command_in(use) or "", given.rstrip("/"))
+
+
+# ---- a line into simple commands
+
+_QUOTED = r"'[^']*+'|\"(?:\\.|[^\"\\])*+\""
+_HEREDOC = re.compile(
+    r"<<-?[ ]*(['\"]?)(\w+)\1([^\n]*)(?:\n.*?(?:^[ \t]*\2\b|\Z)|\Z)", re.DOTALL | re.MULTILINE
+)
+_TOKEN = re.compile(
+    rf"(?P<skip>(?<![^\s;&|(])\#[^\n]*|\\\n|\d?>&\d?|<)|(?P<into>[\d&]?>>?\|?)|(?P<cut>[;&|()`\n]+)"
+    rf"|(?P<word>(?:{_QUOTED}|\\.|[^\s;&|<>()`'\"\\])+)",
+    re.DOTALL,
+)
+_BEFORE = re.compile(
+    r"[A-Za-z_]\w*=.*|sudo|time|nohup|command|exec|env|nice|rtk|xargs|builtin|then|do|else|if|while|!|\{|\d+|timeout",
+    re.DOTALL,
+)  # words before a program's name
+
+
+@lru_cache(maxsize=256)
+def steps(line: str, cwd: str = "") -> tuple[Step, ...]:
+    """Split a command line into its simple commands, `cd` followed."""
+    found: list[Step] = []
+    words: list[str] = []
+    into: list[Touch] = []
+    writes = ""
+    for token in (*_TOKEN.finditer(_HEREDOC.sub(r"\3 ", line[:SCANNED])), None):
+        kind, text = (token.lastgroup, token.group()) if token is not None else ("cut", "")
+        if kind == "into":
+            writes = "modified" if ">>" in text else "created"
+        elif kind == "word":
+            word = re.sub(r"\\(.)|['\"]", r"\1", text)
+            if writes:
+                into.append(Touch(word, writes))
+            elif words or not _BEFORE.fullmatch(word):
+                words.append(word)
+            writes = ""
+        elif kind == "cut":
+            if words or into:
+                found.append(Step(tuple(words), tuple(into), cwd))
+            if words[1:] and words[0] in ("cd", "pushd") and not re.search(r"[$*-]\Z|\$", words[-1]):
+                cwd = join(cwd, words[-1])
+            words, into, writes = [], [], ""
+    return tuple(found)
+
+
+def join(cwd: str, path: str) -> str:
+    """Join a path to the folder that it is relative to, dots resolved."""
+    absolute = not cwd or path.startswith(("/", "~")) or path[1:2] == ":"
+    parts: list[str] = []
+    for part in (path if absolute else f"{cwd}/{path}").split("/"):
+        if part == ".." and parts and parts[-1] not in ("", "..", "~"):
+            parts.pop()
+        elif part not in (".", "") or not (part or parts):
+            parts.append(part)
+    return "/".join(parts) or path
+
+
+# ---- what simple commands do
+
+_DOES = {
+    **dict.fromkeys(("cat", "head", "tail", "less", "more", "bat", "nl", "wc", "tac", "sed"), "read"),
+    **dict.fromkeys(("rm", "unlink", "trash"), "deleted"),
+    **dict.fromkeys(("touch", "tee"), "created"),
+    **dict.fromkeys(("cp", "mv", "restore"), "modified"),
+}
 _TRIVIAL = word_set(
-    "ls ll la pwd cat head tail less more bat nl wc which whoami date true clear type file stat tree find "
-    "fd grep "
-    "rg ag ack egrep fgrep zgrep jq echo printf sleep read history env printenv id uname sed awk cut sort "
-    "uniq tr "
-    "diff cmp dirname basename realpath readlink man Get-Content Get-ChildItem Select-String test [ : exit "
-    "export "
-    "set cd pushd popd source . column xxd od strings du df ps top lsof kill pkill wait local"
+    "ls ll la pwd cat head tail less more bat nl wc which whoami date true clear type file stat tree find fd "
+    "grep rg ag ack egrep fgrep zgrep jq echo printf sleep read history env printenv id uname sed awk cut "
+    "sort uniq tr diff cmp dirname basename realpath readlink man test [ : exit export set cd pushd popd "
+    "source . column xxd od strings du df ps top lsof kill pkill wait local for done fi }"
 )
 _TRIVIAL_GIT = word_set(
     "status log diff show branch blame rev-parse ls-files remote config describe grep reflog"
 )
-_LEADING_FOLDER = re.compile(r"^cd\s+(?:'[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
-_HOME = re.compile(r"cd\s+(?:'([^']*)'|\"([^\"]*)\"|([^\s;&|]+))\s*&&")
-_OUTPUT_CUT = re.compile(
-    r"\s*(?:2>&1)?\s*(?:\|\s*(?:head|tail|grep|rg|less|cat)\b(?:[^|;&'\"]|'[^']*'|\"[^\"]*\")*)?\Z"
-)
 
 
-def _text_of(value: Any) -> str | None:
-    """Return a command line from a string or an argument list."""
-    if isinstance(value, str):
-        return value
-    items = as_list(value)
-    if items and all(isinstance(item, str) for item in items):
-        return shell.script(items)
-    return None
-
-
-def command_of(call: ToolCall) -> str | None:
-    """Return the command line that a call runs in a shell, or None where it runs none."""
-    name = plain(call.name)
-    args = arguments(call)
-    for key in _COMMAND_KEYS:
-        text = _text_of(args.get(key))
-        if not text or not text.strip() or plain(text) in _NOT_SHELL:
-            continue
-        if key != "commands" or _SHELL_NAME.search(name):
-            return text.strip()
-    if _SHELL_NAME.search(name) and isinstance(args.get("input"), str) and len(args) == 1:
-        return str(args["input"]).strip() or None
-    return None
-
-
-def command_in(use: Use) -> str | None:
-    """Return the command line of a use, worked out once."""
-    if "command" not in use.known:
-        use.known["command"] = command_of(use.call)
-    return use.known["command"]
-
-
-def folder_of(call: ToolCall) -> str:
-    """Return the folder that the call says it runs in, or ""."""
-    args = arguments(call)
-    return next((value for key in _FOLDER_KEYS if isinstance(value := args.get(key), str)), "").rstrip("/")
+def git_verb(step: Step) -> str:
+    """Return what git is told to do; "" for another program."""
+    words = step.words[1:] if step.name == "git" else ()
+    while words and words[0].startswith("-"):
+        words = words[2 if words[0] in ("-C", "-c") else 1 :]
+    return words[0] if words else ""
 
 
 def is_notable(command: str) -> bool:
     """Whether a command does more than look around."""
-    for step in shell.steps(command):
-        words = shell.bare(step.words)
-        if not words:
-            continue
-        name = words[0].rsplit("/", 1)[-1]
-        if name == "git":
-            if not _TRIVIAL_GIT.issuperset(shell.git_words(words)[:1]):
-                return True
-        elif name not in _TRIVIAL or any(
-            effect.status not in ("read", "created") for effect in shell.effects(step)
-        ):
-            return True
-    return False
-
-
-def home(calls: Iterable[Use]) -> str:
-    """Return the directory in which most commands ran, with its last slash; "" where there is none."""
-    found: Counter[str] = Counter()
-    total = 0
-    for use in calls:
-        command = command_in(use)
-        if command is None:
-            continue
-        match = _HOME.match(command)
-        folder = "".join(filter(None, match.groups())) if match else folder_of(use.call)
-        total += 1
-        found[folder.rstrip("/")] += 1
-    place, times = next(
-        ((place, times) for place, times in found.most_common(2) if place.startswith("/")), ("", 0)
+    return any(
+        (git_verb(step) or "status") not in _TRIVIAL_GIT
+        or (step.name not in _TRIVIAL and step.name not in ("", "git"))
+        or any(touch.status not in ("read", "created") for touch in effects(step))
+        for step in steps(command)
     )
-    return f"{place}/" if times >= AT_HOME * max(1, total) else ""
+
+
+def effects(step: Step) -> Iterator[Touch]:
+    """Yield what a step does to files, by the programs that name them."""
+    for touch in (*_by_name(step), *step.into):
+        if _is_file(touch.path):
+            yield Touch(join(step.cwd, touch.path), touch.status)
+
+
+def _by_name(step: Step) -> Iterator[Touch]:
+    verb = git_verb(step)
+    name = verb or step.name
+    words = step.words[step.words.index(verb) + 1 :] if verb else step.words[1:]
+    files = [word for word in words if _is_file(word)]
+    in_place = name in ("sed", "perl") and any(re.match(r"-\w*i", word) for word in words)
+    if in_place or (name == "tee" and "-a" in words):
+        yield from (Touch(path, "modified") for path in files)
+    elif name in ("mv", "cp"):
+        yield from _carried(files, words[-1:], moved=name == "mv")
+    elif name in _DOES and "--cached" not in words:
+        yield from (Touch(path, _DOES[name]) for path in files)
+
+
+def _carried(files: list[str], last: Sequence[str], *, moved: bool) -> Iterator[Touch]:
+    """Yield what a move or a copy to the last word does."""
+    target = "".join(last)
+    sources = [path for path in files if path != target]
+    folder = len(sources) > 1 or target.endswith(("/", "."))
+    for source in sources:
+        if moved:
+            yield Touch(source, "deleted")
+        name = source.rstrip("/").rpartition("/")[2]
+        yield Touch(f"{target.rstrip('/')}/{name}" if folder else target, "created")
+
+
+_NO_FILE = re.compile(
+    r"[$*?`\n\"'|<>{}\\=(),;!]|^[-&]|^\d+\w?$|://|\s{2}|^\s|\s$|^s([/#|]).*\1.*\1\w*$|^/(?:dev|proc)/"
+)
+
+
+def _is_file(word: str) -> bool:
+    """Whether a word can be the name of one file: no flag, variable, pattern, number, device or code."""
+    return (
+        1 <= len(word) <= 300
+        and not re.search(
+            r"[$*?`\n\"'|<>{}\\=(),;!]|^[-&]|^\d+\w?$|://|\s{2}|^\s|\s$|^s([/#|]).*\1.*\1\w*$", word
+        )
+        and any(letter.isalnum() for letter in word)
+    )
+
+
+# ---- two runs of one command
+
+_LEADING_FOLDER = re.compile(r"^cd\s+(?:'[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
+_OUTPUT_CUT = re.compile(
+    r"\s*(?:2>&1)?\s*(?:\|\s*(?:head|tail|grep|rg|less|cat)\b(?:[^|;&'\"]|'[^']*'|\"[^\"]*\")*)?\Z"
+)
 
 
 @lru_cache(maxsize=1_024)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from foldline.core.ledger.facts import shell
+from foldline.core.ledger.facts.actions import Stretch
+from foldline.core.ledger.facts.commands import git_verb, steps
 from foldline.core.ledger.facts.kinds import CommitFact, Ledger
-from foldline.core.ledger.facts.stretch import Stretch
 
 CARRIED = 20  # commits from fold to fold: the newest
 
@@ -29,8 +29,7 @@ def collect(found: Stretch) -> tuple[CommitFact, ...]:
 
 
 def _pushes(command: str) -> bool:
-    steps = (shell.bare(step.words) for step in shell.steps(command))
-    return any(words[:1] == ("git",) and shell.git_words(words)[:1] == ("push",) for words in steps)
+    return any(git_verb(step) == "push" for step in steps(command))
 
 
 def merge(old: Sequence[CommitFact], new: Sequence[CommitFact], _later: Ledger) -> tuple[CommitFact, ...]:

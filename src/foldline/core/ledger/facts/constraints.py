@@ -16,8 +16,8 @@ from typing import Literal
 
 import msgspec
 
+from foldline.core.ledger.facts.actions import Stretch
 from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
-from foldline.core.ledger.facts.stretch import Stretch
 from foldline.core.ledger.text.changes import Change, change_of
 from foldline.core.ledger.text.cues import is_constraint
 from foldline.core.ledger.text.origin import UserSpeech, is_plan

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from foldline.core.ledger.facts.actions import Stretch
 from foldline.core.ledger.facts.calls import rejected
 from foldline.core.ledger.facts.kinds import FileFact, Ledger
-from foldline.core.ledger.facts.stretch import Stretch
 from foldline.core.ledger.facts.touches import touches
 
 CARRIED = 300  # files from fold to fold: the newest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 
-from foldline.core.ledger.facts.stretch import stretch
+from foldline.core.ledger.facts.actions import stretch
 from foldline.core.ledger.text import names
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import ToolResult

@@ -8,9 +8,8 @@ from itertools import zip_longest
 
 import msgspec
 
-from foldline.core.ledger.facts.actions import Action
+from foldline.core.ledger.facts.actions import Action, Stretch
 from foldline.core.ledger.facts.kinds import LEVELS, SPOKEN, Item, Ledger
-from foldline.core.ledger.facts.stretch import Stretch
 from foldline.core.ledger.text.origin import UserSpeech
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media, Text, ToolCall

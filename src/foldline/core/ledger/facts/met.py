@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from foldline.core.ledger.facts.actions import Stretch
 from foldline.core.ledger.facts.calls import argument_texts
 from foldline.core.ledger.facts.kinds import Ledger, MetName
-from foldline.core.ledger.facts.stretch import Stretch
 from foldline.core.ledger.text import names
 from foldline.core.log.messages import Text
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from foldline.core.ledger.facts.actions import steps_of, task_of
+from foldline.core.ledger.facts.actions import Stretch, steps_of, task_of
 from foldline.core.ledger.facts.calls import arguments
 from foldline.core.ledger.facts.kinds import Ledger, PlanStep
-from foldline.core.ledger.facts.stretch import Stretch
 
 CARRIED = 60  # steps from fold to fold
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from foldline.core.ledger.facts.actions import Stretch
 from foldline.core.ledger.facts.calls import Use, arguments, strings
 from foldline.core.ledger.facts.commands import command_in, is_notable
 from foldline.core.ledger.facts.kinds import Ledger, ToolFact
-from foldline.core.ledger.facts.stretch import Stretch
 from foldline.core.ledger.facts.touches import touches
 from foldline.core.ledger.text.sentences import clip
 

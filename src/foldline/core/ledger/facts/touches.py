@@ -1,18 +1,17 @@
-"""What a call does to files, told by the shape of its arguments, whatever the tool is called."""
+"""What a call does to files, told by the shape of its arguments; the tool's name is a hint at most."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
-
-from foldline.core.ledger.facts import shell
-from foldline.core.ledger.facts.calls import Use, arguments, as_list, by_plain_key, plain, strings
-from foldline.core.ledger.facts.commands import command_in, folder_of
-from foldline.core.ledger.facts.patches import is_patch, patched
+from foldline.core.ledger.facts.calls import Use, arguments, as_list, plain, rows_of, strings
+from foldline.core.ledger.facts.commands import Touch, command_in, effects, join, steps_in
 from foldline.core.ledger.text.sentences import word_set
+
+SCANNED = 400_000  # characters of a patch that are read
 
 _PATH_KEYS = (
     "filepath", "path", "file", "filename", "targetfile", "notebookpath", "absolutepath", "relativepath",
@@ -24,39 +23,21 @@ NEW = word_set(
     "replacementtext diff patch edits insertline changes"
 )
 WHOLE = word_set("content contents filetext text data body code newcontent filecontent codecontent lines")
-_SEARCH = word_set("pattern query regex glob searchpattern includepattern globpattern")
-_LISTERS = re.compile(r"grep|glob|search|find|list|^ls$|tree|directory|folder|mkdir|upload|test|lint|diagnos")
-_REMOVERS = re.compile(r"delete|remove|^rm$|unlink|trash")
-_MOVERS = re.compile(r"move|rename|^mv$|copy|^cp$")
-_MOVE_FROM = ("source", "sourcepath", "from", "oldpath", "src", "path", "filepath")
-_MOVE_TO = (
-    "destination",
-    "destinationpath",
-    "to",
-    "newpath",
-    "dest",
-    "dst",
-    "target",
-    "targetpath",
-    "newname",
+_FROM = ("source", "sourcepath", "from", "oldpath", "src", "path", "filepath")
+_TO = ("destination", "destinationpath", "to", "newpath", "dest", "dst", "target", "targetpath", "newname")
+_SOUGHT = word_set("pattern query regex glob searchpattern includepattern globpattern")
+_MOVES = re.compile(r"move|rename|copy|^mv$|^cp$")
+_VERBS = (
+    (re.compile(r"delete|remove|^rm$|unlink|trash"), "deleted"),
+    (re.compile(r"append|insert|edit|update|patch|replace"), "modified"),
+    (re.compile(r"grep|glob|search|find|list|^ls$|tree|directory|folder|mkdir|upload|test|lint|diagnos"), ""),
+    (re.compile(r"^(?:create|write|touch|new)"), "created"),
+    (re.compile(r"^(?:view|read|open)"), "read"),
 )
-_EDITOR_VERBS = {
-    "view": "read", "read": "read", "open": "read", "create": "created", "write": "created",
-    "strreplace": "modified", "insert": "modified", "replace": "modified", "edit": "modified",
-    "undoedit": "modified", "append": "modified", "delete": "deleted", "remove": "deleted",
-}  # fmt: skip
-
-
-class Touch(msgspec.Struct, frozen=True):
-    """One thing done to one file by one call."""
-
-    path: str
-    status: str
-    source: str = ""
 
 
 def touches(use: Use) -> tuple[Touch, ...]:
-    """Return what one call does to files, from the shape of its arguments first, its name as a hint."""
+    """Return what one call does to files."""
     if "touches" not in use.known:
         use.known["touches"] = tuple(_touches(use))
     return use.known["touches"]
@@ -64,93 +45,130 @@ def touches(use: Use) -> tuple[Touch, ...]:
 
 def _touches(use: Use) -> Iterator[Touch]:
     args = arguments(use.call)
-    patch = next((text for text in strings(args) if is_patch(text)), None)
-    if patch is not None:
-        for effect in patched(patch):
-            yield Touch(effect.path, effect.status, effect.source)
-        return
-    command = command_in(use)
-    if command is not None:
-        for step in shell.steps(command, folder_of(use.call)):
-            for effect in shell.effects(step):
-                yield Touch(effect.path, effect.status, effect.source)
-        return
-    yield from _by_shape(plain(use.call.name), args)
+    if (patch := patch_in(args)) is not None:
+        yield from patched(patch)
+    elif command_in(use) is not None:
+        for step in steps_in(use):
+            yield from effects(step)
+    else:
+        yield from _by_shape(plain(use.call.name), args)
 
 
 def _by_shape(name: str, args: dict[str, Any]) -> Iterator[Touch]:
-    """Yield the touches of a call that names files in its arguments."""
-    moved = _move(name, args)
-    if moved:
-        if not re.search(r"copy|^cp$", name):
-            yield Touch(moved[0], "deleted")
-        yield Touch(moved[1], "created", moved[0])
+    """Yield the touches of a call that names files in its arguments, or in rows among them."""
+    ends = [next((path for key in keys for path in _paths(args.get(key))), "") for keys in (_FROM, _TO)]
+    if all(ends) and _MOVES.search(name):
+        if not name.startswith(("copy", "cp")):
+            yield Touch(ends[0], "deleted")
+        yield Touch(ends[1], "created")
         return
-    paths = paths_in(args)
-    status = status_of(name, args)
-    if status:
-        for path in paths:
-            yield Touch(path, status)
-    if not paths:
-        for value in args.values():
-            for inner in as_list(value)[:50]:
-                if isinstance(inner, dict):
-                    inner_args = by_plain_key(inner)
-                    status = status_of(name, inner_args)
-                    for path in paths_in(inner_args) if status else ():
-                        yield Touch(path, status)
+    rows = [args] if paths_in(args) else [row for value in args.values() for row in rows_of(value, 50)]
+    for row in rows:
+        if status := _status(name, row):
+            yield from (Touch(path, status) for path in paths_in(row))
 
 
 def paths_in(args: dict[str, Any]) -> list[str]:
-    """Return the paths that the arguments name."""
-    for key in _PATH_KEYS:
-        value = args.get(key)
-        values = as_list(value) or [value]
-        found = [_clean(item) for item in values[:50] if isinstance(item, str) and _is_path(item)]
-        if found:
-            return found
-    return []
+    """Return the paths that arguments name."""
+    return next(filter(None, (_paths(args.get(key)) for key in _PATH_KEYS)), list[str]())
 
 
-def _clean(path: str) -> str:
-    path = path.strip()
-    return shell.join("", path.removeprefix("file://").removeprefix("@")) if len(path) > 1 else path
+def _paths(value: Any) -> list[str]:
+    given = [one.strip() for one in (as_list(value) or [value])[:50] if isinstance(one, str)]
+    found = [path.removeprefix("file://").removeprefix("@") for path in given if _is_path(path)]
+    return [join("", path) for path in found]
 
 
 def _is_path(text: str) -> bool:
-    text = text.strip()
     return (
         0 < len(text) <= 400
-        and "\n" not in text
-        and not re.match(r"[a-zA-Z][\w+.-]+://(?<!file://)", text)
-        and not re.search(r"[*?<>|\"{}]", text)
+        and not re.search(r"[\n*?<>|\"{}]|^(?!file:)[a-zA-Z][\w+.-]+://", text)
         and any(letter.isalnum() for letter in text)
     )
 
 
-def status_of(name: str, args: dict[str, Any]) -> str:
+def _status(name: str, args: dict[str, Any]) -> str:
     """Say what a call with these arguments does to the files it names; "" where it does nothing to them."""
-    keys = args.keys()
-    verb = args.get("command", args.get("action", args.get("operation", args.get("mode"))))
-    if isinstance(verb, str) and plain(verb) in _EDITOR_VERBS:
-        return _EDITOR_VERBS[plain(verb)]
-    if _REMOVERS.search(name):
-        return "deleted"
+    given = (args[key] for key in ("command", "action", "operation", "mode") if key in args)
+    verb = next((said for word in given if isinstance(word, str) and (said := _said(plain(word)))), None)
+    if verb is not None:
+        return verb
+    said, keys = _said(name), args.keys()
+    if said == "deleted":
+        return said
     if keys & OLD or keys & NEW:
         return "modified"
     if any(isinstance(args.get(key), str) for key in WHOLE):
-        return "modified" if re.search(r"append|insert|edit|update|patch|replace", name) else "created"
-    if keys & _SEARCH or _LISTERS.search(name):
-        return ""
-    return "created" if re.search(r"^(?:create|write|touch|new)", name) else "read"
+        return "modified" if said == "modified" else "created"
+    return "" if keys & _SOUGHT else said if said in ("", "created") else "read"
 
 
-def _move(name: str, args: dict[str, Any]) -> tuple[str, str] | None:
-    """Return the two paths of a move or copy, if the call is one."""
-    if not _MOVERS.search(name):
-        return None
-    ends = [
-        next((value for key in keys if isinstance(value := args.get(key), str) and _is_path(value)), None)
-        for keys in (_MOVE_FROM, _MOVE_TO)
-    ]
-    return (_clean(ends[0]), _clean(ends[1])) if ends[0] and ends[1] else None
+def _said(word: str) -> str | None:
+    """Say what a verb does to files; None for any other word."""
+    return next((status for form, status in _VERBS if form.search(word)), None)
+
+
+# ---- patches: the `*** Begin Patch` form and unified diffs
+
+_HEADER = re.compile(
+    r"^\*\*\* (?P<verb>Add|Update|Delete) File: (?P<path>[^\n]{1,400})$"
+    r"|^\*\*\* Move to: (?P<moved>[^\n]{1,400})$"
+    r"|^--- (?:a/)?(?P<old>[^\t\n]{1,400})(?:\t[^\n]*)?\n\+\+\+ (?:b/)?(?P<new>[^\t\n]{1,400})",
+    re.MULTILINE,
+)
+_BECOMES = {"Add": "created", "Update": "modified", "Delete": "deleted"}
+
+
+def patch_in(args: dict[str, Any]) -> str | None:
+    """Return the patch that arguments carry."""
+    return next((text for text in strings(args) if _HEADER.search(text[:SCANNED])), None)
+
+
+def patched(text: str) -> Iterator[Touch]:
+    """Yield each file of a patch, with what becomes of it."""
+    found: list[Touch] = []
+    for match in _HEADER.finditer(text[:SCANNED]):
+        if match["moved"] is not None:
+            moved = [Touch(match["moved"].strip(), "created")] if found else []
+            found[-1:] = [*(Touch(touch.path, "deleted") for touch in found[-1:]), *moved]
+        elif match["verb"] is not None:
+            found.append(Touch(match["path"].strip(), _BECOMES[match["verb"]]))
+        elif match["new"].strip() == "/dev/null":
+            found.append(Touch(match["old"].strip(), "deleted"))
+        else:
+            made = match["old"].strip() == "/dev/null"
+            found.append(Touch(match["new"].strip(), "created" if made else "modified"))
+    yield from found
+
+
+# ---- the folder of the work
+
+SHARED = 0.7  # share of the absolute paths that lie in a folder from which it is the folder of the work
+
+
+def common_folder(paths: Iterable[str]) -> str:
+    """Return the deepest folder that most absolute paths lie in, with its last slash; "" for none."""
+    found = Counter(path for path in paths if path.startswith("/"))
+    best = ""
+    while True:
+        below: Counter[str] = Counter()
+        for path, times in found.items():
+            if path.startswith(best or "/"):
+                name, slash, _ = path[len(best) or 1 :].partition("/")
+                if slash:
+                    below[f"{best or '/'}{name}/"] += times
+        folder, times = next(iter(below.most_common(1)), ("", 0))
+        if not folder or times < SHARED * found.total():
+            return best if best.count("/") > 2 else ""
+        best = folder
+
+
+def relative(path: str, base: str) -> str:
+    """Spell a path from the folder of the work (`base`, with its last slash) on, where it lies below."""
+    if base and path.startswith(base) and len(path) > len(base):
+        return path[len(base) :]
+    path = path.removeprefix("./")
+    head = path.partition("/")[0]
+    at = base.rfind(f"/{head}/") if head and not path.startswith("/") else -1
+    tail = base[at + 1 :] if at >= 0 else ""
+    return path[len(tail) :] if tail.count("/") > 1 and path.startswith(tail) and path != tail else path

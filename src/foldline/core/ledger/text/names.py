@@ -7,8 +7,7 @@ What a run means follows from its shape alone, so any language and any tool will
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal
 
@@ -16,8 +15,6 @@ import msgspec
 
 MAX_LINE = 2_000  # characters of one line that are read; longer ones are data, not words
 MAX_NAME = 160
-MOST_LINES = 32_768
-NUMBERED = re.compile(r"^\s{0,6}\d{1,6}[→:|\t] ?|^\s*\d{1,6}\s*[│|] ?|^L\d{1,6}[-:] ")
 
 _RUN = re.compile(r"[\w./@~+#:$%-]{3,}")
 _URL = re.compile(r"https?://[^\s\"'<>)\]}`\\,|]{4,400}")
@@ -51,17 +48,11 @@ NameKind = Literal["path", "url", "id", "number", "identifier", "flag"]
 
 
 class Name(msgspec.Struct, frozen=True, gc=False):
-    """A name: its kind (path, url, id, number, identifier, flag), the key two spellings share, as written."""
+    """A name as written; its spellings share a key: of a path the last two parts, of an id seven letters."""
 
     kind: NameKind
     key: str
     text: str
-
-
-def path_key(path: str) -> str:
-    """Key of a path: its last two parts, so that an absolute and a relative spelling of one file agree."""
-    parts = [part for part in path.rstrip("/.").split("/") if part not in ("", ".", "..", "~")]
-    return "/".join(parts[-2:])
 
 
 def find(text: str) -> list[Name]:
@@ -89,44 +80,6 @@ def in_line(line: str) -> list[Name]:
     return found
 
 
-class Lines:
-    """Reads lines, each distinct one once: a range is surveyed, then quoted, and both meet the same lines.
-
-    At most `MOST_LINES` are remembered.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[Name, ...]] = {}
-
-    def names(self, line: str) -> tuple[Name, ...]:
-        """Return the names of one line, as `in_line` does."""
-        found = self._known.get(line)
-        if found is None:
-            if len(self._known) >= MOST_LINES:
-                self._known.clear()
-            found = self._known[line] = tuple(in_line(line))
-        return found
-
-
-def unnumbered(line: str) -> str:
-    """Return a line without the number that a tool put before it."""
-    bare = line.lstrip()
-    first = bare[:1]
-    if first.isdigit() or (first == "L" and bare[1:2].isdigit()):
-        return NUMBERED.sub("", line, count=1)
-    return line
-
-
-def keys(texts: Iterable[str]) -> set[str]:
-    """Return the keys of all names in the texts."""
-    return {name.key for text in texts for name in find(text)}
-
-
-def mentions(text: str, written: AbstractSet[str]) -> bool:
-    """Whether a text holds one of these names, as written."""
-    return bool(written) and any(name.text in written for name in find(text))
-
-
 @lru_cache(maxsize=8_192)
 def read_run(run: str) -> tuple[Name, ...]:
     """Read one run of name characters: the names it holds, often none."""
@@ -145,7 +98,7 @@ def read_run(run: str) -> tuple[Name, ...]:
     if place:
         run = run[: place.start()]
     if _has_suffix(run):
-        return (Name("path", path_key(run), run),)
+        return (Name("path", run, run),)
     return tuple(_words(run))
 
 

@@ -76,14 +76,6 @@ def _sentence(piece: str) -> Iterator[str]:
         yield trimmed
 
 
-def last_sentence(text: str) -> str:
-    """Return the last sentence of the text's last lines, or "" where there is none."""
-    found = ""
-    for found in sentences(text[-_LONGEST * 2 :]):  # noqa: B007  the last one is what is wanted
-        pass
-    return found
-
-
 def uncoloured(text: str) -> str:
     """Return a text without the codes that colour a terminal and move its cursor (ECMA-48)."""
     return _CODES.sub("", text) if "\x1b" in text else text
