@@ -21,6 +21,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from typing import Any
 from tools.results import Table, save, shown
 
 import foldline
-from foldline.core.ledger.facts.calls import argument_texts
+from foldline.core.lab.retention import argument_texts
 from foldline.core.ledger.text import names
 from foldline.core.log.entries import Said
 from foldline.dialects import get
@@ -96,6 +97,11 @@ def entries(messages: list[dict[str, Any]]) -> list[Said]:
     return [Said(f"e{i}", None, dialect.decode(message), "") for i, message in enumerate(messages)]
 
 
+def keys(texts: Iterable[str]) -> set[str]:
+    """Return the keys of all names in texts."""
+    return {name.key for text in texts for name in names.find(text)}
+
+
 def needed(past: set[str], future: list[Said]) -> set[str]:
     """Return the names of the past that later calls address before anything but the assistant names them."""
     told: set[str] = set()
@@ -104,9 +110,9 @@ def needed(past: set[str], future: list[Said]) -> set[str]:
         for call in entry.message.calls:
             for body, text in argument_texts(call.arguments):
                 if not body:
-                    used |= names.keys([text]) & past - told
+                    used |= keys([text]) & past - told
         if entry.message.role != "assistant":
-            told |= names.keys([entry.message.text, *(result.text for result in entry.message.results)])
+            told |= keys([entry.message.text, *(result.text for result in entry.message.results)])
     return used
 
 
@@ -176,8 +182,8 @@ def grown(
     """Return (number of folds, share of needed far names in the last view) of one segment."""
     last = cut_at(segment, 0.75)
     past = segment[:last]
-    recent = names.keys(str(message) for message in past[cut_at(past, 0.9) :])
-    wanted = needed(names.keys(map(str, past)), entries(segment[last:])) - recent
+    recent = keys(str(message) for message in past[cut_at(past, 0.9) :])
+    wanted = needed(keys(map(str, past)), entries(segment[last:])) - recent
     found: list[tuple[int, float]] = []
     for times, shares in plans.items():
         view: list[dict[str, Any]] = []
@@ -189,9 +195,7 @@ def grown(
             whole = sum(map(size, segment[:end]))
             view = foldline.compact(view, target=max(int(whole * budget), 600), policy="foldline").messages
         if wanted:
-            held = names.keys(
-                json.dumps(message, ensure_ascii=False).replace("\\n", "\n") for message in view
-            )
+            held = keys(json.dumps(message, ensure_ascii=False).replace("\\n", "\n") for message in view)
             found.append((times, len(wanted & held) / len(wanted)))
     return found
 

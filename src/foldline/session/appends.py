@@ -8,7 +8,7 @@ from typing import Any
 
 from foldline.arguments import check_text
 from foldline.core.cut.call_ids import with_own_ids
-from foldline.core.ledger.facts.tracked import FILES, Status, files_note
+from foldline.core.ledger.facts.files import FILES, Status, files_note
 from foldline.core.log.entries import Noted, Pinned, Said
 from foldline.core.log.messages import Message
 from foldline.dialects import decode_all

@@ -21,7 +21,7 @@ from foldline.core.decide.ask import Nothing
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.price import Cache
-from foldline.core.ledger.facts.tracked import Status
+from foldline.core.ledger.facts.files import Status
 from foldline.core.log.entries import Pin, Receipt
 from foldline.core.measure.window import Window
 from foldline.core.view import Item

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from foldline.core.ledger.facts.tracked import FILES, files_note, tracked
+from foldline.core.ledger.facts.files import FILES, files_note, tracked
 from foldline.core.log.entries import Noted
 
 

@@ -8,8 +8,8 @@ import msgspec
 
 from foldline.core.carried.select import without_carried
 from foldline.core.compact.job import Job
+from foldline.core.ledger.facts.files import tracked
 from foldline.core.ledger.facts.kinds import Ledger
-from foldline.core.ledger.facts.tracked import tracked
 from foldline.core.ledger.table import collect, current, merge, within
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import Counter

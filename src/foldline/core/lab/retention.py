@@ -192,7 +192,7 @@ def called(calls: Iterable[ToolCall]) -> dict[Entity, bool]:
     """Return what the arguments of calls name, and whether one of them addresses it."""
     found: dict[Entity, bool] = {}
     for call in calls:
-        for body, text in _argument_texts(call.arguments, body=False):
+        for body, text in argument_texts(call.arguments):
             named = entities(text)
             if not body:
                 named |= set(phrases(text))
@@ -201,14 +201,14 @@ def called(calls: Iterable[ToolCall]) -> dict[Entity, bool]:
     return found
 
 
-def _argument_texts(value: Any, *, body: bool) -> Iterator[tuple[bool, str]]:
+def argument_texts(value: Any, *, body: bool = False) -> Iterator[tuple[bool, str]]:
     """Yield every value of arguments as text, and whether it is a body; never the names of arguments."""
     if isinstance(value, dict):
         for key, inner in cast("dict[str, Any]", value).items():
-            yield from _argument_texts(inner, body=body or key in _BODIES)
+            yield from argument_texts(inner, body=body or key in _BODIES)
     elif isinstance(value, list):
         for inner in cast("list[Any]", value):
-            yield from _argument_texts(inner, body=body)
+            yield from argument_texts(inner, body=body)
     elif value is not None and not isinstance(value, bool):
         text = str(value)
         yield body or "<<" in text or len(text) > LONG, text

@@ -1,4 +1,4 @@
-"""The ledger as a table: one row a kind of fact, each a module that can collect, merge and bound.
+"""The ledger as a table: one row a kind of fact: how it is collected, merged and bounded.
 
 A new kind is one file in `facts/`, its struct and its field of `Ledger`, and one row here.
 """
@@ -6,43 +6,43 @@ A new kind is one file in `facts/`, its struct and its field of `Ledger`, and on
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from foldline.core.cut.recalled import without_recall
-from foldline.core.ledger.facts import checks, commits, constraints, files, items, met, plan, tools
+from foldline.core.ledger.facts import constraints, files, items, met, plan, runs
 from foldline.core.ledger.facts.actions import Stretch, stretch
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Said
 
 
-class Kind(Protocol):
-    """What a module does for its kind of fact."""
+class Kind(msgspec.Struct, frozen=True):
+    """What is done for a kind of fact, oldest first in every list.
 
-    def collect(self, found: Stretch, /) -> tuple[Any, ...]:
-        """Take the facts of a stretch of entries, oldest first."""
-        ...
+    `collect` takes the facts of a stretch of entries, `merge` puts those of a later range to those of an
+    earlier one (its third argument is the later range's ledger). `bound` is how many of the newest are
+    carried to the next fold, or returns what is.
+    """
 
-    def merge(self, old: Sequence[Any], new: Sequence[Any], later: Ledger, /) -> tuple[Any, ...]:
-        """Put the facts of a later range, whose ledger is `later`, to those of an earlier one."""
-        ...
+    collect: Callable[[Stretch], tuple[Any, ...]]
+    merge: Callable[[Sequence[Any], Sequence[Any], Ledger], tuple[Any, ...]]
+    bound: int | Callable[[Sequence[Any]], tuple[Any, ...]]
 
-    def bound(self, facts: Sequence[Any], /) -> tuple[Any, ...]:
-        """Return what is carried to the next fold, however long the session is."""
-        ...
+    def bounded(self, facts: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the facts that are carried to the next fold, however long the session is."""
+        return tuple(facts[-self.bound :]) if isinstance(self.bound, int) else self.bound(facts)
 
 
 KINDS: Mapping[str, Kind] = {
-    "items": items,
-    "constraints": constraints,
-    "files": files,
-    "checks": checks,
-    "commits": commits,
-    "plan": plan,
-    "tools": tools,
-    "names": met,
+    "items": Kind(items.collect, items.merge, items.bound),
+    "constraints": Kind(constraints.collect, constraints.merge, constraints.bound),
+    "files": Kind(files.collect, files.merge, 300),
+    "checks": Kind(runs.checks, runs.merge_checks, 24),
+    "commits": Kind(runs.commits, runs.merge_commits, 20),
+    "plan": Kind(plan.collect, plan.merge, 60),
+    "tools": Kind(runs.tools, runs.merge_tools, 60),
+    "names": Kind(met.collect, met.merge, met.bound),
 }  # the names are the fields of Ledger
 
 
@@ -72,7 +72,7 @@ def merge(old: Ledger, new: Ledger) -> Ledger:
 def bounded(ledger: Ledger) -> Ledger:
     """Return a ledger that is bounded, however long the session is."""
     return msgspec.structs.replace(
-        ledger, **{name: kind.bound(getattr(ledger, name)) for name, kind in KINDS.items()}
+        ledger, **{name: kind.bounded(getattr(ledger, name)) for name, kind in KINDS.items()}
     )
 
 
@@ -88,19 +88,17 @@ def current(folded: Ledger, kept: Sequence[Said]) -> Ledger:
     return msgspec.structs.replace(
         full,
         items=folded.items,
-        checks=tuple(fact for fact in full.checks if not _only_in(fact.entries, ids)),
-        commits=tuple(fact for fact in full.commits if not _only_in(fact.entries, ids)),
-        files=tuple(fact for fact in full.files if not _only_in(fact.entries, ids)),
+        **{name: _not_only_in(getattr(full, name), ids) for name in ("checks", "commits", "files")},
         names=folded.names,
         base=folded.base or tail.base,
-        goes_on=bool(kept) and not any(kept[0].message.is_prompt for _ in kept[:1]),
+        goes_on=bool(kept) and not kept[0].message.is_prompt,
         turns=folded.turns,
         messages=folded.messages,
     )
 
 
-def _only_in(entries: Sequence[str], kept: AbstractSet[str]) -> bool:
-    return bool(entries) and set(entries) <= kept
+def _not_only_in(facts: Sequence[Any], kept: set[str]) -> tuple[Any, ...]:
+    return tuple(fact for fact in facts if not fact.entries or not kept.issuperset(fact.entries))
 
 
 def within(ledger: Ledger, tokens: int, count: Callable[[str], int]) -> tuple[Ledger, tuple[str, ...]]:

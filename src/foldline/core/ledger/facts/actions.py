@@ -18,13 +18,12 @@ from foldline.core.ledger.facts.calls import (
     as_list,
     by_plain_key,
     plain,
-    rejected,
     rows_of,
     uses,
 )
 from foldline.core.ledger.facts.commands import command_in, is_notable, normal, steps_in
 from foldline.core.ledger.facts.kinds import CommitFact
-from foldline.core.ledger.facts.outcomes import Outcome, outcome
+from foldline.core.ledger.facts.outcomes import Outcome, outcome, rejected
 from foldline.core.ledger.facts.touches import (
     NEW,
     OLD,

@@ -1,25 +1,23 @@
-"""Files read, created, modified and deleted: the latest state of each that counts."""
+"""Files read, created, modified and deleted, by calls or by notes: the latest state of each that counts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, cast, get_args
 
 import msgspec
 
 from foldline.core.ledger.facts.actions import Stretch
-from foldline.core.ledger.facts.calls import rejected
 from foldline.core.ledger.facts.kinds import FileFact, Ledger
 from foldline.core.ledger.facts.touches import touches
+from foldline.core.log.entries import Noted
 
-CARRIED = 300  # files from fold to fold: the newest
-CITED = 12
-"""The newest entries that a fact of one range cites."""
-MERGED = 200
-"""The most entries that a fact cites after many folds."""
-
-_FOLDER = re.compile(r"<type>directory</type>")
-"""What a reading tool says when it was given a folder."""
+CITED = 12  # entries that a fact cites: the newest
+FILES: Final = "files"  # the kind of note by which a program tells of files: {status: [path, ...]}
+Status = Literal["read", "created", "modified", "deleted"]
+STATUSES: Final[tuple[Status, ...]] = get_args(Status)
+_FOLDER = re.compile(r"<type>directory</type>")  # what a reading tool says when it was given a folder
 
 
 def after(old: str, new: str) -> str:
@@ -37,38 +35,20 @@ def _joined(old: FileFact | None, new: FileFact) -> FileFact:
     """Join what is known of one file, `new` being the later."""
     if old is None:
         return new
-    if set(new.entries) <= set(old.entries) and new.status == old.status:
-        return old
-    return FileFact(
-        path=new.path,
-        status=after(old.status, new.status),
-        uses=old.uses + new.uses,
-        entries=tuple(dict.fromkeys((*old.entries, *new.entries)))[-MERGED:],
-    )
+    cites = tuple(dict.fromkeys((*old.entries, *new.entries)))[-CITED:]
+    return FileFact(new.path, after(old.status, new.status), cites)
 
 
 def collect(found: Stretch) -> tuple[FileFact, ...]:
     """Take the files from calls that worked, in the order of their last use."""
     files: dict[str, FileFact] = {}
     for use in found.calls:
-        if use.result is None or use.passed is False or rejected(use.result) or _is_listing(use.result.text):
+        if use.result is None or use.passed is False or _FOLDER.search(use.result.text[:600]):
             continue
         for touch in dict.fromkeys(touches(use)):
-            known = files.pop(touch.path, None)
-            again = known is not None and known.entries[-1] == use.entry
-            fact = FileFact(touch.path, touch.status, 0 if again else 1, (use.entry,))
-            files[touch.path] = _touched(known, fact)
-    return unified(msgspec.structs.replace(fact, entries=fact.entries[-CITED:]) for fact in files.values())
-
-
-def _is_listing(text: str) -> bool:
-    return bool(_FOLDER.search(text[:600]))
-
-
-def _touched(old: FileFact | None, new: FileFact) -> FileFact:
-    """Add one more touch to a file, however often the same call touched it before."""
-    joined = _joined(old, new)
-    return joined if old is None else msgspec.structs.replace(joined, status=after(old.status, new.status))
+            fact = FileFact(touch.path, touch.status, (use.entry,))
+            files[touch.path] = _joined(files.pop(touch.path, None), fact)
+    return unified(files.values())
 
 
 def unified(facts: Iterable[FileFact]) -> tuple[FileFact, ...]:
@@ -91,17 +71,31 @@ def unified(facts: Iterable[FileFact]) -> tuple[FileFact, ...]:
 
 
 def merge(old: Sequence[FileFact], new: Sequence[FileFact], _later: Ledger) -> tuple[FileFact, ...]:
-    """Merge the files of two ranges, `new` following `old`."""
+    """Merge the files of two ranges, `new` following `old`; what both cite alike was merged before."""
     files = {fact.path: fact for fact in old}
     for fact in new:
         known = files.get(fact.path)
-        joined = _joined(known, fact)
-        if joined is not known:
-            files.pop(fact.path, None)
-            files[fact.path] = joined
+        if known is None or known.status != fact.status or not set(fact.entries) <= set(known.entries):
+            files[fact.path] = _joined(files.pop(fact.path, None), fact)
     return unified(files.values())
 
 
-def bound(facts: Sequence[FileFact]) -> tuple[FileFact, ...]:
-    """Return the files that are carried on to the next fold."""
-    return tuple(facts[-CARRIED:])
+# ---- files that the program around a session says were read or changed, noted in the log
+
+
+def files_note(files: Mapping[Status, Sequence[str]]) -> dict[str, Any]:
+    """Return the data of a note of files, by what became of them."""
+    return {status: list(paths) for status, paths in files.items() if paths}
+
+
+def tracked(notes: Iterable[Noted]) -> Ledger:
+    """Return the files that notes tell of, as a ledger; each cites its note."""
+    return Ledger(files=tuple(fact for note in notes if note.kind == FILES for fact in _files(note)))
+
+
+def _files(note: Noted) -> Iterator[FileFact]:
+    for status in STATUSES:
+        paths = note.data.get(status)
+        for path in cast("list[Any]", paths) if isinstance(paths, list) else ():
+            if isinstance(path, str) and path:
+                yield FileFact(path, status, (note.id,))

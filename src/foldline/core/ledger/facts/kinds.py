@@ -56,7 +56,6 @@ class FileFact(msgspec.Struct, frozen=True, omit_defaults=True):
 
     path: str
     status: str
-    uses: int = 1
     entries: tuple[str, ...] = ()
 
 
@@ -66,7 +65,6 @@ class CheckFact(msgspec.Struct, frozen=True, omit_defaults=True):
     command: str
     outcome: str
     passed: bool | None = None
-    uses: int = 1
     entries: tuple[str, ...] = ()
     outdated: bool = False
 

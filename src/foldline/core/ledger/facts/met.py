@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from foldline.core.ledger.facts.actions import Stretch
-from foldline.core.ledger.facts.calls import argument_texts
+from foldline.core.ledger.facts.calls import strings
 from foldline.core.ledger.facts.kinds import Ledger, MetName
 from foldline.core.ledger.text import names
 from foldline.core.log.messages import Text
@@ -39,7 +39,7 @@ def _heaviest(weight: Mapping[str, float]) -> tuple[MetName, ...]:
 
 def _texts(found: Stretch) -> Iterator[tuple[str, float, str]]:
     for use in found.calls:
-        for _body, text in argument_texts(use.call.arguments):
+        for text in strings(use.call.arguments):
             yield use.entry, ARGUMENT, text[:BODY]
         if use.result is not None:
             yield use.entry, SHOWN, use.result.text[:HEAD]

@@ -1,4 +1,7 @@
-"""How a run ended, in one line: its exit code, what passed and failed, and its first error."""
+"""How a call ended: whether it worked, and of a run one line: its exit code, counts, its first error.
+
+Exit codes and flags first; a few words that programs print where there is none.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,60 @@ from collections.abc import Sequence
 
 import msgspec
 
-from foldline.core.ledger.facts.calls import ends, exit_code
 from foldline.core.ledger.text.sentences import cut, uncoloured
+from foldline.core.log.messages import ToolResult
+
+HEAD, TAIL = 600, 1_500  # characters at the two ends of a result in which its verdict is looked for
+_EXIT = re.compile(
+    r"^\W{0,3}(?:(?:process |command )?exit(?:ed)? ?(?:with )?(?:code|status)|returncode)\W{0,3}(-?\d{1,9})\b"
+    r"|(?:\"exit_?code\"\s*:\s*|(?:completed|finished) with exit code |exit status )(-?\d{1,10})\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+_REFUSED = re.compile(
+    r"\s*(?:<tool_use_error>|<error>|\[?error\]?\b\s*(?:\[\w+\])?:|error (?:executing|running|applying) |"
+    r"failed to |could(?: not|n't) |can(?:not|'t) |no such file|(?:file|path) (?:not found|does not exist)|"
+    r"(?:permission|access) denied|apply_patch verification failed|invalid (?:arg|input|param|patch)|"
+    r"(?:string to replace|old_?string) not found|unknown tool|tool .{1,60} not found|enoent|eacces|"
+    r"command (?:aborted|timed out)|traceback \(most recent call last\))",
+    re.IGNORECASE,
+)
+_REJECTED = re.compile(
+    r"operation cancelled|doesn['’]t want to (?:proceed|take this action)|user (?:rejected|denied|declined|"
+    r"cancelled)|rejected by (?:the )?user|request interrupted by user|tool use was rejected|"
+    r"<tool_use_error>sibling tool call|cancelled: parallel tool call",
+    re.IGNORECASE,
+)
+
+
+def rejected(result: ToolResult) -> bool:
+    """Whether a call never ran: a person said no, or it fell with the batch it came in."""
+    return bool(_REJECTED.search(result.text[:HEAD]))
+
+
+def exit_code(text: str) -> int | None:
+    """Return the exit code that a result names at its head or tail, one that failed before others."""
+    found = [int(one or other) for one, other in _EXIT.findall(ends(text))]
+    return next((code for code in found if code), 0) if found else None
+
+
+def worked(result: ToolResult) -> bool | None:
+    """Say whether a call worked: by the flag, the exit code or the first words of its result."""
+    if result.is_error or rejected(result):
+        return False
+    code = exit_code(result.text)
+    if code is not None:
+        return code == 0
+    return False if _REFUSED.match(result.text[:HEAD]) else None
+
+
+def ends(text: str) -> str:
+    """Return the head and the tail of a result in whole lines: all of it where it is short."""
+    if len(text) <= HEAD + TAIL:
+        return text
+    return f"{text[:HEAD]}\n{text[-TAIL:].partition(chr(10))[2]}"
+
+
+# ---- runs
 
 LINE = 160  # characters of a line that is quoted
 FEW = 2  # lines of an output that is quoted whole

@@ -8,8 +8,6 @@ from foldline.core.ledger.facts.actions import Stretch, steps_of, task_of
 from foldline.core.ledger.facts.calls import arguments
 from foldline.core.ledger.facts.kinds import Ledger, PlanStep
 
-CARRIED = 60  # steps from fold to fold
-
 
 def collect(found: Stretch) -> tuple[PlanStep, ...]:
     """Take the newest whole list, and the newest state of each numbered task."""
@@ -41,8 +39,3 @@ def merge(old: Sequence[PlanStep], new: Sequence[PlanStep], _later: Ledger) -> t
         step for step in old if not step.text.startswith("#")
     ]
     return (*whole, *tasks.values())
-
-
-def bound(facts: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
-    """Return the steps that are carried to the next fold."""
-    return tuple(facts[-CARRIED:])
