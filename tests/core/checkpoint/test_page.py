@@ -244,3 +244,19 @@ def test_ten_stateless_folds_keep_the_users_words():
         ledger = parse(page(merge(ledger, collect(chain[start : start + size])), 3_000))
     text = page(ledger, 3_000)
     assert all(f"[User] Request {turn}:" in text for turn in range(50))
+
+
+def test_one_long_message_takes_the_room_that_nobody_else_needs():
+    long = " ".join(f"Part {number} of the plan." for number in range(400))
+    text = page(collect(entries(user(long), assistant("Done."))), 1_200)
+    assert OFFLINE.count(text) > 900
+    assert "Part 0 of the plan." in text
+    assert "Part 399 of the plan." in text
+
+
+def test_what_was_done_is_told_at_length_where_there_is_room_and_read_back():
+    edit = used("Edit", {"file_path": "a.py", "old_string": "", "new_string": "- one\n## two"})
+    ledger = collect(entries(user("Go."), *edit, assistant("Done.")))
+    assert "- edit a.py\n    - one\n    ## two\n[Assistant] Done." in page(ledger, 1_000)
+    (told,) = (item for item in parse(page(ledger, 1_000)).items if item.kind == "edit")
+    assert (told.text, told.more) == ("edit a.py", "- one\n## two")

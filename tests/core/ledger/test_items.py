@@ -125,11 +125,31 @@ def test_a_commit_is_told_by_what_git_printed():
     assert (kind, text) == ("commit", "commit 1a2b3c4 Mend it (on main)")
 
 
-def test_what_another_agent_reports_is_told_at_length():
+def test_what_another_agent_reports_is_told_at_length_where_there_is_room():
     report = "The parser drops empty lines. " * 20
-    kind, text = did("Task", {"prompt": "Find out why.", "description": "look"}, report)
-    assert kind == "called"
-    assert len(text) > 500
+    (told,) = taken(*used("Task", {"prompt": "Find out why.", "description": "look"}, report))
+    assert told.kind == "called"
+    assert told.text.startswith("Task(prompt=Find out why., description=look) -> The parser")
+    assert told.more == report.strip()
+
+
+def test_a_run_that_failed_has_its_output_and_one_that_passed_has_none():
+    (failed,) = taken(*used("bash", {"command": "make test"}, "checking\nx is 3, not 4\n1 failed"))
+    (passed,) = taken(*used("bash", {"command": "make test"}, "checking\n9 passed"))
+    assert (failed.more, passed.more) == ("checking\nx is 3, not 4\n1 failed", "")
+
+
+def test_an_edit_has_its_new_lines():
+    new = "def load():\n    return open_all()"
+    (told,) = taken(*used("Edit", {"file_path": "a.py", "old_string": "pass", "new_string": new}))
+    assert told.more == new
+
+
+def test_a_look_has_the_names_that_are_used_elsewhere_and_each_is_told_once():
+    looks = used("Read", {"path": "a.py"}, "def load_lamps(): ...\ndef nobody_asks(): ...")
+    again = used("Grep", {"pattern": "lamp"}, "a.py: def load_lamps(): ...")
+    found = taken(*looks, *again, user("Rename load_lamps."))
+    assert [item.more for item in found if item.kind == "looked"] == ["load_lamps", ""]
 
 
 def test_what_the_provider_ran_is_told_like_any_other_call():

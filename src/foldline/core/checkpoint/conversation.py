@@ -23,10 +23,16 @@ Count = Callable[[str], int]
 FOCUSED = 5  # what a focus asks for, whatever its level
 SHARES = {FOCUSED: 0.4, USER: 0.6, CLOSING: 0.5, DONE: 0.6, SAID: 0.7, LOOKED: 1.0}
 USERS_MOST = 0.85  # of the room, what the user's words may take where all of them are shortened
+WHOLE = 10**6  # characters: more than any item has
 SHORT = 300  # characters to which an older message is shortened
-CAP = 5  # one message takes at most 1 / CAP of its level's room, but CAP_LEAST tokens in any case
+CAP = (
+    5  # one message may take 1 / CAP of its level's room, or CAP_LEAST tokens, though others give way for it
+)
 CAP_LEAST = 500
 GAP = 12  # what is left out, calls and four times the messages, from which on a line says so
+
+MORE = "    "  # begins a line of what is told behind an item
+MORE_LEAST = 40  # tokens that are worth it
 
 MARKS = {
     "user": "[User] ",
@@ -82,7 +88,26 @@ def fill(
         if more > rooms[each]:
             shown[each], size = _level(members[each], more, more, texts)
             left -= size - used[each]
+    for each, most in ((LOOKED, left // 2), (DONE, left)):
+        left -= _add_more(items, members[each], shown[each], min(left, most), count)
     return {index: text for taken in shown.values() for index, text in taken.items()}
+
+
+def _add_more(
+    items: Sequence[Item], members: Sequence[int], shown: dict[int, str], room: int, count: Count
+) -> int:
+    """Put more of what was done or seen behind it, newest first, in `room` tokens; return what it took."""
+    left = room
+    for index in members:
+        more = items[index].more
+        if more and index in shown and left >= MORE_LEAST:
+            rows = shortened(more, max(left, MORE_LEAST) * 2).split("\n")
+            told = "".join(f"\n{MORE}{row}" for row in rows)
+            size = count(told)
+            if size <= left:
+                shown[index] += told
+                left -= size
+    return room - left
 
 
 def _members(items: Sequence[Item], level: Sequence[int], focus: Collection[str]) -> dict[int, list[int]]:
@@ -122,7 +147,7 @@ class _Texts:
     def form(self, index: int, most: int) -> tuple[str, int]:
         """Return an item's text in at most about `most` characters, and its tokens."""
         item = self._items[index]
-        most = most if item.kind in SPOKEN else 10**6
+        most = most if item.kind in SPOKEN else WHOLE
         key = (index, most if len(item.text) > most else 0)
         if key not in self._known:
             text = shortened(item.text, most)
@@ -131,22 +156,42 @@ class _Texts:
 
 
 def _level(members: Sequence[int], room: int, most: int, texts: _Texts) -> tuple[dict[int, str], int]:
-    """Fill one level in the order of its members: whole within `room` tokens, shortened within `most`."""
-    cap = max(room // CAP, CAP_LEAST) * 4
-    forms = {index: (texts.form(index, cap), texts.form(index, SHORT)) for index in members}
-    rest = sum(brief[1] for _, brief in forms.values())
+    """Fill one level in the order of its members: whole within `room` tokens, shortened within `most`.
+
+    The longest give way first: what is above one common size is shortened to it.
+    """
+    whole = [texts.form(index, WHOLE) for index in members]
+    ratio = 0.9 * sum(len(text) for text, _ in whole) / max(1, sum(size for _, size in whole))
+    common = _common_size([size for _, size in whole], room)
+    briefs = [texts.form(index, SHORT) for index in members]
+    rest = sum(least for _, least in briefs)
     shown: dict[int, str] = {}
     used = 0
-    for index in members:
-        (text, size), (brief, least) = forms[index]
+    for index, one, (brief, least) in zip(members, whole, briefs, strict=True):
         rest -= least
-        if used + size + rest <= room or used + size <= room * 3 // 5:
+        share = room - used - rest if room - used > rest else room * 3 // 5 - used
+        text, size = (
+            one if one[1] <= min(share, common) else texts.form(index, int(ratio * min(share, common)))
+        )
+        if least < size <= share:
             shown[index] = text
             used += size
         elif used + least <= most:
             shown[index] = brief
             used += least
     return shown, used
+
+
+def _common_size(sizes: Sequence[int], room: int) -> int:
+    """Return the largest size that all may have within `room`, but no less than what one may take of it."""
+    low, high = max(room // CAP, CAP_LEAST), max(sizes, default=0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum(min(size, middle) for size in sizes) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def shortened(text: str, most: int) -> str:
@@ -172,7 +217,10 @@ def line_of(item: Item, text: str) -> str:
     if item.kind in ("answer", "refused"):
         return _escaped(text, first=True)
     times = f" (x{item.calls})" if item.calls > 1 and item.kind != "looked" else ""
-    return f"- {text.replace(chr(10), ' ')}{times}"
+    first, _, more = text.partition(f"\n{MORE}")
+    if more and item.kind == "called":
+        first = first.partition(" -> ")[0]
+    return f"- {first.replace(chr(10), ' ')}{times}" + (f"\n{MORE}{more}" if more else "")
 
 
 _STARTS = (
@@ -222,7 +270,8 @@ def write(items: Sequence[Item], shown: Mapping[int, str]) -> list[str]:
             lines += gap_line(gap)
             gap = gap_of(())
         if item.kind == "looked":
-            looks.append(shown[index])
+            text, _, seen = shown[index].partition(f"\n{MORE}")
+            looks.append(f"{text} ({seen})" if seen else text)
         else:
             close_looks()
             lines.append(line_of(item, shown[index]))
@@ -271,7 +320,10 @@ def read(text: str) -> list[Item]:
     for row in text.split("\n") if text else ():
         begins = _BEGINS.match(row)
         if begins is None or (begins.lastgroup == "gap" and not _GAP.fullmatch(row)):
-            if found:
+            if found and LEVELS.get(found[-1].kind) == DONE and row.startswith(MORE):
+                more = "\n".join(filter(None, (found[-1].more, row.removeprefix(MORE))))
+                found[-1] = msgspec.structs.replace(found[-1], more=more)
+            elif found:
                 more = row[1:] if row.startswith(" ") and row.lstrip(" ").startswith(_STARTS) else row
                 found[-1] = msgspec.structs.replace(found[-1], text=f"{found[-1].text}\n{more}")
             continue

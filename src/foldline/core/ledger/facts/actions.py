@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from textwrap import dedent
 from typing import Any
 
 import msgspec
@@ -23,6 +24,7 @@ from foldline.core.ledger.facts.calls import (
 )
 from foldline.core.ledger.facts.commands import command_in, is_notable, normal, steps_in
 from foldline.core.ledger.facts.kinds import CommitFact
+from foldline.core.ledger.facts.met import weigh
 from foldline.core.ledger.facts.outcomes import Outcome, outcome, rejected
 from foldline.core.ledger.facts.touches import (
     NEW,
@@ -45,7 +47,8 @@ COMMAND = 220  # characters of a command
 SUBJECT = 120  # characters of a commit's first line
 ARGUMENT = 140  # characters of an argument
 RESULT = 160  # characters of a result
-REPORT = 900  # characters of what another agent reports
+MORE = 1_200  # characters of the new lines of an edit, and of the end of an output
+REPORT = 4_000  # characters of what another agent reports
 QUESTION = 400  # characters of a question that is put to the user
 ANSWER = 2_400  # characters of an answer or of a plan that is put to the user
 NAMES = 5  # names that an edit brings
@@ -60,13 +63,14 @@ _HERE = re.compile(r"<<-?\s*['\"]?\w+['\"]?.*", re.DOTALL)
 
 
 class Action(msgspec.Struct, frozen=True):
-    """What one call did: an item's kind and text; a command and how it ended; the commit that it made."""
+    """What one call did: an item's kind, text and more; a command and how it ended; the commit it made."""
 
     kind: str
     text: str
     command: str = ""
     run: Outcome | None = None
     commit: CommitFact | None = None
+    more: str = ""
 
 
 def action(use: Use, base: str) -> Action | None:
@@ -206,20 +210,22 @@ def _edit(use: Use, args: dict[str, Any], patch: str | None, base: str) -> Actio
     )
     paths = ", ".join(list(changed)[:8]) + (f" and {len(changed) - 8} more" if len(changed) > 8 else "")
     failed = " (failed)" if use.passed is False else ""
-    return Action("edit", f"{verb} {paths}{failed}{_novelty(args, patch)}")
+    told, more = _novelty(args, patch)
+    return Action("edit", f"{verb} {paths}{failed}{told}", more=more)
 
 
-def _novelty(args: dict[str, Any], patch: str | None) -> str:
-    """Say what is new in an edit: its one changed line, or the names that it brings."""
+def _novelty(args: dict[str, Any], patch: str | None) -> tuple[str, str]:
+    """Say what is new in an edit: its one changed line, or the names that it brings and its new lines."""
     old, new = _sides(args, patch)
     before = {line.strip() for line in old.split("\n")}
-    lines = [line.strip() for line in new.split("\n") if line.strip() and line.strip() not in before]
+    fresh = [line for line in new.split("\n") if line.strip() and line.strip() not in before]
+    lines = [line.strip() for line in fresh]
     if len(lines) == 1 and len(lines[0]) <= ARGUMENT:
-        return f": `{lines[0]}`"
+        return f": `{lines[0]}`", ""
     known = {name.text for name in names.find(old)}
     found = Counter(name.text for line in lines for name in names.in_line(line) if name.text not in known)
     top = [name for name, _ in found.most_common(NAMES)]
-    return f": {', '.join(top)}" if top else ""
+    return f": {', '.join(top)}" if top else "", _middle_out(dedent("\n".join(fresh)), MORE)
 
 
 def _sides(args: dict[str, Any], patch: str | None) -> tuple[str, str]:
@@ -252,7 +258,8 @@ def _run(use: Use, command: str, result: str) -> Action:
         fact = CommitFact(key, branch, cut(subject, SUBJECT))
         return Action("commit", f"commit {key} {fact.subject} (on {branch})", command, ended, fact)
     text = f"$ {short} -> {ended.text}" if ended.text else f"$ {short}"
-    return Action("ran", text, command, ended)
+    more = "" if ended.passed else uncoloured(result[-MORE:]).strip()
+    return Action("ran", text, command, ended, more=more if more not in ended.text else "")
 
 
 def _shown(command: str) -> str:
@@ -285,9 +292,10 @@ def _look(args: dict[str, Any], base: str) -> Action | None:
 
 def _called(use: Use, args: dict[str, Any], result: str) -> Action:
     shown = ", ".join(_argument(key, value) for key, value in list(_flat(use))[:4])
-    most = REPORT if isinstance(args.get("prompt"), str) else RESULT
-    told = _middle_out(" ".join(result[:SCANNED].split()), most)
-    return Action("called", f"{use.call.name}({shown})" + (f" -> {told}" if told else ""))
+    told = cut(" ".join(result[:SCANNED].split()), RESULT)
+    most = REPORT if isinstance(args.get("prompt"), str) else MORE
+    more = _middle_out(result, most) if len(result) > RESULT else ""
+    return Action("called", f"{use.call.name}({shown})" + (f" -> {told}" if told else ""), more=more)
 
 
 def _flat(use: Use) -> Iterator[tuple[str, Any]]:
@@ -311,12 +319,13 @@ def _middle_out(text: str, most: int) -> str:
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """Entries in order, their calls with their results, what each call did, and the folder of the work."""
+    """Entries in order, their calls and what each did, the folder of the work, and the weights of names."""
 
     entries: Sequence[Said]
     calls: Sequence[Use] = ()
     done: Sequence[Action | None] = ()
     base: str = ""
+    names: Mapping[str, float] = {}
 
     def actions(self) -> Iterator[tuple[Use, Action]]:
         """Yield each call that did something, with what it did."""
@@ -328,7 +337,7 @@ def stretch(entries: Sequence[Said]) -> Stretch:
     entries = [_opened(entry) for entry in entries]
     calls = uses(entries)
     base = common_folder(path for use in calls for path in _places(use))
-    return Stretch(entries, calls, tuple(action(use, base) for use in calls), base)
+    return Stretch(entries, calls, tuple(action(use, base) for use in calls), base, weigh(entries, calls))
 
 
 def _opened(entry: Said) -> Said:

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 
 import msgspec
 
 from foldline.core.ledger.facts.actions import Action, Stretch
+from foldline.core.ledger.facts.calls import Use
 from foldline.core.ledger.facts.kinds import LEVELS, SPOKEN, Item, Ledger
+from foldline.core.ledger.text import names
 from foldline.core.ledger.text.origin import UserSpeech
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media, Text, ToolCall
 from foldline.core.measure.media import named
 
 ASIDE = 240  # characters of prose right before a call that only announces it
+MORE = 2_400  # characters of the new lines of the edits of one file
+HEAD_SHOWN = 12_000  # characters of a result that are read for names
+FEW_NAMES = 8  # names that a look shows
+WEIGHTY = 1.0  # of a name that calls used or that was said
 NAMES = 10  # names that the edits of one file bring
 HEAD, TAIL = 12_000, 4_000  # characters of one message that are carried: its opening and its end
 CARRIED = {0: 160_000, 1: 80_000, 2: 60_000, 3: 60_000, 4: 16_000}  # characters of a level from fold to fold
+CARRIED_MORE = 60_000  # characters of what is told only where there is room
 
 
 def collect(found: Stretch) -> tuple[Item, ...]:
     """Take the items of entries, repeats within one request told once."""
     by_place: dict[tuple[str, str], list[Action | None]] = {}
+    told: set[str] = set()
     for use, done in zip(found.calls, found.done, strict=True):
+        if done is not None and done.kind == "looked":
+            done = msgspec.structs.replace(done, more=_names_shown(use, done.text, found.names, told))  # noqa: PLW2901
         by_place.setdefault((use.entry, use.call.id), []).append(done)
     speech = UserSpeech()
     items: list[Item] = []
@@ -41,6 +51,18 @@ def collect(found: Stretch) -> tuple[Item, ...]:
     return tuple(_once(items))
 
 
+def _names_shown(use: Use, text: str, weights: Mapping[str, float], told: set[str]) -> str:
+    """List the weightiest names that a result shows and none before it did."""
+    shown = use.result.text[:HEAD_SHOWN] if use.result is not None else ""
+    found = {name.text for name in names.find(shown)} - told
+    best = sorted(
+        (name for name in found if weights.get(name, 0) >= WEIGHTY and name not in text),
+        key=lambda name: -weights[name],
+    )
+    told.update(best[:FEW_NAMES])
+    return ", ".join(best[:FEW_NAMES])
+
+
 def _of_reply(
     entry: Said, by_place: dict[tuple[str, str], list[Action | None]], *, goes_on: bool
 ) -> Iterator[Item]:
@@ -54,7 +76,7 @@ def _of_reply(
             waiting = by_place.get((entry.id, part.id))
             done = waiting.pop(0) if waiting else None
             if done is not None:
-                yield Item(done.kind, done.text, entry.id, calls=1)
+                yield Item(done.kind, done.text, entry.id, calls=1, more=done.more)
 
 
 def _media(entry: Said) -> list[str]:
@@ -105,21 +127,30 @@ def _once(items: Sequence[Item]) -> Iterator[Item]:
             out[before], last[key] = msgspec.structs.replace(old, calls=old.calls + item.calls), before
         else:
             out[before] = None
-            text = _both(old.text, item.text) if item.kind == "edit" else item.text
-            out.append(msgspec.structs.replace(item, text=text, calls=old.calls + item.calls))
+            text, more = (
+                (_both(old, item), _more_of(old, item)) if item.kind == "edit" else (item.text, item.more)
+            )
+            out.append(msgspec.structs.replace(item, text=text, more=more, calls=old.calls + item.calls))
     yield from (item for item in out if item is not None)
 
 
-def _both(old: str, new: str) -> str:
+def _more_of(old: Item, new: Item) -> str:
+    """Join the new lines of two edits of one file, the newest at most."""
+    if not old.more or not new.more or len(old.more) + len(new.more) > MORE:
+        return new.more or old.more
+    return f"{old.more}\n…\n{new.more}"
+
+
+def _both(old: Item, new: Item) -> str:
     """Join what two edits of one file brought: changed lines (in backticks), or names, each once."""
-    what, _, now = new.partition(": ")
-    before = old.partition(": ")[2]
+    what, _, now = new.text.partition(": ")
+    before = old.text.partition(": ")[2]
     if not before or before == now:
-        return new
+        return new.text
     if "`" not in before + now:
-        names = dict.fromkeys(name for name in (before + ", " + now).split(", ") if name)
-        return f"{what}: {', '.join(list(names)[:NAMES])}"
-    return f"{what}: {before}; {now}" if now and len(before) + len(now) <= 400 else new
+        both = dict.fromkeys(name for name in (before + ", " + now).split(", ") if name)
+        return f"{what}: {', '.join(list(both)[:NAMES])}"
+    return f"{what}: {before}; {now}" if now and len(before) + len(now) <= 400 else new.text
 
 
 def merge(old: Sequence[Item], new: Sequence[Item], _later: Ledger) -> tuple[Item, ...]:
@@ -130,9 +161,13 @@ def merge(old: Sequence[Item], new: Sequence[Item], _later: Ledger) -> tuple[Ite
 
 def bound(items: Sequence[Item]) -> tuple[Item, ...]:
     """Return the items that are carried to the next fold: of each level the newest; the rest become gaps."""
-    left = dict(CARRIED)
+    left, more = dict(CARRIED), CARRIED_MORE
     stay: set[int] = set()
+    items = list(items)
     for index in range(len(items) - 1, -1, -1):
+        more -= len(items[index].more)
+        if more < 0 and items[index].more:
+            items[index] = msgspec.structs.replace(items[index], more="")
         level = LEVELS.get(items[index].kind, 4)
         left[level] -= len(items[index].text)
         if left[level] >= 0 or index == 0:

@@ -39,8 +39,9 @@ SPOKEN: Final = ("user", "answer", "refused", "summary", "proposal", "said", "as
 class Item(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One piece of a folded entry: its kind (a key of LEVELS), its text, and the entry that it stands in.
 
-    `by` names the speaker, where several people speak as the user. `calls` are the calls that it tells of,
-    repeats included. A gap stands for `messages` and `calls` that are no items any more.
+    `more` is told behind the text where there is room: the new lines of an edit, the output of a run. `by`
+    names the speaker, where several people speak as the user. `calls` are the calls that it tells of, repeats
+    included. A gap stands for `messages` and `calls` that are no items any more.
     """
 
     kind: str
@@ -49,6 +50,7 @@ class Item(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     calls: int = 0
     messages: int = 0
     by: str = ""
+    more: str = ""
 
 
 class FileFact(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from foldline.core.ledger.facts.actions import Stretch
-from foldline.core.ledger.facts.calls import strings
+from foldline.core.ledger.facts.calls import Use, strings
 from foldline.core.ledger.facts.kinds import Ledger, MetName
 from foldline.core.ledger.text import names
+from foldline.core.log.entries import Said
 from foldline.core.log.messages import Text
+
+if TYPE_CHECKING:
+    from foldline.core.ledger.facts.actions import Stretch
 
 CARRIED = 600  # names from fold to fold: those of the greatest weight
 HEAD = 3_000  # characters of a result that are read
 BODY = 4_000  # characters of what a call writes that are read
+TALK = 20_000  # characters of a message that are read
 ARGUMENT, SPOKEN, SHOWN = 3.0, 2.0, 0.5  # weights: addressed by a call, said, shown by a result
 USED_KINDS = frozenset(("path", "identifier", "id", "url"))
 SHOWN_KINDS = frozenset(("path", "id"))
@@ -21,15 +26,20 @@ FADES = 0.7  # what a name weighs after one more fold
 
 def collect(found: Stretch) -> tuple[MetName, ...]:
     """Weigh the names of calls, prose and results; later ones weigh up to three times as much."""
+    return _heaviest(found.names)
+
+
+def weigh(entries: Sequence[Said], calls: Sequence[Use]) -> dict[str, float]:
+    """Return the weight of each name that is used, said or shown."""
     weight: dict[str, float] = {}
-    place = {entry.id: at for at, entry in enumerate(found.entries)}
+    place = {entry.id: at for at, entry in enumerate(entries)}
     whole = max(1, len(place))
-    for entry, each, text in _texts(found):
+    for entry, each, text in _texts(entries, calls):
         late = 0.5 + place.get(entry, 0) / whole
         kinds = SHOWN_KINDS if each == SHOWN else USED_KINDS
         for name in dict.fromkeys(one.text for one in names.find(text) if one.kind in kinds):
             weight[name] = weight.get(name, 0) + each * late
-    return _heaviest(weight)
+    return weight
 
 
 def _heaviest(weight: Mapping[str, float]) -> tuple[MetName, ...]:
@@ -37,16 +47,16 @@ def _heaviest(weight: Mapping[str, float]) -> tuple[MetName, ...]:
     return tuple(MetName(name, round(weight[name], 2)) for name in best)
 
 
-def _texts(found: Stretch) -> Iterator[tuple[str, float, str]]:
-    for use in found.calls:
+def _texts(entries: Sequence[Said], calls: Sequence[Use]) -> Iterator[tuple[str, float, str]]:
+    for use in calls:
         for text in strings(use.call.arguments):
             yield use.entry, ARGUMENT, text[:BODY]
         if use.result is not None:
             yield use.entry, SHOWN, use.result.text[:HEAD]
-    for entry in found.entries:
+    for entry in entries:
         if entry.message.role in ("user", "assistant"):
             yield from (
-                (entry.id, SPOKEN, part.text[:BODY]) for part in entry.message.parts if isinstance(part, Text)
+                (entry.id, SPOKEN, part.text[:TALK]) for part in entry.message.parts if isinstance(part, Text)
             )
 
 
