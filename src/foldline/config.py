@@ -172,13 +172,21 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def find_policy(self, given: str | Policy | None = None) -> Policy:
         """Return a policy, or the one of that name (None: the one set) with what `[compaction]` sets over it.
 
-        Policies of the settings go first; a `Policy` is taken as it is.
+        Policies of the settings go first; a `Policy` is taken as it is. Raises InputError where one that is
+        to write summaries has a misspelt provider.
         """
         if isinstance(given, Policy):
-            return given
-        return self.compaction.over(
-            find_policy(self.policy if given is None else given, self.user_policies())
-        )
+            return self.checked(given)
+        name = self.policy if given is None else given
+        return self.checked(self.compaction.over(find_policy(name, self.user_policies())))
+
+    def checked(self, policy: Policy) -> Policy:
+        """Return a policy; InputError where a model that writes its summaries has a misspelt provider."""
+        named = [policy.summary_model, *(one.get("summary_model") for one in policy.per_model.values())]
+        for model in named:
+            if isinstance(model, str):
+                self.catalogue().check(model)
+        return policy
 
     def catalogue(self) -> Catalogue:
         """Return the catalogue with the user's own models."""

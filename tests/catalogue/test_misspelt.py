@@ -10,6 +10,7 @@ from foldline import providers
 from foldline.catalogue import Catalogue
 from foldline.config import ServeSettings, settings
 from foldline.errors import InputError
+from foldline.policies import load
 from foldline.service.models import Models
 
 TYPO = "antrhopic:claude-sonnet-4-6"
@@ -68,6 +69,34 @@ def test_the_settings_and_the_service_refuse_it(monkeypatch):
     with pytest.raises(InputError, match=HINT):
         Models(ServeSettings(model=TYPO), settings())
     monkeypatch.setenv("FOLDLINE_MODEL", TYPO)
+    with pytest.raises(InputError, match=HINT):
+        foldline.open("memory://", "one")
+
+
+WRITER = f'[policies.mine]\nsummary_model = "{TYPO}"\n'
+BY_MODEL = f'[policies.mine.per_model."gpt-5"]\nsummary_model = "{TYPO}"\n'
+
+
+@pytest.mark.parametrize("policies", [WRITER, BY_MODEL])
+async def test_a_policy_whose_summaries_it_is_to_write_is_refused(policies, tmp_path, capfdbinary):
+    file = tmp_path / "own.toml"
+    file.write_text(policies)
+    with pytest.raises(InputError, match=HINT):
+        foldline.compact([{"role": "user", "content": "hi"}], policy=str(file))
+    with pytest.raises(InputError, match=HINT):
+        foldline.open("memory://", "one", policy=load(file)["mine"])
+    async with foldline.open("memory://", "one") as session:
+        with pytest.raises(InputError, match=HINT):
+            await session.use_policy(str(file))
+    told = call(capfdbinary, "compact", SESSION, "--target", "9000", "--policies", file, "--policy", "mine")
+    assert told.code == 2
+    assert "did you mean" in told.err
+
+
+def test_a_model_for_summaries_in_the_settings_is_refused(tmp_path, monkeypatch):
+    (tmp_path / ".foldline").mkdir()
+    (tmp_path / ".foldline" / "settings.toml").write_text(f'[compaction]\nmodel = "{TYPO}"\n')
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=HINT):
         foldline.open("memory://", "one")
 

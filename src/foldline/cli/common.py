@@ -54,7 +54,7 @@ def find_policy(name: str | None, policy_file: Path | None) -> Policy:
     """Return the policy of that name (default: the settings'); those of `policy_file` come first."""
     known = settings()
     own = load(policy_file) if policy_file else {}
-    return policy(name or known.policy, {**known.user_policies(), **own})
+    return known.checked(policy(name or known.policy, {**known.user_policies(), **own}))
 
 
 def find_window(model: str | None, window: int | None, recorded: str | None = None) -> Window:
