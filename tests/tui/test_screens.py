@@ -23,7 +23,7 @@ def check(talk, name):
     """Compare the screen with the file of that name."""
     # sizes depend on the length of the folder's path, which the system prompt names, and the meter with them
     seen = re.sub(r"\d[\d,]{2,}", lambda found: "#" * len(found[0]), talk.text) + "\n"
-    seen = re.sub(r"\d(?=%\))", "#", re.sub(r"[█░]{20}", "░" * 20, seen))
+    seen = re.sub(r"\d(?=\d*%)", "#", re.sub(r"[█░]{20}", "░" * 20, seen))
     file = SCREENS / f"{name}.txt"
     if os.environ.get("FOLDLINE_DRAW"):
         SCREENS.mkdir(exist_ok=True)

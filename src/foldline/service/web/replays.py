@@ -223,6 +223,7 @@ class ReplayJobs:
                 async with asyncio.timeout(self._seconds):
                     code = await _exit_code(job)
             await asyncio.to_thread(job.take, code)
+            await _keep_files(job)  # it is done when all that it found can be asked for
             job.state = "done"
         except TimeoutError:
             job.state, job.error = (
@@ -249,17 +250,21 @@ class ReplayJobs:
                     return
 
     async def _keep(self, job: ReplayJob) -> None:
-        """Keep what was found for all workers, none of it here, and forget the oldest."""
-        records = ReplayRecords(job.tenant.presence)
-        for name in FILES:
-            path = job.folder / name
-            if job.state == "done" and path.is_file():
-                await records.keep_file(job.id, name, await asyncio.to_thread(path.read_bytes))
-        await records.update(job.record())
+        """Keep how it ended for all workers, nothing of it here, and forget the oldest."""
+        await ReplayRecords(job.tenant.presence).update(job.record())
         await self._leave(job)
         ended = [one for one in await self.of(job.tenant) if one.ended and one.id != job.id]
         for old in sorted(ended, key=lambda one: -one.ended_at)[KEPT - 1 :]:
             await self.drop(job.tenant, old.id)
+
+
+async def _keep_files(job: ReplayJob) -> None:
+    """Keep the files that a replay made for all workers."""
+    records = ReplayRecords(job.tenant.presence)
+    for name in FILES:
+        path = job.folder / name
+        if path.is_file():
+            await records.keep_file(job.id, name, await asyncio.to_thread(path.read_bytes))
 
 
 async def _exit_code(job: ReplayJob) -> int:
