@@ -55,12 +55,13 @@ async def walked(home, server, count, seconds):
         options = ["--workers", str(WORKERS), "--store", uri, "--summaries", "offline", "--window", "6000"]
         with supervised(home, *options, "--openai-upstream", f"{upstream}/v1") as service:
             clients = [Client(number, service.url) for number in range(count)]
-            until = asyncio.get_running_loop().time() + seconds
+            clock = asyncio.get_running_loop().time
+            until = clock() + seconds
             limits = httpx2.Limits(max_connections=None)
             async with httpx2.AsyncClient(timeout=60, limits=limits) as http:
                 async with asyncio.TaskGroup() as tasks:
                     for client in clients:
-                        tasks.create_task(client.go_on(http, until))
+                        tasks.create_task(client.go_on(http, lambda: clock() < until))
                     killing = tasks.create_task(kill_workers(service, until))
                     await asyncio.sleep(seconds / 2)
                     await asyncio.to_thread(restart, server, "fast")
