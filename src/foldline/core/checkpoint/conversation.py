@@ -24,7 +24,7 @@ FOCUSED = 5  # what a focus asks for, whatever its level
 SHARES = {FOCUSED: 0.4, USER: 0.6, CLOSING: 0.5, DONE: 0.6, SAID: 0.7, LOOKED: 1.0}
 USERS_MOST = 0.85  # of the room, what the user's words may take where all of them are shortened
 WHOLE = 10**6  # characters: more than any item has
-SHORT = 300  # characters to which an older message is shortened
+SHORT, SHORT_LEAST = 300, 100  # characters to which an older message is shortened, by how many there are
 CAP = (
     5  # one message may take 1 / CAP of its level's room, or CAP_LEAST tokens, though others give way for it
 )
@@ -163,7 +163,8 @@ def _level(members: Sequence[int], room: int, most: int, texts: _Texts) -> tuple
     whole = [texts.form(index, WHOLE) for index in members]
     ratio = 0.9 * sum(len(text) for text, _ in whole) / max(1, sum(size for _, size in whole))
     common = _common_size([size for _, size in whole], room)
-    briefs = [texts.form(index, SHORT) for index in members]
+    short = min(SHORT, max(SHORT_LEAST, int(ratio * most / max(1, len(members)))))
+    briefs = [texts.form(index, short) for index in members]
     rest = sum(least for _, least in briefs)
     shown: dict[int, str] = {}
     used = 0
@@ -195,18 +196,21 @@ def _common_size(sizes: Sequence[int], room: int) -> int:
 
 
 def shortened(text: str, most: int) -> str:
-    """Shorten a text to its opening and its end, at the borders of sentences or lines where they are near."""
+    """Shorten a text to its opening and its end, at the borders of sentences, lines or words.
+
+    Where there is little room the opening alone stands.
+    """
     if len(text) <= most + 40:
         return text
-    head, tail = text[: most * 2 // 3], text[-(most // 3) :]
+    ends = most if most >= 2 * SHORT_LEAST else 0
+    head, tail = text[: most - ends // 3], text[len(text) - ends // 3 :]
     stop = max(head.rfind(mark) for mark in ("\n", ". ", "。", "! ", "? "))
-    if stop > len(head) // 2:
-        head = head[: stop + 1]
+    stop = stop + 1 if stop > len(head) // 2 else head.rfind(" ")
     begin = min(
         (at for mark in ("\n", ". ", "。") if 0 <= (at := tail.find(mark)) < len(tail) // 2), default=-1
     )
-    tail = tail[begin + 1 :] if begin >= 0 else tail
-    return f"{head.rstrip()} […] {tail.lstrip()}"
+    begin = begin if begin >= 0 else tail.find(" ", 0, len(tail) // 2)
+    return f"{head[: stop if stop > 0 else None].rstrip()} […] {tail[begin + 1 :].lstrip()}".rstrip()
 
 
 def line_of(item: Item, text: str) -> str:
@@ -265,7 +269,7 @@ def write(items: Sequence[Item], shown: Mapping[int, str]) -> list[str]:
         if index not in shown:
             gap = gap_of((gap, item))
             continue
-        if 4 * gap.messages + gap.calls >= GAP or item.kind == "user":
+        if 4 * gap.messages + gap.calls >= GAP:
             close_looks()
             lines += gap_line(gap)
             gap = gap_of(())
