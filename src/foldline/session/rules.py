@@ -9,7 +9,7 @@ import msgspec
 
 from foldline.core.ledger.facts.constraints import ConstraintHistory, Ended
 from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
-from foldline.core.ledger.text.cues import is_constraint
+from foldline.core.ledger.text.wording import is_rule
 from foldline.core.log.entries import Compacted, Entry, Said
 from foldline.stores.base import Store
 
@@ -37,14 +37,15 @@ class RuleReader:
     @property
     def rules(self) -> Rules:
         """The rules of what was read."""
-        return Rules(self._history.standing, self._history.ended)
+        return Rules(self._history.standing, tuple(self._history.ended))
 
     def read(self, entries: Sequence[Entry]) -> None:
         """Read what comes next; a checkpoint before all messages has the rules of an earlier session."""
         self._named |= _named(entries)
         for entry in entries:
             if isinstance(entry, Compacted) and not self._begun:
-                self._history.inherit(_rules(entry))
+                for fact in _rules(entry):
+                    self._history.add(fact)
             elif isinstance(entry, Said):
                 self._begun = self._begun or entry.message.role not in ("system", "developer")
                 self._history.read([entry], self._named)
@@ -52,7 +53,7 @@ class RuleReader:
     def can_go_on(self, entries: Sequence[Entry]) -> bool:
         """Whether these continue what was read, and name no rule that was passed over in it."""
         leaves = [self.leaf, *(entry.id for entry in entries)]
-        known = all(text in self._named or is_constraint(text) for text in _named(entries))
+        known = all(text in self._named or is_rule(text) for text in _named(entries))
         return known and all(entry.parent == leaf for leaf, entry in zip(leaves, entries, strict=False))
 
 

@@ -86,7 +86,7 @@ def test_merging_again_changes_nothing() -> None:
 
 
 def test_a_pinned_constraint_is_never_superseded() -> None:
-    pinned = ConstraintFact("Never push to main.", "p", "main push", pinned=True)
+    pinned = ConstraintFact("Never push to main.", "p", pinned=True)
     later = user("You may now push to main.")
     merged = constraints.merge((pinned,), standing(later), collect(later))
     assert merged[0] == pinned
@@ -140,8 +140,8 @@ def test_only_the_ends_of_a_long_paste_are_read() -> None:
 
 
 def test_sentences_without_content_words_and_additions_replace_nothing() -> None:
-    assert not constraints.supersedes("Always do it.", "Never do it.")
-    assert constraints.supersedes("Always do it.", "Always do it.")
+    assert constraints.verdict("Always do it.", "Never do it.") == "none"
+    assert constraints.verdict("Always do it.", "Always do it.") == "replaces"
     assert held("Never push to main.", "Never push to main or staging either.") == [
         "Never push to main.",
         "Never push to main or staging either.",
@@ -152,3 +152,32 @@ def test_a_constraint_that_came_without_its_request_is_merged_too() -> None:
     old = standing(user("Use spaces for indentation."))
     new = standing(user("Use tabs for indentation."))
     assert [fact.text for fact in constraints.merge(old, new, Ledger())] == ["Use tabs for indentation."]
+
+
+def test_what_one_speaker_stated_another_does_not_end() -> None:
+    said = [
+        ("alma", "Never push to main."),
+        ("birk", "You may push to main now."),
+        ("alma", "You may push to main now."),
+    ]
+    entries = [
+        Said(f"u{at}", None, Message("user", (Text(text),), name=name), "")
+        for at, (name, text) in enumerate(said)
+    ]
+    assert [fact.told for fact in standing(entries[:2])] == ["alma: Never push to main."]
+    assert [fact.told for fact in standing(entries)] == ["alma: You may push to main now."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "never " * 170_000,
+        "no a " * 200_000,
+        "x" * 1_000_000,
+        "all " + "a," * 500_000,
+        "(" * 500_000 + "a.\n" * 90_000,
+        "ban is " * 150_000,
+    ],
+)
+def test_a_megabyte_of_anything_is_read(text: str) -> None:
+    assert len(held(text, f"Never push to main.\n\n{text}")) <= 2

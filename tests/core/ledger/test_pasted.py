@@ -1,44 +1,28 @@
-"""What was pasted into a message is no rule of the user's."""
+"""What was pasted into a message is no rule of the user's, and hides none in another paragraph."""
 
 from __future__ import annotations
 
 import pytest
 
 from foldline.core.ledger.facts import constraints
-from foldline.core.ledger.text.pasted import is_pasted, typed
+from foldline.core.ledger.text.pasted import typed
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Message, Text
 
-PASTED = [
-    "    at Router.handle (/srv/app/router.ts:116:26)",
-    "at async loadRows (file:///srv/app/rows.mjs:8:3)",
-    '  File "/srv/app/rows.py", line 12, in load',
-    "─────────────────────── status ───────",
-    "⠇ Working... (esc to interrupt)",
-    "Node.js v23.4.0",
-    "'/var/folders/49/x/T/TemporaryItems/Screenshot 2025-11-21 at 01.27.21.png'",
-]
-TYPED = [
-    "Look at src/rows.py:12, please.",
-    "at the end of the day the importer must be fast",
-    "Use the port 8080 at /srv/app.",
-    "Mend the table | it has three columns",
-    "I run Node.js v22 here.",
-    "Save the picture as docs/plan.png",
-]
-
-
-@pytest.mark.parametrize("line", PASTED)
-def test_what_no_person_types(line: str) -> None:
-    assert is_pasted(line)
-
-
-@pytest.mark.parametrize("line", TYPED)
-def test_what_a_person_types(line: str) -> None:
-    assert not is_pasted(line)
-
-
 RULE = "Never push to main."
+RUN = """=== Step 1: Resolve ===
+✓ 14 packages resolved
+  "kiosk": "berlin-4",
+  "retries": 3
+state/kiosk-berlin-4.json
+Uploaded at 10:22:31
+
+Names must be unique so that kiosks keep their place.
+checksum: 9f86d081884c7d659a2feaa0c55ad015"""
+
+
+def held(text: str) -> list[str]:
+    return [fact.text for fact in constraints.standing([Said("e", None, Message("user", (Text(text),)), "")])]
 
 
 @pytest.mark.parametrize(
@@ -57,11 +41,19 @@ RULE = "Never push to main."
         "root@host:~# you must never run this",
         "src/app.ts:12:5 - values must never be null",
         "> We must always ask.",
+        "    at Router.handle (/srv/app/router.ts:116:26)\nRoutes must always have a name.",
+        '  File "/srv/app/rows.py", line 12, in load\nNever load rows.',
+        "──────────── status ───\nAlways save.",
+        "```\nNever load rows.\n```",
     ],
 )
 def test_pasted_text_holds_no_rule_and_hides_none(pasted: str) -> None:
-    message = Message("user", (Text(f"Look at this:\n\n{pasted}\n\n{RULE}"),))
-    assert [fact.text for fact in constraints.standing([Said("e", None, message, "")])] == [RULE]
+    assert held(f"Look at this:\n\n{pasted}\n\n{RULE}") == [RULE]
+
+
+def test_a_message_that_is_mostly_output_is_typed_as_far_as_its_first_line() -> None:
+    assert held(f"It still says three retries. {RULE}\n{RUN}") == [RULE]
+    assert held(f"{RUN}\n\n{RULE}") == []
 
 
 @pytest.mark.parametrize(
@@ -73,6 +65,10 @@ def test_pasted_text_holds_no_rule_and_hides_none(pasted: str) -> None:
         'Send {"dry_run": true} with every call, never without it.',
         "note: always use tabs",
         "At 10:30 we deploy, never later.",
+        "Look at src/rows.py:12, please.",
+        "at the end of the day the importer must be fast",
+        "Please do these:\n- Create the kiosk page.\n- Delete the old tests.\n- Rename Rates to Prices.\n- Copy the readme.\n- Never push.",
+        "The plan:\n1. read the rates\n2. round them, as before\n3. write them\n\nUse tabs. Never call the bank.",
     ],
 )
 def test_what_a_person_lists_or_quotes_in_a_line_stays(text: str) -> None:

@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from foldline.core.ledger.facts.constraints import applied, candidates
+from foldline.core.ledger.facts.constraints import ConstraintHistory, candidates, roots
 from foldline.core.ledger.facts.kinds import ConstraintFact
 from foldline.core.ledger.text.origin import prompts
-from foldline.core.ledger.text.subjects import content, subject_of
 from foldline.core.log.entries import Said
 
 RULES: Final = (  # the headings under which a summary's rules stand
@@ -33,19 +32,15 @@ def proven(
     summary: str, entries: Sequence[Said], known: Sequence[ConstraintFact]
 ) -> tuple[ConstraintFact, ...]:
     """Return the rules that a summary proposes and a user's entry holds, without those that are `known`."""
-    lines = [line for line in map(_bare, _proposed(summary)) if content(line)]
+    lines = [line for line in map(_bare, _proposed(summary)) if roots(line)]
     if not lines:
         return ()
-    before = {fact.text for fact in known}
-    held: list[ConstraintFact] = []
-    for entry, spans in prompts(entries):
-        for sentence in (sentence for span in spans for sentence in candidates(span)):
-            names = {fact.text for fact in held}
-            held = [fact for fact in applied(held, sentence, entry.id) if fact.text in names]
-            if sentence not in before and _is_proposed(sentence, lines):
-                held = [fact for fact in held if fact.text != sentence]
-                held.append(ConstraintFact(sentence, entry.id, subject_of(sentence)))
-    return tuple(held)
+    said = (sentence for _, spans in prompts(entries) for span in spans for sentence in candidates(span))
+    named = {sentence for sentence in said if _is_proposed(sentence, lines)}
+    history = ConstraintHistory()
+    history.read(entries, named)
+    named -= {fact.text for fact in known}
+    return tuple(fact for fact in history.standing if fact.text in named)
 
 
 def with_proven(
@@ -74,9 +69,7 @@ def _is_proposed(sentence: str, lines: Sequence[str]) -> bool:
     plain = _bare(sentence)
     if plain.endswith(("?", "\uff1f")):
         return False
-    return any(
-        line == plain or (len(content(line)) >= LEAST_WORDS and _stands(line, plain)) for line in lines
-    )
+    return any(line == plain or (len(roots(line)) >= LEAST_WORDS and _stands(line, plain)) for line in lines)
 
 
 def _stands(line: str, sentence: str) -> bool:

@@ -36,7 +36,7 @@ class Kind(msgspec.Struct, frozen=True):
 
 KINDS: Mapping[str, Kind] = {
     "items": Kind(items.collect, items.merge, items.bound),
-    "constraints": Kind(constraints.collect, constraints.merge, constraints.bound),
+    "constraints": Kind(constraints.collect, constraints.merge, tuple),  # no rule is dropped
     "files": Kind(files.collect, files.merge, 300),
     "checks": Kind(runs.checks, runs.merge_checks, 24),
     "commits": Kind(runs.commits, runs.merge_commits, 20),

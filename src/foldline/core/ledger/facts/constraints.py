@@ -1,54 +1,43 @@
-"""Standing constraints: what the user wrote that must always or never hold, word for word.
+"""Standing rules: what the user wrote that must always or never hold, word for word, and what became of it.
 
-Only the user's own words are read (see `origin`). A newer constraint replaces an older one that says the
-same again or the opposite; an order or a permission such as "actually, use tabs" or "you may now push" takes
-the place of the constraint that it turns around, and is nothing where there is none. In doubt both stay, and
-the newer one is marked as later.
+Only the user's own words are read (see `origin`). A newer rule replaces an older one that says the same again
+or the opposite; an order or a permission such as "actually, use tabs" or "you may now push" takes the place
+of the rule that it turns around, and is nothing where there is none. In doubt both stay, the newer one marked
+as later.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from foldline.core.ledger.facts.actions import Stretch
 from foldline.core.ledger.facts.kinds import ConstraintFact, Ledger
-from foldline.core.ledger.text.changes import Change, change_of
-from foldline.core.ledger.text.cues import is_constraint
 from foldline.core.ledger.text.origin import UserSpeech, is_plan
 from foldline.core.ledger.text.pasted import REPEATED, typed
-from foldline.core.ledger.text.sentences import sentences
-from foldline.core.ledger.text.subjects import alternative_sets, alternatives, content, roots, subject_of
+from foldline.core.ledger.text.sentences import sentences, word_set
+from foldline.core.ledger.text.wording import Change, change_of, is_rule
 from foldline.core.log.entries import Said
 
-_HEAD = 20_000
-_TAIL = 5_000
-"""Characters at the two ends of one message that are read for constraints: the middle of a paste is data."""
+_HEAD, _TAIL = 20_000, 5_000
+"""Characters at the two ends of one message that are read for rules: the middle of a paste is data."""
 
-SAME = 0.75
-"""Share of all their content words that two constraints have in common from which one restates the other."""
-TURNED = 0.6
-"""Share of the shorter one's words that a sentence shares with the one that it changes."""
-COVERED = 0.75
-"""Share of a constraint's words that a permission names where it lifts the whole of it."""
-
-_LIST = re.compile(r"\b(?:or|and|nor|oder|und|ou|et|y|o)\b|[,、]")
-
-_DUTY = re.compile(r"\b(?:needs?|need(?: not|n['’]t)|ha(?:ve|s) to|required|necessary)\b", re.IGNORECASE)
-_WHEN = re.compile(r"\b(?:before|after|when|whenever|prior to)\b.*", re.IGNORECASE)
-"""What a sentence that lifts a duty says, and the end of a rule that says when to do it."""
+SAME = 0.75  # share of all their words that two rules have in common from which one restates the other
+_COMMON = 200  # rules from which on a word that all of them hold finds none of them
+TURNED = 0.6  # share of the shorter one's words that a sentence shares with the one that it changes
+COVERED = 0.75  # share of a rule's words that a permission names where it lifts the whole of it
 
 Verdict = Literal["none", "later", "replaces", "lifts"]
-"""What a newer sentence does to an older constraint; "later": it may change it, so both stay."""
+"""What a newer sentence does to an older rule; "later": it may change it, so both stay."""
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """A constraint that no longer holds, the later sentence that ended it, and how."""
+    """A rule that no longer holds, the later sentence that ended it, and how."""
 
     fact: ConstraintFact
     by: ConstraintFact
@@ -66,34 +55,106 @@ def candidates(span: str) -> Iterator[str]:
                 yield sentence
 
 
-def verdict(new: str, old: str) -> Verdict:
-    """Say what the newer of two sentences does to the older one, a constraint.
+# ---- what sentences are about
 
-    It takes its place where it names another member of one set of alternatives, where one restates the other
-    (all content words of one are the other's, and most of all are common), or where it is an order that
-    changes something about the same thing; a permission lifts it. In doubt it is only a later one.
+_NUMBERED = re.compile(
+    r"\b(order|item|step|rule|section|chapter|issue|ticket|case|task|number|no|page|row|user|customer|part|room)"
+    r"[ #]+(\d+)\b",
+    re.IGNORECASE,
+)
+"""Nouns whose number names one of many; any other bare number is a value that a newer sentence may change."""
+_WORD = re.compile(
+    r"[A-Za-zÀ-ÿ_$@][A-Za-zÀ-ÿ0-9_./@-]*[A-Za-zÀ-ÿ0-9_]|[Ѐ-ӿ]{3,}|日本(?=語)|[\u30a1-\u30fa\u30fc]{2,}|[\u4e00-\u9fff]|"
+    r"[\uac00-\ud7af]{2,}"
+)
+_EMPTY: Final = word_set(
+    "a an the and or but so if then than as at by for from in into of on onto to with without within "
+    "under over up out off per via is are was were be been am do does did don dont doesn not no nor "
+    "never always ever only just also pls please must mustn should shouldn shall may can cannot could "
+    "would will won need needs needn have has had i you we they he she it its this that these those "
+    "there here my your our their me us them make sure ensure use uses used using keep want wants let "
+    "lets go going now actually instead any all every each again still too very really more most much "
+    "some such what when where which who how why remember forget avoid prefer ok okay yes well about one "
+    "ll re ve longer anymore time times thing things way rule rules requirement constraint allowed "
+    "forbidden s t m d sein müssen bitte immer nie niemals nicht kein keine nur der die das den dem ein "
+    "eine und oder ist sind auf mit für zu du darfst darf jetzt nun ab neue regel wieder mehr ne pas "
+    "jamais toujours le la les un une des de et ou est sont dans pour tu peux au aux maintenant "
+    "désormais en nunca siempre el los las y o es son para por favor ya puedes ahora mejor usa utiliza "
+    "不 要 别 勿 请 用 了 的 在 现 可 以 后 都 必 须 只 能 把 与 和 或 也 再 是 前"
+)
+_ALTERNATIVES: Final = """\
+tab tabulador space espacio
+npm pnpm yarn bun deno
+pip uv poetry conda pipenv
+single double
+british american us uk
+snake_case camelcase pascalcase kebab-case
+english german french spanish italian chinese japanese deutsch englisch anglais inglés 中 英 日 德 法 日本
+merge rebase squash
+light dark
+postgres mysql sqlite
+pytest unittest jest vitest
+celsius fahrenheit
+metric imperial
+utc local
+"""
+"""Words of which a newer one takes the older one's place."""
+_LIST = re.compile(r"\b(?:or|and|nor|oder|und|ou|et|y|o)\b|[,、]")
+_DUTY = re.compile(r"\b(?:needs?|need(?: not|n['’]t)|ha(?:ve|s) to|required|necessary)\b", re.IGNORECASE)
+_WHEN = re.compile(r"\b(?:before|after|when|whenever|prior to)\b.*", re.IGNORECASE)
+_ENDING = re.compile(r"(?<=...)(?:ing|ed|al|e)$")
+
+
+@lru_cache(maxsize=4_096)
+def roots(text: str) -> tuple[str, ...]:
+    """Return the words of a sentence that say what it is about, in order, without their English endings."""
+    text = _NUMBERED.sub(r"\1_\2", text)
+    words = (word.lower().strip(".-") for word in _WORD.findall(text))
+    return tuple(dict.fromkeys(_root(word) for word in words if word not in _EMPTY))
+
+
+def _root(word: str) -> str:
+    if len(word) < 4 or not word.isalpha():
+        return word
+    word = re.sub(r"(?<!s)s$", "", word)
+    word = re.sub(r"ie$", "y", word) if len(word) > 4 else word
+    word = _ENDING.sub("", word) if len(word) > 4 else word
+    return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
+
+
+_SETS: Final = tuple(frozenset(map(_root, words.split())) for words in _ALTERNATIVES.splitlines())
+
+
+# ---- what a newer sentence does
+
+
+def verdict(new: str, old: str) -> Verdict:
+    """Say what the newer of two sentences does to the older one, a rule.
+
+    It takes its place where it names another one of a set of alternatives, where one restates the other (all
+    words of one are the other's, and most of all are common), or where it is an order that changes something
+    about the same thing; a permission lifts it. In doubt it is only a later one.
     """
     change = change_of(new)
     first, second = frozenset(roots(old)), frozenset(roots(change.said))
     if not first or not second:
         return "replaces" if old == new else "none"
-    common = len(first & second)
-    share = common / min(len(first), len(second))
+    share = len(first & second) / min(len(first), len(second))
     if change.kind == "lifts":
         return _lifting(new, change, old, share)
-    if share == 1 and common / len(first | second) >= SAME:
+    if share == 1 and len(first & second) / len(first | second) >= SAME:
         return "later" if change.kind == "turns" and change.hedged else "replaces"
     if change.kind == "adds":
         return "none"
-    if found := _alternative(old, change):
-        return found
-    if change.kind in ("turns", "announces"):
-        return _turning(change, first, second)
-    return "none"
+    for members in _SETS:
+        here, there = first & members, second & members
+        if here and there and here != there:
+            return _alternative(first - members, second - members)
+    return _turning(change, first, second) if change.kind in ("turns", "announces") else "none"
 
 
 def _lifting(new: str, change: Change, old: str, share: float) -> Verdict:
-    """What a permission does: it must name what the constraint is about, but for the verb of either."""
+    """What a permission does: it must name what the rule is about, but for the verb of either."""
     before, after = roots(old), roots(change.said)
     first, second = frozenset(before), frozenset(after)
     named = frozenset(roots(change.lifted))
@@ -111,7 +172,7 @@ def _lifting(new: str, change: Change, old: str, share: float) -> Verdict:
 
 
 def _turning(change: Change, first: frozenset[str], second: frozenset[str]) -> Verdict:
-    """What an order that says it changes something does to a constraint with the words `first`."""
+    """What an order that says it changes something does to a rule with the words `first`."""
     common = first & second
     displaced = frozenset(roots(change.displaced))
     if displaced and displaced <= first and (common - displaced or first == displaced):
@@ -125,48 +186,56 @@ def _turning(change: Change, first: frozenset[str], second: frozenset[str]) -> V
     return "replaces" if (first <= second or second <= first) and not change.hedged else "later"
 
 
-def _alternative(old: str, change: Change) -> Verdict | None:
-    """What a sentence that names another member of a set of alternatives does, None where it names none."""
-    found: Verdict | None = None
-    for here, there in alternatives(content(old), content(change.said)):
-        common = len(here & there)
-        if not there or (here and common >= TURNED * min(len(here), len(there))):
-            return "replaces"
-        if not here:
-            found = "later" if change.kind == "none" else "replaces"
-        elif common:
-            found = "later"
-    return found
+def _alternative(here: frozenset[str], there: frozenset[str]) -> Verdict:
+    """What a sentence that names another one of a set of alternatives does, by the other words of both."""
+    common = len(here & there)
+    if not there or (here and common >= TURNED * min(len(here), len(there))):
+        return "replaces"
+    return "later" if common or not here else "none"
 
 
-def supersedes(new: str, old: str) -> bool:
-    """Whether the newer of two sentences takes the older one's place, or lifts it; in doubt both stay."""
-    return verdict(new, old) in ("replaces", "lifts")
+# ---- what stands
 
 
-class _Held:
-    """The constraints that hold, in order, found by their words."""
+class ConstraintHistory:
+    """The rules that the user's own words leave standing in a conversation that goes on.
+
+    A rule is found again by its words: what a new sentence may change is a lookup, however many rules stand.
+    """
 
     def __init__(self, facts: Iterable[ConstraintFact] = ()) -> None:
-        self._facts: dict[int, ConstraintFact] = {}
-        self._places: dict[str, list[int]] = {}
-        self._sizes: list[int] = []  # how many words each has, those that ended included
         self.ended: list[Ended] = []
+        """Those that a later sentence ended, in the order in which they did."""
+        self._prompts = UserSpeech()
+        self._facts: dict[int, ConstraintFact] = {}
+        self._places: dict[str, set[int]] = {}
+        self._next = 0
         for fact in facts:
             self._append(fact)
 
     @property
-    def facts(self) -> list[ConstraintFact]:
-        return list(self._facts.values())
+    def standing(self) -> tuple[ConstraintFact, ...]:
+        """Those that stand, oldest first."""
+        return tuple(self._facts.values())
+
+    def read(self, entries: Iterable[Said], proven: Container[str] = ()) -> None:
+        """Take what the user says in the entries that come next.
+
+        Sentences that are `proven` (a model named them as rules, and the user said them) are rules whatever
+        their words.
+        """
+        for entry in entries:
+            for sentence in chain.from_iterable(map(candidates, self._prompts.own(entry))):
+                self.say(sentence, entry.id, entry.message.name or "", proven=sentence in proven)
 
     def say(self, sentence: str, entry: str, by: str = "", *, proven: bool = False) -> None:
-        """Take one more sentence of the user's; one that is `proven` is a constraint whatever its words."""
-        standing = proven or is_constraint(sentence)
+        """Take one more sentence of the user's."""
+        standing = proven or is_rule(sentence)
         if standing or change_of(sentence).kind in ("lifts", "turns", "announces"):
-            self.add(ConstraintFact(sentence, entry, subject_of(sentence), by=by), standing=standing)
+            self.add(ConstraintFact(sentence, entry, by=by), standing=standing)
 
     def add(self, fact: ConstraintFact, *, standing: bool = True) -> None:
-        """Append a fact, and take out what it ends; what is no constraint itself must change one.
+        """Append a fact, and take out what it ends; what is no rule itself must change one.
 
         It is a later one only where it ends nothing: "you may now log the tokens of search" is about that.
         What one named speaker stated, another one does not end.
@@ -182,108 +251,63 @@ class _Held:
         for place, change in changes.items():
             if change in ("replaces", "lifts"):
                 how = "replaced" if change == "replaces" else "lifted"
-                self.ended.append(Ended(self._facts.pop(place), fact, how))
+                self.ended.append(Ended(self._end(place), fact, how))
         later = fact.later or found in ({"later"}, {"none", "later"})
         self._append(msgspec.structs.replace(fact, later=later))
 
     def _near(self, text: str) -> list[int]:
         """Return the places, in order, of what a text can end or change; what is pinned is not among them."""
         change = change_of(text)
-        words = _words(change.said)
-        shared = Counter(chain.from_iterable(self._places.get(word, ()) for word in words))
-        named = set(shared)
-        if change.kind in (
-            "none",
-            "adds",
-        ):  # it only restates: all words of one are the other's, see `verdict`
-            named = {at for at, count in shared.items() if count == min(len(words), self._sizes[at])}
-        named.update(*(self._places.get(key, ()) for key in (*roots(change.lifted), *alternative_sets(text))))
-        return [at for at in sorted(named) if at in self._facts and not self._facts[at].pinned]
+        keys = (*_keys(change.said), *roots(change.lifted))
+        found = (self._places.get(key, set()) for key in keys)
+        near = set(chain.from_iterable(places for places in found if len(places) <= _COMMON))
+        return [at for at in sorted(near) if not self._facts[at].pinned]
 
     def _append(self, fact: ConstraintFact) -> None:
-        words, place = _words(fact.text), len(self._sizes)
+        place, self._next = self._next, self._next + 1
         self._facts[place] = fact
-        self._sizes.append(len(words))
-        for key in (*words, *alternative_sets(fact.text)):
-            self._places.setdefault(key, []).append(place)
+        for key in _keys(fact.text):
+            self._places.setdefault(key, set()).add(place)
+
+    def _end(self, place: int) -> ConstraintFact:
+        fact = self._facts.pop(place)
+        for key in _keys(fact.text):
+            self._places[key].discard(place)
+        return fact
 
 
-def _words(text: str) -> Sequence[str]:
-    """What a constraint is compared by: itself where it has no word with a meaning of its own."""
-    return roots(text) or (text,)
-
-
-def applied(current: Sequence[ConstraintFact], sentence: str, entry: str) -> list[ConstraintFact]:
-    """Return the constraints that hold after the user said one more sentence."""
-    held = _Held(current)
-    held.say(sentence, entry)
-    return held.facts
-
-
-class ConstraintHistory:
-    """The constraints that the user's own words leave standing in a conversation that goes on.
-
-    Sentences that are `proven` (a model named them as rules, and the user said them) count as constraints.
-    """
-
-    def __init__(self) -> None:
-        self._held = _Held()
-        self._prompts = UserSpeech()
-
-    @property
-    def standing(self) -> tuple[ConstraintFact, ...]:
-        """Those that stand, oldest first."""
-        return tuple(self._held.facts)
-
-    @property
-    def ended(self) -> tuple[Ended, ...]:
-        """Those that a later sentence ended, in the order in which they did."""
-        return tuple(self._held.ended)
-
-    def inherit(self, facts: Iterable[ConstraintFact]) -> None:
-        """Begin with the constraints of another conversation, of which this one goes on."""
-        for fact in facts:
-            self._held.add(fact)
-
-    def read(self, entries: Iterable[Said], proven: Container[str] = ()) -> None:
-        """Take what the user says in the entries that come next."""
-        for entry in entries:
-            for sentence in chain.from_iterable(map(candidates, self._prompts.own(entry))):
-                self._held.say(sentence, entry.id, entry.message.name or "", proven=sentence in proven)
+def _keys(text: str) -> Iterator[str]:
+    """Yield what a rule is found by: its words, all of them as one, the sets of alternatives of its words."""
+    words = roots(text) or (text,)
+    yield from words
+    yield " ".join(sorted(words))
+    yield from (f"{at}" for at, members in enumerate(_SETS) if not members.isdisjoint(words))
 
 
 def standing(entries: Sequence[Said]) -> tuple[ConstraintFact, ...]:
-    """Return the standing constraints of the user's own words, oldest first; superseded ones are gone."""
+    """Return the standing rules of the user's own words, oldest first; superseded ones are gone."""
     found = ConstraintHistory()
     found.read(entries)
     return found.standing
 
 
 def collect(found: Stretch) -> tuple[ConstraintFact, ...]:
-    """Take the standing constraints of a stretch of entries."""
+    """Take the standing rules of a stretch of entries."""
     return standing(found.entries)
 
 
 def merge(
     old: Sequence[ConstraintFact], new: Sequence[ConstraintFact], later: Ledger
 ) -> tuple[ConstraintFact, ...]:
-    """Merge the constraints of two ranges.
-
-    What the user said in the later one may turn around an older constraint without being one by itself.
-    """
+    """Merge the rules of two ranges; what was said in the later one may end a rule without being one."""
     if not old:
         return tuple(new)
-    held = _Held(old)
+    held = ConstraintHistory(old)
     for item in later.items:
         for sentence in candidates(item.text) if item.kind == "user" else ():
             held.say(sentence, item.entry, item.by)
-    present = {(fact.text, fact.entry) for fact in held.facts}
+    present = {(fact.text, fact.entry) for fact in held.standing}
     for fact in new:
         if (fact.text, fact.entry) not in present:
             held.add(fact)
-    return tuple(held.facts)
-
-
-def bound(facts: Sequence[ConstraintFact]) -> tuple[ConstraintFact, ...]:
-    """Return all of them: a rule that was found is never dropped."""
-    return tuple(facts)
+    return held.standing

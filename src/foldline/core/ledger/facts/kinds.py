@@ -90,7 +90,7 @@ class PlanStep(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ConstraintFact(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A standing constraint, verbatim; `subject` is what a newer one must share to supersede it.
+    """A standing constraint, verbatim.
 
     `later` holds where it may change an older one that stands too; `by` names the speaker, where several
     people speak as the user.
@@ -98,7 +98,6 @@ class ConstraintFact(msgspec.Struct, frozen=True, omit_defaults=True):
 
     text: str
     entry: str
-    subject: str = ""
     pinned: bool = False
     later: bool = False
     by: str = ""
