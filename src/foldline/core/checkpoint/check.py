@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter as Tally
 from collections.abc import Sequence
-from itertools import accumulate
+from functools import lru_cache
 from typing import Final, Literal
 
 import msgspec
@@ -57,8 +57,7 @@ def check(
         (CONTINUATION if _MARKER.search(whole) else None)
         or _not_a_summary(text, wanted)
         or _wrong_size(text, request, counter)
-        or _copied(text, request.folded)
-        or _repeating(text)
+        or _repeating(text, request.folded)
         or _other_script(text, request)
     )
     return rejected or Accepted(text)
@@ -93,35 +92,20 @@ def unwrapped(text: str) -> str:
     return text.strip()
 
 
-_DECORATION = re.compile(r"^[\s>#*_\d.)\-]+|[\s:*_]+$")
-
-
-def _plain_heading(line: str) -> str:
-    return " ".join(_DECORATION.sub("", line).casefold().replace("&", "and").split())
-
-
-def _heading_lines(text: str) -> list[tuple[int, str, bool]]:
-    """Where each line that may be a heading starts, what it says, and whether it is marked as one."""
-    lines = text.split("\n")
-    starts = accumulate((len(line) + 1 for line in lines), initial=0)
-    return [
-        (start, _plain_heading(line), line.lstrip().startswith("#"))
-        for start, line in zip(starts, lines, strict=False)
-        if line.strip() and len(line) <= 120
-    ]
-
-
 def _headings_in(text: str, wanted: Sequence[str]) -> dict[str, int]:
     """Return where each of the wanted headings first stands in a text; those that do not are left out."""
-    found: dict[str, int] = {}
-    lines = _heading_lines(text)
-    for heading in wanted:
-        plain = _plain_heading(heading)
-        for start, said, marked in lines:
-            if said == plain or (marked and said.startswith(plain + " ")):
-                found[heading] = start
-                break
-    return found
+    found = {heading: _heading(heading).search(text) for heading in wanted}
+    return {heading: match.start() for heading, match in found.items() if match is not None}
+
+
+@lru_cache(maxsize=64)
+def _heading(heading: str) -> re.Pattern[str]:
+    """A line that is a heading: it may be numbered or bold, and where it is marked with # say more."""
+    words = re.escape(heading).replace(r"\&", "(?:&|and)").replace(r"\ ", r"\s+")
+    return re.compile(
+        rf"^(?:[ \t>]*\#[\s\#*_\d.)\-]*{words}(?:[\s:*_]*| [^\n]*)|[ \t>*_\d.)\-]*{words}[ \t:*_]*)$",
+        re.IGNORECASE | re.MULTILINE,
+    )
 
 
 def _from_first_heading(text: str, wanted: Sequence[str]) -> str:
@@ -170,23 +154,20 @@ def _wrong_size(text: str, request: SummaryRequest, counter: Counter) -> Rejecte
     return Rejected("too_large", f"larger than its input ({tokens:,} tokens of {given:,})")
 
 
-def _copied(text: str, folded: Sequence[Said]) -> Rejected | None:
-    """Reject a text that is a copy of what it should sum up. Short texts may quote all they need."""
-    if len(text) < 4 * PREAMBLE:
-        return None
+def _repeating(text: str, folded: Sequence[Said]) -> Rejected | None:
+    """Reject a text that has run into a loop, or is a copy of what it should sum up.
+
+    A short text may quote all it needs.
+    """
     lines = [line.strip() for line in text.split("\n")]
+    long = [line for line in lines if len(line) >= 12]
+    most = max(Tally(long).values(), default=0)
+    if most >= 8 and most * 3 > len(long):
+        return Rejected("loop", "one line over and over")
     source = {line.strip() for entry in folded for said in texts(entry.message) for line in said.split("\n")}
-    copied = sum(len(line) for line in lines if len(line) >= 12 and line in source)
-    too_many = copied > COPIED * sum(map(len, lines))
+    copied = sum(len(line) for line in long if line in source)
+    too_many = len(text) >= 4 * PREAMBLE and copied > COPIED * sum(map(len, lines))
     return Rejected("copy", "a copy of the conversation") if too_many else None
-
-
-def _repeating(text: str) -> Rejected | None:
-    """Reject a text that has run into a loop."""
-    lines = [line.strip() for line in text.split("\n") if len(line.strip()) >= 12]
-    most = Tally(lines).most_common(1)
-    looped = bool(most) and most[0][1] >= 8 and most[0][1] * 3 > len(lines)
-    return Rejected("loop", "one line over and over") if looped else None
 
 
 def _other_script(text: str, request: SummaryRequest) -> Rejected | None:

@@ -24,16 +24,10 @@ VERSION = 1
 _OPEN = re.compile(r'\A<foldline-checkpoint version="(\d+)" ack="([01])" quoted="(\d+)">\n')
 _CLOSE = "\n</foldline-checkpoint>"
 _SUMMARY = re.compile(r"<summary>\n(.*)\n</summary>", re.DOTALL)
-_LIVE = re.compile(r'<live-state name="([^"\n]*)">\n(.*?)\n</live-state>', re.DOTALL)
-_INSTRUCTIONS = re.compile(
-    r'<project-instructions from="([^"\n]*)">\n(.*?)\n</project-instructions>', re.DOTALL
-)
-_EARLIER = re.compile(r'<earlier-summary from="([^"\n]*)">\n(.*?)\n</earlier-summary>', re.DOTALL)
 _TAGS = (
     "foldline-checkpoint", "summary", "pinned", "live-state", "standing", "project-instructions",
     "earlier-summary",
 )  # fmt: skip
-_PIN = re.compile(r'<pinned entry="([^"\n]*)">\n(.*?)\n</pinned>', re.DOTALL)
 LIVE_HEAD = "State of the program around you when this checkpoint was made:"
 LIVE_SHARE = 10  # live state takes at most usable / LIVE_SHARE
 QUESTION_CAP = 600  # characters of an open question that the checkpoint quotes
@@ -92,9 +86,7 @@ def checkpoint_text(summary: str, frame: Frame) -> str:
     policy = frame.policy
     version = f"Checkpoint {frame.number} of this conversation." if policy.versions else ""
     pinned = [
-        f'<pinned entry="{pin.entry}">\n{_inert(pin.text)}\n</pinned>'
-        for pin in frame.pins
-        if pin.entry not in frame.shown
+        _block("pinned", "entry", pin.entry, pin.text) for pin in frame.pins if pin.entry not in frame.shown
     ]
     blocks = [
         version,
@@ -103,8 +95,8 @@ def checkpoint_text(summary: str, frame: Frame) -> str:
         f"<summary>\n{_inert(summary).strip()}\n</summary>",
         *_carried_blocks(frame.carried, "instructions", "Instructions of the project, word for word:"),
         *(["Pinned by the user, word for word:", *pinned] if pinned else []),
-        *live_blocks([Live(one.name, _inert(one.text)) for one in frame.live]),
-        "" if frame.told else standing_block(_quiet(frame.standing)),
+        *live_blocks(frame.live),
+        "" if frame.told else standing_block(frame.standing),
         policy.suffix.strip(),
     ]
     body = "\n\n".join(block for block in blocks if block)
@@ -112,37 +104,42 @@ def checkpoint_text(summary: str, frame: Frame) -> str:
     return f"{head}\n{body}{_CLOSE}"
 
 
+_CARRIED = (("instructions", "project-instructions"), ("summary", "earlier-summary"))
+
+
 def _carried_blocks(carried: Sequence[Carried], kind: str, title: str) -> list[str]:
     """Return the texts of a kind, each in tags of its own, which alone are read back of a checkpoint."""
-    tag = "earlier-summary" if kind == "summary" else "project-instructions"
+    tag = dict(_CARRIED)[kind]
     blocks = [
-        f'<{tag} from="{_attribute(one.sources)}">\n{_inert(one.text)}\n</{tag}>'
+        _block(tag, "from", " | ".join(source.replace("|", "_") for source in one.sources), one.text)
         for one in carried
         if one.kind == kind
     ]
     return [title, *blocks] if blocks else []
 
 
-def _attribute(sources: Sequence[str]) -> str:
-    return " | ".join(re.sub(r'["\n|]', "_", source) for source in sources)
-
-
 def _read_carried(text: str) -> tuple[Carried, ...]:
     return tuple(
-        Carried(kind, tuple(match[1].split(" | ")), match[2])
-        for kind, form in (("instructions", _INSTRUCTIONS), ("summary", _EARLIER))
-        for match in form.finditer(text)
+        Carried(kind, tuple(sources.split(" | ")), body)
+        for kind, tag in _CARRIED
+        for sources, body in _blocks_in(text, tag, "from")
     )
+
+
+def _block(tag: str, attribute: str, value: str, text: str) -> str:
+    """Put a text between tags of ours, with one attribute."""
+    value = re.sub(r'["\n]', "_", value)
+    return f'<{tag} {attribute}="{value}">\n{_inert(text)}\n</{tag}>'
+
+
+def _blocks_in(text: str, tag: str, attribute: str) -> list[tuple[str, str]]:
+    """Read the blocks of a tag back: the value of the attribute, and the text."""
+    return re.findall(rf'<{tag} {attribute}="([^"\n]*)">\n(.*?)\n</{tag}>', text, re.DOTALL)
 
 
 def _inert(text: str) -> str:
     """Break tags of ours inside quoted text, so that nothing quoted can end or start a checkpoint."""
     return re.sub(rf"<(/?)(?=(?:{'|'.join(_TAGS)})\b)", r"<\1 ", text)
-
-
-def _quiet(standing: Continuation | None) -> Continuation | None:
-    """Break tags of ours in the question that a standing quotes."""
-    return standing and msgspec.structs.replace(standing, question=_inert(standing.question))
 
 
 def make_checkpoint(
@@ -223,8 +220,8 @@ def _read(messages: Sequence[Message], index: int, first: int) -> Recognised | N
         index=index,
         text=text,
         summary=summary[1],
-        pins=tuple(Pin(match[1], match[2]) for match in _PIN.finditer(text, summary.end())),
-        live=tuple(Live(match[1], match[2]) for match in _LIVE.finditer(text, summary.end())),
+        pins=tuple(Pin(*found) for found in _blocks_in(text[summary.end() :], "pinned", "entry")),
+        live=tuple(Live(*found) for found in _blocks_in(text[summary.end() :], "live-state", "name")),
         ack=ack,
         quoted=tuple(range(begin, min(begin + quoted, len(messages)))),
         position="after" if after else "before",
@@ -238,7 +235,7 @@ def _read(messages: Sequence[Message], index: int, first: int) -> Recognised | N
 
 def live_blocks(live: Sequence[Live]) -> list[str]:
     """Return the blocks of a checkpoint that hold live state; none where there is none."""
-    blocks = [f'<live-state name="{one.name}">\n{one.text.strip()}\n</live-state>' for one in live]
+    blocks = [_block("live-state", "name", one.name, one.text.strip()) for one in live]
     return [LIVE_HEAD, *blocks] if blocks else []
 
 
@@ -247,7 +244,7 @@ def standing_block(standing: Continuation | None) -> str:
     told = _STANDS.get((standing.because or standing.state) if standing is not None else "", "")
     if standing is None or not told:
         return ""
-    asked = " ".join(standing.question.split())
+    asked = _inert(" ".join(standing.question.split()))
     quote = f"\n> {redact(asked)[:QUESTION_CAP]}" if asked else ""
     return f'<standing state="{standing.state}">\n{told}{quote}\n</standing>'
 

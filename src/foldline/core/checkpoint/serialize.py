@@ -18,7 +18,7 @@ from foldline.core.log.messages import Media, Message, Opaque, Part, Text, Think
 from foldline.core.log.opaque import opened
 from foldline.core.log.steps import is_step
 from foldline.core.measure.media import named
-from foldline.core.secrets.redact import redact as without_secrets
+from foldline.core.secrets.entries import clean_message
 
 TAGS = (
     "conversation",
@@ -68,13 +68,13 @@ def serialize(
     calls: dict[str, str] = {}
     batch = 0
     for entry in entries:
-        if entry.message.calls:
-            batch = len(entry.message.calls)
-        for label, content in _blocks(
-            entry.message, calls, batch, result_cap, thinking=thinking, redact=redact
-        ):
+        message = opened(told(entry.message))
+        if redact:  # before anything is shortened: half a key is a leak
+            message = clean_message(message, {})
+        batch = len(entry.message.calls) or batch
+        for label, content in _blocks(message, calls, batch, result_cap, thinking=thinking):
             if content.strip():
-                blocks.append(f"[{label}]: {content}")
+                blocks.append(f"[{label}]: {neutral(content)}")
     return "\n\n".join(["<conversation>", *blocks, "</conversation>"])
 
 
@@ -104,78 +104,71 @@ def untold(part: Media | Opaque) -> str:
 
 
 def _blocks(
-    message: Message, calls: dict[str, str], batch: int, cap: int, *, thinking: bool, redact: bool
+    message: Message, calls: dict[str, str], batch: int, cap: int, *, thinking: bool
 ) -> Iterator[tuple[str, str]]:
     """Yield the label and content of each part of a message; `calls` learns its calls, for later results."""
     label = "Harness" if message.injected and message.role == "user" else _LABELS[message.role]
     by = f"{' '.join(message.name.split())}: " if message.name else ""
-    for part in opened(told(message)).parts:
+    for part in message.parts:
         if is_step(part):
             continue
         if isinstance(part, Thinking):
             if thinking:
-                yield "Assistant thinking", neutral(_clean(part.text, redact=redact))
+                yield "Assistant thinking", _named_data(part.text)
         elif isinstance(part, ToolCall):
-            calls[part.id] = _named(part, redact=redact)
-            yield "Tool call", _call(part, cap, redact=redact)
+            calls[part.id] = _named(part)
+            yield "Tool call", _call(part, cap)
         elif isinstance(part, ToolResult):
-            yield "Tool result", _result(part, calls.get(part.call_id, ""), batch, cap, redact=redact)
+            yield "Tool result", _result(part, calls.get(part.call_id, ""), batch, cap)
         else:
-            text = _plain((part,), redact=redact)
-            yield label, neutral(by + (shorten(text, cap) if message.role == "tool" else text))
+            text = _plain((part,))
+            yield label, by + (shorten(text, cap) if message.role == "tool" else text)
 
 
-def _clean(text: str, *, redact: bool) -> str:
-    """A text with its data URLs named and its secrets out; only then shortened: half a key is a leak."""
-    if "base64," in text:
-        text = _DATA_URL.sub(
-            lambda found: f"[data: {found[1] or 'text'}, {len(found[2]):,} characters]", text
-        )
-    return without_secrets(text) if redact else text
+def _named_data(text: str) -> str:
+    """A text with its data URLs named."""
+    return _DATA_URL.sub(lambda url: f"[data: {url[1] or 'text'}, {len(url[2]):,} characters]", text)
 
 
-def _plain(parts: Iterable[Part], *, redact: bool) -> str:
+def _plain(parts: Iterable[Part]) -> str:
     """The texts of parts, media named."""
-    shown: list[str] = []
-    for part in parts:
-        if isinstance(part, Text):
-            shown.append(_clean(part.text, redact=redact))
-        elif isinstance(part, Media | Opaque):
-            shown.append(untold(part))
-    return "\n".join(shown)
+    return "\n".join(
+        _named_data(part.text) if isinstance(part, Text) else untold(part)
+        for part in parts
+        if isinstance(part, Text | Media | Opaque)
+    )
 
 
-def _result(result: ToolResult, call: str, batch: int, cap: int, *, redact: bool) -> str:
+def _result(result: ToolResult, call: str, batch: int, cap: int) -> str:
     """A result's content, shortened; after a batch it names its call, after a failure it says so."""
     notes = [note for note in (call if batch > 1 else "", "failed" if result.is_error else "") if note]
-    text = neutral(shorten(_plain(result.content, redact=redact), cap))
+    text = shorten(_plain(result.content), cap)
     text = text if text.strip() else "(nothing)"
     return f"({', '.join(notes)}) {text}" if notes else text
 
 
-def _named(call: ToolCall, *, redact: bool) -> str:
+def _named(call: ToolCall) -> str:
     """A call in a few words: its name and the first string among its arguments."""
-    if isinstance(call.arguments, str):
-        return neutral(call.name)
-    first = next((value for value in call.arguments.values() if isinstance(value, str) and value), "")
-    words = " ".join(_clean(first[:2_000], redact=redact).split())
-    return neutral(f"{call.name} {words[:60]}" if words else call.name)
+    given = call.arguments if isinstance(call.arguments, dict) else {}
+    first = next((value for value in given.values() if isinstance(value, str) and value), "")
+    words = " ".join(_named_data(first[:2_000]).split())
+    return f"{call.name} {words[:60]}" if words else call.name
 
 
-def _call(call: ToolCall, cap: int, *, redact: bool) -> str:
+def _call(call: ToolCall, cap: int) -> str:
     """A call as `name(key="value", n=1)`; arguments that did not parse stand as they came."""
     if isinstance(call.arguments, str):
-        return neutral(f"{call.name}({shorten(_clean(call.arguments, redact=redact), cap)})")
-    shown = [f"{key}={_argument(value, cap, redact=redact)}" for key, value in call.arguments.items()]
-    return neutral(f"{call.name}({', '.join(shown)})")
+        return f"{call.name}({shorten(_named_data(call.arguments), cap)})"
+    shown = [f"{key}={_argument(value, cap)}" for key, value in call.arguments.items()]
+    return f"{call.name}({', '.join(shown)})"
 
 
-def _argument(value: object, cap: int, *, redact: bool) -> str:
+def _argument(value: object, cap: int) -> str:
     """An argument as JSON, shortened; line breaks stay escaped, so a call is one line."""
     if isinstance(value, str):
-        return json.dumps(shorten(_clean(value, redact=redact), cap), ensure_ascii=False)
+        return json.dumps(shorten(_named_data(value), cap), ensure_ascii=False)
     try:
         written = json.dumps(value, ensure_ascii=False, default=str)
     except (RecursionError, ValueError):
         written = "(nested too deeply)"
-    return shorten(_clean(written, redact=redact), cap)
+    return shorten(_named_data(written), cap)

@@ -100,12 +100,19 @@ def _value(value: Any, found: dict[str, str], depth: int = 0) -> Any:
     if isinstance(value, str):
         return _text(value, found)
     if depth > _DEPTH:
-        return _text(str(cast("object", value)), found) if isinstance(value, dict | list) else value
+        return _text(_written(cast("object", value)), found) if isinstance(value, dict | list) else value
     if isinstance(value, dict):
         return _fields(cast("dict[str, Any]", value), found, depth)
     if isinstance(value, list):
         return _items(cast("list[Any]", value), found, depth)
     return value
+
+
+def _written(value: object) -> str:
+    try:
+        return str(value)
+    except RecursionError:
+        return "(nested too deeply)"
 
 
 def _fields(fields: dict[str, Any], found: dict[str, str], depth: int) -> dict[str, Any]:
