@@ -74,6 +74,21 @@ def test_a_list_of_items_is_folded(target):
     assert foldline.compact(done.messages, target=target).messages == done.messages
 
 
+@pytest.mark.parametrize("policy", ["foldline", "gencode"])
+def test_a_list_that_begins_with_a_sealed_compaction_is_folded_again_from_its_checkpoint(policy):
+    rule = "Never touch the tide tables without asking me first."
+    sealed = {"type": "compaction", "id": "cmp_1", "encrypted_content": "Z0FBQUFBQm8=" * 9}
+    items = [user(f"Mend the harbour page. {rule}"), sealed]
+    folds = 0
+    for turn in range(12):
+        items += [spoke(f"Step {turn}. " + "looked at the page " * 40), user(f"And step {turn + 1}?")]
+        done = foldline.compact(items, target=900, policy=policy, dialect=DIALECT)
+        items, folds = done.messages, folds + (done.summary is not None)
+        assert sealed in items
+        assert rule in str(items)
+    assert folds > 3
+
+
 def test_a_list_that_fits_comes_back_as_it_is():
     assert foldline.compact(RESPONSES, target=100_000).messages == RESPONSES
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from foldline.core.checkpoint.checkpoint import leads
 from foldline.core.cut.repair import repair
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.ledger.table import bounded, collect, merge
@@ -146,10 +147,10 @@ class _EntryChain:
 
 
 def _leading(said: Sequence[Said], stop: int) -> tuple[str, ...]:
-    """Return the ids of the system and developer messages at the head, of the first `stop`."""
+    """Return the ids of the messages at the head that stay there, of the first `stop`."""
     leading: list[str] = []
     for entry in islice(said, stop):
-        if entry.message.role not in ("system", "developer"):
+        if not leads(entry.message):
             break
         leading.append(entry.id)
     return tuple(leading)

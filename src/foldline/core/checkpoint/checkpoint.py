@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from foldline.core.carried.compaction import sealed_place
 from foldline.core.checkpoint.serialize import shorten
 from foldline.core.cut.shorten import level
 from foldline.core.decide.continuation import Continuation
@@ -186,13 +187,13 @@ def apart(message: Message) -> Message:
 
 
 def recognise(messages: Sequence[Message]) -> Recognised | None:
-    """Find a checkpoint of ours where a view renders one: behind the leading system messages.
+    """Find a checkpoint of ours where a view renders one: behind system messages and sealed compactions.
 
     Only user messages (those it quotes) may stand before it. Nowhere else is one recognised, so that a tool
     result or a later message that quotes a marker stays what it is.
     """
     start = 0
-    while start < len(messages) and messages[start].role in ("system", "developer"):
+    while start < len(messages) and leads(messages[start]):
         if (found := _read(messages, start, start)) is not None:
             return found
         start += 1
@@ -203,6 +204,11 @@ def recognise(messages: Sequence[Message]) -> Recognised | None:
         if (found := _read(messages, index, start)) is not None:
             return found
     return None
+
+
+def leads(message: Message) -> bool:
+    """Whether a message at the head of a view stays there: instructions, and a sealed compaction."""
+    return message.role in ("system", "developer") or sealed_place(message) is not None
 
 
 def _read(messages: Sequence[Message], index: int, first: int) -> Recognised | None:
