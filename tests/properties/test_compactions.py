@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.support.logs import any_list, ask_for, chain, compact_log, decode, fold_of, logs, say
 from tests.support.talk import sent
 
+from foldline.core.carried.compaction import place_of
 from foldline.core.checkpoint.request import SummaryReply
 from foldline.core.compact.job import Job
 from foldline.core.compact.plan import plan
@@ -103,6 +104,8 @@ def test_an_estimate_never_falls_when_a_message_is_appended(made):
         fold = fold_of(log)
         if fold.open_calls:
             continue
+        if place_of(message) is not None:  # a server's compaction stands for what was said before it
+            before = 0
         assert fold.context_size().tokens >= before
         before = fold.context_size().tokens
 
@@ -235,8 +238,9 @@ def test_late_results_stand_as_quoted_notes_and_never_as_results(made):
         message = sent(item)
         called += [part.id for part in message.parts if isinstance(part, ToolCall)]
         for part in message.results:
-            assert called.count(part.call_id) >= 1
-            answered.add(part.call_id)
+            if not part.call_id.startswith("stored_"):  # its call is known to its provider alone
+                assert called.count(part.call_id) >= 1
+                answered.add(part.call_id)
         if not isinstance(item, Kept) and item.kind == "late":
             assert message.role == "user"
             assert not message.results

@@ -16,11 +16,13 @@ from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Pruned, Said
 from foldline.core.log.log import Log, chained, said
-from foldline.core.log.messages import Message
+from foldline.core.log.messages import Message, Opaque
+from foldline.core.log.references import REFERENCE
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.core.measure.window import Window
 from foldline.core.view import Item, ViewState, native_items
 from foldline.dialects import decode_all, get
+from foldline.dialects.cache_marks import within_marks
 from foldline.errors import FloorExceeded
 from foldline.executor import execute, run_sync
 from foldline.summarizers.offline import OfflineSummarizer
@@ -86,6 +88,8 @@ steps = st.lists(
         st.tuples(st.just("results"), texts(120)),
         st.tuples(st.just("one result"), texts(60)),
         st.tuples(st.just("late result"), texts(10)),
+        st.tuples(st.just("cache mark"), st.none()),
+        st.tuples(st.just("final result"), texts(10)),
         st.tuples(st.just("orphan result"), texts(10)),
         st.tuples(st.just("mixed"), texts(10)),
         st.tuples(st.just("half mixed"), texts(10)),
@@ -105,6 +109,7 @@ class _Writer:
         self.out: list[dict[str, Any]] = []
         self.open: list[str] = []
         self.closed: list[str] = []
+        self.answered: list[str] = []
         self.n = 0
         self.kinds: dict[str, str] = {}  # of the items of calls, by their ids
 
@@ -239,15 +244,33 @@ class _Writer:
     def results(self, text: str) -> None:
         if self.open:
             self._result(self.open, text)
+            self.answered += self.open
             self.open = []
 
     def one_result(self, text: str) -> None:
         if self.open:
-            self._result([self.open.pop()], text)
+            self.answered.append(self.open.pop())
+            self._result(self.answered[-1:], text)
 
     def late_result(self, text: str) -> None:
         if self.closed:
             self._result([self.closed.pop(0)], text)
+
+    def final_result(self, text: str) -> None:
+        """Answer a call a second time, as a tool does that first said that it is at work."""
+        if self.answered:
+            self._result([self.answered.pop(0)], text)
+
+    def cache_mark(self, _: None) -> None:
+        """Mark the end of the newest message, as agents do that store their requests; only Anthropic has marks."""
+        if self.dialect != "anthropic" or not self.out:
+            return
+        content = self.out[-1]["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        *before, last = blocks
+        if last["type"] in ("tool_use", "tool_result", "image") or last.get("text", "").strip():
+            marked = {**last, "cache_control": {"type": "ephemeral"}}
+            self.out[-1] = {**self.out[-1], "content": [*before, marked]}
 
     def orphan_result(self, text: str) -> None:
         self._result(["call_nobody_made"], text)
@@ -409,6 +432,15 @@ def _other(log: Log, kind: str, value: Any) -> None:
         log.move(path[-value - 1].id)
 
 
+def stored_calls_answered(path: Sequence[Entry]) -> bool:
+    """Whether all calls that their provider keeps have their outputs: nobody else can answer for them."""
+    spoken = [entry.message for entry in path if isinstance(entry, Said)]
+    parts = [part for message in spoken for part in message.parts if isinstance(part, Opaque)]
+    named = {part.data["id"] for part in parts if part.kind == REFERENCE}
+    outputs = {result.call_id for message in spoken for result in message.results}
+    return {one for one in named if one.startswith("fc_")} <= {one.replace("stored", "fc") for one in outputs}
+
+
 def rendered(items: Sequence[Item], dialect: str) -> tuple[list[Any], Any]:
     done = get(dialect).render(native_items(items), whole=True)
     return done.messages, done.system
@@ -416,4 +448,4 @@ def rendered(items: Sequence[Item], dialect: str) -> tuple[list[Any], Any]:
 
 def problems(items: Sequence[Item], dialect: str) -> list[Any]:
     messages, system = rendered(items, dialect)
-    return get(dialect).validate(messages, system) if messages else []
+    return get(dialect).validate(within_marks(messages, system), system) if messages else []

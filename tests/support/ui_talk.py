@@ -15,6 +15,7 @@ class UIWriter:
     def __init__(self) -> None:
         self.out: list[dict[str, Any]] = []
         self.open: list[dict[str, Any]] = []
+        self.answered: list[dict[str, Any]] = []
         self.n = 0
 
     def step(self, kind: str, value: Any) -> None:
@@ -93,11 +94,23 @@ class UIWriter:
     def results(self, text: str) -> None:
         for part in self.open:
             self._answer(part, text)
+        self.answered += self.open
         self.open = []
 
     def one_result(self, text: str) -> None:
         if self.open:
-            self._answer(self.open.pop(), text)
+            self.answered.append(self.open.pop())
+            self._answer(self.answered[-1], text)
+
+    def final_result(self, text: str) -> None:
+        """A call has one output here: a later one takes its place."""
+        if self.answered:
+            part = self.answered.pop(0)
+            del part["output" if "output" in part else "errorText"]
+            self._answer(part, text)
+
+    def cache_mark(self, _: None) -> None:
+        """UI messages have no such marks."""
 
     def mixed(self, text: str) -> None:
         self.results(text)
