@@ -19,8 +19,8 @@ from foldline.core.cut.shrink import shrink
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.triggers import thresholds
 from foldline.core.ledger.facts.constraints import standing
-from foldline.core.ledger.facts.held import held
 from foldline.core.ledger.facts.kinds import ConstraintFact
+from foldline.core.ledger.facts.runs import held
 from foldline.core.log.entries import Edit, Pruned, Said
 from foldline.core.log.messages import Text, ToolResult
 from foldline.core.measure.tokens import Counter, part_tokens

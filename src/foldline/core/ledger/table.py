@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from foldline.core.cut.recalled import without_recall
-from foldline.core.ledger.facts import constraints, files, items, met, plan, runs
+from foldline.core.ledger.facts import constraints, files, items, met, runs
 from foldline.core.ledger.facts.actions import Stretch, stretch
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Said
@@ -40,9 +40,9 @@ KINDS: Mapping[str, Kind] = {
     "files": Kind(files.collect, files.merge, 300),
     "checks": Kind(runs.checks, runs.merge_checks, 24),
     "commits": Kind(runs.commits, runs.merge_commits, 20),
-    "plan": Kind(plan.collect, plan.merge, 60),
+    "plan": Kind(runs.plan, runs.merge_plan, 60),
     "tools": Kind(runs.tools, runs.merge_tools, 60),
-    "names": Kind(met.collect, met.merge, met.bound),
+    "names": Kind(lambda found: met.heaviest(found.names), met.merge, tuple),
 }  # the names are the fields of Ledger
 
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from foldline.core.ledger.facts.calls import Use, strings
 from foldline.core.ledger.facts.kinds import Ledger, MetName
 from foldline.core.ledger.text import names
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Text
-
-if TYPE_CHECKING:
-    from foldline.core.ledger.facts.actions import Stretch
 
 CARRIED = 600  # names from fold to fold: those of the greatest weight
 HEAD = 3_000  # characters of a result that are read
@@ -24,13 +20,8 @@ SHOWN_KINDS = frozenset(("path", "id"))
 FADES = 0.7  # what a name weighs after one more fold
 
 
-def collect(found: Stretch) -> tuple[MetName, ...]:
-    """Weigh the names of calls, prose and results; later ones weigh up to three times as much."""
-    return _heaviest(found.names)
-
-
 def weigh(entries: Sequence[Said], calls: Sequence[Use]) -> dict[str, float]:
-    """Return the weight of each name that is used, said or shown."""
+    """Weigh the names of calls, prose and results; later ones weigh up to three times as much."""
     weight: dict[str, float] = {}
     place = {entry.id: at for at, entry in enumerate(entries)}
     whole = max(1, len(place))
@@ -42,7 +33,8 @@ def weigh(entries: Sequence[Said], calls: Sequence[Use]) -> dict[str, float]:
     return weight
 
 
-def _heaviest(weight: Mapping[str, float]) -> tuple[MetName, ...]:
+def heaviest(weight: Mapping[str, float]) -> tuple[MetName, ...]:
+    """Return the names of the greatest weight, these first."""
     best = sorted(weight, key=lambda name: -weight[name])[:CARRIED]
     return tuple(MetName(name, round(weight[name], 2)) for name in best)
 
@@ -65,9 +57,4 @@ def merge(old: Sequence[MetName], new: Sequence[MetName], _later: Ledger) -> tup
     weight = {fact.text: fact.weight * FADES for fact in old}
     for fact in new:
         weight[fact.text] = weight.get(fact.text, 0) + fact.weight
-    return _heaviest(weight)
-
-
-def bound(facts: Sequence[MetName]) -> tuple[MetName, ...]:
-    """Return the names that are carried to the next fold."""
-    return tuple(facts[:CARRIED])
+    return heaviest(weight)

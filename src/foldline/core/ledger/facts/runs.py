@@ -1,22 +1,61 @@
-"""What calls did, counted: the newest outcome of each check, commits, and the tools that were used."""
+"""What calls left: the plan, the newest outcome of each check, commits, tools, what a result held."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from foldline.core.ledger.facts.actions import Stretch
+from foldline.core.ledger.facts.actions import Stretch, steps_of, stretch, task_of
 from foldline.core.ledger.facts.calls import Use, arguments, strings
 from foldline.core.ledger.facts.commands import command_in, git_verb, is_notable, normal, steps
-from foldline.core.ledger.facts.kinds import CheckFact, CommitFact, Ledger, ToolFact
+from foldline.core.ledger.facts.kinds import CheckFact, CommitFact, Ledger, PlanStep, ToolFact
 from foldline.core.ledger.facts.touches import touches
+from foldline.core.ledger.text import names
 from foldline.core.ledger.text.sentences import clip, cut
+from foldline.core.log.entries import Said
+from foldline.core.log.messages import ToolResult
 
 COMMAND = 160  # characters of a command
 CITED = 12  # entries that a check cites: the newest
 NOTABLE = 3  # uses of a tool that are told
 SHOWN = 100  # characters of a use
+Place = tuple[str, int]  # (entry id, index of the part)
+SCANNED = 12_000  # characters of a result that are read
+BESIDE = 5  # tokens of the words before each line
+
+
+def plan(found: Stretch) -> tuple[PlanStep, ...]:
+    """Take the newest whole list, and the newest state of each numbered task."""
+    whole: tuple[PlanStep, ...] = ()
+    single: dict[str, PlanStep] = {}
+    for use in found.calls:
+        if listed := steps_of(arguments(use.call)):
+            whole = tuple(PlanStep(text, state, use.entry) for text, state in listed)
+        elif any(task := task_of(use) or ("", "")):
+            single = _updated(single, PlanStep(*task, use.entry))
+    return (*whole, *single.values())
+
+
+def _updated(known: dict[str, PlanStep], step: PlanStep) -> dict[str, PlanStep]:
+    """Put a task to those known; what an update does not say stays."""
+    number, _, subject = step.text.partition(" ")
+    old = known.get(number, PlanStep(number))
+    new = PlanStep(step.text if subject else old.text, step.state or old.state or "pending", step.entry)
+    return {**known, number: new}
+
+
+def merge_plan(old: Sequence[PlanStep], new: Sequence[PlanStep], _later: Ledger) -> tuple[PlanStep, ...]:
+    """Return the newer list where there is one; tasks are updated by their number."""
+    tasks = {step.text.partition(" ")[0]: step for step in old if step.text.startswith("#")}
+    for step in new:
+        if step.text.startswith("#"):
+            tasks = _updated(tasks, step)
+    whole = [step for step in new if not step.text.startswith("#")] or [
+        step for step in old if not step.text.startswith("#")
+    ]
+    return (*whole, *tasks.values())
 
 
 def checks(found: Stretch) -> tuple[CheckFact, ...]:
@@ -99,3 +138,32 @@ def merge_tools(old: Sequence[ToolFact], new: Sequence[ToolFact], _later: Ledger
     for fact in new:
         found[fact.name] = _added(found.get(fact.name, ToolFact(fact.name, 0)), fact)
     return tuple(found.values())
+
+
+def held(
+    entries: Sequence[Said], blanked: AbstractSet[Place], budget: int, count: Callable[[str], int]
+) -> dict[Place, str]:
+    """Return a line for each blanked result that has something to tell, within `budget` tokens in all."""
+    found: dict[Place, str] = {}
+    most = budget // max(1, len(blanked)) - BESIDE
+    ran = {
+        (use.answered_in, use.call.id): done.run.text for use, done in stretch(entries).actions() if done.run
+    }
+    for entry in entries:
+        for index, part in enumerate(entry.message.parts):
+            if isinstance(part, ToolResult) and (entry.id, index) in blanked:
+                line = ran.get((entry.id, part.call_id)) or _names(part.text[:SCANNED], most, count)
+                if line and count(line) <= most:
+                    found[entry.id, index] = line
+    return found
+
+
+def _names(text: str, most: int, count: Callable[[str], int]) -> str:
+    """List the names of a text, in its order, in `most` tokens."""
+    told: list[str] = []
+    for name in dict.fromkeys(name.text for name in names.find(text)):
+        most -= count(name) + 1
+        if most < 0:
+            break
+        told.append(name)
+    return ", ".join(told)

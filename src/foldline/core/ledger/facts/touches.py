@@ -121,7 +121,8 @@ _BECOMES = {"Add": "created", "Update": "modified", "Delete": "deleted"}
 
 def patch_in(args: dict[str, Any]) -> str | None:
     """Return the patch that arguments carry."""
-    return next((text for text in strings(args) if _HEADER.search(text[:SCANNED])), None)
+    found = (text for text in strings(args) if "\n+++ " in text or " File: " in text)
+    return next((text for text in found if _HEADER.search(text[:SCANNED])), None)
 
 
 def patched(text: str) -> Iterator[Touch]:
