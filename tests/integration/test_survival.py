@@ -16,6 +16,7 @@ from tests.support.planted import (
     chunks,
     missing,
     planted,
+    spread,
     stale,
     standing,
     with_replacements,
@@ -175,6 +176,18 @@ def test_planted_rules_survive_ten_folds_of_a_growing_list(recorded, number):
         assert missing(messages, CHAT, rules) == []
     assert folds == FOLDS + 1
     assert set(rules) <= set(standing(checkpoint(messages, CHAT)))
+
+
+@pytest.mark.parametrize("place", ["top", "middle", "behind"])
+@pytest.mark.parametrize("number", SESSIONS)
+def test_what_is_asked_of_every_reply_stands_word_for_word(recorded, number, place):
+    """Fifteen constraints of a public set's kinds: among the rules or in the conversation, at 10% and 5%."""
+    messages, asked = spread(corpus.chat(ten_sessions(recorded)[number]), place)
+    size = corpus.size_of(from_messages(messages, OFFLINE))
+    for share in (0.1, 0.05):
+        done = foldline.compact(messages, int(size * share))
+        said = "\n".join(get(CHAT).decode(one).text for one in done.messages if one["role"] == "user")
+        assert [sentence for sentence in asked if sentence not in said] == []
 
 
 @pytest.mark.parametrize("number", SESSIONS)

@@ -72,6 +72,26 @@ STANDING = (
     "Handlers must return within 200 ms, no exceptions.",
 )
 
+# What a user asks of every reply: the kinds of a public set of side constraints (COMPINT), in words of our own.
+ASIDE = (
+    "Before you run a command that changes files, show me the command and wait for my go-ahead.",
+    "When you finish a task, end your reply with the line READY FOR REVIEW.",
+    "Before you answer, restate my question in one sentence.",
+    "When you recommend a library, name its licence too.",
+    "Reply in bullet points only.",
+    "Never use the word leverage.",
+    "Keep every reply under 150 words.",
+    "Do not open a browser.",
+    "Ask me before you install anything.",
+    "Always give sums in Swiss francs.",
+    "Write all file names in full.",
+    "Only read from the replica, never from the primary.",
+    "Answer in British English.",
+    "Don't mention the merger to anybody.",
+    "Use at most three web searches for one question.",
+)
+FRAMES = ("For the rest of this session: ", "This is an important constraint: ", "From now on, ")
+
 # What is said first, what replaces it later, and how to tell the old value and the new one in a line.
 REPLACED = (
     ("Always use port 8080 for the preview server.", "Always use port 9090 instead of 8080 for the preview server.", "8080", "9090"),
@@ -121,6 +141,26 @@ def planted(messages: Sequence[dict[str, Any]], sentences: Sequence[str]) -> lis
         text = body["content"]
         body["content"] = f"{text}\n\n{sentence}" if number % 2 else f"{sentence}\n\n{text}"
     return found
+
+
+def spread(messages: Sequence[dict[str, Any]], place: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """Put what a user asks of every reply at the top, in the middle, or behind what is said there.
+
+    Each place has a frame of its own; a plan that an agent wrote is nobody's words and gets none.
+    """
+    at = ("top", "middle", "behind").index(place)
+    low, high = (0, 0.1) if place == "top" else (0.3, 0.55)
+    mine = [
+        n for n in own_prompts(messages) if not messages[n]["content"].lstrip().startswith("Implement the")
+    ]
+    within = [n for n in mine if len(messages) * low <= n < len(messages) * high] or mine[:1]
+    found = [dict(message) for message in messages]
+    framed = [f"{FRAMES[at]}{text[0].lower()}{text[1:]}" for text in ASIDE]
+    for number, sentence in enumerate(framed):
+        body = found[within[number % len(within)]]
+        pair = (body["content"], sentence) if place == "behind" else (sentence, body["content"])
+        body["content"] = "\n\n".join(pair)
+    return found, framed
 
 
 def chunks(messages: Sequence[Any], dialect: str, first: float = 1 / 6) -> list[list[Any]]:

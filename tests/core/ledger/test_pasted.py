@@ -51,9 +51,10 @@ def test_pasted_text_holds_no_rule_and_hides_none(pasted: str) -> None:
     assert held(f"Look at this:\n\n{pasted}\n\n{RULE}") == [RULE]
 
 
-def test_a_message_that_is_mostly_output_is_typed_as_far_as_its_first_line() -> None:
+def test_of_a_message_that_is_mostly_output_what_stands_around_it_is_typed() -> None:
     assert held(f"It still says three retries. {RULE}\n{RUN}") == [RULE]
-    assert held(f"{RUN}\n\n{RULE}") == []
+    assert held(f"{RUN}\n\n{RULE}") == [RULE]
+    assert held(f"{RUN}\n{RULE}") == []
 
 
 @pytest.mark.parametrize(

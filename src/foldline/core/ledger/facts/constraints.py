@@ -75,7 +75,7 @@ _EMPTY: Final = word_set(
     "there here my your our their me us them make sure ensure use uses used using keep want wants let "
     "lets go going now actually instead any all every each again still too very really more most much "
     "some such what when where which who how why remember forget avoid prefer ok okay yes well about one "
-    "ll re ve longer anymore time times thing things way rule rules requirement constraint allowed "
+    "ll re ve longer anymore time times thing things way rule rules requirement constraint important allowed "
     "forbidden s t m d sein müssen bitte immer nie niemals nicht kein keine nur der die das den dem ein "
     "eine und oder ist sind auf mit für zu du darfst darf jetzt nun ab neue regel wieder mehr ne pas "
     "jamais toujours le la les un une des de et ou est sont dans pour tu peux au aux maintenant "

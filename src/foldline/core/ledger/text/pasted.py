@@ -44,5 +44,7 @@ def typed(text: str) -> str:
             output.append(len(kept))
         kept.append("" if pasted else line)
     told = sum(bool(line.strip()) for line in kept)
-    mostly = len(output) >= _LEAST_OUTPUT and len(output) * _MOST_TYPED >= told
-    return "\n".join(kept[: output[0]] if mostly else kept)
+    if len(output) >= _LEAST_OUTPUT and len(output) * _MOST_TYPED >= told:  # typed: before it, and behind it
+        ends = next((at for at in range(output[-1], len(kept)) if not kept[at].strip()), len(kept))
+        kept[output[0] : ends] = []
+    return "\n".join(kept)

@@ -124,8 +124,10 @@ _CUES: Final = {
     ),
     "whenever": _compiled(
         r"<start>(?:whenever|(?:every|each|any) time|when(?= you \w+ (?:an?|any)\b)|before(?= (?:you "
-        r")?(?:commit|push|merg|delet|deploy|releas)| (?:every|each|any)\b)|after(?= (?:every|each|"
-        r"any)\b))(?! (?:i|we|it|the)\b)[^,?]{2,80}, (?:(?:please|always|also|then) )*<do>",
+        r")?(?:commit|push|merg|delet|deploy|releas|answer)| you \w+ (?:an?|any\w*)\b| (?:every|each|"
+        r"any)\b)|after(?= (?:every|each|any)\b))(?! (?:i|we|it|the)\b)[^,?]{2,80}, (?!<one>)\w+",
+        r"<start>(?:this is |here is )?(?:(?:an?|one|my|another|important|more|new|general|standing) "
+        r")*(?:rule|constraint): \w",
         r"\bwithout (?:(?:my|our) (?:\w+ )?(?:permission|approval|consent|ok)\b|asking\b)|\bask (?:me "
         r")?first\b",
         r"<clause>(?:ask|check with|tell|warn|confirm with)(?: me| us)?(?: first)? before\b",
@@ -135,6 +137,7 @@ _CUES: Final = {
     "manner": _compiled(
         r"<here>(?:answer|reply|respond|speak|talk)\b(?! to\b)[^,.?]{0,30}\b(?:in )?<tongue>|\b(?:british|"
         r"us) spelling\b",
+        r"<start>(?:use )?at most \w+ [^,.?]{2,50}\b(?:per|in each|for (?:one|each|every))\b",
         r"<here>write (?!<one>)[^,.?]{0,40}\bin (?:<tongue>|the (?:imperative|present|past)\b)|\bbritish "
         r"english\b",
         r"\byour (?:answers|replies) (?:should|must)\b|<here>(?:answer|reply|respond) (?:briefly|in (?:at "
@@ -202,10 +205,10 @@ _NO_RULE: Final = _compiled(
     r"<question>|<moment>|\b(?:i (?:think|guess|wonder|might|may|could|must)|maybe|perhaps|probably|not "
     r"sure|seems?|would be)\b",
     r"\b(?:tomorrow|yesterday|by (?:\d|noon|the end|(?:mon|tues|wednes|thurs|fri)day)|let me know|in this "
-    r"(?:pr|commit|step)|heute|hoy|wait|sorry|says?)\b|, (?:but )?just \w+|[{};:]\s*$|=>",
+    r"(?:pr|commit|step)|heute|hoy|sorry|says?)\b|, (?:but )?just \w+|[{};:]\s*$|=>",
     r"^\W*(?:(?:<it>|the [\w-]+) (?:<past>|is|are|isn['’]t|doesn['’]t|always)\b(?! (?:not )?(?:allowed|"
-    r"forbidden|banned|off|only|important)\b)|(?:i always|ich|je|yo|no (?:sé|entiendo|quiero|puedo|hay|"
-    r"tengo|funciona|se puede))\b|(?:stopp?|hey|halt|warte)[,!])",
+    r"forbidden|banned|off|only|(?:an )?important)\b)|(?:i always|ich|je|yo|no (?:sé|entiendo|quiero|puedo|"
+    r"hay|tengo|funciona|se puede))\b|(?:stopp?|hey|halt|warte)[,!]|wait\b)",
     r"^\s*(?:[\w./-]+\.\w{1,5}:\d+|\d+\s*[:+|→]|[>+|│╰─✓✗•#$<]|at \S+\(|npm \w+ |//|/\*|[\w.]*(?:error|"
     r"exception|warn(?:ing)?|info|fatal)\b(?: \[\w+\])?: )",
 )
