@@ -17,7 +17,7 @@ from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Said
 
 
-class Kind(msgspec.Struct, frozen=True):
+class FactKind(msgspec.Struct, frozen=True):
     """What is done for a kind of fact, oldest first in every list.
 
     `collect` takes the facts of a stretch of entries, `merge` puts those of a later range to those of an
@@ -34,15 +34,15 @@ class Kind(msgspec.Struct, frozen=True):
         return tuple(facts[-self.bound :]) if isinstance(self.bound, int) else self.bound(facts)
 
 
-KINDS: Mapping[str, Kind] = {
-    "items": Kind(items.collect, items.merge, items.bound),
-    "constraints": Kind(constraints.collect, constraints.merge, tuple),  # no rule is dropped
-    "files": Kind(files.collect, files.merge, 300),
-    "checks": Kind(runs.checks, runs.merge_checks, 24),
-    "commits": Kind(runs.commits, runs.merge_commits, 20),
-    "plan": Kind(runs.plan, runs.merge_plan, 60),
-    "tools": Kind(runs.tools, runs.merge_tools, 60),
-    "names": Kind(lambda found: met.heaviest(found.names), met.merge, tuple),
+KINDS: Mapping[str, FactKind] = {
+    "items": FactKind(items.collect, items.merge, items.bound),
+    "constraints": FactKind(constraints.collect, constraints.merge, tuple),  # no rule is dropped
+    "files": FactKind(files.collect, files.merge, 300),
+    "checks": FactKind(runs.checks, runs.merge_checks, 24),
+    "commits": FactKind(runs.commits, runs.merge_commits, 20),
+    "plan": FactKind(runs.plan, runs.merge_plan, 60),
+    "tools": FactKind(runs.tools, runs.merge_tools, 60),
+    "names": FactKind(lambda found: met.heaviest(found.names), met.merge, tuple),
 }  # the names are the fields of Ledger
 
 

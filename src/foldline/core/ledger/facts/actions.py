@@ -25,7 +25,7 @@ from foldline.core.ledger.facts.calls import (
 from foldline.core.ledger.facts.commands import command_in, is_notable, normal, steps_in
 from foldline.core.ledger.facts.kinds import CommitFact
 from foldline.core.ledger.facts.met import weigh
-from foldline.core.ledger.facts.outcomes import Outcome, outcome, rejected
+from foldline.core.ledger.facts.outcomes import RunEnd, outcome, rejected
 from foldline.core.ledger.facts.touches import (
     NEW,
     OLD,
@@ -68,7 +68,7 @@ class Action(msgspec.Struct, frozen=True):
     kind: str
     text: str
     command: str = ""
-    run: Outcome | None = None
+    run: RunEnd | None = None
     commit: CommitFact | None = None
     more: str = ""
 
@@ -250,7 +250,7 @@ def _run(use: Use, command: str, result: str) -> Action:
     ended = (
         outcome(result, is_error=bool(use.result and use.result.is_error))
         if use.result
-        else Outcome(None, "no answer")
+        else RunEnd(None, "no answer")
     )
     made = list(_COMMITTED.finditer(uncoloured(result))) if "commit" in command else []
     if made:

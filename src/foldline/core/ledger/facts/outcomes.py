@@ -94,7 +94,7 @@ _ENVELOPE = re.compile(
 )
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class RunEnd(msgspec.Struct, frozen=True):
     """Whether a run passed (None: nothing says so), the line that tells, and whether it counts anything."""
 
     passed: bool | None
@@ -102,7 +102,7 @@ class Outcome(msgspec.Struct, frozen=True):
     counted: bool = False
 
 
-def outcome(output: str, *, is_error: bool) -> Outcome:
+def outcome(output: str, *, is_error: bool) -> RunEnd:
     """Read the outcome of a run from its output and the flag that came with it."""
     text = uncoloured(output)
     code = exit_code(text)
@@ -114,9 +114,9 @@ def outcome(output: str, *, is_error: bool) -> Outcome:
     told = [*(["exit " + str(code)] if code else []), *(cut(line, LINE) for line in verdict)]
     if failed:
         told += [cut(line, LINE) for line in _first_error(lines, verdict)]
-        return Outcome(False, _joined(told) or _first(lines), bool(counts))
+        return RunEnd(False, _joined(told) or _first(lines), bool(counts))
     passed = True if code == 0 or verdict else None
-    return Outcome(passed, _joined(told) or _last(lines), bool(counts))
+    return RunEnd(passed, _joined(told) or _last(lines), bool(counts))
 
 
 def _first_error(lines: Sequence[str], verdict: Sequence[str]) -> list[str]:

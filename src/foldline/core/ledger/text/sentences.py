@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
 
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
 _BREAK = re.compile(r"\n(?=[^a-zäöüßà-ÿ])|\n\s*\n|(?<=[.!?;])[\"')\]*_]*\s+(?=\S)|(?<=[。！？；])[」』”）]?")
@@ -21,8 +20,6 @@ _NUMBERING = re.compile(
 """A number that begins what follows, not one that ends a sentence ("set the retries to 10.")."""
 _LONGEST = 600
 """Characters beyond which a "sentence" is data, not prose."""
-REMEMBERED = 2_000
-"""Characters of a text up to which its sentences are remembered."""
 _CODES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][0-9A-Z]|[0-?@-Z\\-_])")
 
 
@@ -37,16 +34,6 @@ def without_code(text: str) -> Iterator[str]:
 
 def sentences(text: str) -> Iterator[str]:
     """Yield the sentences and list items of a text, without fenced blocks, bullets and heading marks."""
-    return iter(_known(text)) if len(text) <= REMEMBERED else _cut(text)
-
-
-@lru_cache(maxsize=2_048)
-def _known(text: str) -> tuple[str, ...]:
-    """The sentences of a short text: every kind of fact reads the same ones."""
-    return tuple(_cut(text))
-
-
-def _cut(text: str) -> Iterator[str]:
     for prose in without_code(text):
         start = 0
         for match in _BREAK.finditer(prose):
