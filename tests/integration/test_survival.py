@@ -25,8 +25,10 @@ from tests.support.planted import (
 import foldline
 from foldline.core.checkpoint.page import parse
 from foldline.core.decide.presets import preset
+from foldline.core.ledger.text.origin import UserSpeech
+from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import native_items
+from foldline.core.view import Kept, native_items
 from foldline.dialects import get
 from foldline.loading import from_messages
 
@@ -35,6 +37,7 @@ pytestmark = pytest.mark.slow
 EXAMPLE = Path(__file__).parents[2] / "examples" / "session.jsonl"
 CHAT, ANTHROPIC = "openai-chat", "anthropic"
 SMALL = foldline.Window(context=10_000, output=1_000)
+PASTED = 4_000  # characters from which on a message is a pasted page, which may lose its middle
 SHARE = 0.2  # of the session's size: what a fold of it may take
 
 
@@ -209,3 +212,27 @@ def test_ten_replaced_values_do_not_come_back_in_recorded_sessions(recorded, num
     pieces = with_replacements(pieces, CHAT)
     for at, (done, messages) in enumerate(fold_a_growing_list(pieces, CHAT, target)):
         check_replaced(messages, CHAT, replaced=at >= 3, written=done.summary is not None)
+
+
+@pytest.mark.parametrize("number", SESSIONS[:5])
+async def test_ten_compactions_leave_the_users_words_whole(recorded, number):
+    """From the first request to the last: what was folded stands in the checkpoint, the rest is kept."""
+    large = [path for path in corpus.sessions(recorded) if path.stat().st_size > 90_000]  # 100,000 tokens
+    path = large[9 * number]
+    window = foldline.Window(context=100_000, output=1_000)
+    async with foldline.open("memory://", "s", window=window, dialect=CHAT) as session:
+        for piece in chunks(corpus.chat(path), CHAT):
+            await session.append(*piece)
+            await session.compact()
+        log = from_messages(await session.history(), OFFLINE)
+        view = session.view()
+    kept = {item.entry.message.text for item in view if isinstance(item, Kept)}
+    text = checkpoint(get(CHAT).render(native_items(view), whole=True).messages, CHAT)
+    told = {item.text for item in parse(text).items if item.kind == "user"}
+    speech = UserSpeech()
+    words = [
+        (entry, "\n".join(speech.own(entry)).strip()) for entry in log.entries if isinstance(entry, Said)
+    ]
+    folded = [said for entry, said in words if said and entry.message.text not in kept]
+    assert folded
+    assert [said for said in folded if said not in told and len(said) < PASTED] == []

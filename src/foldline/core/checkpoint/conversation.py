@@ -219,7 +219,7 @@ def line_of(item: Item, text: str) -> str:
     if mark is not None:
         return mark + (f"{item.by}: " if item.by else "") + _escaped(text)
     if item.kind in ("answer", "refused"):
-        return _escaped(text, first=True)
+        return _escaped(text)
     times = f" (x{item.calls})" if item.calls > 1 and item.kind != "looked" else ""
     first, _, more = text.partition(f"\n{MORE}")
     if more and item.kind == "called":
@@ -243,12 +243,10 @@ _STARTS = (
 )
 
 
-def _escaped(text: str, *, first: bool = False) -> str:
-    rows = text.split("\n")
-    return "\n".join(
-        row if (first and not n) or not row.lstrip(" ").startswith(_STARTS) else f" {row}"
-        for n, row in enumerate(rows)
-    )
+def _escaped(text: str) -> str:
+    """Indent the lines, but the first, that could be taken for the beginning of an item."""
+    first, *rows = text.split("\n")
+    return "\n".join([first, *(f" {row}" if row.lstrip(" ").startswith(_STARTS) else row for row in rows)])
 
 
 def write(items: Sequence[Item], shown: Mapping[int, str]) -> list[str]:
