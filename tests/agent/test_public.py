@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 import foldline
-from foldline.agent import events, loop
+from foldline.agent import asking, events, loop
 from foldline.session.events import KINDS, Event
 
 PUBLIC = {"foldline", *(f"foldline.{name}" for name in foldline._MODULES), "foldline.session.events"}
@@ -16,8 +18,9 @@ def test_the_loop_is_under_200_lines():
     assert len(Path(loop.__file__).read_text().splitlines()) < 200
 
 
-def test_the_loop_imports_public_names_alone():
-    tree = ast.parse(Path(loop.__file__).read_text())
+@pytest.mark.parametrize("module", [loop, asking])
+def test_the_loop_imports_public_names_alone(module):
+    tree = ast.parse(Path(module.__file__).read_text())
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     own = {name for name in imported if name.startswith("foldline") and not name.startswith("foldline.agent")}
     assert own <= PUBLIC

@@ -8,28 +8,24 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import aclosing
-from typing import cast
+from collections.abc import Callable, Sequence
 
 from foldline import ContextMessages, Message, Said, Session, ToolCall, ToolResult
+from foldline.agent.asking import EMPTY, ask, says_nothing
 from foldline.agent.endings import PAUSED, ending
 from foldline.agent.events import (
     CallEnded,
     CallStarted,
     OverflowRetried,
     PromptTaken,
-    ReplyDelayed,
-    ReplyRestarted,
     TurnEnded,
     replied,
-    streamed,
 )
 from foldline.agent.messages import LEFT, Prepare, Words, as_prompt, results_of, unfinished
 from foldline.agent.tasks import to_its_end
 from foldline.agent.tools.toolbox import Toolbox
 from foldline.errors import FoldlineError, InputError, ProviderError
-from foldline.providers import Call, Delta, Provider, Reply
+from foldline.providers import Provider, Reply
 from foldline.session.events import Event
 
 Emit = Callable[[Event], None]
@@ -146,11 +142,11 @@ class Agent:
         empty = False
         while True:
             try:
-                reply = await self._streamed(messages)
-                if reply.empty and reply.stop in ("end", "tools") and not empty:
+                reply = await self._asked(messages)
+                if says_nothing(reply) and not empty:
                     empty = True
-                    self._emit(ReplyRestarted())
-                    self._emit(ReplyDelayed(attempt=1, wait=0.0, why="its reply is empty"))
+                    for event in EMPTY:
+                        self._emit(event)
                     continue
                 if reply.stop != "length" or (again := await self._cut_short(reply, messages)) is None:
                     break
@@ -172,18 +168,8 @@ class Agent:
         self._emit(OverflowRetried(why="the window cut the reply short"))
         return again
 
-    async def _streamed(self, messages: ContextMessages) -> Reply:
-        session = self.session
-        most = min((cap for cap in (session.max_tokens, self._most) if cap is not None), default=None)
-        request = Call(messages, session.system, session.setup.tools, max_tokens=most)
-        stream = cast("AsyncGenerator[Delta | Reply]", self.provider.stream(request))
-        async with aclosing(stream) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, Reply):
-                    return piece
-                if (event := streamed(piece)) is not None:
-                    self._emit(event)
-        raise ProviderError("the stream ended without a reply", kind="connection")
+    async def _asked(self, messages: ContextMessages) -> Reply:
+        return await ask(self.session, self.provider, messages, max_tokens=self._most, emit=self._emit)
 
     # ---- the tools
 
