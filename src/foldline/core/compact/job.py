@@ -150,9 +150,18 @@ def limits_of(job: Job) -> Limits:
         target=ask.target is not None,
         summary_cap=_summary_cap(ask),
         summary_share=ask.policy.summary_share,
-        summary_before=counter.count(state.boundary.checkpoint.summary) if state.boundary else 0,
+        summary_before=_summary_before(job),
         recall=ask.recall,
     )
+
+
+def _summary_before(job: Job) -> int:
+    """Return the room that the earlier summary may take: what it takes, or its share of all that it tells."""
+    boundary, policy = job.state.boundary, job.ask.policy
+    if boundary is None:
+        return 0
+    taken = job.counter.count(boundary.checkpoint.summary)
+    return max(taken, share(boundary.ledger.get("tokens", 0), policy.summary_share or 0.0))
 
 
 def carried(job: Job, limits: Limits) -> tuple[Job, Limits]:

@@ -55,8 +55,8 @@ class Limits(msgspec.Struct, frozen=True):
 
     `usable` is what the view may take after it; `nominal` is what a policy's fractions of usable are of:
     where a compaction has to gain something, it is the larger of the two. A summary takes `summary_cap`
-    tokens at most, and `summary_share` of what it stands for; `summary_before` are the tokens of the one that
-    it takes the place of.
+    tokens at most, and `summary_share` of what it stands for; `summary_before` is what the one that
+    it takes the place of took, or might have taken.
     """
 
     window: Window

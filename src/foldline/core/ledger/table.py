@@ -52,7 +52,8 @@ def collect(entries: Sequence[Said]) -> Ledger:
     found = stretch(entries)
     facts: dict[str, Any] = {name: kind.collect(found) for name, kind in KINDS.items()}
     turns = sum(item.kind == "user" for item in facts["items"])
-    return Ledger(**facts, turns=turns, messages=len(entries), base=found.base)
+    tokens = sum(entry.tokens for entry in entries)
+    return Ledger(**facts, turns=turns, messages=len(entries), tokens=tokens, base=found.base)
 
 
 def merge(old: Ledger, new: Ledger) -> Ledger:
@@ -66,6 +67,7 @@ def merge(old: Ledger, new: Ledger) -> Ledger:
         goes_on=new.goes_on,
         turns=old.turns + new.turns,
         messages=old.messages + new.messages,
+        tokens=old.tokens + new.tokens,
     )
 
 
@@ -94,6 +96,7 @@ def current(folded: Ledger, kept: Sequence[Said]) -> Ledger:
         goes_on=bool(kept) and not kept[0].message.is_prompt,
         turns=folded.turns,
         messages=folded.messages,
+        tokens=folded.tokens,
     )
 
 

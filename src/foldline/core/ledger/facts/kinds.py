@@ -127,6 +127,7 @@ class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
     """What code took from all that is folded, oldest first in each list.
 
     `base` is the folder that paths are relative to. `goes_on`: what is kept goes on with the last request.
+    `tokens` are those of all folded messages.
     """
 
     items: tuple[Item, ...] = ()
@@ -141,6 +142,7 @@ class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
     goes_on: bool = False
     turns: int = 0
     messages: int = 0
+    tokens: int = 0
 
     @property
     def requests(self) -> tuple[str, ...]:
