@@ -25,7 +25,7 @@ LABELS = [json.loads(row) for row in (DATA / "constraint_sentences.jsonl").read_
 LATER = [
     json.loads(row) for row in (DATA / "constraint_sentences_later.jsonl").read_text("utf-8").splitlines()
 ]
-"""Sentences that were written after an earlier table of cues, by people who did not know it."""
+"""Sentences that were written after an earlier table of cues."""
 
 FOUND = {
     "never, always": [
@@ -67,7 +67,7 @@ def test_every_cue_finds_its_examples() -> None:
         # what a thing is to do
         "The request itself must not cost a token.", "The button should be red.", "Add a check that all amounts are positive.",
         # reports
-        "No errors in the log.", "No tests ran.", "It always crashes when I never expected it.", "I never got the mail yesterday.",
+        "No errors in the log.", "No tests ran.", "No matching rows found.", "I got a crash, that should never happen.", "It always crashes when I never expected it.", "I never got the mail yesterday.",
         "The docs say that you must always call init first.", "Funktioniert nie.", "Der Server geht nicht an.", "No funciona en Safari.",
         "La página nunca termina de cargar.", "Le test échoue toujours.", "これは必ず失敗します。", "这个页面总是加载不出来。",
         # questions and thoughts
@@ -115,7 +115,7 @@ def test_written_sentences() -> None:
     assert recall >= 0.7
 
 
-def test_sentences_of_people_who_did_not_know_the_cues() -> None:
+def test_sentences_that_were_written_after_an_earlier_table() -> None:
     precision, recall = score(LATER)
     assert precision >= 0.97
     assert recall >= 0.45

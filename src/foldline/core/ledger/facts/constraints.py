@@ -89,7 +89,7 @@ pip uv poetry conda pipenv
 single double
 british american us uk
 snake_case camelcase pascalcase kebab-case
-english german french spanish italian chinese japanese deutsch englisch anglais inglés 中 英 日 德 法 日本
+english german french spanish chinese japanese deutsch englisch anglais français inglés 中 英 日 德 法 日本
 merge rebase squash
 light dark
 postgres mysql sqlite

@@ -34,7 +34,7 @@ _PARTS: Final = {
     r"dutch)\b",
     "outcome": r"(?:errors?|warnings?|changes?|results?|output|diff\w*|issues?|problems?|response|success|"
     r"fail\w*|crash\w*|conflicts?|luck|fehler|ahnung|erreurs?|problèmes?|errores|problemas?)\b",
-    "finite": r"(?:is|are|was|were|has|have|had|does|did|ran|came|left|here|there|since|<it>|\w\w+ed\b)",
+    "finite": r"(?:is|are|was|were|has|have|had|does|did|ran|came|left|found|here|there|<it>|\w\w+ed\b)",
     "bitte": r"^\W*(?:bitte )?",
     "order": r"<bitte>(?!(?:ich|du|er|sie|es|wir|ihr|man|der|die|das|den|ein|eine|mein|dein|hier|da|so|wer|"
     r"was|wie|habe?|bin|war|waren|kam|sah|und|aber|auch|jede\w*|alle)\b)(?:\w+e|\w+[^\Wteaou\d]) (?:bitte "
@@ -203,7 +203,7 @@ _CUES: Final = {
 }
 _NO_RULE: Final = _compiled(
     r"<question>|<moment>|\b(?:i (?:think|guess|wonder|might|may|could|must)|maybe|perhaps|probably|not "
-    r"sure|seems?|would be)\b",
+    r"sure|seems?|would be|(?:this|that|it) should never)\b",
     r"\b(?:tomorrow|yesterday|by (?:\d|noon|the end|(?:mon|tues|wednes|thurs|fri)day)|let me know|in this "
     r"(?:pr|commit|step)|heute|hoy|sorry|says?)\b|, (?:but )?just \w+|[{};:]\s*$|=>",
     r"^\W*(?:(?:<it>|the [\w-]+) (?:<past>|is|are|isn['’]t|doesn['’]t|always)\b(?! (?:not )?(?:allowed|"
