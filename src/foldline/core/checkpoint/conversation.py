@@ -29,6 +29,7 @@ CAP = (
     5  # one message may take 1 / CAP of its level's room, or CAP_LEAST tokens, though others give way for it
 )
 CAP_LEAST = 500
+FIRM = 2  # of a level, those that come first do not give way: the user's newest words, and the first
 GAP = 12  # what is left out, calls and four times the messages, from which on a line says so
 
 MORE = "    "  # begins a line of what is told behind an item
@@ -168,9 +169,11 @@ def _level(members: Sequence[int], room: int, most: int, texts: _Texts) -> tuple
     rest = sum(least for _, least in briefs)
     shown: dict[int, str] = {}
     used = 0
-    for index, one, (brief, least) in zip(members, whole, briefs, strict=True):
+    for place, (index, one, (brief, least)) in enumerate(zip(members, whole, briefs, strict=True)):
         rest -= least
-        share = room - used - rest if room - used > rest else room * 3 // 5 - used
+        share = room - used - rest
+        if share <= 0 or place < FIRM:
+            share = max(share, room * 3 // 5 - used)
         text, size = (
             one if one[1] <= min(share, common) else texts.form(index, int(ratio * min(share, common)))
         )
