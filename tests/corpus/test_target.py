@@ -53,6 +53,7 @@ def test_a_listing_that_nobody_typed_does_not_displace_the_conversation():
     done = corpus.fold(loaded, "foldline", 50_000)
     view = ViewState([*loaded.entries, done.boundary], counter=OFFLINE).view()
     kept = [item for item in view if isinstance(item, Kept)]
-    assert sum(item.entry.message.role == "assistant" for item in kept) > 10
     shown = next(item for item in kept if item.entry.id == newest.id)
-    assert newest.tokens - sum(edit.saved for edit in shown.edits) <= 25_000
+    listed = newest.tokens - sum(edit.saved for edit in shown.edits)
+    assert listed <= 5_000  # half of what the policy keeps
+    assert done.view_tokens - listed > 40_000

@@ -5,7 +5,7 @@ leave unused is given away in a second round. Inside a level the newest items co
 shortened to their opening and end, the oldest as a counted gap.
 
     level   focused   0 user   1 closing   2 done   3 said   4 looked
-    share      .4        .6        .5         .6       .7       1.0     of what is left
+    share      .6        .6        .5         .6       .7       1.0     of what is left
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from foldline.core.ledger.facts.kinds import CLOSING, DONE, LEVELS, LOOKED, SAID
 Count = Callable[[str], int]
 
 FOCUSED = 5  # what a focus asks for, whatever its level
-SHARES = {FOCUSED: 0.4, USER: 0.6, CLOSING: 0.5, DONE: 0.6, SAID: 0.7, LOOKED: 1.0}
+SHARES = {FOCUSED: 0.6, USER: 0.6, CLOSING: 0.5, DONE: 0.6, SAID: 0.7, LOOKED: 1.0}
 USERS_MOST = 0.85  # of the room, what the user's words may take where all of them are shortened
 WHOLE = 10**6  # characters: more than any item has
 SHORT, SHORT_LEAST = 300, 100  # characters to which an older message is shortened, by how many there are
-CAP = (
-    5  # one message may take 1 / CAP of its level's room, or CAP_LEAST tokens, though others give way for it
-)
-CAP_LEAST = 500
+CAP, CAP_LEAST = (
+    5,
+    500,
+)  # one message may take 1 / CAP of its level's room, or CAP_LEAST tokens, before others
 FIRM = 2  # of a level, those that come first do not give way: the user's newest words, and the first
 GAP = 12  # what is left out, calls and four times the messages, from which on a line says so
 
@@ -72,7 +72,7 @@ def fill(
 ) -> dict[int, str]:
     """Choose the items that are shown, as index -> text, in at most `room` tokens.
 
-    `focus`: words; what holds one that is rare among the items comes first.
+    `focus`: words; what holds one that not most items hold comes first.
     """
     members = _members(items, levels(items, closed=closed), focus)
     texts = _Texts(items, count)
@@ -127,13 +127,17 @@ def _members(items: Sequence[Item], level: Sequence[int], focus: Collection[str]
 
 
 def _about(items: Sequence[Item], focus: Collection[str]) -> set[int]:
-    """Return the items that hold a word of the focus; a word of every fifth item tells nothing."""
+    """Return the items that hold a word of the focus: of its rarest, and of more up to a fifth of all.
+
+    A word of most items tells nothing.
+    """
     lowered = [item.text.lower() for item in items] if focus else []
+    holders = [{index for index, text in enumerate(lowered) if word in text} for word in focus]
     found: set[int] = set()
-    for word in focus:
-        holds = {index for index, text in enumerate(lowered) if word in text}
-        if len(holds) * 5 <= max(5, len(items)):
-            found |= holds
+    for holds in sorted(filter(None, holders), key=len):
+        if len(found | holds) * 5 > (len(items) if found else 3 * len(items)):
+            break
+        found |= holds
     return found
 
 

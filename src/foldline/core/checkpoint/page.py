@@ -69,7 +69,11 @@ def _written(ledger: Ledger, budget: int, count: Count, focus: str | None, goal:
     left -= count("\n".join(stands)) + (count("\n".join(lists)) if lists else 0)
     for_names = int(budget * NAMES_SHARE) if ledger.names else 0
     shown = conversation.fill(
-        ledger.items, max(0, left - for_names), count, closed=not ledger.goes_on, focus=_words_of(focus)
+        ledger.items,
+        max(0, left - for_names),
+        count,
+        closed=not ledger.goes_on,
+        focus=_words_of(focus or goal),
     )
     told = conversation.write(ledger.items, shown)
     sections = [

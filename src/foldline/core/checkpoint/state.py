@@ -14,6 +14,7 @@ SENTENCE = 160  # characters of a request or of open work that a sentence quotes
 CHECKS, COMMITS = 8, 6  # the newest that are told
 
 _NOW, _ANSWERED = "Being worked on: ", "Last request, answered: "
+_NEWEST = "Newest request, in the messages below: "
 _BEFORE = "The last longer one: "
 _FOLDER = "Folder: "
 _GOAL = "Handed over for: "
@@ -41,8 +42,8 @@ def _lines(ledger: Ledger, goal: str) -> Iterator[str]:
         yield _FOLDER + ledger.base
     if goal:
         yield _GOAL + clip(goal, REQUEST)
-    if request := ledger.newest_request:
-        yield (_NOW if ledger.goes_on else _ANSWERED) + clip(request, REQUEST)
+    if request := ledger.asked or ledger.newest_request:
+        yield (_NEWEST if ledger.asked else _NOW if ledger.goes_on else _ANSWERED) + clip(request, REQUEST)
         if len(request) < BRIEF and (longer := [one for one in ledger.requests if len(one) >= BRIEF]):
             yield _BEFORE + clip(longer[-1], REQUEST)
     open_steps = [step for step in ledger.plan if not is_done(step)]

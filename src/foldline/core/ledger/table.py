@@ -93,6 +93,7 @@ def current(folded: Ledger, kept: Sequence[Said]) -> Ledger:
         **{name: _not_only_in(getattr(full, name), ids) for name in ("checks", "commits", "files")},
         names=folded.names,
         base=folded.base or tail.base,
+        asked=tail.newest_request,
         goes_on=bool(kept) and not kept[0].message.is_prompt,
         turns=folded.turns,
         messages=folded.messages,

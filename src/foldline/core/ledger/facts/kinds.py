@@ -126,7 +126,8 @@ class MetName(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
     """What code took from all that is folded, oldest first in each list.
 
-    `base` is the folder that paths are relative to. `goes_on`: what is kept goes on with the last request.
+    `base` is the folder that paths are relative to. `asked` is the newest request of what is kept;
+    `goes_on`: what is kept goes on with the last request of what is folded.
     `tokens` are those of all folded messages.
     """
 
@@ -139,6 +140,7 @@ class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
     tools: tuple[ToolFact, ...] = ()
     names: tuple[MetName, ...] = ()
     base: str = ""
+    asked: str = ""
     goes_on: bool = False
     turns: int = 0
     messages: int = 0
