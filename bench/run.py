@@ -6,6 +6,7 @@ and its table into docs/evidence.md.
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from importlib import import_module
@@ -49,9 +50,24 @@ def main(names: list[str], *, full: bool, keep: bool = False) -> int:
     return missed
 
 
-if __name__ == "__main__":
-    main(
-        [name for name in sys.argv[1:] if not name.startswith("-")],
-        full="--full" in sys.argv,
-        keep="--save" in sys.argv,
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.run",
+        description="Measure the budgets.",
+        epilog=f"The benches: {', '.join(BENCHES)}.",
     )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a bench to run; without one all")
+    parser.add_argument(
+        "--full", action="store_true", help="sessions of 200,000 messages where a quick run takes 20,000"
+    )
+    parser.add_argument("--save", action="store_true", help="write docs/results/bench.json and its table")
+    given = parser.parse_args()
+    if unknown := [name for name in given.names if name not in BENCHES]:
+        parser.error(f"no such bench: {', '.join(unknown)}")
+    return given
+
+
+if __name__ == "__main__":
+    asked = arguments()
+    main(asked.names, full=asked.full, keep=asked.save)
