@@ -83,6 +83,7 @@ def test_the_page_draws_the_rooms_that_a_reader_needs():
         "foldline",
         "foldline.core",
         "foldline.core.ledger",
+        "foldline.core.checkpoint",
         "foldline.session",
         "foldline.service",
     ]
