@@ -1,4 +1,4 @@
-"""Lists in the pages that the code knows too: events, errors, commands."""
+"""Lists in the pages that the code knows too: events, commands, kinds of facts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 import foldline
 from foldline.cli.app import cli
 from foldline.config import ServeSettings
+from foldline.core.ledger.table import KINDS
 from foldline.service.api.api import OPERATIONS
 from foldline.service.api.turn_events import NAMES
 from foldline.session import events
@@ -71,3 +72,12 @@ def test_every_setting_of_the_service_is_told_of():
     )
     names = [field for field in ServeSettings.__struct_fields__ if field != "open_sessions"]
     assert [name for name in names if name not in text and name.replace("_", "-") not in text] == []
+
+
+def test_every_kind_of_fact_is_in_the_row_of_the_ledger():
+    row = next(
+        line
+        for line in (DOCS / "library.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("| `ledger` |")
+    )
+    assert sorted({*re.findall(r"`(\w+)`", row)} - {"ledger", "requests"}) == sorted(KINDS)
