@@ -6,7 +6,7 @@ from tests.cli.calling import EXAMPLES
 from foldline.cli.reports.gist import ITEMS, NEWEST, REQUESTS, RULES, in_short
 
 PAGE = """## State
-Being worked on: Mend the login page.
+Newest request, being worked on: Mend the login page.
 {checks}
 
 ## Rules
@@ -50,7 +50,7 @@ def test_it_tells_story_state_and_rules_and_leaves_out_the_rest():
             "[Assistant] Part 2 is done.",
         ),
     ]
-    assert parts["State"][0] == "Being worked on: Mend the login page."
+    assert parts["State"][0] == "Newest request, being worked on: Mend the login page."
 
 
 def test_long_sections_say_how_many_lines_are_left_out():

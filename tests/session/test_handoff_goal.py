@@ -49,4 +49,4 @@ async def test_what_waited_at_a_hand_off_and_was_answered_since_is_not_told_as_o
             assert isinstance(await new.compact(), foldline.Receipt)
             text = checkpoint(new)
     assert "[User] Now write tests for it." in text
-    assert "Being worked on: Now write tests" not in text
+    assert "Newest request, being worked on: Now write tests" not in text

@@ -77,7 +77,7 @@ WORK = Ledger(
 def test_a_page_is_a_hand_over():
     assert page(WORK) == (
         "## State\n"
-        "Last request, answered: Rename the table. - keep the data ## Rules [User] is a word here\n"
+        "Newest request, answered: Rename the table. - keep the data ## Rules [User] is a word here\n"
         "- [ ] Test (in_progress)\n"
         "- [x] Rename\n"
         "- `make test`: 9 passed (files were changed since)\n"
@@ -260,3 +260,11 @@ def test_what_was_done_is_told_at_length_where_there_is_room_and_read_back():
     assert "- edit a.py\n    - one\n    ## two\n[Assistant] Done." in page(ledger, 1_000)
     (told,) = (item for item in parse(page(ledger, 1_000)).items if item.kind == "edit")
     assert (told.text, told.more) == ("edit a.py", "- one\n## two")
+
+
+def test_what_a_few_words_answer_keeps_its_end():
+    asked = "Here is what I found. " * 60 + "Shall I use SQLite or files?"
+    talk = [message for _ in range(8) for message in (user("Go on."), assistant(asked), user("SQLite."))]
+    text = page(collect(entries(*talk, assistant("Done."))), 1_000)
+    assert text.count("[Assistant] […]") >= 4
+    assert text.count("SQLite or files?\n[User] SQLite.") == text.count("[Assistant]") - 1

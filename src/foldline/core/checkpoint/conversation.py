@@ -1,11 +1,9 @@
 """The conversation of a checkpoint: items chosen level by level, shown in the order of events.
 
-Each level is offered a share of what the levels before it left, so that none starves the next; what they
-leave unused is given away in a second round. Inside a level the newest items come whole, older ones
-shortened to their opening and end, the oldest as a counted gap.
-
-    level   focused   0 user   1 closing   2 done   3 said   4 looked
-    share      .6        .6        .5         .6       .7       1.0     of what is left
+Each level is offered a part of what is left, so that none starves the next, in rounds: first no message may
+be long, then what is left goes to the same levels again, the user's words first. Inside a level the newest
+items come whole, older ones shortened to their opening and end, the oldest as a counted gap. What is left in
+the end tells more of what was done and seen.
 """
 
 from __future__ import annotations
@@ -21,19 +19,36 @@ from foldline.core.ledger.facts.kinds import CLOSING, DONE, LEVELS, LOOKED, SAID
 Count = Callable[[str], int]
 
 FOCUSED = 5  # what a focus asks for, whatever its level
-SHARES = {FOCUSED: 0.6, USER: 0.6, CLOSING: 0.5, DONE: 0.6, SAID: 0.7, LOOKED: 1.0}
-USERS_MOST = 0.85  # of the room, what the user's words may take where all of them are shortened
+ASIDES = 6  # prose that only announces a call
 WHOLE = 10**6  # characters: more than any item has
+CAP, CAP_LEAST = 5, 500  # one message may take 1 / CAP of its level's room, or CAP_LEAST tokens
+ROUNDS = (  # level, its part of what is left, and the most tokens of one message
+    (FOCUSED, 0.6, CAP_LEAST),
+    (USER, 0.6, CAP_LEAST),
+    (CLOSING, 0.5, CAP_LEAST),
+    (USER, 0.6, WHOLE),
+    (CLOSING, 0.5, WHOLE),
+    (DONE, 0.6, WHOLE),
+    (SAID, 0.7, WHOLE),
+    (LOOKED, 1.0, WHOLE),
+    (USER, 1.0, WHOLE),
+    (CLOSING, 1.0, WHOLE),
+    (DONE, 1.0, WHOLE),
+    (SAID, 1.0, WHOLE),
+)
+USERS_MOST = 0.85  # of the room, what the user's words may take where all of them are shortened
 SHORT, SHORT_LEAST = 300, 100  # characters to which an older message is shortened, by how many there are
-CAP, CAP_LEAST = (
-    5,
-    500,
-)  # one message may take 1 / CAP of its level's room, or CAP_LEAST tokens, before others
+FEW_WORDS = 80  # characters of an answer that says little without what was asked
 FIRM = 2  # of a level, those that come first do not give way: the user's newest words, and the first
 GAP = 12  # what is left out, calls and four times the messages, from which on a line says so
 
 MORE = "    "  # begins a line of what is told behind an item
 MORE_LEAST = 40  # tokens that are worth it
+
+LINES = 4  # lines from which on a text is shortened line by line
+LEAD = 160  # characters that a line of a shortened text may have in any case
+_FENCE = re.compile(r"^ *```[^\n]*\n.*?(?:^ *```[^\n]*$|\Z)()", re.MULTILINE | re.DOTALL)
+_ENDS = ("\n", ". ", "。", "! ", "? ")
 
 MARKS = {
     "user": "[User] ",
@@ -74,23 +89,22 @@ def fill(
 
     `focus`: words; what holds one that not most items hold comes first.
     """
-    members = _members(items, levels(items, closed=closed), focus)
-    texts = _Texts(items, count)
-    shown: dict[int, dict[int, str]] = {}
-    used, rooms = dict.fromkeys(SHARES, 0), dict.fromkeys(SHARES, 0)
+    level = levels(items, closed=closed)
+    members = _members(items, level, focus)
+    texts = _Texts(items, level, count)
+    shown: dict[int, dict[int, str]] = {each: {} for each in members}
+    used = dict.fromkeys(members, 0)
     left = room
-    for each, share in SHARES.items():
-        rooms[each] = int(left * share)
-        most = int(left * USERS_MOST) if each == USER else rooms[each]
-        shown[each], used[each] = _level(members[each], rooms[each], most, texts)
-        left -= used[each]
-    for each in SHARES:
-        more = used[each] + left
-        if more > rooms[each]:
-            shown[each], size = _level(members[each], more, more, texts)
-            left -= size - used[each]
+    for each, share, longest in ROUNDS:
+        most = int(left * max(share, USERS_MOST if each == USER else 0))
+        shown[each], size = _level(
+            members[each], used[each] + int(left * share), used[each] + most, texts, longest
+        )
+        left -= size - used[each]
+        used[each] = size
     for each, most in ((LOOKED, left // 2), (DONE, left)):
         left -= _add_more(items, members[each], shown[each], min(left, most), count)
+    shown[ASIDES], _ = _level(members[ASIDES], left, left, texts)
     return {index: text for taken in shown.values() for index, text in taken.items()}
 
 
@@ -117,10 +131,15 @@ def _members(items: Sequence[Item], level: Sequence[int], focus: Collection[str]
     What a session began with comes right behind what was said last: it is told in any case.
     """
     wanted = _about(items, focus)
-    members: dict[int, list[int]] = {each: [] for each in SHARES}
+    members: dict[int, list[int]] = {each: [] for each in range(ASIDES + 1)}
     for index in range(len(items) - 1, -1, -1):
+        each = level[index]
+        if index in wanted and each != USER:
+            each = FOCUSED
+        elif items[index].kind == "aside" and each == LOOKED:
+            each = ASIDES
         if items[index].kind != "gap":
-            members[FOCUSED if index in wanted and level[index] != USER else level[index]].append(index)
+            members[each].append(index)
     users = members[USER]
     members[USER] = sorted([*users[-1:], *users[:-1]], key=lambda index: index not in wanted)
     return members
@@ -144,9 +163,10 @@ def _about(items: Sequence[Item], focus: Collection[str]) -> set[int]:
 class _Texts:
     """The forms of items and their tokens, each worked out once."""
 
-    def __init__(self, items: Sequence[Item], count: Count) -> None:
+    def __init__(self, items: Sequence[Item], level: Sequence[int], count: Count) -> None:
         self._items = items
         self._count = count
+        self._asks = _asks(items, level)
         self._known: dict[tuple[int, int], tuple[str, int]] = {}
 
     def form(self, index: int, most: int) -> tuple[str, int]:
@@ -155,19 +175,21 @@ class _Texts:
         most = most if item.kind in SPOKEN else WHOLE
         key = (index, most if len(item.text) > most else 0)
         if key not in self._known:
-            text = shortened(item.text, most)
+            text = shortened(item.text, most, end=0.8 if index in self._asks else 0.33)
             self._known[key] = (text, self._count(line_of(item, text)) + 1)
         return self._known[key]
 
 
-def _level(members: Sequence[int], room: int, most: int, texts: _Texts) -> tuple[dict[int, str], int]:
+def _level(
+    members: Sequence[int], room: int, most: int, texts: _Texts, longest: int = WHOLE
+) -> tuple[dict[int, str], int]:
     """Fill one level in the order of its members: whole within `room` tokens, shortened within `most`.
 
-    The longest give way first: what is above one common size is shortened to it.
+    The longest give way first: what is above one common size, or `longest` tokens, is shortened to it.
     """
     whole = [texts.form(index, WHOLE) for index in members]
     ratio = 0.9 * sum(len(text) for text, _ in whole) / max(1, sum(size for _, size in whole))
-    common = _common_size([size for _, size in whole], room)
+    common = min(_common_size([size for _, size in whole], room), longest)
     short = min(SHORT, max(SHORT_LEAST, int(ratio * most / max(1, len(members)))))
     briefs = [texts.form(index, short) for index in members]
     rest = sum(least for _, least in briefs)
@@ -178,9 +200,8 @@ def _level(members: Sequence[int], room: int, most: int, texts: _Texts) -> tuple
         share = room - used - rest
         if share <= 0 or place < FIRM:
             share = max(share, room * 3 // 5 - used)
-        text, size = (
-            one if one[1] <= min(share, common) else texts.form(index, int(ratio * min(share, common)))
-        )
+        size_most = share if place < FIRM else min(share, common)
+        text, size = one if one[1] <= size_most else texts.form(index, int(ratio * size_most))
         if least < size <= share:
             shown[index] = text
             used += size
@@ -202,22 +223,55 @@ def _common_size(sizes: Sequence[int], room: int) -> int:
     return low
 
 
-def shortened(text: str, most: int) -> str:
-    """Shorten a text to its opening and its end, at the borders of sentences, lines or words.
+def _asks(items: Sequence[Item], level: Sequence[int]) -> set[int]:
+    """Return the closing messages that a few words answer: what they ask stands at their end."""
+    found: set[int] = set()
+    answer = ""
+    for index in range(len(items) - 1, -1, -1):
+        if level[index] == USER:
+            answer = items[index].text
+        elif level[index] == CLOSING and 0 < len(answer) <= FEW_WORDS:
+            found.add(index)
+    return found
 
-    Where there is little room the opening alone stands.
+
+def shortened(text: str, most: int, *, end: float = 0.33) -> str:
+    """Shorten a text: to the lead of each of its lines, without code; then to its opening and its end.
+
+    `end` is the part of `most` that the end has; with little room the larger of the two stands alone.
     """
     if len(text) <= most + 40:
         return text
-    ends = most if most >= 2 * SHORT_LEAST else 0
-    head, tail = text[: most - ends // 3], text[len(text) - ends // 3 :]
-    stop = max(head.rfind(mark) for mark in ("\n", ". ", "。", "! ", "? "))
-    stop = stop + 1 if stop > len(head) // 2 else head.rfind(" ")
-    begin = min(
-        (at for mark in ("\n", ". ", "。") if 0 <= (at := tail.find(mark)) < len(tail) // 2), default=-1
-    )
+    if text.count("\n") >= LINES:
+        text = _leads(text, most)
+        if len(text) <= most + 40:
+            return text
+    last = int(most * end) if most >= 2 * SHORT_LEAST else most * round(end)
+    tail = text[len(text) - last :]
+    begin = min((at for mark in _ENDS if 0 <= (at := tail.find(mark)) < len(tail) // 2), default=-1)
     begin = begin if begin >= 0 else tail.find(" ", 0, len(tail) // 2)
-    return f"{head[: stop if stop > 0 else None].rstrip()} […] {tail[begin + 1 :].lstrip()}".rstrip()
+    return f"{_opening(text, most - last)} […] {tail[begin + 1 :].lstrip()}".strip()
+
+
+def _opening(text: str, most: int) -> str:
+    """Return the beginning of a text, up to the end of a sentence, a line or a word."""
+    head = text[:most]
+    stop = max(head.rfind(mark) for mark in _ENDS)
+    stop = stop + 1 if stop > len(head) // 2 else head.rfind(" ")
+    return head[: stop if stop > 0 else None].rstrip()
+
+
+def _leads(text: str, most: int) -> str:
+    """Return the opening of each line, in its part of `most` characters, and `[…]` for blocks of code."""
+    rows: list[str] = []
+    lead = max(LEAD, most // (1 + text.count("\n")))
+    for at, block in enumerate(_FENCE.split(text)):
+        if at % 2:
+            rows += ["[…]"] if rows[-1:] != ["[…]"] else []
+            continue
+        for row in filter(None, map(str.rstrip, block.split("\n"))):
+            rows.append(f"{_opening(row, lead)} […]" if len(row) > lead + 40 else row)
+    return "\n".join(rows)
 
 
 def line_of(item: Item, text: str) -> str:

@@ -13,9 +13,9 @@ BRIEF = 40  # characters of a request that says little: the last longer one is t
 SENTENCE = 160  # characters of a request or of open work that a sentence quotes
 CHECKS, COMMITS = 8, 6  # the newest that are told
 
-_NOW, _ANSWERED = "Being worked on: ", "Last request, answered: "
+_NOW, _ANSWERED = "Newest request, being worked on: ", "Newest request, answered: "
 _NEWEST = "Newest request, in the messages below: "
-_BEFORE = "The last longer one: "
+_BEFORE = "Before it: "
 _FOLDER = "Folder: "
 _GOAL = "Handed over for: "
 _STALE = " (files were changed since)"

@@ -18,6 +18,7 @@ from foldline.core.log.messages import Media, Text, ToolCall
 from foldline.core.measure.media import named
 
 ASIDE = 240  # characters of prose right before a call that only announces it
+SENT_AGAIN = 60  # characters of a message that nobody says twice by chance
 MORE = 2_400  # characters of the new lines of the edits of one file
 HEAD_SHOWN = 12_000  # characters of a result that are read for names
 FEW_NAMES = 8  # names that a look shows
@@ -114,6 +115,8 @@ def _once(items: Sequence[Item]) -> Iterator[Item]:
     for item in items:
         if item.kind in ("user", "answer", "refused"):
             request += 1
+            if out and out[-1] is not None and _sent_again(out[-1], item):
+                out.pop()
         key = _key(item)
         if key and item.kind != "looked":
             key = f"{request} {key}"
@@ -132,6 +135,11 @@ def _once(items: Sequence[Item]) -> Iterator[Item]:
             )
             out.append(msgspec.structs.replace(item, text=text, more=more, calls=old.calls + item.calls))
     yield from (item for item in out if item is not None)
+
+
+def _sent_again(old: Item, new: Item) -> bool:
+    """Whether the user said the same again at once, with more behind it: the first was interrupted."""
+    return old.kind == new.kind == "user" and len(old.text) >= SENT_AGAIN and new.text.startswith(old.text)
 
 
 def _more_of(old: Item, new: Item) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from foldline.core.ledger.facts.calls import Use, strings
 from foldline.core.ledger.facts.kinds import Ledger, MetName
 from foldline.core.ledger.text import names
+from foldline.core.ledger.text.names import Name
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Text
 
@@ -28,9 +29,14 @@ def weigh(entries: Sequence[Said], calls: Sequence[Use]) -> dict[str, float]:
     for entry, each, text in _texts(entries, calls):
         late = 0.5 + place.get(entry, 0) / whole
         kinds = SHOWN_KINDS if each == SHOWN else USED_KINDS
-        for name in dict.fromkeys(one.text for one in names.find(text) if one.kind in kinds):
+        for name in dict.fromkeys(one.text for one in names.find(text) if one.kind in kinds and _tells(one)):
             weight[name] = weight.get(name, 0) + each * late
     return weight
+
+
+def _tells(name: Name) -> bool:
+    """Whether a name says what it is: a path that ends in a file, not two words with a slash between."""
+    return name.kind != "path" or "." in name.text.rpartition("/")[2].lstrip(".")
 
 
 def heaviest(weight: Mapping[str, float]) -> tuple[MetName, ...]:
