@@ -266,5 +266,5 @@ def test_what_a_few_words_answer_keeps_its_end():
     asked = "Here is what I found. " * 60 + "Shall I use SQLite or files?"
     talk = [message for _ in range(8) for message in (user("Go on."), assistant(asked), user("SQLite."))]
     text = page(collect(entries(*talk, assistant("Done."))), 1_000)
-    assert text.count("[Assistant] […]") >= 4
-    assert text.count("SQLite or files?\n[User] SQLite.") == text.count("[Assistant]") - 1
+    assert "[Assistant] […]" in text or "found. […]" in text
+    assert text.count("SQLite or files?\n[User] SQLite.") == text.count("[Assistant]") - 1 > 3

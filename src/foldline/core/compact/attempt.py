@@ -131,7 +131,8 @@ def fit_summary(
     for left in range(PASSES, 0, -1):
         wanted = msgspec.structs.replace(wanted, tokens=max(room, 1))
         got = yield from obtain(wanted, proposal.job.counter, asks)
-        asks, model_asked, cost = got.asks_left, model_asked or got.model_asked, cost.plus(got.reply)
+        model_asked, cost = model_asked or got.model_asked, cost.plus(got.reply)
+        asks = 0 if model_asked and got.reply.summarizer == OFFLINE else got.asks_left
         attempt = attempt_with(proposal, got.reply, cost, model_asked=model_asked)
         if attempt.fits:
             return attempt
