@@ -15,6 +15,7 @@ import msgspec
 
 from foldline.core.ledger.facts.items import gap_of
 from foldline.core.ledger.facts.kinds import CLOSING, DONE, LEVELS, LOOKED, SAID, SPOKEN, USER, Item
+from foldline.core.ledger.text.sentences import one_line
 
 Count = Callable[[str], int]
 
@@ -278,25 +279,30 @@ def line_of(item: Item, text: str) -> str:
     """Write one item as it stands on the page."""
     mark = MARKS.get(item.kind)
     if mark is not None:
-        return mark + (f"{item.by}: " if item.by else "") + _escaped(text)
+        return (mark.replace("]", f" {_name(item.by)}]", 1) if item.by else mark) + _escaped(text)
     if item.kind in ("answer", "refused"):
         return _escaped(text)
     times = f" (x{item.calls})" if item.calls > 1 and item.kind != "looked" else ""
     first, _, more = text.partition(f"\n{MORE}")
     if more and item.kind == "called":
         first = first.partition(" -> ")[0]
-    return f"- {first.replace(chr(10), ' ')}{times}" + (f"\n{MORE}{more}" if more else "")
+    return f"- {one_line(first)}{times}" + (f"\n{MORE}{more}" if more else "")
+
+
+def _name(by: str) -> str:
+    """Return a speaker's name as it may stand between brackets."""
+    return one_line(by).replace("]", ")")
 
 
 _STARTS = (
     "- ",
     "... ",
-    "[User] ",
-    "[User refused",
+    "[User",
     "[Assistant",
     "[Earlier summary]",
     "[Asked]",
     "## ",
+    "Other names met: ",
     "<user-rules>",
     "</user-rules>",
     "<read-files>",
@@ -307,7 +313,12 @@ _STARTS = (
 def _escaped(text: str) -> str:
     """Indent the lines, but the first, that could be taken for the beginning of an item."""
     first, *rows = text.split("\n")
-    return "\n".join([first, *(f" {row}" if row.lstrip(" ").startswith(_STARTS) else row for row in rows)])
+    return "\n".join([first, *(f" {row}" if _could_begin(row) else row for row in rows)])
+
+
+def _could_begin(row: str) -> bool:
+    bare = row.lstrip(" ")
+    return bare.startswith(_STARTS) and not bare.startswith("[User answered]")
 
 
 def write(items: Sequence[Item], shown: Mapping[int, str]) -> list[str]:
@@ -334,7 +345,7 @@ def write(items: Sequence[Item], shown: Mapping[int, str]) -> list[str]:
             gap = gap_of(())
         if item.kind == "looked":
             text, _, seen = shown[index].partition(f"\n{MORE}")
-            looks.append(f"{text} ({seen})" if seen else text)
+            looks.append(one_line(f"{text} ({seen})" if seen else text))
         else:
             close_looks()
             lines.append(line_of(item, shown[index]))
@@ -361,9 +372,9 @@ def _grouped(looks: Sequence[str]) -> list[str]:
 
 
 _BEGINS = re.compile(
-    r"(?P<user>\[User\] )|(?P<said>\[Assistant\] )|(?P<proposal>\[Assistant's plan\] )|"
-    r"(?P<summary>\[Earlier summary\] )|(?P<refused>\[User refused)|(?P<answer>\[Asked\] )|"
-    r"(?P<gap>\.\.\. )|(?P<done>- )"
+    r"(?P<refused>\[User refused)|(?P<answer>\[Asked\] )|"
+    r"(?P<user>\[User(?: (?!answered\])(?P<by>[^\]]+))?\] )|(?P<said>\[Assistant\] )|"
+    r"(?P<proposal>\[Assistant's plan\] )|(?P<summary>\[Earlier summary\] )|(?P<gap>\.\.\. )|(?P<done>- )"
 )
 _GAP = re.compile(r"\.\.\. (?:([\d,]+) messages?)?(?:, )?(?:([\d,]+) calls?)?")
 _TIMES = re.compile(r" \(x(\d+)\)\Z")
@@ -379,28 +390,34 @@ _KINDS = (
 
 def read(text: str) -> list[Item]:
     """Read a conversation back as items; a line that begins nothing goes on with the item before it."""
-    found: list[Item] = []
+    found: list[tuple[Item, list[str]]] = []
     for row in text.split("\n") if text else ():
         begins = _BEGINS.match(row)
-        if begins is None or (begins.lastgroup == "gap" and not _GAP.fullmatch(row)):
-            if found and LEVELS.get(found[-1].kind) == DONE and row.startswith(MORE):
-                more = "\n".join(filter(None, (found[-1].more, row.removeprefix(MORE))))
-                found[-1] = msgspec.structs.replace(found[-1], more=more)
-            elif found:
-                more = row[1:] if row.startswith(" ") and row.lstrip(" ").startswith(_STARTS) else row
-                found[-1] = msgspec.structs.replace(found[-1], text=f"{found[-1].text}\n{more}")
-            continue
-        found.append(_item(row, begins))
-    return found
+        if begins is not None and (begins["gap"] is None or _GAP.fullmatch(row)):
+            found.append((_item(row, begins), []))
+        elif found:
+            found[-1][1].append(row)
+    return [_with_rows(item, rows) for item, rows in found]
+
+
+def _with_rows(item: Item, rows: Sequence[str]) -> Item:
+    """Return an item with its further lines."""
+    done = LEVELS.get(item.kind) == DONE
+    more = [row.removeprefix(MORE) for row in rows if done and row.startswith(MORE)]
+    text = [
+        row[1:] if row.startswith(" ") and _could_begin(row) else row
+        for row in rows
+        if not (done and row.startswith(MORE))
+    ]
+    return msgspec.structs.replace(item, text="\n".join((item.text, *text)), more="\n".join(more))
 
 
 def _item(row: str, begins: re.Match[str]) -> Item:
-    kind = begins.lastgroup or "said"
-    if kind == "gap":
+    if begins["gap"]:
         counts = _GAP.fullmatch(row)
         numbers = [int((one or "0").replace(",", "")) for one in counts.groups()] if counts else [0, 0]
         return Item("gap", messages=numbers[0], calls=numbers[1])
-    if kind == "done":
+    if begins["done"]:
         text = row[2:]
         times = _TIMES.search(text)
         text = text[: times.start()] if times else text
@@ -410,9 +427,15 @@ def _item(row: str, begins: re.Match[str]) -> Item:
         )
         if kind == "ran" and " -> " not in text:
             kind = "looked"
-        return Item(kind, text, calls=int(times[1]) if times else 1 + text.count("; "))
-    text = row if kind in ("refused", "answer") else row[begins.end() :]
-    return Item(kind, text)
+        return Item(kind, text, calls=int(times[1]) if times else _looks_in(text))
+    kind = next(kind for kind in MARKS | {"refused": "", "answer": ""} if begins.groupdict().get(kind))
+    return Item(kind, row if kind in ("refused", "answer") else row[begins.end() :], by=begins["by"] or "")
+
+
+def _looks_in(text: str) -> int:
+    """Count the calls that a line of looks tells of: `read a.py (Lamp), b.py; searched "x"`."""
+    parts = re.sub(r" \([^)]*\)", "", text).split("; ")
+    return sum(1 + part.count(", ") if part.startswith("read ") else 1 for part in parts)
 
 
 def earlier(text: str) -> Item:

@@ -14,14 +14,13 @@ import msgspec
 
 from foldline.core.checkpoint import conversation, listing, rules
 from foldline.core.checkpoint.marks import Evidence, marked
-from foldline.core.checkpoint.page import WORDS
+from foldline.core.checkpoint.page import USERS_RULES, WORDS
 from foldline.core.ledger.facts.kinds import LEVELS, USER, Ledger
 from foldline.core.log.messages import Message
 from foldline.core.secrets.facts import redact_facts
 
 LISTED = 800  # tokens that the lists of files may take
-RULES = "## User's rules"
-_OURS = re.compile(rf"^(?:{WORDS}|{RULES}\n{rules.OPEN})\n(?:(?!## ).*\n?)*", re.MULTILINE)
+_OURS = re.compile(rf"^(?:{WORDS}|{USERS_RULES}\n{rules.OPEN})\n(?:(?!## ).*\n?)*", re.MULTILINE)
 
 
 class Grounded(msgspec.Struct, frozen=True):
@@ -54,7 +53,7 @@ def ground(
     words = users_words(ledger, room, count)
     parts = (
         _without(body, lines),
-        "\n".join((RULES, *block)) if block else "",
+        "\n".join((USERS_RULES, *block)) if block else "",
         f"{WORDS}\n{words}" if words else "",
         "\n".join(listing.write(ledger.files, ledger.base, count, LISTED)),
     )

@@ -26,7 +26,7 @@ from foldline.core.ledger.text.sentences import clip
 Count = Callable[[str], int]
 
 STATE, RULES, CONVERSATION = "## State", "## Rules", "## Conversation"
-WORDS = "## User's words"  # beside a model's summary
+WORDS, USERS_RULES = "## User's words", "## User's rules"  # beside a model's summary
 NAMES = "Other names met: "
 STATE_SHARE, LIST_SHARE, NAMES_SHARE = 0.1, 0.06, 0.1  # of what the rules leave, at most
 FRAME = 24  # tokens of headings and line breaks
@@ -51,14 +51,15 @@ def compose(
     many as do fit.
     """
     count = lru_cache(maxsize=16_384)(count)
+    carried = bounded(msgspec.structs.replace(ledger, goal=goal or ledger.goal))
     room = budget
     for attempt in range(ATTEMPTS):
         text = _written(ledger, room, count, instructions, goal)
         over = count(text) - budget
         if over <= 0:
-            return Composed(text, bounded(ledger))
+            return Composed(text, carried)
         room -= over + (4 << attempt)
-    return Composed(_smallest(ledger, budget, count), bounded(ledger))
+    return Composed(_smallest(ledger, budget, count), carried)
 
 
 def _written(ledger: Ledger, budget: int, count: Count, focus: str | None, goal: str) -> str:
@@ -89,7 +90,7 @@ def _written(ledger: Ledger, budget: int, count: Count, focus: str | None, goal:
 def _words_of(focus: str | None) -> set[str]:
     """Return the words of a focus that can tell one text from another."""
     words = {word.lower().strip(".,:;!?\"'()`") for word in (focus or "").split()}
-    return {word for word in words if len(word) >= FOCUS_WORD}
+    return {word for word in words if len(word) >= (FOCUS_WORD if word.isascii() else 2)}
 
 
 def _others(ledger: Ledger, text: str, room: int, count: Count) -> str:
@@ -121,6 +122,7 @@ def _smallest(ledger: Ledger, budget: int, count: Count) -> str:
     return text
 
 
+_OURS = re.compile(rf"^{USERS_RULES}\n{rules.OPEN}\n(?:(?!## ).*\n?)*", re.MULTILINE)
 _SECTIONS = re.compile(rf"^({STATE}|{RULES}|{CONVERSATION})$", re.MULTILINE)
 
 
@@ -131,8 +133,8 @@ def parse(text: str) -> Ledger:
     """
     files, rest = listing.read(text)
     met, rest = _names_in(rest)
-    rest, _, words = rest.partition(f"\n{WORDS}\n")
-    head, *pieces = _SECTIONS.split(rest)
+    rest, _, words = rest.strip("\n").partition(f"\n{WORDS}\n")
+    head, *pieces = _SECTIONS.split(rest) if _is_ours(rest) else [_OURS.sub("", f"{rest}\n")]
     parts = dict(zip(pieces[::2], pieces[1::2], strict=True))
     known = state.read([row for row in parts.get(STATE, "").split("\n") if row])
     items = conversation.read(parts.get(CONVERSATION, "").strip("\n"))
@@ -147,6 +149,12 @@ def parse(text: str) -> Ledger:
         names=met,
         turns=sum(item.kind == "user" for item in items),
     )
+
+
+def _is_ours(text: str) -> bool:
+    """Whether code wrote a page: it begins with a heading of ours and has no other."""
+    headings = {row for row in text.split("\n") if row.startswith("## ")}
+    return text.startswith("## ") and headings <= {STATE, RULES, CONVERSATION}
 
 
 def _names_in(text: str) -> tuple[tuple[MetName, ...], str]:

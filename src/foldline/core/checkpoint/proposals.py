@@ -19,8 +19,6 @@ RULES: Final = (  # the headings under which a summary's rules stand
     "Constraints & Preferences",
     "Rules",
     "User Requests & Constraints",
-    "User Messages",
-    "Context & Decisions",
 )
 LEAST_WORDS: Final = 2  # content words below which a line proves nothing, but for a whole sentence
 _LEAD: Final = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(?:\[[ x]\]\s+)?")

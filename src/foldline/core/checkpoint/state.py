@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from foldline.core.ledger.facts.kinds import CheckFact, CommitFact, Ledger, PlanStep
-from foldline.core.ledger.text.sentences import clip
+from foldline.core.ledger.text.sentences import clip, one_line
 
 REQUEST = 400  # characters of the newest request
 BRIEF = 40  # characters of a request that says little: the last longer one is told with it
 SENTENCE = 160  # characters of a request or of open work that a sentence quotes
 CHECKS, COMMITS = 8, 6  # the newest that are told
 
-_NOW, _ANSWERED = "Newest request, being worked on: ", "Newest request, answered: "
+_NOW, _SAID = "Newest request, being worked on: ", "Newest request: "
 _NEWEST = "Newest request, in the messages below: "
 _BEFORE = "Before it: "
 _FOLDER = "Folder: "
@@ -29,7 +29,7 @@ _COMMIT = re.compile(r"- commit ([0-9a-f]{7,40}) (.*) \(on (\S+?)(, pushed)?\)\Z
 def lines(ledger: Ledger, room: int, count: Callable[[str], int], goal: str = "") -> list[str]:
     """Write the state in `room` tokens; what comes first matters most."""
     found: list[str] = []
-    for line in _lines(ledger, goal):
+    for line in map(one_line, _lines(ledger, goal or ledger.goal)):
         room -= count(line) + 1
         if room < 0 and found:
             break
@@ -43,8 +43,12 @@ def _lines(ledger: Ledger, goal: str) -> Iterator[str]:
     if goal:
         yield _GOAL + clip(goal, REQUEST)
     if request := ledger.asked or ledger.newest_request:
-        yield (_NEWEST if ledger.asked else _NOW if ledger.goes_on else _ANSWERED) + clip(request, REQUEST)
-        if len(request) < BRIEF and (longer := [one for one in ledger.requests if len(one) >= BRIEF]):
+        yield (_NEWEST if ledger.asked else _NOW if ledger.goes_on else _SAID) + clip(request, REQUEST)
+        if (
+            not ledger.asked
+            and len(request) < BRIEF
+            and (longer := [one for one in ledger.requests if len(one) >= BRIEF])
+        ):
             yield _BEFORE + clip(longer[-1], REQUEST)
     open_steps = [step for step in ledger.plan if not is_done(step)]
     steps = ledger.plan if open_steps else ()
@@ -73,6 +77,12 @@ def _step(step: PlanStep) -> str:
     return f"- [{'x' if is_done(step) else ' '}] {step.text}{state}"
 
 
+def _read_step(box: str, text: str, state: str | None) -> PlanStep:
+    """Read a step; what stands in brackets behind an open one is no state that says it is done."""
+    step = PlanStep(text, state or ("completed" if box == "x" else "pending"))
+    return PlanStep(f"{text} ({state})", "pending") if state and box != "x" and is_done(step) else step
+
+
 def read(rows: Sequence[str]) -> Ledger:
     """Read the state of a page back."""
     steps: list[PlanStep] = []
@@ -80,7 +90,7 @@ def read(rows: Sequence[str]) -> Ledger:
     commits: list[CommitFact] = []
     for row in rows:
         if found := _STEP.match(row):
-            steps.append(PlanStep(found[2], found[3] or ("completed" if found[1] == "x" else "pending")))
+            steps.append(_read_step(*found.groups()))
         elif found := _COMMIT.match(row):
             commits.append(CommitFact(found[1], found[3], found[2], bool(found[4])))
         elif found := _CHECK.match(row):
@@ -89,6 +99,7 @@ def read(rows: Sequence[str]) -> Ledger:
     base = next((row.removeprefix(_FOLDER) for row in rows if row.startswith(_FOLDER)), "")
     return Ledger(
         base=base,
+        goal=next((row.removeprefix(_GOAL) for row in rows if row.startswith(_GOAL)), ""),
         plan=tuple(steps),
         checks=tuple(reversed(checks)),
         commits=tuple(reversed(commits)),

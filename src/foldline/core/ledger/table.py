@@ -64,6 +64,7 @@ def merge(old: Ledger, new: Ledger) -> Ledger:
     return Ledger(
         **facts,
         base=new.base or old.base,
+        goal=new.goal or old.goal,
         goes_on=new.goes_on,
         turns=old.turns + new.turns,
         messages=old.messages + new.messages,

@@ -26,6 +26,7 @@ WEIGHTY = 1.0  # of a name that calls used or that was said
 NAMES = 10  # names that the edits of one file bring
 HEAD, TAIL = 12_000, 4_000  # characters of one message that are carried: its opening and its end
 CARRIED = {0: 160_000, 1: 80_000, 2: 60_000, 3: 60_000, 4: 16_000}  # characters of a level from fold to fold
+ENVELOPE = 60  # characters that an item takes beside its text
 CARRIED_MORE = 60_000  # characters of what is told only where there is room
 
 
@@ -170,15 +171,15 @@ def merge(old: Sequence[Item], new: Sequence[Item], _later: Ledger) -> tuple[Ite
 def bound(items: Sequence[Item]) -> tuple[Item, ...]:
     """Return the items that are carried to the next fold: of each level the newest; the rest become gaps."""
     left, more = dict(CARRIED), CARRIED_MORE
-    stay: set[int] = set()
+    stay = {next((index for index, item in enumerate(items) if item.kind == "user"), 0)}
     items = list(items)
     for index in range(len(items) - 1, -1, -1):
         more -= len(items[index].more)
         if more < 0 and items[index].more:
             items[index] = msgspec.structs.replace(items[index], more="")
         level = LEVELS.get(items[index].kind, 4)
-        left[level] -= len(items[index].text)
-        if left[level] >= 0 or index == 0:
+        left[level] -= len(items[index].text) + ENVELOPE
+        if left[level] >= 0:
             stay.add(index)
     found: list[Item] = []
     for index, item in enumerate(items):

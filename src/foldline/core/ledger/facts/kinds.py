@@ -29,8 +29,8 @@ LEVELS: Final[dict[str, Level]] = {
     "commit": DONE,
     "called": DONE,
     "said": SAID,
-    "aside": SAID,
     "looked": LOOKED,
+    "aside": LOOKED,
     "gap": LOOKED,
 }
 SPOKEN: Final = ("user", "answer", "refused", "summary", "proposal", "said", "aside")
@@ -126,8 +126,8 @@ class MetName(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
     """What code took from all that is folded, oldest first in each list.
 
-    `base` is the folder that paths are relative to. `asked` is the newest request of what is kept;
-    `goes_on`: what is kept goes on with the last request of what is folded.
+    `base` is the folder that paths are relative to, `goal` what the session was handed over for, `asked` the
+    newest request of what is kept; `goes_on`: what is kept goes on with the last request of what is folded.
     `tokens` are those of all folded messages.
     """
 
@@ -140,6 +140,7 @@ class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):
     tools: tuple[ToolFact, ...] = ()
     names: tuple[MetName, ...] = ()
     base: str = ""
+    goal: str = ""
     asked: str = ""
     goes_on: bool = False
     turns: int = 0

@@ -68,6 +68,11 @@ def uncoloured(text: str) -> str:
     return _CODES.sub("", text) if "\x1b" in text else text
 
 
+def one_line(text: str) -> str:
+    """Return a text on one line."""
+    return " ".join(text.split())
+
+
 def clip(text: str, limit: int) -> str:
     """Shorten to at most `limit` characters on one line, at a word where possible, marked by an ellipsis."""
     line = " ".join(text[: limit * 8].split())
