@@ -54,7 +54,7 @@ def test_the_checkpoint_and_the_text_for_a_summariser_name_the_speakers():
     ]
     done = foldline.compact([*TALK, *more], target=2_000)
     assert f"- ines: {RULE}" in done.summary
-    assert "[User] omar: Write the list of boats." in done.summary
+    assert "[User omar] Write the list of boats." in done.summary
     assert done.receipt.constraints.texts == (f"ines: {RULE}",)
     again = foldline.compact([*done.messages, *more], target=2_000)
     assert f"- ines: {RULE}" in again.summary
