@@ -25,7 +25,7 @@ from foldline.core.ledger.facts.calls import (
 from foldline.core.ledger.facts.commands import command_in, is_notable, normal, steps_in
 from foldline.core.ledger.facts.kinds import CommitFact
 from foldline.core.ledger.facts.met import weigh
-from foldline.core.ledger.facts.outcomes import RunEnd, outcome, rejected
+from foldline.core.ledger.facts.outcomes import RunEnd, outcome, refusal, rejected
 from foldline.core.ledger.facts.touches import (
     NEW,
     OLD,
@@ -37,7 +37,7 @@ from foldline.core.ledger.facts.touches import (
     touches,
 )
 from foldline.core.ledger.text import names
-from foldline.core.ledger.text.sentences import cut, uncoloured
+from foldline.core.ledger.text.sentences import cut, uncoloured, word_set
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media
 from foldline.core.log.opaque import opened
@@ -54,11 +54,14 @@ ANSWER = 2_400  # characters of an answer or of a plan that is put to the user
 NAMES = 5  # names that an edit brings
 SCANNED = 20_000  # characters of one text that are read
 
-_COMMITTED = re.compile(r"^\[([^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] ([^\n]*)$", re.MULTILINE)
-_SAID = re.compile(
-    r"the user said:\s*(.+)|user (?:feedback|comment|message)s?:\s*(.+)", re.IGNORECASE | re.DOTALL
+_COMMITTED = re.compile(r"^\[([^\s\]]+)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\] ([^\n]*)$", re.MULTILINE)
+_ASKS = re.compile(
+    r"ask.?user|request.?user.?input|elicit|ask.?(?:follow.?up.?)?question$|^question$|clarif", re.IGNORECASE
 )
-_ASKS = re.compile(r"ask.?user|user.?input|question|clarif|elicit", re.IGNORECASE)
+_BESIDE_A_QUESTION = word_set(
+    "questions question message prompt options choices header multiselect multiple followup suggestions type "
+    "default placeholder context reason answers annotations metadata id requestedschema"
+)
 _HERE = re.compile(r"<<-?\s*['\"]?\w+['\"]?.*", re.DOTALL)
 
 
@@ -78,7 +81,7 @@ def action(use: Use, base: str) -> Action | None:
     args = arguments(use.call)
     result = use.result.text if use.result is not None else ""
     if use.result is not None and rejected(use.result):
-        return _refused(use, result)
+        return _refused(use, refusal(use.result))
     if asked := _question(use, args):
         return Action(
             "answer", f"{asked}\n[User answered] {_middle_out(result, ANSWER)}" if result else asked
@@ -109,11 +112,14 @@ def media_in(use: Use) -> list[Media]:
 def _question(use: Use, args: dict[str, Any]) -> str:
     """Return the question that a call puts to the user, with its options; "" where it puts none."""
     named = _ASKS.search(use.call.name)
+    rows = rows_of(args.get("questions"), 8)
+    if use.call.name.startswith("mcp__") or not (rows or named) or args.keys() - _BESIDE_A_QUESTION:
+        return ""
     asked: list[str] = []
-    for row in rows_of(args.get("questions"), 8) or [args]:
-        text = row.get("question") or row.get("message") or ("" if named is None else row.get("prompt"))
+    for row in rows or [args]:
+        text = row.get("question") or row.get("message") or row.get("prompt")
         options = [*map(_label, [*as_list(row.get("options")), *as_list(row.get("choices"))][:8])]
-        if isinstance(text, str) and text and (options or named):
+        if isinstance(text, str) and text and "answer" not in row and (options or named):
             shown = f" ({' / '.join(options)})" if any(options) else ""
             asked.append(f"{cut(' '.join(text.split()), QUESTION)}{shown}")
     return "[Asked] " + " ".join(asked) if asked else ""
@@ -127,11 +133,9 @@ def _label(option: Any) -> str:
     return cut(str(label), 80)
 
 
-def _refused(use: Use, result: str) -> Action | None:
+def _refused(use: Use, words: str | None) -> Action | None:
     """Return what the user refused and said beside it; None where a call only fell with its batch."""
-    said = _SAID.search(result)
-    words = next((group for group in said.groups() if group), "").strip() if said else ""
-    if not words and not re.search(r"user", result[:400], re.IGNORECASE):
+    if words is None:
         return None
     what = command_in(use) or next((touch.path for touch in touches(use)), "") or use.call.name
     return Action(

@@ -27,17 +27,41 @@ _REFUSED = re.compile(
     r"command (?:aborted|timed out)|traceback \(most recent call last\))",
     re.IGNORECASE,
 )
-_REJECTED = re.compile(
-    r"operation cancelled|doesn['’]t want to (?:proceed|take this action)|user (?:rejected|denied|declined|"
-    r"cancelled)|rejected by (?:the )?user|request interrupted by user|tool use was rejected|"
-    r"<tool_use_error>sibling tool call|cancelled: parallel tool call",
+_REFUSAL = re.compile(
+    r"[\W_]{0,4}(?:<tool_use_error>|error:)?\s*(?:the user doesn['’]t want to (?:proceed with|take) this|"
+    r"the user (?:has )?(?:rejected|denied|declined|cancelled) (?:this|the|permission|to)\b|"
+    r"\[?request interrupted by user|operation cancelled\] reason: user|(?:exec command|patch|command) rejected by (?:the )?user)",
     re.IGNORECASE,
 )
+_REFUSED_BRIEFLY = re.compile(
+    r"\W{0,4}(?:<tool_use_error>|error:)?\s*(?:user (?:rejected|denied|declined|cancelled)|"
+    r"(?:\w+ ){0,3}rejected by (?:the )?user|(?:the )?tool use was rejected)",
+    re.IGNORECASE,
+)  # forms so short that only the flag of an error tells them from what a tool prints
+_FELL = re.compile(
+    r"\W{0,4}(?:<tool_use_error>)?\s*(?:sibling tool call|cancelled: parallel tool call)", re.IGNORECASE
+)
+_WORDS = re.compile(
+    r"(?:the user said|(?:following|user) (?:feedback|comment|message|reason)s?):\s*(.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def refusal(result: ToolResult) -> str | None:
+    """Return what the user said beside a refusal of a call, "" for nothing; None where nobody refused it.
+
+    Only a result that begins as a harness writes a refusal is one: the rest is text of a tool.
+    """
+    form = _REFUSAL.match(result.text) or (_REFUSED_BRIEFLY.match(result.text) if result.is_error else None)
+    if form is None:
+        return None
+    said = _WORDS.search(result.text)
+    return said[1].strip() if said and said.start() < HEAD else ""
 
 
 def rejected(result: ToolResult) -> bool:
     """Whether a call never ran: a person said no, or it fell with the batch it came in."""
-    return bool(_REJECTED.search(result.text[:HEAD]))
+    return refusal(result) is not None or bool(_FELL.match(result.text))
 
 
 def exit_code(text: str) -> int | None:
