@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.support.talk import assistant, entries, user
 
+from foldline.core.checkpoint.state import is_done
 from foldline.core.ledger.facts.kinds import CheckFact, Ledger, PlanStep
 from foldline.core.ledger.table import KINDS, bounded, collect, current, merge
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult
@@ -82,6 +83,39 @@ def test_the_plan_is_the_one_last_written():
     assert tuple((step.text, step.state) for step in of(*first, *second).plan) == steps
     assert tuple((step.text, step.state) for step in merge(of(*first), of(*second)).plan) == steps
     assert of(*first, *second).items == ()  # it is told once, in the state
+
+
+def test_a_list_of_other_things_with_states_is_no_plan():
+    orders = [{"name": "A-1", "status": "shipped"}]
+    for name, arguments in [
+        ("update_orders", {"orders": orders}),
+        ("explain_plane", {"items": orders}),
+        ("schedule_task", {"when": "noon", "where": "Ulm", "orders": orders}),
+        ("TaskOutput", {"task_id": "b1", "block": True}),
+        ("schedule_task", {"id": "7", "at": "noon"}),
+    ]:
+        found = of(*used(name, arguments, "it is done"))
+        assert found.plan == ()
+        assert [item.text.rpartition(" -> ")[2] for item in found.items] == ["it is done"]
+
+
+def test_a_plan_is_told_by_the_tool_or_by_the_key():
+    step = [{"step": "Read", "status": "pending"}]
+    for name, arguments in [
+        ("update_plan", {"explanation": "why", "plan": step}),
+        ("manage_todo_list", {"todoList": step}),
+        ("setTasks", {"entries": step}),
+        ("anything", {"steps": step}),
+    ]:
+        assert [(fact.text, fact.state) for fact in of(*used(name, arguments)).plan] == [("Read", "pending")]
+
+
+def test_an_empty_list_empties_the_plan():
+    first = used("TodoWrite", {"todos": [{"content": "Read", "status": "pending"}]})
+    empty = used("TodoWrite", {"todos": []})
+    for found in (of(*first, *empty), merge(of(*first), of(*empty))):
+        assert [is_done(step) for step in found.plan] == [True]
+        assert found.items == ()
 
 
 def test_numbered_tasks_are_brought_up_to_date():

@@ -88,7 +88,7 @@ def action(use: Use, base: str) -> Action | None:
         )
     if isinstance(args.get("plan"), str) and len(args["plan"]) > RESULT:
         return Action("proposal", _middle_out(args["plan"], ANSWER))
-    if steps_of(args) or task_of(use) is not None:
+    if steps_of(use) is not None or task_of(use) is not None:
         return None
     command = command_in(use)
     patch = patch_in(args)
@@ -151,13 +151,25 @@ _STATE = ("status", "state", "done", "completed", "complete", "checked")
 _STEP = ("content", "text", "task", "step", "title", "subject", "name", "description", "todo", "item")
 
 
-def steps_of(args: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the steps of a todo list or plan in a call's arguments, each with its state; else none."""
-    for value in args.values():
+_OF_PLANS = re.compile(r"(?i:todo)|(?:^|[\W_]|(?<=[a-z])(?=[PT]))(?i:plan|task)s?(?![a-z])")
+_PLAN_KEYS = re.compile(r"(?:todo|task|plan)(?:s|list|items?)?|steps")
+
+
+def steps_of(use: Use) -> list[tuple[str, str]] | None:
+    """Return the steps of the todo list or plan that a call writes, each with its state; None for others.
+
+    The tool's name or the list's key says that it is one: any other list of things with states is data.
+    """
+    args, named = arguments(use.call), _OF_PLANS.search(use.call.name) is not None
+    for key, value in args.items():
+        known = _PLAN_KEYS.fullmatch(key) is not None
+        if value == [] and known and (named or len(args) == 1):
+            return []
         found = [(_step(row), _state(row)) for row in rows_of(value)]
-        if found and all(text and state is not None for text, state in found):
+        of_plan = known or (named and len(args) <= 2)  # the list, and a word of why or how
+        if of_plan and found and all(text and state is not None for text, state in found):
             return [(cut(" ".join(text.split()), 300), state or "") for text, state in found]
-    return []
+    return None
 
 
 def _step(row: dict[str, Any]) -> str:
@@ -174,27 +186,32 @@ def _state(row: dict[str, Any]) -> str | None:
     return None
 
 
-_NUMBERED_TOOL = re.compile(r"task|todo|plan")
+_LISTS_TASKS = re.compile(
+    r"(?:task|todo)s?(?:list|read|get)|(?:list|read|get)(?:task|todo)s?|(?:enter|exit)planmode"
+)
+_UPDATES = re.compile(r"(?:task|todo)update|update(?:task|todo)")
 _ID = ("taskid", "todoid", "id", "itemid")
 
 
 def task_of(use: Use) -> tuple[str, str] | None:
     """Return one task that a call creates or updates, "#3 its subject" or "#3" alone, and its state if given.
 
-    ("", "") for a call that only lists tasks.
+    ("", "") for a call that only lists tasks; None for one that says neither its subject nor its state.
     """
-    args = arguments(use.call)
-    if not _NUMBERED_TOOL.search(plain(use.call.name)) or use.result is None or use.passed is False:
+    args, name = arguments(use.call), plain(use.call.name)
+    if not _OF_PLANS.search(use.call.name) or use.result is None or use.passed is False:
         return None
     number = next((str(args[key]) for key in _ID if isinstance(args.get(key), str | int)), "")
     subject = next((value for key in ("subject", "title") if isinstance(value := args.get(key), str)), "")
-    state = args.get("status") or args.get("state")
+    state = next((value for key in ("status", "state") if isinstance(value := args.get(key), str)), "")
     if not number and subject:
         made = re.search(r"#(\w{1,12})\b", use.result.text[:300])
         number, state = made[1] if made else "", state or "pending"
     if not 0 < len(number) <= 12:
-        return None if args else ("", "")
-    return cut(f"#{number} {subject}".strip(), 300), state if isinstance(state, str) else ""
+        return ("", "") if not args and _LISTS_TASKS.fullmatch(name) else None
+    if not (subject or state or _UPDATES.fullmatch(name)):
+        return None
+    return cut(f"#{number} {subject}".strip(), 300), state
 
 
 # ---- changes

@@ -30,7 +30,8 @@ _REFUSED = re.compile(
 _REFUSAL = re.compile(
     r"[\W_]{0,4}(?:<tool_use_error>|error:)?\s*(?:the user doesn['’]t want to (?:proceed with|take) this|"
     r"the user (?:has )?(?:rejected|denied|declined|cancelled) (?:this|the|permission|to)\b|"
-    r"\[?request interrupted by user|operation cancelled\] reason: user|(?:exec command|patch|command) rejected by (?:the )?user)",
+    r"\[?request interrupted by user|operation cancelled\] reason: user|"
+    r"(?:exec command|patch|command) rejected by (?:the )?user)",
     re.IGNORECASE,
 )
 _REFUSED_BRIEFLY = re.compile(

@@ -21,6 +21,7 @@ COMMAND = 160  # characters of a command
 CITED = 12  # entries that a check cites: the newest
 NOTABLE = 3  # uses of a tool that are told
 SHOWN = 100  # characters of a use
+EMPTIED = ("(the list was emptied)", "completed")  # the one step of an empty plan: it replaces older ones
 Place = tuple[str, int]  # (entry id, index of the part)
 SCANNED = 12_000  # characters of a result that are read
 BESIDE = 5  # tokens of the words before each line
@@ -31,7 +32,8 @@ def plan(found: Stretch) -> tuple[PlanStep, ...]:
     whole: tuple[PlanStep, ...] = ()
     single: dict[str, PlanStep] = {}
     for use in found.calls:
-        if listed := steps_of(arguments(use.call)):
+        if (listed := steps_of(use)) is not None:
+            listed = listed or [EMPTIED]
             whole = tuple(PlanStep(text, state, use.entry) for text, state in listed)
         elif any(task := task_of(use) or ("", "")):
             single = _updated(single, PlanStep(*task, use.entry))
