@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.support.talk import assistant, entries, user
 
 from foldline.core.checkpoint.state import is_done
@@ -52,6 +53,51 @@ def test_a_check_is_outdated_when_a_file_is_changed_behind_it():
     assert checks(found) == [("make test", "9 passed", True, True)]
     later = merge(of(*ran("make test", "9 passed")), of(*EDIT))
     assert checks(later) == checks(found)
+
+
+def test_runs_in_two_folders_are_two_checks():
+    found = of(*ran("cd frontend && npm test", "4 failed"), *ran("cd backend && npm test", "30 passed"))
+    assert checks(found) == [
+        ("(in frontend) npm test", "4 failed", False, False),
+        ("(in backend) npm test", "30 passed", True, False),
+    ]
+    assert [item.calls for item in found.items] == [1, 1]
+    beside = [used("bash", {"command": "npm test", "workdir": f"/app/{name}"}, "1 passed") for name in "ab"]
+    assert len(of(*beside[0], *beside[1]).checks) == 2
+
+
+def test_the_folder_of_the_work_is_not_told():
+    looks = [message for name in "abc" for message in used("Read", {"path": f"/home/me/lamp/{name}.py"})]
+    found = of(*looks, *ran("make test", "1 failed"), *ran("cd /home/me/lamp && make test", "9 passed"))
+    assert checks(found) == [("make test", "9 passed", True, False)]
+
+
+def test_a_shell_command_that_changes_a_file_makes_checks_outdated_and_a_failed_edit_does_not():
+    tests = ran("make test", "9 passed")
+    failed = used("Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, "Error: not found")
+    for change in ("sed -i s/x/y/ a.py", "cat > a.py <<'E'\nx\nE", "rm a.py && ls"):
+        assert checks(of(*tests, *ran(change, "")))[0][3] is True
+    assert checks(of(*tests, *failed))[0][3] is False
+    assert checks(of(*tests, *ran("make lint > lint.log", "")))[0][3] is False
+    assert checks(of(*ran("sed -i s/x/y/ a.py && make test", "9 passed")))[0][3] is False
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "To example.org:a\n ! [rejected]        main -> main (fetch first)",
+        "error: failed to push some refs to 'example.org:a'",
+        "fatal: could not read from remote repository",
+    ],
+)
+def test_a_push_that_was_rejected_pushes_nothing(output):
+    made = of(*ran("git commit -m a", "[main 1a2b3c4] First\n"), *ran("git push", output))
+    assert [fact.pushed for fact in made.commits] == [False]
+
+
+def test_thousands_of_runs_and_edits_come_to_an_end():
+    many = [message for n in range(4_000) for message in (*ran(f"make test{n}", "1 passed"), *EDIT)]
+    assert sum(fact.outdated for fact in of(*many).checks) == 4_000
 
 
 def test_commits_stand_with_branch_and_push():

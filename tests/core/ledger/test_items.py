@@ -279,6 +279,29 @@ def test_what_is_done_again_within_one_request_is_told_once():
     ]
 
 
+def test_two_heredocs_are_two_runs():
+    script = "python - <<'E'\nimport json\n{}\nE"
+    first = used("bash", {"command": script.format("print(json.dumps(1))")}, "1")
+    second = used("bash", {"command": script.format("print('a -> b')")}, "a -> b")
+    third = used("bash", {"command": script.format("print('a -> c')")}, "a -> c")
+    assert lines(*first, *second, *third) == [
+        ("ran", "$ python - <<… import json print(json.dumps(1)) -> 1"),
+        ("ran", "$ python - <<… import json print('a->b') -> a -> b"),
+        ("ran", "$ python - <<… import json print('a->c') -> a -> c"),
+    ]
+    long = [used("bash", {"command": f"make {'x' * 900} {end}"}, "ok") for end in ("one", "two")]
+    assert len(lines(*long[0], *long[1])) == 2
+
+
+@pytest.mark.parametrize(
+    "junk", [" " * 1_000_000, "[a (" * 250_000, "[a (\n" * 200_000, "cd a" + " " * 1_000_000, "| head '" * 120_000]
+)  # fmt: skip
+def test_hostile_commands_and_outputs_come_to_an_end(junk):
+    assert did("bash", {"command": f"git commit -m x {junk}x"}, junk)[0] == "ran"
+    assert did("bash", {"command": f"make {junk}"}, junk)[0] == "ran"
+    assert lines(*used("bash", {"command": f"{junk}; make"}, junk))
+
+
 def test_a_file_that_is_read_again_is_told_once():
     found = taken(*used("Read", {"path": "a.py"}), user("Go on."), *used("Read", {"path": "a.py"}))
     assert [(item.text, item.calls) for item in found if item.kind == "looked"] == [("read a.py", 2)]

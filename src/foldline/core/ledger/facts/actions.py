@@ -22,7 +22,14 @@ from foldline.core.ledger.facts.calls import (
     rows_of,
     uses,
 )
-from foldline.core.ledger.facts.commands import command_in, is_notable, normal, steps_in
+from foldline.core.ledger.facts.commands import (
+    command_in,
+    folder_beside,
+    is_notable,
+    middle_out,
+    normal,
+    steps_in,
+)
 from foldline.core.ledger.facts.kinds import CommitFact
 from foldline.core.ledger.facts.met import weigh
 from foldline.core.ledger.facts.outcomes import RunEnd, outcome, refusal, rejected
@@ -62,11 +69,10 @@ _BESIDE_A_QUESTION = word_set(
     "questions question message prompt options choices header multiselect multiple followup suggestions type "
     "default placeholder context reason answers annotations metadata id requestedschema"
 )
-_HERE = re.compile(r"<<-?\s*['\"]?\w+['\"]?.*", re.DOTALL)
 
 
 class Action(msgspec.Struct, frozen=True):
-    """What one call did: an item's kind, text and more; a command and how it ended; the commit it made."""
+    """What one call did: an item's kind, text and more; its command as told, how it ended, its commit."""
 
     kind: str
     text: str
@@ -83,18 +89,16 @@ def action(use: Use, base: str) -> Action | None:
     if use.result is not None and rejected(use.result):
         return _refused(use, refusal(use.result))
     if asked := _question(use, args):
-        return Action(
-            "answer", f"{asked}\n[User answered] {_middle_out(result, ANSWER)}" if result else asked
-        )
+        return Action("answer", f"{asked}\n[User answered] {middle_out(result, ANSWER)}" if result else asked)
     if isinstance(args.get("plan"), str) and len(args["plan"]) > RESULT:
-        return Action("proposal", _middle_out(args["plan"], ANSWER))
+        return Action("proposal", middle_out(args["plan"], ANSWER))
     if steps_of(use) is not None or task_of(use) is not None:
         return None
     command = command_in(use)
     patch = patch_in(args)
     if patch is not None or (command is None and _changes(use)):
         return _edit(use, args, patch, base)
-    done = _run(use, command, result) if command is not None else _look(args, base)
+    done = _run(use, command, result, base) if command is not None else _look(args, base)
     seen = " ".join(map(named, media_in(use)))
     done = done or _called(use, args, result)
     return msgspec.structs.replace(done, text=f"{done.text} {seen}") if seen else done
@@ -140,7 +144,7 @@ def _refused(use: Use, words: str | None) -> Action | None:
     what = command_in(use) or next((touch.path for touch in touches(use)), "") or use.call.name
     return Action(
         "refused",
-        f"[User refused: {cut(' '.join(what.split()), ARGUMENT)}] {_middle_out(words, ANSWER)}".rstrip(),
+        f"[User refused: {cut(' '.join(what.split()), ARGUMENT)}] {middle_out(words, ANSWER)}".rstrip(),
     )
 
 
@@ -246,7 +250,7 @@ def _novelty(args: dict[str, Any], patch: str | None) -> tuple[str, str]:
     known = {name.text for name in names.find(old)}
     found = Counter(name.text for line in lines for name in names.in_line(line) if name.text not in known)
     top = [name for name, _ in found.most_common(NAMES)]
-    return f": {', '.join(top)}" if top else "", _middle_out(dedent("\n".join(fresh)), MORE)
+    return f": {', '.join(top)}" if top else "", middle_out(dedent("\n".join(fresh)), MORE)
 
 
 def _sides(args: dict[str, Any], patch: str | None) -> tuple[str, str]:
@@ -264,8 +268,8 @@ def _sides(args: dict[str, Any], patch: str | None) -> tuple[str, str]:
 # ---- runs
 
 
-def _run(use: Use, command: str, result: str) -> Action:
-    short = _shown(command)
+def _run(use: Use, command: str, result: str, base: str) -> Action:
+    short = _shown(use, command, base)
     if not is_notable(command):
         return Action("looked", f"$ {short}")
     ended = (
@@ -277,14 +281,17 @@ def _run(use: Use, command: str, result: str) -> Action:
     if made:
         branch, key, subject = made[-1].groups()
         fact = CommitFact(key, branch, cut(subject, SUBJECT))
-        return Action("commit", f"commit {key} {fact.subject} (on {branch})", command, ended, fact)
+        return Action("commit", f"commit {key} {fact.subject} (on {branch})", short, ended, fact)
     text = f"$ {short} -> {ended.text}" if ended.text else f"$ {short}"
     more = "" if ended.passed else uncoloured(result[-MORE:]).strip()
-    return Action("ran", text, command, ended, more=more if more not in ended.text else "")
+    return Action("ran", text, short, ended, more=more if more not in ended.text else "")
 
 
-def _shown(command: str) -> str:
-    return cut(" ".join(_HERE.sub("<<…", normal(command)).split()), COMMAND)
+def _shown(use: Use, command: str, base: str) -> str:
+    """Spell a command as runs are told apart: its folder where that is not that of the work, then itself."""
+    folder, short = normal(command, folder_beside(use))
+    inside = "" if not folder or f"{folder}/" == base else f"(in {relative(folder, base)}) "
+    return inside + middle_out(short.replace(" -> ", "->"), COMMAND)  # the arrow stands before the outcome
 
 
 # ---- looks, and all else
@@ -315,7 +322,7 @@ def _called(use: Use, args: dict[str, Any], result: str) -> Action:
     shown = ", ".join(_argument(key, value) for key, value in list(_flat(use))[:4])
     told = cut(" ".join(result[:SCANNED].split()), RESULT)
     most = REPORT if isinstance(args.get("prompt"), str) else MORE
-    more = _middle_out(result, most) if len(result) > RESULT else ""
+    more = middle_out(result, most) if len(result) > RESULT else ""
     return Action("called", f"{use.call.name}({shown})" + (f" -> {told}" if told else ""), more=more)
 
 
@@ -327,13 +334,6 @@ def _flat(use: Use) -> Iterator[tuple[str, Any]]:
 def _argument(key: str, value: Any) -> str:
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return f"{key}={cut(' '.join(text[:SCANNED].split()), ARGUMENT)}"
-
-
-def _middle_out(text: str, most: int) -> str:
-    text = text.strip()
-    if len(text) <= most:
-        return text
-    return f"{text[: most * 2 // 3].rstrip()} … {text[-most // 3 :].lstrip()}"
 
 
 # ---- a stretch of entries

@@ -16,7 +16,8 @@ from foldline.core.ledger.facts.calls import Use, arguments, as_list, plain
 from foldline.core.ledger.text.sentences import word_set
 from foldline.core.log.messages import ToolCall
 
-COMMAND = 400  # characters of a command by which two runs of it are compared
+HEREDOC = 100  # characters of a heredoc by which two runs are compared
+CUT = 400  # characters at the end of a command in which a pipe that cuts its output is looked for
 SCANNED = 20_000  # characters of one command that are read; a longer one is data
 
 _KEYS = ("command", "cmd", "commandline", "shellcommand", "script", "bashcommand", "argv", "commands")
@@ -70,18 +71,32 @@ def _line(value: Any) -> str:
     return words[2] if len(words) > 2 and re.fullmatch(r"-\w*c", words[1]) else " ".join(words)
 
 
+def folder_beside(use: Use) -> str:
+    """Return the folder that is given beside a command; "" for none."""
+    args = arguments(use.call)
+    return next((value for key in _FOLDER_KEYS if isinstance(value := args.get(key), str)), "").rstrip("/")
+
+
 def steps_in(use: Use) -> tuple[Step, ...]:
     """Return the simple commands that a call runs, in the folder that is given beside them."""
-    args = arguments(use.call)
-    given = next((value for key in _FOLDER_KEYS if isinstance(value := args.get(key), str)), "")
-    return steps(command_in(use) or "", given.rstrip("/"))
+    return steps(command_in(use) or "", folder_beside(use))
+
+
+def changes_files(step: Step) -> bool:
+    """Whether a step changes a file; the output that a program is told to keep changes none."""
+    written = step.into if step.name in ("cat", "echo", "printf") else ()
+    done = () if step.name in ("tee", "touch") else _by_name(step)
+    return any(
+        touch.status != "read" and _is_file(touch.path) and not touch.path.startswith("/tmp/")  # noqa: S108
+        for touch in (*done, *written)
+    )
 
 
 # ---- a line into simple commands
 
 _QUOTED = r"'[^']*+'|\"(?:\\.|[^\"\\])*+\""
 _HEREDOC = re.compile(
-    r"<<-?[ ]*(['\"]?)(\w+)\1([^\n]*)(?:\n.*?(?:^[ \t]*\2\b|\Z)|\Z)", re.DOTALL | re.MULTILINE
+    r"<<-?[ ]*(['\"]?)(\w+)\1([^\n]*)(?:\n(.*?)(?:^[ \t]*\2\b|\Z)|\Z)", re.DOTALL | re.MULTILINE
 )
 _TOKEN = re.compile(
     rf"(?P<skip>(?<![^\s;&|(])\#[^\n]*|\\\n|\d?>&\d?|<)|(?P<into>[\d&]?>>?\|?)|(?P<cut>[;&|()`\n]+)"
@@ -215,16 +230,35 @@ def _is_file(word: str) -> bool:
 
 # ---- two runs of one command
 
-_LEADING_FOLDER = re.compile(r"^cd\s+(?:'[^']*'|\"[^\"]*\"|[^\s;&|]+)\s*(?:&&|;|\n)\s*")
+_LEADING_FOLDER = re.compile(r"cd\s+('[^']*'|\"[^\"]*\"|[^\s;&|'\"]+)\s*(?:&&|;|\n)\s*")
 _OUTPUT_CUT = re.compile(
-    r"\s*(?:2>&1)?\s*(?:\|\s*(?:head|tail|grep|rg|less|cat)\b(?:[^|;&'\"]|'[^']*'|\"[^\"]*\")*)?\Z"
+    r" ?(?:2>&1)? ?(?:\| ?(?:head|tail|grep|rg|less|cat)\b(?:[^|;&'\"]|'[^']*'|\"[^\"]*\")*)?\Z"
 )
 
 
 @lru_cache(maxsize=1_024)
-def normal(command: str) -> str:
-    """Return a command as two runs of it are equal: no `cd` before it, no pipe that cuts its output."""
-    short = _LEADING_FOLDER.sub("", command[:COMMAND].strip())
+def normal(command: str, cwd: str = "") -> tuple[str, str]:
+    """Return the folder a command runs in, and the command as two runs of it are equal.
+
+    `cwd` is the folder given beside it; a `cd` before it is followed. A pipe that cuts its output is left
+    out, and of a heredoc its two ends stay.
+    """
+    short = command[:SCANNED].strip()
+    while (moved := _LEADING_FOLDER.match(short)) is not None:
+        cwd, short = join(cwd, moved[1].strip("'\"")), short[moved.end() :]
+    short = " ".join(_HEREDOC.sub(_heredoc, short).split())
     for _ in range(3):
-        short = _OUTPUT_CUT.sub("", short)
-    return " ".join(short.split())
+        short = short[:-CUT] + _OUTPUT_CUT.sub("", short[-CUT:])
+    return "" if cwd == "." else cwd.rstrip("/"), short.strip()
+
+
+def _heredoc(found: re.Match[str]) -> str:
+    return f"<<…{found[3]} {middle_out(' '.join((found[4] or '').split()), HEREDOC)}\n"
+
+
+def middle_out(text: str, most: int) -> str:
+    """Return a text with its two ends where it is longer than `most` characters."""
+    text = text.strip()
+    if len(text) <= most:
+        return text
+    return f"{text[: most * 2 // 3].rstrip()} … {text[-most // 3 :].lstrip()}"

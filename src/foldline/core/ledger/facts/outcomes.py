@@ -53,8 +53,8 @@ def refusal(result: ToolResult) -> str | None:
 
     Only a result that begins as a harness writes a refusal is one: the rest is text of a tool.
     """
-    form = _REFUSAL.match(result.text) or (_REFUSED_BRIEFLY.match(result.text) if result.is_error else None)
-    if form is None:
+    head = result.text[:HEAD]
+    if not (_REFUSAL.match(head) or (result.is_error and _REFUSED_BRIEFLY.match(head))):
         return None
     said = _WORDS.search(result.text)
     return said[1].strip() if said and said.start() < HEAD else ""
@@ -62,7 +62,7 @@ def refusal(result: ToolResult) -> str | None:
 
 def rejected(result: ToolResult) -> bool:
     """Whether a call never ran: a person said no, or it fell with the batch it came in."""
-    return refusal(result) is not None or bool(_FELL.match(result.text))
+    return refusal(result) is not None or bool(_FELL.match(result.text[:HEAD]))
 
 
 def exit_code(text: str) -> int | None:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from foldline.core.ledger.facts.actions import Stretch, steps_of, stretch, task_of
+from foldline.core.ledger.facts.actions import Action, Stretch, steps_of, stretch, task_of
 from foldline.core.ledger.facts.calls import Use, arguments, strings
-from foldline.core.ledger.facts.commands import command_in, git_verb, is_notable, normal, steps
+from foldline.core.ledger.facts.commands import changes_files, command_in, git_verb, is_notable, steps_in
 from foldline.core.ledger.facts.kinds import CheckFact, CommitFact, Ledger, PlanStep, ToolFact
 from foldline.core.ledger.facts.touches import touches
 from foldline.core.ledger.text import names
-from foldline.core.ledger.text.sentences import clip, cut
+from foldline.core.ledger.text.sentences import clip
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import ToolResult
 
-COMMAND = 160  # characters of a command
 CITED = 12  # entries that a check cites: the newest
 NOTABLE = 3  # uses of a tool that are told
 SHOWN = 100  # characters of a use
 EMPTIED = ("(the list was emptied)", "completed")  # the one step of an empty plan: it replaces older ones
+_NOT_PUSHED = re.compile(r"^ ?! \[(?:remote )?rejected\]|failed to push|^fatal: ", re.MULTILINE)
 Place = tuple[str, int]  # (entry id, index of the part)
 SCANNED = 12_000  # characters of a result that are read
 BESIDE = 5  # tokens of the words before each line
@@ -63,21 +64,34 @@ def merge_plan(old: Sequence[PlanStep], new: Sequence[PlanStep], _later: Ledger)
 def checks(found: Stretch) -> tuple[CheckFact, ...]:
     """Take the newest run of each check: a command that counts what passed, or that failed and ran again.
 
-    One is outdated when a file was changed behind it.
+    One is outdated when a file was changed behind it; an edit that failed changes none.
     """
     runs: dict[str, CheckFact] = {}
     telling: set[str] = set()
-    for use, done in found.actions():
+    ran_at: dict[str, int] = {}
+    changed_at = -1
+    for at, (use, done) in enumerate(found.actions()):
+        if _changes(use, done):
+            changed_at = at
         if done.run is not None and done.command:
-            key = cut(normal(done.command), COMMAND)
+            key = done.command
             old = runs.pop(key, None)
             cites = tuple(dict.fromkeys((*(old.entries if old else ()), use.entry, use.answered_in)))[-CITED:]
             runs[key] = CheckFact(key, done.run.text, done.run.passed, cites)
+            ran_at[key] = at
             if done.run.counted or (old and False in (done.run.passed, old.passed)):
                 telling.add(key)
-        elif done.kind == "edit" and any(touch.status != "read" for touch in touches(use)):
-            runs = {key: msgspec.structs.replace(fact, outdated=True) for key, fact in runs.items()}
-    return tuple(fact for key, fact in runs.items() if key in telling)
+    return tuple(
+        msgspec.structs.replace(fact, outdated=ran_at[key] < changed_at)
+        for key, fact in runs.items()
+        if key in telling
+    )
+
+
+def _changes(use: Use, done: Action) -> bool:
+    if done.kind == "edit":
+        return use.passed is not False
+    return done.kind != "refused" and any(map(changes_files, steps_in(use)))
 
 
 def merge_checks(old: Sequence[CheckFact], new: Sequence[CheckFact], later: Ledger) -> tuple[CheckFact, ...]:
@@ -93,13 +107,21 @@ def merge_checks(old: Sequence[CheckFact], new: Sequence[CheckFact], later: Ledg
 def commits(found: Stretch) -> tuple[CommitFact, ...]:
     """Take the commits that were made; a push behind them pushes them all."""
     made: list[CommitFact] = []
+    pushed = 0  # of them, by the newest push
     for use, done in found.actions():
         if done.commit is not None:
             cites = tuple(dict.fromkeys((use.entry, use.answered_in)))
             made.append(msgspec.structs.replace(done.commit, entries=cites))
-        if use.passed is not False and any(git_verb(step) == "push" for step in steps(done.command)):
-            made = [msgspec.structs.replace(fact, pushed=True) for fact in made]
-    return tuple(made)
+        if _pushes(use):
+            pushed = len(made)
+    return tuple(msgspec.structs.replace(fact, pushed=at < pushed) for at, fact in enumerate(made))
+
+
+def _pushes(use: Use) -> bool:
+    pushes = (step for step in steps_in(use) if git_verb(step) == "push")
+    if use.passed is False or not any("--dry-run" not in step.words for step in pushes):
+        return False
+    return use.result is not None and not _NOT_PUSHED.search(use.result.text)
 
 
 def merge_commits(
