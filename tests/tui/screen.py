@@ -65,6 +65,9 @@ class Talk:
 
     def __init__(self, app, pilot, model):
         self.app, self.pilot, self.model = app, pilot, model
+        self.sent = []
+        send = app.talk.send
+        app.talk.send = lambda text: (self.sent.append(text), send(text))
 
     @property
     def text(self):
@@ -72,9 +75,10 @@ class Talk:
 
     async def type(self, text):
         """Put a text into the editor and send it."""
+        before = len(self.sent)
         self.app.editor.put(text)
         await self.pilot.press("enter")
-        await self.pilot.pause(0.02)
+        await until(self.pilot, lambda: len(self.sent) > before)
 
     async def say(self, text):
         """Send a text, and wait until nothing goes on."""

@@ -55,6 +55,7 @@ class Conversation:
         self.complete: Completion
         self._app = app
         self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._showing = False  # an event that was taken and is not on the screen yet
         self._doing = ""  # what goes on, for the status line
 
     @classmethod
@@ -85,7 +86,7 @@ class Conversation:
         """Whether nothing goes on, and all is shown."""
         groups = ("turns", "commands")
         working = [one for one in self._app.workers if one.group in groups and not one.is_finished]
-        return not working and not self.host.agent.busy and self._events.empty()
+        return not working and not self.host.agent.busy and self._events.empty() and not self._showing
 
     def interrupt(self) -> None:
         """Stop the turn or the compaction under way."""
@@ -236,10 +237,12 @@ class Conversation:
     async def _show_events(self) -> None:
         while True:
             event = await self._events.get()
+            self._showing = True
             try:
                 await self._app.transcript.show(event, self.session)
                 await self._noticed(event)
             finally:
+                self._showing = False
                 self._events.task_done()
 
     async def _noticed(self, event: Event) -> None:
