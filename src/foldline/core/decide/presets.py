@@ -50,6 +50,7 @@ COOP = Policy(
     keep=Keep(amount=Amount(tokens=20_000)),
     cut_rule="user_or_plain_assistant",
     walk_back=True,
+    summary_share=0.05,  # of 58,000 tokens the seed keeps 20,000, and 2,000 for the summary of the others
     ack="Understood. I have the checkpoint and will go on from there.",
     result_cap=UNCAPPED,
     thinking_in_transcript=False,

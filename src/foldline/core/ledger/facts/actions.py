@@ -57,7 +57,7 @@ RESULT = 160  # characters of a result
 MORE = 1_200  # characters of the new lines of an edit, and of the end of an output
 REPORT = 4_000  # characters of what another agent reports
 QUESTION = 400  # characters of a question that is put to the user
-ANSWER = 2_400  # characters of an answer or of a plan that is put to the user
+ANSWER = 12_000  # characters of an answer or of a plan that is put to the user
 NAMES = 5  # names that an edit brings
 SCANNED = 20_000  # characters of one text that are read
 
@@ -116,7 +116,7 @@ def media_in(use: Use) -> list[Media]:
 def _question(use: Use, args: dict[str, Any]) -> str:
     """Return the question that a call puts to the user, with its options; "" where it puts none."""
     named = _ASKS.search(use.call.name)
-    rows = rows_of(args.get("questions"), 8)
+    rows = rows_of(args.get("questions"), 50)
     if use.call.name.startswith("mcp__") or not (rows or named) or args.keys() - _BESIDE_A_QUESTION:
         return ""
     asked: list[str] = []

@@ -56,7 +56,7 @@ def collect(found: Stretch) -> tuple[Item, ...]:
 def _names_shown(use: Use, text: str, weights: Mapping[str, float], told: set[str]) -> str:
     """List the weightiest names that a result shows and none before it did."""
     shown = use.result.text[:HEAD_SHOWN] if use.result is not None else ""
-    found = {name.text for name in names.find(shown)} - told
+    found = [name for name in dict.fromkeys(one.text for one in names.find(shown)) if name not in told]
     best = sorted(
         (name for name in found if weights.get(name, 0) >= WEIGHTY and name not in text),
         key=lambda name: -weights[name],
