@@ -87,10 +87,10 @@ def _written(ledger: Ledger, budget: int, count: Count, focus: str | None, goal:
     return "\n\n".join(part for part in (text, others, "\n".join(lists)) if part)
 
 
-def _words_of(focus: str | None) -> set[str]:
-    """Return the words of a focus that can tell one text from another."""
-    words = {word.lower().strip(".,:;!?\"'()`") for word in (focus or "").split()}
-    return {word for word in words if len(word) >= (FOCUS_WORD if word.isascii() else 2)}
+def _words_of(focus: str | None) -> list[str]:
+    """Return the words of a focus that can tell one text from another, each once."""
+    words = dict.fromkeys(word.lower().strip(".,:;!?\"'()`") for word in (focus or "").split())
+    return [word for word in words if len(word) >= (FOCUS_WORD if word.isascii() else 2)]
 
 
 def _others(ledger: Ledger, text: str, room: int, count: Count) -> str:
