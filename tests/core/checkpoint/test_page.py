@@ -255,6 +255,13 @@ def test_one_long_message_takes_the_room_that_nobody_else_needs():
     assert "Part 399 of the plan." in text
 
 
+def test_what_is_asked_before_a_long_block_of_code_stands_whole():
+    asked = "Look at the trace of this session. " * 6 + "It is in traces/a1.jsonl; read it with replay 7f3a."
+    text = f"{asked}\n\n```\n" + "09:00:01 INFO request sent\n" * 400 + "```\nThen mend it."
+    told = page(collect(entries(user(text), assistant("Done."))), 1_200)
+    assert f"[User] {asked}\n[…]\nThen mend it." in told
+
+
 def test_what_was_done_is_told_at_length_where_there_is_room_and_read_back():
     edit = used("Edit", {"file_path": "a.py", "old_string": "", "new_string": "- one\n## two"})
     ledger = collect(entries(user("Go."), *edit, assistant("Done.")))

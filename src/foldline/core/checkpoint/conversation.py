@@ -190,7 +190,8 @@ def _level(
     """
     whole = [texts.form(index, WHOLE) for index in members]
     ratio = 0.9 * sum(len(text) for text, _ in whole) / max(1, sum(size for _, size in whole))
-    common = min(_common_size([size for _, size in whole], room), longest)
+    one_most = max(room // CAP, CAP_LEAST)
+    common = min(_common_size([size for _, size in whole], room, one_most), longest)
     short = min(SHORT, max(SHORT_LEAST, int(ratio * most / max(1, len(members)))))
     briefs = [texts.form(index, short) for index in members]
     rest = sum(least for _, least in briefs)
@@ -212,9 +213,9 @@ def _level(
     return shown, used
 
 
-def _common_size(sizes: Sequence[int], room: int) -> int:
-    """Return the largest size that all may have within `room`, but no less than what one may take of it."""
-    low, high = max(room // CAP, CAP_LEAST), max(sizes, default=0)
+def _common_size(sizes: Sequence[int], room: int, least: int) -> int:
+    """Return the largest size that all may have within `room`, but no less than `least`."""
+    low, high = least, max(sizes, default=0)
     while low < high:
         middle = (low + high + 1) // 2
         if sum(min(size, middle) for size in sizes) <= room:
@@ -263,16 +264,15 @@ def _opening(text: str, most: int) -> str:
 
 
 def _leads(text: str, most: int) -> str:
-    """Return the opening of each line, in its part of `most` characters, and `[…]` for blocks of code."""
+    """Return the opening of each line, the longest cut to one length, and `[…]` for blocks of code."""
     rows: list[str] = []
-    lead = max(LEAD, most // (1 + text.count("\n")))
     for at, block in enumerate(_FENCE.split(text)):
         if at % 2:
             rows += ["[…]"] if rows[-1:] != ["[…]"] else []
-            continue
-        for row in filter(None, map(str.rstrip, block.split("\n"))):
-            rows.append(f"{_opening(row, lead)} […]" if len(row) > lead + 40 else row)
-    return "\n".join(rows)
+        else:
+            rows += filter(None, map(str.rstrip, block.split("\n")))
+    lead = _common_size([len(row) + 1 for row in rows], most, LEAD)
+    return "\n".join(f"{_opening(row, lead)} […]" if len(row) > lead + 40 else row for row in rows)
 
 
 def line_of(item: Item, text: str) -> str:
