@@ -73,6 +73,7 @@ class ReplayJob:
         self.began = self.ended_at = 0.0
         self.window = 0
         self.rows: list[ComparedPolicy] = []
+        self.plots: tuple[str, ...] = ()
         self.warnings: list[str] = []
         self.error = ""
 
@@ -80,11 +81,6 @@ class ReplayJob:
     def ended(self) -> bool:
         """Whether nothing more comes."""
         return self.state in ("done", "failed")
-
-    @property
-    def plots(self) -> list[str]:
-        """The drawings that were made."""
-        return [name for name in PLOTS if (self.folder / name).is_file()]
 
     @property
     def progress(self) -> ReplayProgress:
@@ -112,7 +108,7 @@ class ReplayJob:
             rows=self.rows,
             warnings=self.warnings,
             error=self.error,
-            plots=tuple(self.plots),
+            plots=self.plots,
         )
 
     def command(self) -> list[str]:
@@ -217,26 +213,25 @@ class ReplayJobs:
 
     async def _run(self, job: ReplayJob) -> None:
         told = asyncio.create_task(self._tell(job))
+        state: ReplayState = "failed"
         try:
             async with self._slots:
                 job.state, job.began = "running", time.time()
                 async with asyncio.timeout(self._seconds):
                     code = await _exit_code(job)
             await asyncio.to_thread(job.take, code)
-            await _keep_files(job)  # it is done when all that it found can be asked for
-            job.state = "done"
+            await _keep_files(job)
+            state = "done"
         except TimeoutError:
-            job.state, job.error = (
-                "failed",
-                f"It was stopped: it took longer than {self._seconds:,.0f} seconds.",
-            )
+            job.error = f"It was stopped: it took longer than {self._seconds:,.0f} seconds."
         except (ReplayFailed, OSError, msgspec.DecodeError) as error:
-            job.state, job.error = "failed", str(error)
+            job.error = str(error)
         finally:
             told.cancel()
             await asyncio.wait([told])
-        job.ended_at = time.time()
-        await asyncio.to_thread(_remove, job.file.parent)
+        # it has ended when all that it found can be asked for, and no file of it is left here
+        await asyncio.to_thread(_remove, job.folder)
+        job.state, job.ended_at = state, time.time()
         await self._keep(job)
 
     async def _tell(self, job: ReplayJob) -> None:
@@ -265,6 +260,7 @@ async def _keep_files(job: ReplayJob) -> None:
         path = job.folder / name
         if path.is_file():
             await records.keep_file(job.id, name, await asyncio.to_thread(path.read_bytes))
+            job.plots += (name,) if name in PLOTS else ()
 
 
 async def _exit_code(job: ReplayJob) -> int:
