@@ -20,13 +20,13 @@ from foldline.dialects.dialect_of import in_dialect
 from foldline.dialects.native_view import NativeView, deep_copy
 
 
-@given(logs(), st.sampled_from(DIALECTS))
-def test_a_view_rendered_entry_by_entry_is_the_view_rendered_at_once(made, dialect):
+@given(logs(), st.sampled_from(DIALECTS), st.integers(1, 3))
+def test_a_view_rendered_as_it_grows_is_the_view_rendered_at_once(made, dialect, every):
     _, log = made
     fold, growing = ViewState(counter=OFFLINE), NativeView()
-    for entry in log.path():
+    for number, entry in enumerate(log.path()):
         fold.push(entry)
-        if not fold.open_calls:
+        if number % every == 0 and not fold.open_calls:
             assert growing.messages(dialect, fold.items()) == rendered(fold.view(), dialect)[0]
 
 
@@ -52,6 +52,24 @@ def test_marks_that_a_caller_makes_do_not_stay(made):
             message["content"].append("more")
         message["mark"] = True
     assert growing.messages(dialect, items) == whole
+
+
+def test_a_reply_that_was_cut_off_behind_its_reasoning_leaves_none_of_it():
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "sealed"}
+    said = {"type": "message", "id": "msg_1", "role": "assistant", "content": [], "status": "incomplete"}
+    asked = [{"role": "user", "content": text} for text in ("look", "go on")]
+    log = chain([*decode("openai-responses", asked[:1]), *decode("openai-responses", [thought, said])])
+    log = chain([*(entry.message for entry in log.path()), *decode("openai-responses", asked[1:])])
+    fold, growing = ViewState(counter=OFFLINE), NativeView()
+    first, *later = log.path()
+    fold.push(first)
+    growing.messages("openai-responses", fold.items())
+    for entry in later:  # both before the next request
+        fold.push(entry)
+    sent = growing.messages("openai-responses", fold.items())
+    assert get("openai-responses").validate(sent) == []
+    assert sent == rendered(fold.view(), "openai-responses")[0]
+    assert all(item.get("type") != "reasoning" for item in sent)
 
 
 class Counted:

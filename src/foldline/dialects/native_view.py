@@ -37,7 +37,7 @@ class NativeView:
         new = items[self._known :]
         same = items is self._items and dialect == self._dialect
         alone = all(_is_native(item, dialect) for item in new) and not _joins(items, self._known, dialect)
-        if same and self._extends and alone and not _is_open(new):
+        if same and self._extends and alone and not any(map(_is_open, new)):
             added = get(dialect).render(native_items(new)).messages
             self._take(request(added, Losses()) if dialect == ANTHROPIC else added)
         else:
@@ -79,11 +79,11 @@ def _joins(items: Sequence[Item], known: int, dialect: str) -> bool:
     return isinstance(item, Kept) and item.entry.message.role == "user" and bool(item.entry.message.results)
 
 
-def _is_open(items: Sequence[Item]) -> bool:
-    """Return whether the next item could bring back what was left out: reasoning that nothing follows yet."""
-    if not items or not isinstance(items[-1], Kept):
+def _is_open(item: Item) -> bool:
+    """Return whether an item ends in reasoning: what is sent of it depends on what follows."""
+    if not isinstance(item, Kept):
         return False
-    message = items[-1].entry.message
+    message = item.entry.message
     ours = message.native is not None and message.native.dialect == OPENAI_RESPONSES
     return ours and bool(message.parts) and isinstance(message.parts[-1], Thinking | Opaque)
 
@@ -94,7 +94,7 @@ def _may_extend(items: Sequence[Item], dialect: str) -> bool:
     The next message must not be able to join the last one, and no call may have an id made for this
     dialect: a later native call could need that id.
     """
-    if not items or not _is_native(items[-1], dialect) or _is_open(items):
+    if not items or not _is_native(items[-1], dialect) or _is_open(items[-1]):
         return False
     encoded = (item for item in items if not _is_native(item, dialect))
     return not any((i.entry.message if isinstance(i, Kept) else i.message).calls for i in encoded)
