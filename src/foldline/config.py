@@ -15,8 +15,8 @@ context = 64_000
 enabled = true
 keep = 20_000
 
-What runs a program or allows one (`agent.allow`, `agent.folders`, `hooks`, `mcp`), and where a service
-sends keys (`serve`), counts in the user's own file alone: a folder that was fetched must not decide it.
+A folder that was fetched must not decide what runs, what is allowed, who reads a session or where it is kept:
+its file may set what `fetched.py` lists, and nothing else.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from foldline import files
 from foldline.catalogue import Catalogue, ModelInfo
 from foldline.core.decide.policy import Policy
 from foldline.core.measure.window import Window
 from foldline.errors import InputError
+from foldline.fetched import Table, with_fetched
 from foldline.policies import changed, load
 from foldline.policies import policy as find_policy
 
@@ -43,8 +45,7 @@ log = logging.getLogger("foldline")
 FILE = Path(".foldline") / "settings.toml"
 FROM_ENVIRONMENT = ("store", "policy", "window", "model")
 SWITCH_OFF: Final = "FOLDLINE_DISABLE_AUTOCOMPACT"
-OWN: Final = {"hooks": None, "mcp": None, "serve": None, "agent": ("allow", "folders")}
-"""Tables, or keys of them, that count in the user's own file alone."""
+MOST: Final = 1_000_000  # bytes of a settings file
 IN_POLICIES: Final = {
     "enabled": "enabled",
     "reserve": "reserve",
@@ -216,11 +217,12 @@ def settings(
 
     Raises InputError naming the file or the variable and what is allowed.
     """
-    merged: dict[str, Any] = {}
-    for folder, own in ((home or Path.home(), True), (here or Path.cwd(), False)):
-        file = folder / FILE
-        for key, value in (_read(file) if own else _fetched(file, home or Path.home())).items():
-            merged[key] = {**merged.get(key, {}), **value} if isinstance(value, dict) else value
+    own, near = (home or Path.home()) / FILE, (here or Path.cwd()) / FILE
+    merged = _read(own)
+    if not _same(near, own):
+        merged, refused = with_fetched(merged, _read(near))
+        for name in refused:
+            _warn_of(near, name, own)
     variables = os.environ if environment is None else environment
     for key in FROM_ENVIRONMENT:
         variable = f"FOLDLINE_{key.upper()}"
@@ -232,31 +234,23 @@ def settings(
     return _checked(merged, "settings")
 
 
-def _fetched(file: Path, home: Path) -> dict[str, Any]:
-    """Read the settings of a folder, without what counts in the user's own file alone; that is warned of."""
-    if file == home / FILE:
-        return {}
-    found = _read(file)
-    for table, keys in OWN.items():
-        for key in (None,) if keys is None else keys:
-            if table in found and (key is None or key in found[table]):
-                _warn_of(file, table if key is None else f"{table}.{key}", home)
-    for table, keys in OWN.items():
-        if keys is None:
-            found.pop(table, None)
-        elif table in found:
-            found[table] = {key: value for key, value in found[table].items() if key not in keys}
-    return found
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return one == other
 
 
 @cache
-def _warn_of(file: Path, name: str, home: Path) -> None:
-    log.warning("%s: %s counts in %s alone, and is left out", file, name, home / FILE)
+def _warn_of(file: Path, name: str, own: Path) -> None:
+    log.warning(
+        "%s: %s is left out: a folder may not set it; if you want it, set it in your own %s", file, name, own
+    )
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: Path) -> Table:
     try:
-        found = tomllib.loads(file.read_text(encoding="utf-8"))
+        found = tomllib.loads(files.content(file, MOST).decode("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, UnicodeDecodeError) as error:

@@ -96,6 +96,7 @@ async def test_a_policy_whose_summaries_it_is_to_write_is_refused(policies, tmp_
 def test_a_model_for_summaries_in_the_settings_is_refused(tmp_path, monkeypatch):
     (tmp_path / ".foldline").mkdir()
     (tmp_path / ".foldline" / "settings.toml").write_text(f'[compaction]\nmodel = "{TYPO}"\n')
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match=HINT):
         foldline.open("memory://", "one")

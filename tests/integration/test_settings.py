@@ -24,8 +24,8 @@ price = {{ input = 1, output = 2 }}
 
 @pytest.fixture
 def settings(tmp_path, monkeypatch):
-    """Write the settings of a project, and stand in it."""
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    """Write the user's settings, and stand beside them."""
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     for name in ("STORE", "POLICY", "WINDOW", "MODEL"):
         monkeypatch.delenv(f"FOLDLINE_{name}", raising=False)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from foldline.agent.tools.read import CHARACTERS, picture_of
+from foldline.agent.tools.read import CHARACTERS, picture_in
 from foldline.agent.workspace import Workspace
 from foldline.core.log.messages import Media, Message, Text
 from foldline.errors import FoldlineError, InputError
@@ -37,27 +38,25 @@ def _file(name: str, workspace: Workspace) -> Text | Media | None:
     """Return a file as a part of a message; None where there is none of that name that may be read."""
     try:
         path = workspace.resolve(name.rstrip("."))
-        data = path.read_bytes() if path.is_file() else None
+        if path.is_dir():
+            return _folder(path)
+        file = workspace.open(path)
     except (InputError, OSError):
         return None
-    if data is None:
-        return _folder(path)
-    if picture := picture_of(data, path.name):
-        return picture
+    with file:
+        if picture := picture_in(file, path.name):
+            return picture
+        data = file.read(CHARACTERS * 4 + 1)
+        size = os.fstat(file.fileno()).st_size
     if b"\0" in data[:8_192]:
         raise InputError(f"@{name} is binary and no picture: it cannot be attached")
     text = data.decode("utf-8", "replace")
-    cut = (
-        text
-        if len(text) <= CHARACTERS
-        else f"{text[:CHARACTERS]}\n[… {len(text) - CHARACTERS:,} more characters: use read]"
-    )
-    return Text(f'<file path="{workspace.shown(path)}">\n{cut}\n</file>')
+    if len(text) > CHARACTERS:
+        text = f"{text[:CHARACTERS]}\n[… the beginning of {size:,} bytes: use read for more]"
+    return Text(f'<file path="{workspace.shown(path)}">\n{text}\n</file>')
 
 
-def _folder(path: Path) -> Text | None:
-    if not path.is_dir():
-        return None
+def _folder(path: Path) -> Text:
     names = sorted(f"{one.name}/" if one.is_dir() else one.name for one in path.iterdir())
     return Text(f'<folder path="{path}">\n' + "\n".join(names[:500]) + "\n</folder>")
 

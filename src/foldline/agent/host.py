@@ -75,7 +75,7 @@ class Host:
         )
         self.todos = todo.Todos()
         self._named = options.model  # by the user; else a session goes on with its own
-        self.model = options.model or self._own_model() or ""
+        self.model = options.model or self.settings.model or ""
         self.usd = 0.0  # what was spent on replies since this host was opened, as far as prices are known
         self.session: Session
         self.agent: Agent
@@ -98,16 +98,6 @@ class Host:
             await host.close()
             raise
         return host
-
-    def _own_model(self) -> str | None:
-        """Return the model of the user's own settings: a folder must not choose who reads a session."""
-        own = settings(home=self.home, here=self.home).model
-        named = self.settings.model
-        if named and named != own:
-            log.warning(
-                "the settings of %s name the model %s: use it with --model", self.workspace.root, named
-            )
-        return own
 
     async def _start_servers(self) -> None:
         """Offer the tools of the MCP servers; one that does not come up is warned of."""
@@ -204,7 +194,7 @@ class Host:
             policy=self._policy(),
             window=self.options.window,
             dialect=provider.dialect,
-            system=system_prompt(self.workspace.root, self.options.system),
+            system=system_prompt(self.workspace, self.options.system),
             tools=toolbox.definitions(provider.dialect) or None,
         )
         await opened.__aenter__()

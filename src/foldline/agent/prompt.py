@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import platform
-from pathlib import Path
+
+from foldline.agent.workspace import Workspace
+from foldline.errors import InputError
+
+log = logging.getLogger("foldline")
 
 FILES = ("AGENTS.md", "CLAUDE.md")  # the first that is there
 MOST = 20_000  # characters of it
@@ -19,24 +24,30 @@ Nothing is lost: search it with recall_search before you ask the user again or d
 - When you are done, stop. When you need a decision, ask one question and stop."""
 
 
-def system_prompt(folder: Path, more: str = "") -> str:
+def system_prompt(workspace: Workspace, more: str = "") -> str:
     """Return the system prompt for work in a folder; `more` is what the caller adds."""
-    parts = [BASE, f"Working folder: {folder}\nSystem: {platform.system()}"]
-    if (found := instructions(folder)) is not None:
+    parts = [BASE, f"Working folder: {workspace.root}\nSystem: {platform.system()}"]
+    if (found := instructions(workspace)) is not None:
         name, text = found
         parts.append(f"The project's own instructions, from {name}:\n\n{text}")
     return "\n\n".join([*parts, *([more] if more else [])])
 
 
-def instructions(folder: Path) -> tuple[str, str] | None:
-    """Return the name and the text of the folder's instructions for agents; None without such a file."""
+def instructions(workspace: Workspace) -> tuple[str, str] | None:
+    """Return the name and the text of the folder's instructions for agents; None without such a file.
+
+    One that leads out of the folder, or is no file, is warned of and left out.
+    """
     for name in FILES:
         try:
-            text = (folder / name).read_text(encoding="utf-8", errors="replace").strip()
+            with workspace.open(workspace.resolve(name)) as file:
+                text = file.read(MOST * 4 + 1).decode("utf-8", "replace").strip()
+        except InputError as error:
+            log.warning("%s is left out: %s", name, error)
+            continue
         except OSError:
             continue
         if text:
-            return name, text if len(
-                text
-            ) <= MOST else f"{text[:MOST]}\n[… the rest was left out: read {name}]"
+            whole = len(text) <= MOST
+            return name, text if whole else f"{text[:MOST]}\n[… the rest was left out: read {name}]"
     return None

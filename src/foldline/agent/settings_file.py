@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from foldline.config import FILE, Settings
+from foldline.config import FILE, MOST, Settings
 from foldline.errors import InputError
+from foldline.files import PRIVATE, content, written
 
 
 def save(home: Path, table: str, values: Mapping[str, Any]) -> Path:
@@ -24,7 +24,7 @@ def save(home: Path, table: str, values: Mapping[str, Any]) -> Path:
         raise InputError("settings are written with tomlkit: pip install 'foldline[chat]'") from error
     file = home / FILE
     try:
-        document = tomlkit.parse(file.read_text(encoding="utf-8") if file.exists() else "")
+        document = tomlkit.parse(content(file, MOST).decode() if file.exists() else "")
     except (OSError, ValueError) as error:
         raise InputError(f"{file}: {error}") from error
     own: Any = document.setdefault(table, tomlkit.table())
@@ -42,13 +42,9 @@ def save(home: Path, table: str, values: Mapping[str, Any]) -> Path:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a file, all of it or nothing; private to its owner."""
-    half = file.with_name(f"{file.name}.{os.getpid()}.writing")
+    """Write a file, all of it or nothing; private to its owner. One that is a link stays one."""
     try:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        half.write_text(text, encoding="utf-8")
-        half.chmod(0o600)
-        half.replace(file)
-    except OSError as error:
-        half.unlink(missing_ok=True)
-        raise InputError(f"{file} cannot be written: {error.strerror or error}") from error
+        with written(file.resolve(), mode=PRIVATE) as half:
+            half.write(text.encode())
+    except (OSError, InputError) as error:
+        raise InputError(f"{file} cannot be written: {error}") from error

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
+from foldline import files
 from foldline.errors import InputError
 
 Touched = Literal["read", "created", "modified"]
@@ -13,6 +14,7 @@ SKIPPED = frozenset(
     (".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".mypy_cache", ".tox")
 )
 """Folders that searches do not look into."""
+WHOLE = 50_000_000  # bytes of a file that is taken whole
 
 
 class Workspace:
@@ -47,6 +49,30 @@ class Workspace:
                 f"{path} is outside {self.root}; the user can allow its folder with --allow-folder"
             )
         return found
+
+    def open(self, path: Path) -> BinaryIO:
+        """Open a file that `resolve` found; raises OSError, and InputError for a pipe, socket or device."""
+        return files.opened(path, inside=self._inside(path))
+
+    def content(self, path: Path, most: int = WHOLE) -> bytes:
+        """Return what a file holds; raises as `open` does, and InputError for more than `most` bytes."""
+        return files.content(path, most, inside=self._inside(path))
+
+    def put(self, path: Path, text: str) -> None:
+        """Write a file and the folders above it, all of it or nothing; raises InputError where that fails."""
+        try:
+            with files.written(path, inside=self._inside(path)) as file:
+                file.write(text.encode("utf-8"))
+        except (OSError, UnicodeEncodeError) as error:
+            raise InputError(f"{path} cannot be written: {error}") from error
+
+    def _inside(self, path: Path) -> Path | None:
+        """Return the folder that a path may not leave; None for one that is allowed itself."""
+        folders = (self.root, *self.others, *([self.outputs] if self.outputs is not None else []))
+        found = next((one for one in folders if path.is_relative_to(one)), None)
+        if found is None:
+            raise InputError(f"{path} is outside {self.root}")
+        return None if found == path else found
 
     def shown(self, path: Path) -> str:
         """Return a path as it is shown: relative to the folder where it is in it."""

@@ -8,7 +8,6 @@ from datetime import datetime
 from foldline.agent.commands.command import Command, Outcome
 from foldline.agent.commands.places import line
 from foldline.agent.host import Host
-from foldline.agent.tools.write import put
 from foldline.core.log.entries import Said
 from foldline.errors import InputError
 from foldline.stores import SessionInfo
@@ -104,7 +103,7 @@ def _written(host: Host, name: str, data: bytes) -> str:
     path = host.workspace.resolve(name, writing=True)
     if path.exists():
         raise InputError(f"{name} is there already: give another name behind the form")
-    put(path, data.decode("utf-8"))
+    host.workspace.put(path, data.decode("utf-8"))
     return host.workspace.shown(path)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from foldline.agent.permissions import PermissionRequest
 from foldline.agent.tools.tool import AgentTool, Arguments, Output, flag, text
-from foldline.agent.tools.write import diff, put
+from foldline.agent.tools.write import diff
 from foldline.agent.workspace import Workspace
 from foldline.errors import InputError
 from foldline.session.tools import Tool
@@ -18,13 +18,13 @@ def make(workspace: Workspace) -> AgentTool:
 
     def asks(given: Arguments) -> PermissionRequest:
         path = workspace.resolve(given["path"], writing=True)
-        before, after = changed(path, given)
+        before, after = changed(path, given, workspace)
         return PermissionRequest("edit", workspace.shown(path), diff(before, after, path.name))
 
     async def run(given: Arguments) -> Output | str:
         path = workspace.resolve(given["path"], writing=True)
-        before, after = await asyncio.to_thread(changed, path, given)
-        await asyncio.to_thread(put, path, after)
+        before, after = await asyncio.to_thread(changed, path, given, workspace)
+        await asyncio.to_thread(workspace.put, path, after)
         workspace.touch("modified", path)
         return f"Changed {workspace.shown(path)}:\n{diff(before, after, path.name)}"
 
@@ -43,10 +43,10 @@ def make(workspace: Workspace) -> AgentTool:
     return AgentTool(about, run, asks=asks)
 
 
-def changed(path: Path, given: Arguments) -> tuple[str, str]:
+def changed(path: Path, given: Arguments, workspace: Workspace) -> tuple[str, str]:
     """Return what a file holds and would hold; raises InputError where the old text is not there once."""
     try:
-        before = path.read_bytes().decode("utf-8")
+        before = workspace.content(path).decode("utf-8")
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:

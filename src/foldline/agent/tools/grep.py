@@ -22,7 +22,7 @@ def make(workspace: Workspace) -> AgentTool:
 
     async def run(given: Arguments) -> str:
         path = workspace.resolve(given.get("path") or ".")
-        if not path.exists():
+        if not (path.is_dir() or path.is_file()):
             raise InputError(f"{path}: no such file or folder")
         words = ["-rnIE", *(["-i"] if given.get("ignore_case") else []), *_skipped()]
         if glob := given.get("glob"):

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
+from collections.abc import Iterator
+from io import TextIOWrapper
+from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 from foldline.agent.tools.tool import AgentTool, Arguments, Output, number, text
 from foldline.agent.workspace import Workspace
@@ -15,6 +20,8 @@ from foldline.session.tools import Tool
 LINES = 2_000  # lines at once, unless fewer are asked for
 CHARACTERS = 60_000  # characters at once
 LONGEST = 2_000  # characters of a line that are shown
+PIECE = 65_536  # characters that are held at a time
+COUNTED = 1_000_000  # lines behind those shown that are counted
 PICTURE = 5_000_000  # bytes; Anthropic takes no larger picture
 PICTURES = {
     b"\x89PNG\r\n\x1a\n": "image/png",
@@ -29,7 +36,9 @@ def make(workspace: Workspace) -> AgentTool:
 
     async def run(given: Arguments) -> Output | str:
         path = workspace.resolve(given["path"])
-        answer = await asyncio.to_thread(shown, path, given.get("offset", 1), given.get("limit", LINES))
+        answer = await asyncio.to_thread(
+            shown, workspace, path, given.get("offset", 1), given.get("limit", LINES)
+        )
         workspace.touch("read", path)
         return answer
 
@@ -46,49 +55,76 @@ def make(workspace: Workspace) -> AgentTool:
     return AgentTool(about, run, reads=True)
 
 
-def shown(path: Path, offset: int, limit: int) -> Output | str:
+def shown(workspace: Workspace, path: Path, offset: int, limit: int) -> Output | str:
     """Return a part of a file; raises InputError where it cannot be shown."""
     try:
-        data = path.read_bytes()
+        with workspace.open(path) as file:
+            size = os.fstat(file.fileno()).st_size
+            if picture := picture_in(file, path.name):
+                return Output(f"{path.name}, {size:,} bytes:", (picture,))
+            if b"\0" in file.read(8_192):
+                raise InputError(f"{path} is binary, {size:,} bytes: it cannot be read as text")
+            file.seek(0)
+            return numbered(rows(file), offset, limit)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except IsADirectoryError:
         raise InputError(f"{path} is a folder: use find") from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
-    if picture := picture_of(data, path.name):
-        return Output(f"{path.name}, {len(data):,} bytes:", (picture,))
-    if b"\0" in data[:8_192]:
-        raise InputError(f"{path} is binary, {len(data):,} bytes: it cannot be read as text")
-    lines = data.decode("utf-8", "replace").splitlines()
-    if not lines:
-        return "(an empty file)"
-    if offset > len(lines):
-        raise InputError(f"the file has {len(lines)} lines only")
-    return numbered(lines, offset, limit)
 
 
-def numbered(lines: list[str], offset: int, limit: int) -> str:
+def rows(file: BinaryIO) -> Iterator[str]:
+    """Yield the lines of a file, each cut where it is long; the file is never held as a whole."""
+    begun, more = "", 0
+    with TextIOWrapper(file, "utf-8", "replace") as text:
+        while piece := text.read(PIECE):
+            first, *others = piece.split("\n")
+            begun, more = _longer(begun, more, first)
+            for other in others:
+                yield _cut(begun, more)
+                begun, more = _longer("", 0, other)
+    if begun:
+        yield _cut(begun, more)
+
+
+def _longer(begun: str, more: int, part: str) -> tuple[str, int]:
+    room = LONGEST - len(begun)
+    return begun + part[:room], more + max(0, len(part) - room)
+
+
+def _cut(begun: str, more: int) -> str:
+    return f"{begun}… [{more} more characters]" if more else begun
+
+
+def numbered(lines: Iterator[str], offset: int, limit: int) -> str:
     """Return lines with their numbers, as many as fit, and where to go on."""
     found: list[str] = []
-    size = 0
-    for place, line in enumerate(lines[offset - 1 : offset - 1 + limit], offset):
-        cut = line if len(line) <= LONGEST else f"{line[:LONGEST]}… [{len(line) - LONGEST} more characters]"
-        size += len(cut) + 8
-        if found and size > CHARACTERS:
-            break
-        found.append(f"{place:>6}\t{cut}")
-    after = offset + len(found)
-    if after <= len(lines):
-        found.append(f"[{len(lines) - after + 1} more lines: read with offset {after}]")
+    size = place = 0
+    for place, line in enumerate(lines, 1):
+        if place < offset:
+            continue
+        size += len(line) + 8
+        if len(found) == limit or (found and size > CHARACTERS):
+            more = 1 + sum(1 for _ in islice(lines, COUNTED))
+            left = f"more than {COUNTED:,}" if more > COUNTED else f"{more}"
+            return "\n".join([*found, f"[{left} more lines: read with offset {place}]"])
+        found.append(f"{place:>6}\t{line}")
+    if not place:
+        return "(an empty file)"
+    if not found:
+        raise InputError(f"the file has {place} lines only")
     return "\n".join(found)
 
 
-def picture_of(data: bytes, name: str) -> Media | None:
+def picture_in(file: BinaryIO, name: str) -> Media | None:
     """Return a picture as a part of a message, None where it is none; raises InputError for a large one."""
-    mime = next((mime for head, mime in PICTURES.items() if data.startswith(head)), None)
-    if mime is None or (mime == "image/webp" and data[8:12] != b"WEBP"):
+    start = file.read(12)
+    file.seek(0)
+    mime = next((mime for head, mime in PICTURES.items() if start.startswith(head)), None)
+    if mime is None or (mime == "image/webp" and start[8:12] != b"WEBP"):
         return None
+    data = file.read(PICTURE + 1)
     if len(data) > PICTURE:
-        raise InputError(f"{name}: {len(data):,} bytes; pictures of at most {PICTURE:,} can be sent")
+        raise InputError(f"{name} is too large: pictures of at most {PICTURE:,} bytes can be sent")
     return Media("image", mime, data=base64.b64encode(data).decode("ascii"), name=name)

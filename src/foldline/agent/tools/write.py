@@ -19,13 +19,13 @@ def make(workspace: Workspace) -> AgentTool:
     def asks(given: Arguments) -> PermissionRequest:
         path = workspace.resolve(given["path"], writing=True)
         return PermissionRequest(
-            "write", workspace.shown(path), diff(known(path), given["content"], path.name)
+            "write", workspace.shown(path), diff(known(path, workspace), given["content"], path.name)
         )
 
     async def run(given: Arguments) -> str:
         path = workspace.resolve(given["path"], writing=True)
         before = path.exists()
-        await asyncio.to_thread(put, path, given["content"])
+        await asyncio.to_thread(workspace.put, path, given["content"])
         workspace.touch("modified" if before else "created", path)
         lines = len(given["content"].splitlines())
         return f"{'Replaced' if before else 'Created'} {workspace.shown(path)}, {lines} lines."
@@ -42,25 +42,11 @@ def make(workspace: Workspace) -> AgentTool:
     return AgentTool(about, run, asks=asks)
 
 
-def put(path: Path, content: str) -> None:
-    """Write a file and the folders above it, all of it or nothing; raises InputError where that fails."""
-    half = path.with_name(f".{path.name}.writing")
+def known(path: Path, workspace: Workspace) -> str:
+    """Return what a file holds; nothing where it is not there, no text or too large to be shown."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        half.write_text(content, encoding="utf-8", newline="")
-        if path.exists():
-            half.chmod(path.stat().st_mode)
-        half.replace(path)
-    except (OSError, UnicodeEncodeError) as error:
-        half.unlink(missing_ok=True)
-        raise InputError(f"{path} cannot be written: {error}") from error
-
-
-def known(path: Path) -> str:
-    """Return what a file holds; nothing where it is not there or no text."""
-    try:
-        return path.read_bytes().decode("utf-8")
-    except (OSError, UnicodeDecodeError):
+        return workspace.content(path).decode("utf-8")
+    except (InputError, OSError, UnicodeDecodeError):
         return ""
 
 
