@@ -235,7 +235,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
 
 def test_files_of_the_folder_are_opened_by_the_workspace_alone():
     """A new reader in the agent goes through `Workspace`, which knows what may be read."""
-    allowed = {"demo.py", "bash.py"}  # makes a folder of its own
+    allowed = {"demo.py"}  # makes a folder of its own
     direct = {"read_text", "read_bytes", "write_text", "write_bytes"}
     found = []
     for path in sorted(Path(foldline.agent.__file__).parent.rglob("*.py")):

@@ -6,14 +6,13 @@ it prints on standard error says why. Any other end is warned of, and the compac
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from foldline.agent.processes import ran
 from foldline.config import HookSettings
 from foldline.core.log.codec import encode_utf8
 from foldline.session.events import CompactionDone, PruneDone
@@ -23,6 +22,7 @@ from foldline.session.session import Session
 log = logging.getLogger("foldline")
 
 BLOCKS = 2  # the exit code that blocks
+PRINTED = 1_000_000  # bytes; a command that prints more is stopped
 MOST = 4_000  # characters of what a command prints that are taken
 
 
@@ -64,31 +64,39 @@ class CommandHooks:
 
     async def _run(self, command: str, told: dict[str, Any]) -> tuple[int, str, str]:
         """Run a command; return its exit code (-1: it could not be run to its end) and what it printed."""
+        output, error = _Words(), _Words()
+        seconds = self._settings.timeout
         try:
-            process = await asyncio.create_subprocess_shell(
-                command,
-                cwd=self._folder,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
+            code = await ran(
+                ("/bin/sh", "-c", command),
+                self._folder,
+                seconds,
+                output=output.take,
+                error=error.take,
+                given=encode_utf8(told),
             )
-        except OSError as error:
-            return -1, "", str(error)
-        try:
-            given = encode_utf8(told)
-            output, error = await asyncio.wait_for(process.communicate(given), self._settings.timeout)
-        except TimeoutError:
-            return -1, "", f"no end after {self._settings.timeout:g} s"
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-        code = process.returncode if process.returncode is not None else -1
-        return code, _words(output), _words(error)
+        except OSError as failed:
+            return -1, "", str(failed)
+        if code is None:
+            full = max(output.size, error.size) > PRINTED
+            return -1, "", f"it prints more than {PRINTED:,} bytes" if full else f"no end after {seconds:g} s"
+        return code, output.text(), error.text()
 
 
-def _words(output: bytes) -> str:
-    return output.decode("utf-8", "replace").strip()[:MOST]
+class _Words:
+    """The beginning of what a command prints."""
+
+    def __init__(self) -> None:
+        self.size = 0  # bytes
+        self._found = b""
+
+    def take(self, piece: bytes) -> bool:
+        self.size += len(piece)
+        self._found += piece[: 4 * MOST - len(self._found)]
+        return self.size <= PRINTED
+
+    def text(self) -> str:
+        return self._found.decode("utf-8", "replace").strip()[:MOST]
 
 
 def _builtins(value: msgspec.Struct) -> dict[str, Any]:

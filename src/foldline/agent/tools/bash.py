@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import os
-import signal
-import time
+import codecs
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import IO, Self
 
 from foldline.agent.permissions import PermissionRequest
+from foldline.agent.processes import ran
 from foldline.agent.tools.tool import AgentTool, Arguments, Output, number
 from foldline.agent.tools.tool import text as string
 from foldline.agent.workspace import Workspace
+from foldline.files import make_private
 from foldline.session.tools import Tool
 
 SECONDS = 120  # unless another time-out is asked for
 MOST_SECONDS = 3_600
 SHOWN = 30_000  # characters of an output; the beginning and the end
 HEAD = 10_000  # of these at the beginning
-KEPT = 50_000_000  # bytes of an output that are kept
+KEPT = 50_000_000  # bytes of an output that are kept; a command that prints more is stopped
+ENVIRONMENT = {"PAGER": "cat", "GIT_PAGER": "cat", "TERM": "dumb"}
 
 
 def make(workspace: Workspace, shell: str = "/bin/bash") -> AgentTool:
@@ -28,17 +28,16 @@ def make(workspace: Workspace, shell: str = "/bin/bash") -> AgentTool:
 
     async def run(given: Arguments) -> Output:
         seconds = min(given.get("timeout", SECONDS), MOST_SECONDS)
-        if workspace.outputs is not None:
-            workspace.outputs.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile(
-            "wb", dir=workspace.outputs, prefix="bash-", suffix=".txt", delete=False
-        ) as file:
-            place = Path(file.name)
-            code = await ran([_shell(shell), "-c", given["command"]], workspace.root, file.fileno(), seconds)
-        output = await asyncio.to_thread(shown, place, keep=workspace.outputs is not None)
-        end = (
-            f"[no end after {seconds} s: stopped]" if code is None else f"[exit code {code}]" if code else ""
-        )
+        words = [_shell(shell), "-c", given["command"]]
+        with _Printed(workspace.outputs) as printed:
+            code = await ran(words, workspace.root, seconds, output=printed.take, variables=ENVIRONMENT)
+            output = printed.shown()
+        if code is not None:
+            end = f"[exit code {code}]" if code else ""
+        elif printed.size >= KEPT:
+            end = f"[more than {KEPT:,} bytes of output: stopped]"
+        else:
+            end = f"[no end after {seconds} s: stopped]"
         return Output(
             "\n".join(filter(None, (output, end))) or "(no output)", failed=bool(code) or code is None
         )
@@ -57,44 +56,50 @@ def _shell(wanted: str) -> str:
     return wanted if Path(wanted).exists() else "/bin/sh"
 
 
-async def ran(words: list[str], folder: Path, output: int, seconds: float) -> int | None:
-    """Run a command to its end, its output into a file; return its exit code, None where the time was up.
+class _Printed:
+    """What a command prints: its beginning and its end here, all of it in a file while that is needed."""
 
-    It and what it started are killed at the time-out and when the task is cancelled.
-    """
-    process = await asyncio.create_subprocess_exec(
-        *words,
-        cwd=folder,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-        start_new_session=True,
-        env={**os.environ, "PAGER": "cat", "GIT_PAGER": "cat", "TERM": "dumb"},
-    )
-    until = time.monotonic() + seconds
-    try:
-        while True:
-            left = until - time.monotonic()
-            try:
-                return await asyncio.wait_for(process.wait(), min(1.0, max(0.0, left)))
-            except TimeoutError:
-                if left <= 1.0 or os.fstat(output).st_size > KEPT:
-                    return None
-    finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+    def __init__(self, folder: Path | None) -> None:
+        self.size = 0  # bytes
+        self._characters = 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._begin = self._end = ""
+        self._folder = folder
+        self._file: IO[bytes] | None = None
 
+    def __enter__(self) -> Self:
+        if self._folder is not None:
+            make_private(self._folder)
+            self._file = NamedTemporaryFile(
+                "wb", dir=self._folder, prefix="bash-", suffix=".txt", delete=False
+            )
+        return self
 
-def shown(place: Path, *, keep: bool, most: int = SHOWN) -> str:
-    """Return an output, or its beginning and its end; the file stays only where it holds more, and `keep`."""
-    text = place.read_bytes().decode("utf-8", "replace")
-    if len(text) > most:
-        tail = text[-(most - HEAD) :].rstrip("\n")
-        more = f"\n[all of it: read {place}]" if keep else ""
-        cut = f"{text[:HEAD]}\n[… {len(text) - most:,} characters left out …]\n{tail}{more}"
-    else:
-        cut, keep = text.rstrip("\n"), False
-    if not keep:
-        place.unlink(missing_ok=True)
-    return cut
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+            if self._characters <= SHOWN:
+                Path(self._file.name).unlink(missing_ok=True)
+
+    def take(self, piece: bytes) -> bool:
+        piece = piece[: KEPT - self.size]
+        self.size += len(piece)
+        if self._file is not None:
+            self._file.write(piece)
+        self._add(self._decoder.decode(piece))
+        return self.size < KEPT
+
+    def _add(self, text: str) -> None:
+        self._characters += len(text)
+        self._begin += text[: SHOWN - len(self._begin)]
+        self._end = (self._end + text)[HEAD - SHOWN :]
+
+    def shown(self) -> str:
+        """Return the output, or its beginning and its end and where all of it is."""
+        self._add(self._decoder.decode(b"", final=True))
+        if self._characters <= SHOWN:
+            return self._begin.rstrip("\n")
+        tail = self._end.rstrip("\n")
+        more = f"\n[all of it: read {self._file.name}]" if self._file is not None else ""
+        left_out = self._characters - SHOWN
+        return f"{self._begin[:HEAD]}\n[… {left_out:,} characters left out …]\n{tail}{more}"

@@ -1,0 +1,121 @@
+"""Run a command to its end, with what it prints taken as it comes, and nothing of it left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+Take = Callable[[bytes], bool]
+"""Takes what a command prints, a piece at a time; returns whether it takes more."""
+
+SUPERVISOR: Final = Path(__file__).with_name("supervisor.py")
+PIECE: Final = 65_536  # bytes, what a pipe holds
+PATIENCE: Final = 10.0  # seconds for a killed process to be gone
+
+
+async def ran(
+    words: Sequence[str],
+    folder: Path,
+    seconds: float,
+    *,
+    output: Take,
+    error: Take | None = None,
+    given: bytes = b"",
+    variables: Mapping[str, str] | None = None,
+) -> int | None:
+    """Run a command in a folder; return its exit code, None where the time was up or too much was printed.
+
+    `error` takes what it prints on standard error (None: as its output), `given` is its standard input. It
+    and all that it started are killed when it ends, when this is cancelled, and when this process dies.
+    Raises OSError where it cannot be started, and what `output` and `error` raise.
+    """
+    pipes = [_Pipe(take) for take in (output, error) if take is not None]
+    read, lifeline = os.pipe()
+    try:
+        with tempfile.TemporaryFile() as file:
+            file.write(given)
+            file.seek(0)
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", "-S", str(SUPERVISOR), str(read), *words),
+                cwd=folder,
+                stdin=file,
+                stdout=pipes[0].end,
+                stderr=pipes[-1].end,
+                pass_fds=(read,),
+                start_new_session=True,
+                env={**os.environ, **(variables or {})},
+            )
+    except BaseException:
+        os.close(lifeline)
+        for pipe in pipes:
+            pipe.close()
+        raise
+    finally:
+        os.close(read)
+        for pipe in pipes:
+            os.close(pipe.end)
+    ended = asyncio.ensure_future(process.wait())
+    try:
+        await asyncio.wait(
+            (ended, *(pipe.listen() for pipe in pipes)), timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        code = process.returncode
+    finally:
+        os.close(lifeline)
+        try:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(ended, PATIENCE)
+        finally:
+            for pipe in pipes:
+                pipe.close()
+    for pipe in pipes:
+        pipe.check()
+    return code
+
+
+class _Pipe:
+    """A pipe whose other `end` a command writes into; `full` is done when no more of it is taken."""
+
+    def __init__(self, take: Take) -> None:
+        self._take = take
+        self._loop = asyncio.get_running_loop()
+        self.full: asyncio.Future[None] = self._loop.create_future()
+        self._open, self.end = os.pipe()
+        os.set_blocking(self._open, False)
+
+    def listen(self) -> asyncio.Future[None]:
+        self._loop.add_reader(self._open, self._read)
+        return self.full
+
+    def _read(self) -> bool:
+        """Take a piece; return whether there may be more of it now."""
+        try:
+            piece = os.read(self._open, PIECE)
+            if piece and self._take(piece):
+                return True
+            if piece and not self.full.done():
+                self.full.set_result(None)
+        except BlockingIOError:
+            return False
+        except Exception as error:  # of a disk that is full, for example
+            self.full.set_exception(error)
+        self._loop.remove_reader(self._open)
+        return False
+
+    def close(self) -> None:
+        """Take what is left, without waiting for a process that got away."""
+        while not self.full.done() and self._read():
+            pass
+        self._loop.remove_reader(self._open)
+        os.close(self._open)
+
+    def check(self) -> None:
+        """Raise what taking raised."""
+        if self.full.done():
+            self.full.result()
