@@ -93,6 +93,7 @@ def test_a_summary_is_marked_and_the_rules_the_users_words_and_the_files_stand_b
         "[Asked] Which port? (9090 / 9191)\n"
         "[User answered] 9090\n"
         "[User refused: git push] Not yet.\n"
+        "\n"
         "[User Ada] Now write the changelog.\n"
         "\n"
         "<read-files>\n"

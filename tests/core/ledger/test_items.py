@@ -7,7 +7,7 @@ import re
 import pytest
 from tests.support.talk import assistant, entries, image, reminder, result, tool, user
 
-from foldline.core.ledger.facts import items
+from foldline.core.ledger.facts import items, met
 from foldline.core.ledger.facts.actions import stretch
 from foldline.core.ledger.facts.kinds import Item, Ledger
 from foldline.core.log.messages import Media, Message, Opaque, Text, ToolCall, ToolResult
@@ -93,7 +93,7 @@ def test_a_pasted_page_keeps_its_opening_and_its_end():
         ("bash", {"command": "cat a.py | head -20"}, "x", ("looked", "$ cat a.py")),
         ("bash", {"command": "make test"}, "3 failed, 9 passed in 2s", ("ran", "$ make test -> 3 failed, 9 passed in 2s")),
         ("Edit", {"file_path": "a.py", "old_string": "x = 1", "new_string": "x = 2"}, "ok", ("edit", "edit a.py: `x = 2`")),
-        ("Write", {"file_path": "b.py", "content": "def newName():\n    return otherName\n"}, "ok", ("edit", "write b.py: newName, otherName")),
+        ("Write", {"file_path": "b.py", "content": "def newName():\n    return otherName\n"}, "ok", ("edit", "write b.py: adds newName, otherName")),
         ("refund", {"order": "O-17", "amount": 4}, "refunded", ("called", "refund(order=O-17, amount=4) -> refunded")),
         ("werkzeug_x", {"befehl": "los"}, "fertig", ("called", "werkzeug_x(befehl=los) -> fertig")),
     ],
@@ -145,11 +145,22 @@ def test_an_edit_has_its_new_lines():
     assert told.more == new
 
 
-def test_a_look_has_the_names_that_are_used_elsewhere_and_each_is_told_once():
+def test_a_name_is_known_by_the_file_that_showed_it_first():
     looks = used("Read", {"path": "a.py"}, "def load_lamps(): ...\ndef nobody_asks(): ...")
-    again = used("Grep", {"pattern": "lamp"}, "a.py: def load_lamps(): ...")
-    found = taken(*looks, *again, user("Rename load_lamps."))
-    assert [item.more for item in found if item.kind == "looked"] == ["load_lamps", ""]
+    again = used("Read", {"path": "b.py"}, "from a import load_lamps")
+    files = {
+        name.text: name.file
+        for name in met.collect(stretch(entries(*looks, *again, user("Rename load_lamps."))))
+    }
+    assert files["load_lamps"] == "a.py"
+    assert "nobody_asks" not in files
+
+
+def test_a_command_that_only_shows_files_is_told_like_a_tool_that_does():
+    ran = used("bash", {"command": "sed -n '1,240p' src/lamp.py && cat src/dock.py"}, "class Lamp: ...")
+    searched = used("bash", {"command": "cat src/lamp.py | grep class"}, "class Lamp: ...")
+    assert ("looked", "read src/lamp.py, src/dock.py") in lines(*ran)
+    assert ("looked", "$ cat src/lamp.py") in lines(*searched)
 
 
 def test_what_the_provider_ran_is_told_like_any_other_call():
@@ -356,4 +367,4 @@ def test_tasks_are_told_by_the_plan_alone():
 def test_edits_of_one_file_tell_each_name_once():
     first = used("Edit", {"file_path": "a.py", "old_string": "", "new_string": "load_all()\nsave_all()"})
     second = used("Edit", {"file_path": "a.py", "old_string": "", "new_string": "save_all()\ndrop_all()"})
-    assert lines(*first, *second) == [("edit", "edit a.py: load_all, save_all, drop_all")]
+    assert lines(*first, *second) == [("edit", "edit a.py: adds load_all, save_all, drop_all")]

@@ -15,6 +15,7 @@ import msgspec
 
 from foldline.core.ledger.facts.items import gap_of
 from foldline.core.ledger.facts.kinds import CLOSING, DONE, LEVELS, LOOKED, SAID, SPOKEN, USER, Item
+from foldline.core.ledger.text.pasted import printed
 from foldline.core.ledger.text.sentences import one_line
 
 Count = Callable[[str], int]
@@ -103,8 +104,7 @@ def fill(
         )
         left -= size - used[each]
         used[each] = size
-    for each, most in ((LOOKED, left // 2), (DONE, left)):
-        left -= _add_more(items, members[each], shown[each], min(left, most), count)
+    left -= _add_more(items, members[DONE], shown[DONE], left, count)
     shown[ASIDES], _ = _level(members[ASIDES], left, left, texts)
     return {index: text for taken in shown.values() for index, text in taken.items()}
 
@@ -112,12 +112,12 @@ def fill(
 def _add_more(
     items: Sequence[Item], members: Sequence[int], shown: dict[int, str], room: int, count: Count
 ) -> int:
-    """Put more of what was done or seen behind it, newest first, in `room` tokens; return what it took."""
+    """Put more of what was done behind it, newest first, in `room` tokens; return what it took."""
     left = room
     for index in members:
         more = items[index].more
         if more and index in shown and left >= MORE_LEAST:
-            rows = shortened(more, max(left, MORE_LEAST) * 2).split("\n")
+            rows = _between(more.split("\n"), left * 2, end=0.0)
             told = "".join(f"\n{MORE}{row}" for row in rows)
             size = count(told)
             if size <= left:
@@ -245,7 +245,10 @@ def shortened(text: str, most: int, *, end: float = 0.33) -> str:
     if len(text) <= most + 40:
         return text
     if text.count("\n") >= LINES:
-        text = _leads(text, most)
+        rows = _leads(text, most)
+        if most >= 2 * SHORT_LEAST:
+            rows = _between(rows, most, end)
+        text = "\n".join(rows)
         if len(text) <= most + 40:
             return text
     last = int(most * end) if most >= 2 * SHORT_LEAST else most * round(end)
@@ -263,16 +266,30 @@ def _opening(text: str, most: int) -> str:
     return head[: stop if stop > 0 else None].rstrip()
 
 
-def _leads(text: str, most: int) -> str:
-    """Return the opening of each line, the longest cut to one length, and `[…]` for blocks of code."""
+def _leads(text: str, most: int) -> list[str]:
+    """Return the opening of each line, the longest cut to one length, `[…]` for code and pasted output."""
     rows: list[str] = []
     for at, block in enumerate(_FENCE.split(text)):
-        if at % 2:
-            rows += ["[…]"] if rows[-1:] != ["[…]"] else []
-        else:
-            rows += filter(None, map(str.rstrip, block.split("\n")))
+        pasted = False  # the first line of a paragraph that a program wrote says what it is
+        for row in map(str.rstrip, block.split("\n")):
+            left_out = at % 2 or (pasted and row)
+            pasted = bool(row) and (pasted or printed(row))
+            shown = "[…]" if left_out else row
+            rows += [shown] if shown and shown != "".join(rows[-1:]) else []
     lead = _common_size([len(row) + 1 for row in rows], most, LEAD)
-    return "\n".join(f"{_opening(row, lead)} […]" if len(row) > lead + 40 else row for row in rows)
+    return [f"{_opening(row, lead)} […]" if len(row) > lead + 40 else row for row in rows]
+
+
+def _between(rows: Sequence[str], most: int, end: float) -> list[str]:
+    """Return the first and the last rows in about `most` characters, and `[…]` for those between them."""
+    sizes = [len(row) + 1 for row in rows]
+    if sum(sizes) <= most + 40:
+        return list(rows)
+    first, last = most - int(most * end), int(most * end)
+    head = next((at for at in range(len(rows)) if sum(sizes[: at + 1]) > first), len(rows))
+    tail = next((at for at in range(len(rows)) if sum(sizes[len(rows) - at - 1 :]) > last), 0)
+    begins = rows[:head] or [_opening(rows[0], first)]
+    return [*begins, "[…]", *rows[len(rows) - tail :]]
 
 
 def line_of(item: Item, text: str) -> str:
@@ -284,9 +301,15 @@ def line_of(item: Item, text: str) -> str:
         return _escaped(text)
     times = f" (x{item.calls})" if item.calls > 1 and item.kind != "looked" else ""
     first, _, more = text.partition(f"\n{MORE}")
-    if more and item.kind == "called":
-        first = first.partition(" -> ")[0]
+    if more and item.kind in _TOLD_BELOW:
+        first = first.partition(_TOLD_BELOW[item.kind])[0]
     return f"- {one_line(first)}{times}" + (f"\n{MORE}{more}" if more else "")
+
+
+_TOLD_BELOW = {
+    "called": " -> ",
+    "edit": ": ",
+}  # what stands behind it on the line is in the lines below it, too
 
 
 def _name(by: str) -> str:
@@ -302,7 +325,7 @@ _STARTS = (
     "[Earlier summary]",
     "[Asked]",
     "## ",
-    "Other names met: ",
+    "Names met",
     "<user-rules>",
     "</user-rules>",
     "<read-files>",
@@ -344,10 +367,10 @@ def write(items: Sequence[Item], shown: Mapping[int, str]) -> list[str]:
             lines += gap_line(gap)
             gap = gap_of(())
         if item.kind == "looked":
-            text, _, seen = shown[index].partition(f"\n{MORE}")
-            looks.append(one_line(f"{text} ({seen})" if seen else text))
+            looks.append(one_line(shown[index]))
         else:
             close_looks()
+            lines += [""] if item.kind == "user" and lines else []
             lines.append(line_of(item, shown[index]))
     close_looks()
     return lines + gap_line(gap)
@@ -409,7 +432,8 @@ def _with_rows(item: Item, rows: Sequence[str]) -> Item:
         for row in rows
         if not (done and row.startswith(MORE))
     ]
-    return msgspec.structs.replace(item, text="\n".join((item.text, *text)), more="\n".join(more))
+    whole = "\n".join((item.text, *text)).rstrip("\n")
+    return msgspec.structs.replace(item, text=whole, more="\n".join(more))
 
 
 def _item(row: str, begins: re.Match[str]) -> Item:
@@ -433,8 +457,8 @@ def _item(row: str, begins: re.Match[str]) -> Item:
 
 
 def _looks_in(text: str) -> int:
-    """Count the calls that a line of looks tells of: `read a.py (Lamp), b.py; searched "x"`."""
-    parts = re.sub(r" \([^)]*\)", "", text).split("; ")
+    """Count the calls that a line of looks tells of: `read a.py, b.py; searched "x"`."""
+    parts = text.split("; ")
     return sum(1 + part.count(", ") if part.startswith("read ") else 1 for part in parts)
 
 

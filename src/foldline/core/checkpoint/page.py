@@ -3,7 +3,7 @@
     ## State          from structure: the request, the plan, the newest outcome of each check, commits
     ## Rules          the user's standing rules, word for word, in the one block that is believed later
     ## Conversation   what was said, word for word as far as there is room, a line for each run of calls
-    Other names met   what results named and nobody said, in at most a tenth of the room
+    Names met         what results named and nobody said, by file, in at most a tenth of the room
     <read-files> <modified-files>
 
 A page is written from items and facts, and is read back as items: a later fold without a log loses nothing
@@ -27,7 +27,8 @@ Count = Callable[[str], int]
 
 STATE, RULES, CONVERSATION = "## State", "## Rules", "## Conversation"
 WORDS, USERS_RULES = "## User's words", "## User's rules"  # beside a model's summary
-NAMES = "Other names met: "
+NAMES = "Names met in what is not shown, to search for:"
+ELSEWHERE = "elsewhere"
 STATE_SHARE, LIST_SHARE, NAMES_SHARE = 0.1, 0.06, 0.1  # of what the rules leave, at most
 FRAME = 24  # tokens of headings and line breaks
 ATTEMPTS = 5  # times that a page is written, with less room each time it came out too long
@@ -94,18 +95,20 @@ def _words_of(focus: str | None) -> list[str]:
 
 
 def _others(ledger: Ledger, text: str, room: int, count: Count) -> str:
-    """List the names that stand nowhere on the page, the weightiest first."""
-    found: list[str] = []
+    """List the names that stand nowhere on the page, the weightiest first, by the files that showed them."""
+    found: dict[str, list[str]] = {}
     left = room - count(NAMES)
     for name in ledger.names:
         short = "/".join(name.text.split("/")[-2:]) if "://" not in name.text else name.text
-        if short in text or "," in short:
+        if short in text or ", " in short:
             continue
-        left -= count(short) + 1
+        place = name.file or ELSEWHERE
+        left -= count(short) + 1 + (0 if place in found else count(place) + 3)
         if left < 0:
             break
-        found.append(short)
-    return f"{NAMES}{', '.join(found)}" if found else ""
+        found.setdefault(place, []).append(short)
+    rows = [f"- {place}: {', '.join(names)}" for place, names in found.items()]
+    return "\n".join((NAMES, *rows)) if rows else ""
 
 
 def _smallest(ledger: Ledger, budget: int, count: Count) -> str:
@@ -159,7 +162,15 @@ def _is_ours(text: str) -> bool:
 
 def _names_in(text: str) -> tuple[tuple[MetName, ...], str]:
     """Take the names met out of a page."""
-    rows = text.split("\n")
-    found = [row for row in rows if row.startswith(NAMES)]
-    names = found[-1].removeprefix(NAMES).split(", ") if found else []
-    return tuple(MetName(name, 1.0) for name in names), "\n".join(row for row in rows if row not in found)
+    before, found, after = text.rpartition(f"{NAMES}\n")
+    if not found:
+        return (), text
+    rows = after.split("\n")
+    end = next((at for at, row in enumerate(rows) if not row.startswith("- ")), len(rows))
+    met = [
+        MetName(name, 1.0, "" if file == ELSEWHERE else file)
+        for file, _, names in (row[2:].partition(": ") for row in rows[:end])
+        for name in names.split(", ")
+        if name
+    ]
+    return tuple(met), before + "\n".join(rows[end:])

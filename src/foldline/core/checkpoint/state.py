@@ -18,6 +18,7 @@ _NEWEST = "Newest request, in the messages below: "
 _BEFORE = "Before it: "
 _FOLDER = "Folder: "
 _GOAL = "Handed over for: "
+_PLAN = "The plan, as it was last written:"
 _STALE = " (files were changed since)"
 _DONE = re.compile(r"complete|done|finished|closed|cancel|deleted|true|resolved|skipped", re.IGNORECASE)
 _NOT = re.compile(r"\bnot|\bin\b|un|incomplete", re.IGNORECASE)
@@ -52,6 +53,8 @@ def _lines(ledger: Ledger, goal: str) -> Iterator[str]:
             yield _BEFORE + clip(longer[-1], REQUEST)
     open_steps = [step for step in ledger.plan if not is_done(step)]
     steps = ledger.plan if open_steps else ()
+    if steps:
+        yield _PLAN
     yield from (_step(step) for step in (*open_steps, *(step for step in steps if is_done(step))))
     for check in reversed(ledger.checks[-CHECKS:]):
         command = check.command.replace("`", "'")

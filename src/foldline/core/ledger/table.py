@@ -42,7 +42,7 @@ KINDS: Mapping[str, FactKind] = {
     "commits": FactKind(runs.commits, runs.merge_commits, 20),
     "plan": FactKind(runs.plan, runs.merge_plan, 60),
     "tools": FactKind(runs.tools, runs.merge_tools, 60),
-    "names": FactKind(lambda found: met.heaviest(found.names), met.merge, tuple),
+    "names": FactKind(met.collect, met.merge, tuple),
 }  # the names are the fields of Ledger
 
 

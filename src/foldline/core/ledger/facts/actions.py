@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from textwrap import dedent
 from typing import Any
 
@@ -31,8 +31,7 @@ from foldline.core.ledger.facts.commands import (
     steps_in,
 )
 from foldline.core.ledger.facts.kinds import CommitFact
-from foldline.core.ledger.facts.met import weigh
-from foldline.core.ledger.facts.outcomes import RunEnd, outcome, refusal, rejected
+from foldline.core.ledger.facts.outcomes import RunEnd, outcome, printed, refusal, rejected
 from foldline.core.ledger.facts.touches import (
     NEW,
     OLD,
@@ -80,6 +79,13 @@ class Action(msgspec.Struct, frozen=True):
     run: RunEnd | None = None
     commit: CommitFact | None = None
     more: str = ""
+
+    @property
+    def file(self) -> str:
+        """The one file that it read or changed; "" where it is none or several."""
+        verb, _, rest = self.text.partition(" ")
+        path = rest.partition(": ")[0] if verb in ("read", "edit", "write") else ""
+        return "" if ", " in path or self.kind not in ("looked", "edit") else path.removesuffix(" (failed)")
 
 
 def action(use: Use, base: str) -> Action | None:
@@ -250,7 +256,7 @@ def _novelty(args: dict[str, Any], patch: str | None) -> tuple[str, str]:
     known = {name.text for name in names.find(old)}
     found = Counter(name.text for line in lines for name in names.in_line(line) if name.text not in known)
     top = [name for name, _ in found.most_common(NAMES)]
-    return f": {', '.join(top)}" if top else "", middle_out(dedent("\n".join(fresh)), MORE)
+    return f": adds {', '.join(top)}" if top else "", middle_out(dedent("\n".join(fresh)), MORE)
 
 
 def _sides(args: dict[str, Any], patch: str | None) -> tuple[str, str]:
@@ -271,7 +277,7 @@ def _sides(args: dict[str, Any], patch: str | None) -> tuple[str, str]:
 def _run(use: Use, command: str, result: str, base: str) -> Action:
     short = _shown(use, command, base)
     if not is_notable(command):
-        return Action("looked", f"$ {short}")
+        return Action("looked", _read(use, base) or f"$ {short}")
     ended = (
         outcome(result, is_error=bool(use.result and use.result.is_error))
         if use.result
@@ -283,8 +289,16 @@ def _run(use: Use, command: str, result: str, base: str) -> Action:
         fact = CommitFact(key, branch, cut(subject, SUBJECT))
         return Action("commit", f"commit {key} {fact.subject} (on {branch})", short, ended, fact)
     text = f"$ {short} -> {ended.text}" if ended.text else f"$ {short}"
-    more = "" if ended.passed else uncoloured(result[-MORE:]).strip()
-    return Action("ran", text, short, ended, more=more if more not in ended.text else "")
+    more = "" if ended.passed else printed(result, MORE)
+    return Action("ran", text, short, ended, more=more if "\n" in more else "")
+
+
+def _read(use: Use, base: str) -> str:
+    """Tell of a command that does nothing but show files, as of a tool that does; "" for another."""
+    steps, seen = steps_in(use), touches(use)
+    if len(seen) < len(steps) or any(touch.status != "read" for touch in seen):
+        return ""
+    return f"read {', '.join(dict.fromkeys(relative(touch.path, base) for touch in seen))}"
 
 
 def _shown(use: Use, command: str, base: str) -> str:
@@ -340,13 +354,12 @@ def _argument(key: str, value: Any) -> str:
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """Entries in order, their calls and what each did, the folder of the work, and the weights of names."""
+    """Entries in order, their calls and what each did, and the folder of the work."""
 
     entries: Sequence[Said]
     calls: Sequence[Use] = ()
     done: Sequence[Action | None] = ()
     base: str = ""
-    names: Mapping[str, float] = {}
 
     def actions(self) -> Iterator[tuple[Use, Action]]:
         """Yield each call that did something, with what it did."""
@@ -358,7 +371,7 @@ def stretch(entries: Sequence[Said]) -> Stretch:
     entries = [_opened(entry) for entry in entries]
     calls = uses(entries)
     base = common_folder(path for use in calls for path in _places(use))
-    return Stretch(entries, calls, tuple(action(use, base) for use in calls), base, weigh(entries, calls))
+    return Stretch(entries, calls, tuple(action(use, base) for use in calls), base)
 
 
 def _opened(entry: Said) -> Said:
@@ -370,4 +383,4 @@ def _opened(entry: Said) -> Said:
 def _places(use: Use) -> Iterator[str]:
     """Yield the paths that a call touches, and the folder in which it ends."""
     yield from (touch.path for touch in touches(use))
-    yield from (f"{step.cwd}/" for step in steps_in(use)[-1:])
+    yield from (f"{step.cwd}/" for step in steps_in(use)[-1:] if step.cwd)

@@ -257,8 +257,11 @@ def _heredoc(found: re.Match[str]) -> str:
 
 
 def middle_out(text: str, most: int) -> str:
-    """Return a text with its two ends where it is longer than `most` characters."""
+    """Return the two ends of a text that is longer than `most` characters, in whole lines if it has some."""
     text = text.strip()
     if len(text) <= most:
         return text
-    return f"{text[: most * 2 // 3].rstrip()} … {text[-most // 3 :].lstrip()}"
+    head, tail = text[: most * 2 // 3], text[-most // 3 :]
+    if "\n" in head and "\n" in tail:
+        return f"{head.rpartition(chr(10))[0].rstrip()}\n[…]\n{tail.partition(chr(10))[2]}"
+    return f"{head.rstrip()} … {tail.lstrip()}"

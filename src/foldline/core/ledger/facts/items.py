@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, zip_longest
 
 import msgspec
 
 from foldline.core.ledger.facts.actions import Action, Stretch
-from foldline.core.ledger.facts.calls import Use
 from foldline.core.ledger.facts.kinds import LEVELS, SPOKEN, Item, Ledger
-from foldline.core.ledger.text import names
 from foldline.core.ledger.text.origin import UserSpeech
 from foldline.core.log.entries import Said
 from foldline.core.log.messages import Media, Text, ToolCall
@@ -20,9 +18,6 @@ from foldline.core.measure.media import named
 ASIDE = 240  # characters of prose right before a call that only announces it
 SENT_AGAIN = 60  # characters of a message that nobody says twice by chance
 MORE = 2_400  # characters of the new lines of the edits of one file
-HEAD_SHOWN = 12_000  # characters of a result that are read for names
-FEW_NAMES = 8  # names that a look shows
-WEIGHTY = 1.0  # of a name that calls used or that was said
 NAMES = 10  # names that the edits of one file bring
 HEAD, TAIL = 12_000, 4_000  # characters of one message that are carried: its opening and its end
 CARRIED = {0: 160_000, 1: 80_000, 2: 60_000, 3: 60_000, 4: 16_000}  # characters of a level from fold to fold
@@ -33,10 +28,7 @@ CARRIED_MORE = 60_000  # characters of what is told only where there is room
 def collect(found: Stretch) -> tuple[Item, ...]:
     """Take the items of entries, repeats within one request told once."""
     by_place: dict[tuple[str, str], list[Action | None]] = {}
-    told: set[str] = set()
     for use, done in zip(found.calls, found.done, strict=True):
-        if done is not None and done.kind == "looked":
-            done = msgspec.structs.replace(done, more=_names_shown(use, done.text, found.names, told))  # noqa: PLW2901
         by_place.setdefault((use.entry, use.call.id), []).append(done)
     speech = UserSpeech()
     items: list[Item] = []
@@ -51,18 +43,6 @@ def collect(found: Stretch) -> tuple[Item, ...]:
             goes_on = after is not None and after.message.role == "assistant"
             items.extend(_of_reply(entry, by_place, goes_on=goes_on))
     return tuple(_once(items))
-
-
-def _names_shown(use: Use, text: str, weights: Mapping[str, float], told: set[str]) -> str:
-    """List the weightiest names that a result shows and none before it did."""
-    shown = use.result.text[:HEAD_SHOWN] if use.result is not None else ""
-    found = [name for name in dict.fromkeys(one.text for one in names.find(shown)) if name not in told]
-    best = sorted(
-        (name for name in found if weights.get(name, 0) >= WEIGHTY and name not in text),
-        key=lambda name: -weights[name],
-    )
-    told.update(best[:FEW_NAMES])
-    return ", ".join(best[:FEW_NAMES])
 
 
 def _of_reply(
@@ -157,8 +137,8 @@ def _both(old: Item, new: Item) -> str:
     if not before or before == now:
         return new.text
     if "`" not in before + now:
-        both = dict.fromkeys(name for name in (before + ", " + now).split(", ") if name)
-        return f"{what}: {', '.join(list(both)[:NAMES])}"
+        named = (names.removeprefix("adds ").split(", ") for names in (before, now) if names)
+        return f"{what}: adds {', '.join(list(dict.fromkeys(chain(*named)))[:NAMES])}"
     return f"{what}: {before}; {now}" if now and len(before) + len(now) <= 400 else new.text
 
 

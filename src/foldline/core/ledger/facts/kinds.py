@@ -117,10 +117,11 @@ class ToolFact(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class MetName(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A name that calls used or results showed, and how often and how lately: `weight`."""
+    """A name that calls used or results showed, how often and how lately (`weight`), and its file."""
 
     text: str
     weight: float = 0.0
+    file: str = ""
 
 
 class Ledger(msgspec.Struct, frozen=True, omit_defaults=True):

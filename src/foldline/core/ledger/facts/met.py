@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from foldline.core.ledger.facts.calls import Use, strings
+from foldline.core.ledger.facts.actions import Stretch
+from foldline.core.ledger.facts.calls import strings
 from foldline.core.ledger.facts.kinds import Ledger, MetName
 from foldline.core.ledger.text import names
 from foldline.core.ledger.text.names import Name
-from foldline.core.log.entries import Said
 from foldline.core.log.messages import Text
 
 CARRIED = 600  # names from fold to fold: those of the greatest weight
@@ -21,17 +21,21 @@ SHOWN_KINDS = frozenset(("path", "id"))
 FADES = 0.7  # what a name weighs after one more fold
 
 
-def weigh(entries: Sequence[Said], calls: Sequence[Use]) -> dict[str, float]:
+def collect(found: Stretch) -> tuple[MetName, ...]:
     """Weigh the names of calls, prose and results; later ones weigh up to three times as much."""
     weight: dict[str, float] = {}
-    place = {entry.id: at for at, entry in enumerate(entries)}
+    files: dict[str, str] = {}
+    place = {entry.id: at for at, entry in enumerate(found.entries)}
     whole = max(1, len(place))
-    for entry, each, text in _texts(entries, calls):
+    for entry, each, file, text in _texts(found):
         late = 0.5 + place.get(entry, 0) / whole
         kinds = SHOWN_KINDS if each == SHOWN else USED_KINDS
-        for name in dict.fromkeys(one.text for one in names.find(text) if one.kind in kinds and _tells(one)):
-            weight[name] = weight.get(name, 0) + each * late
-    return weight
+        for name in {one.text: one for one in names.find(text)}.values():
+            if name.kind in kinds and _tells(name):
+                weight[name.text] = weight.get(name.text, 0) + each * late
+            if file:
+                files.setdefault(name.text, file)
+    return _heaviest(weight, files)
 
 
 def _tells(name: Name) -> bool:
@@ -39,23 +43,24 @@ def _tells(name: Name) -> bool:
     return name.kind != "path" or "." in name.text.rpartition("/")[2].lstrip(".")
 
 
-def heaviest(weight: Mapping[str, float]) -> tuple[MetName, ...]:
+def _heaviest(weight: Mapping[str, float], files: Mapping[str, str]) -> tuple[MetName, ...]:
     """Return the names of the greatest weight, these first."""
     best = sorted(weight, key=lambda name: -weight[name])[:CARRIED]
-    return tuple(MetName(name, round(weight[name], 2)) for name in best)
+    return tuple(MetName(name, round(weight[name], 2), files.get(name, "")) for name in best)
 
 
-def _texts(entries: Sequence[Said], calls: Sequence[Use]) -> Iterator[tuple[str, float, str]]:
-    for use in calls:
+def _texts(found: Stretch) -> Iterator[tuple[str, float, str, str]]:
+    """Yield what is read for names: its entry, what a name in it weighs, its file, and the text."""
+    for use, done in zip(found.calls, found.done, strict=True):
+        file = done.file if done is not None else ""
         for text in strings(use.call.arguments):
-            yield use.entry, ARGUMENT, text[:BODY]
+            yield use.entry, ARGUMENT, file, text[:BODY]
         if use.result is not None:
-            yield use.entry, SHOWN, use.result.text[:HEAD]
-    for entry in entries:
+            yield use.entry, SHOWN, file, use.result.text[:HEAD]
+    for entry in found.entries:
         if entry.message.role in ("user", "assistant"):
-            yield from (
-                (entry.id, SPOKEN, part.text[:TALK]) for part in entry.message.parts if isinstance(part, Text)
-            )
+            said = (part.text[:TALK] for part in entry.message.parts if isinstance(part, Text))
+            yield from ((entry.id, SPOKEN, "", text) for text in said)
 
 
 def merge(old: Sequence[MetName], new: Sequence[MetName], _later: Ledger) -> tuple[MetName, ...]:
@@ -63,4 +68,4 @@ def merge(old: Sequence[MetName], new: Sequence[MetName], _later: Ledger) -> tup
     weight = {fact.text: fact.weight * FADES for fact in old}
     for fact in new:
         weight[fact.text] = weight.get(fact.text, 0) + fact.weight
-    return heaviest(weight)
+    return _heaviest(weight, {fact.text: fact.file for fact in (*new, *old) if fact.file})

@@ -115,7 +115,7 @@ _VERDICT = re.compile(
 _ENVELOPE = re.compile(
     r"\s*(?:> \S|Exit code\b|Wall time\b|Total output lines\b|Output:|Process exited|Chunk ID|Command exited|"
     r"\(no output\)|Original token|Process Group PGID|Background PIDs|Command:|Directory:|Signal:|Stderr:|"
-    r"Stdout:)"
+    r"Stdout:|Shell cwd was reset)"
 )
 
 
@@ -131,7 +131,7 @@ def outcome(output: str, *, is_error: bool) -> RunEnd:
     """Read the outcome of a run from its output and the flag that came with it."""
     text = uncoloured(output)
     code = exit_code(text)
-    lines = [line.strip() for line in ends(text).split("\n") if line.strip() and not _ENVELOPE.match(line)]
+    lines = [line.strip() for line in _own(ends(text))]
     counts = [line for line in lines if _COUNTS.search(line) and len(line) <= 2 * LINE]
     bad = [line for line in counts if _BAD_COUNT.search(line)]
     failed = is_error or bool(code) or bool(bad)
@@ -142,6 +142,17 @@ def outcome(output: str, *, is_error: bool) -> RunEnd:
         return RunEnd(False, _joined(told) or _first(lines), bool(counts))
     passed = True if code == 0 or verdict else None
     return RunEnd(passed, _joined(told) or _last(lines), bool(counts))
+
+
+def printed(output: str, most: int) -> str:
+    """Return the last lines that a run itself printed, in at most `most` characters."""
+    text = "\n".join(_own(uncoloured(output[-2 * most :])))
+    return text if len(text) <= most else text[-most:].partition("\n")[2]
+
+
+def _own(text: str) -> list[str]:
+    """Return the lines of an output that are the program's own, not those of what ran it, and not empty."""
+    return [line.rstrip() for line in text.split("\n") if line.strip() and not _ENVELOPE.match(line)]
 
 
 def _first_error(lines: Sequence[str], verdict: Sequence[str]) -> list[str]:

@@ -144,7 +144,7 @@ def patched(text: str) -> Iterator[Touch]:
 
 # ---- the folder of the work
 
-SHARED = 0.7  # share of the absolute paths that lie in a folder from which it is the folder of the work
+SHARED = 0.9  # share of the absolute paths that lie in a folder from which it is the folder of the work
 
 
 def common_folder(paths: Iterable[str]) -> str:

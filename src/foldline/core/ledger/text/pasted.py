@@ -29,6 +29,11 @@ _OUTPUT = re.compile(
 """A line that may be a program's: data, a path, a step, a count."""
 
 
+def printed(line: str) -> bool:
+    """Whether no person types such a line: it is a program's."""
+    return bool(_PROGRAM.match(line[:_LOOKED_AT]))
+
+
 def typed(text: str) -> str:
     """Return a message without what was pasted into it. A list that the user numbered or marked stays."""
     lines = text.split("\n")
@@ -39,7 +44,7 @@ def typed(text: str) -> str:
     for line in lines:
         head = line[:_LOOKED_AT].strip()
         patch = plus and minus and head[:1] in ("+", "-")
-        pasted = bool(head) and (pasted or patch or bool(_PROGRAM.match(line[:_LOOKED_AT])))
+        pasted = bool(head) and (pasted or patch or printed(line))
         if head and not pasted and _OUTPUT.match(head):
             output.append(len(kept))
         kept.append("" if pasted else line)
