@@ -134,8 +134,8 @@ def _both(old: Item, new: Item) -> str:
     """Join what two edits of one file brought: changed lines (in backticks), or names, each once."""
     what, _, now = new.text.partition(": ")
     before = old.text.partition(": ")[2]
-    if not before or before == now:
-        return new.text
+    if not before or now in before:
+        return f"{what}: {before or now}" if before or now else what
     if "`" not in before + now:
         named = (names.removeprefix("adds ").split(", ") for names in (before, now) if names)
         return f"{what}: adds {', '.join(list(dict.fromkeys(chain(*named)))[:NAMES])}"
