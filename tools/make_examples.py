@@ -54,7 +54,7 @@ def page(name: str, target: int, what: str) -> str:
 def short(summary: str) -> str:
     """Return a checkpoint cut to its form: the beginning of each section, and of the conversation one request."""
     rows: list[str] = []
-    for section in re.split(r"\n\n(?=## |Other names met: |<)", summary):
+    for section in re.split(r"\n\n(?=## |Names met |<)", summary):
         lines = section.split("\n")
         if lines[0] == "## Conversation":
             begin = next(at for at, line in enumerate(lines) if line.startswith(SHOWN))
