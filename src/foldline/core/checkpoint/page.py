@@ -107,6 +107,7 @@ def _others(ledger: Ledger, text: str, room: int, count: Count) -> str:
         if left < 0:
             break
         found.setdefault(place, []).append(short)
+    found |= {ELSEWHERE: found.pop(ELSEWHERE)} if ELSEWHERE in found else {}
     rows = [f"- {place}: {', '.join(names)}" for place, names in found.items()]
     return "\n".join((NAMES, *rows)) if rows else ""
 
