@@ -87,6 +87,12 @@ def make_private(folder: Path) -> None:
         one.mkdir(mode=_OWNER, exist_ok=True)
 
 
+def create_private(path: Path) -> None:
+    """Make a file, if it is not there, and its folders for their owner alone. Raises OSError."""
+    make_private(path.parent)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, PRIVATE))
+
+
 def append_private(path: Path) -> BinaryIO:
     """Open a file to write behind what it holds; a new one, and new folders, are their owner's."""
     make_private(path.parent)

@@ -103,10 +103,11 @@ def test_nothing_to_say_and_both_ways_to_go_on_are_refused(tmp_path):
 
 
 def test_spans_are_written_as_json_lines(tmp_path):
-    trace = tmp_path / "trace.jsonl"
+    trace = tmp_path / "new/trace.jsonl"
     with served(["Hello."]) as (_, name):
         done = foldline(tmp_path, "run", "-p", "Hi.", "--model", name, FOLDLINE_TRACE_FILE=str(trace))
     assert done.returncode == 0, done.stderr
+    assert trace.stat().st_mode & 0o777 == 0o600
     spans = [json.loads(line) for line in trace.read_text().splitlines()]
     assert any("chat" in span["name"] for span in spans)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from io import StringIO
 from pathlib import Path
 
@@ -274,6 +275,28 @@ def test_asking_makes_no_store(foldline, tmp_path, command):
     assert foldline(*command).code == done.code
     assert not (tmp_path / "new").exists()
     assert not (Path.home() / ".foldline").exists()
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_store_that_was_cut_to_nothing_is_not_intact(foldline, file, tmp_path, named):
+    place = tmp_path / "cut.db" if named else Path.home() / ".foldline/foldline.db"
+    store = ["--store", f"sqlite:///{place}"] if named else []
+    foldline("import", file, *store)
+    for one in place.parent.glob(f"{place.name}*"):
+        os.truncate(one, 0)
+    done = foldline("verify", *store, "--json")
+    assert done.code == 1
+    assert not done.json["ok"]
+    assert f"{place} has 0 bytes" in foldline("verify", *store).err
+    assert foldline("sessions", *store, "--json").json == []
+    for command in (["backup", tmp_path / "copy.db", *store], ["migrate", f"sqlite:///{place}", "memory://"]):
+        refused = foldline(*command)
+        assert refused.code == 2
+        assert "there is no store at" in refused.err
+    assert place.stat().st_size == 0  # nothing was made of it
+    assert not (tmp_path / "copy.db").exists()
+    foldline("import", file, *store)
+    assert foldline("verify", *store).out.startswith("intact")
 
 
 def test_an_id_that_begins_several_sessions_is_refused(foldline, file):

@@ -342,8 +342,10 @@ async def main():
 
 asyncio.run(main())
 """
-    url = f"sqlite:///{tmp_path / 'jobs.db'}"
+    url = f"sqlite:///{tmp_path / 'new/jobs.db'}"
     run = subprocess.run(
         [sys.executable, "-c", code, url], capture_output=True, text=True, timeout=300, check=False
     )
     assert run.stdout.split() == ["nothing_new", "1", "0"], run.stderr
+    made = [tmp_path / "new", *(tmp_path / "new").iterdir()]
+    assert {one.stat().st_mode & 0o777 for one in made} == {0o700, 0o600}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 from foldline.cli.output import warn
@@ -32,11 +33,16 @@ async def opened(url: str | None, *, make: bool = False) -> AsyncGenerator[Store
 
 
 def is_missing(store: Store) -> bool:
-    """Return whether a store is a file that nobody has made yet."""
+    """Return whether a store is a file that nobody has made yet, or one that was cut to nothing."""
     try:
-        return isinstance(store, SqliteStore) and not store.file.exists()
+        return isinstance(store, SqliteStore) and not has_bytes(store.file)
     except OSError:
         return False  # opening it will report the problem
+
+
+def has_bytes(file: Path) -> bool:
+    """Return whether a file is there and holds something."""
+    return file.exists() and (not file.is_file() or file.stat().st_size > 0)
 
 
 def with_store(url: str | None, work: Callable[[Store], Coroutine[Any, Any, T]], *, make: bool = False) -> T:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
+from io import TextIOWrapper
+from pathlib import Path
 from typing import Any, Final
 
 from foldline.errors import InputError
+from foldline.files import append_private
 
 VARIABLE: Final = "FOLDLINE_TRACE_FILE"
 
@@ -25,7 +28,11 @@ def traced() -> Generator[None]:
         from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise InputError(f"{VARIABLE} needs OpenTelemetry: pip install 'foldline[otel]'") from error
-    with open(name, "a", encoding="utf-8") as file:  # noqa: PTH123 - the name as it was given
+    try:
+        opened = append_private(Path(name))
+    except OSError as error:
+        raise InputError(f"{VARIABLE}: {name} cannot be written: {error.strerror or error}") from error
+    with TextIOWrapper(opened, encoding="utf-8") as file:
         provider = TracerProvider()
         exporter = ConsoleSpanExporter(out=file, formatter=_line)
         provider.add_span_processor(SimpleSpanProcessor(exporter))

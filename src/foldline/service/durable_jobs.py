@@ -26,6 +26,7 @@ from foldline.core.compact.plan import Outcome
 from foldline.core.compact.rebase import Draft
 from foldline.core.decide.ask import Nothing
 from foldline.errors import FoldlineError, StoreError
+from foldline.files import create_private
 from foldline.service.draft_jobs import (
     JOB_SECONDS,
     MAKINGS,
@@ -248,9 +249,10 @@ def _absolute(url: str) -> str:
     place = url.removeprefix("sqlite:///")
     if place == url:
         return url
-    file = Path(place).expanduser().absolute()
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return f"sqlite:///{file}"
+    name, mark, options = place.partition("?")
+    file = Path(name).expanduser().absolute()
+    create_private(file)  # what drafts are asked of is as private as the sessions
+    return f"sqlite:///{file}{mark}{options}"
 
 
 def _fitting(job: DraftJob) -> DraftJob:

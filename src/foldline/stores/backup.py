@@ -28,7 +28,7 @@ def back_up(store: Store, target: Path) -> None:
         raise InputError("only an SQLite store is backed up so: use the database's own tool, such as pg_dump")
     if target.exists() or target.is_symlink():
         raise InputError(f"{target} is there already: name a new file")
-    if not store.file.is_file():
+    if not (store.file.is_file() and store.file.stat().st_size):
         raise InputError(f"there is no store at {store.file}")
     try:
         with NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as made:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from foldline.errors import FoldlineError, FormatError, StoreCorrupt, StoreError, StoreVersion
+from foldline.files import create_private
 from foldline.stores.queries import migrations
 from foldline.stores.read_only import open_read_only
 
@@ -34,7 +35,7 @@ def connect(path: Path, timeout: float) -> sqlite3.Connection:
     Raises OSError and sqlite3.Error (see `store_error`), FormatError, StoreVersion, StoreError.
     """
     try:
-        _make_private(path)
+        create_private(path)
     except OSError:
         if not path.is_file():
             raise
@@ -107,12 +108,6 @@ def transaction(database: sqlite3.Connection, kind: str = "IMMEDIATE") -> Genera
         if database.in_transaction:
             database.rollback()
         raise
-
-
-def _make_private(path: Path) -> None:
-    for folder in reversed([folder for folder in path.parents if not folder.exists()]):
-        folder.mkdir(mode=0o700, exist_ok=True)
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
 
 def _prepare(database: sqlite3.Connection, path: Path) -> None:

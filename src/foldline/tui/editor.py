@@ -11,6 +11,8 @@ from textual import events
 from textual.message import Message
 from textual.widgets import TextArea
 
+from foldline.files import append_private
+
 NEWLINE = frozenset(("ctrl+j", "shift+enter", "alt+enter"))
 WORD = re.compile(r"(?:^|(?<=\s))([@/][^\s]*)$")
 REMEMBERED = 500  # prompts
@@ -36,9 +38,8 @@ class History:
         if not self._lines or self._lines[-1] != text:
             self._lines.append(text)
             try:
-                self._file.parent.mkdir(parents=True, exist_ok=True)
-                with self._file.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(text, ensure_ascii=False) + "\n")
+                with append_private(self._file) as file:
+                    file.write(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
                 self._file.chmod(0o600)
             except OSError:
                 pass
