@@ -1,12 +1,14 @@
-"""Secrets made anew from the shapes in tests/data, and what only looks like one."""
+"""Secrets made anew from the shapes in tests/data, and what only looks like one; the disguises of both."""
 
+import base64
 import random
 import re
 import string
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 DATA = Path(__file__).parents[1] / "data"
 PIECE = 12  # characters of a secret that must stand nowhere
@@ -51,9 +53,17 @@ def shown(secrets: Sequence[Secret], text: str) -> dict[str, str]:
 
 def load(name: str, seed: int = 1) -> tuple[list[Secret], list[str]]:
     """Return the secrets of a file in tests/data, drawn by a seed, and the texts that hold none."""
-    data = tomllib.loads((DATA / name).read_text())
+    return _drawn(name, "secrets", seed), tomllib.loads((DATA / name).read_text())["innocents"]
+
+
+def load_disguised(name: str, seed: int = 1) -> list[Secret]:
+    """Return the secrets of a file that are written in a disguise of their own."""
+    return _drawn(name, "disguised", seed)
+
+
+def _drawn(name: str, rows: str, seed: int) -> list[Secret]:
     draw = random.Random(seed)
-    return [_made(*row, draw) for row in data["secrets"]], data["innocents"]
+    return [_made(*row, draw) for row in tomllib.loads((DATA / name).read_text()).get(rows, [])]
 
 
 def _made(name: str, shape: str, around: str, draw: random.Random) -> Secret:
@@ -89,3 +99,50 @@ def _block(slot: re.Match[str], draw: random.Random) -> str:
     if slot[4] != "pemcut":
         lines.append(f"-----END {name}-----")
     return ("\\n" if slot[4] == "pemline" else "\n").join(lines)
+
+
+# ---- disguises: what a text looks like, character by character
+
+
+def _cut(text: str, every: int, marks: Sequence[str]) -> list[str]:
+    """Put a mark behind each so many characters; none before what begins a line of a diff or a quote."""
+    draw = random.Random(len(text))
+    return [
+        letter + draw.choice(marks)
+        if at % every == every - 2 and text[at + 1 : at + 2] not in tuple("+>")
+        else letter
+        for at, letter in enumerate(text)
+    ]
+
+
+def _spelled(text: str, spell: Callable[[str], str]) -> list[str]:
+    return [letter if letter.isalnum() and letter.isascii() else spell(letter) for letter in text]
+
+
+DISGUISES: dict[str, Callable[[str], list[str]]] = {
+    "line continuation": lambda text: _cut(text, 11, ["\\\n"]),
+    "zero width": lambda text: _cut(text, 9, ["\u200b", "\u200d", "\ufeff", "\u2060", "\u00ad"]),
+    "colour": lambda text: _cut(text, 9, ["\x1b[31m", "\x1b[0m", "\x1b[1;36m"]),
+    "percent": lambda text: _spelled(text, lambda letter: quote(letter, safe="")),
+    "escapes": lambda text: _spelled(text, lambda letter: f"\\u{ord(letter):04x}"),
+    "base64": lambda text: [base64.b64encode(text.encode()).decode()],
+}
+
+
+def disguised(text: str, disguise: str) -> str:
+    """Return a text in a disguise."""
+    return "".join(DISGUISES[disguise](text))
+
+
+def in_disguise(secret: Secret, disguise: str) -> Secret:
+    """Return a secret in a disguise; hidden is what is left of it between the marks, and the whole without them."""
+    seen = DISGUISES[disguise](secret.text)
+    hidden = list(secret.hidden)
+    if len(seen) == 1:
+        hidden += seen
+    for part in secret.hidden if len(seen) > 1 else ():
+        start = secret.text.index(part)
+        units = seen[start : start + len(part)]
+        hidden += "".join(unit[0] + "\0" * (len(unit) > 1) for unit in units).split("\0")
+        hidden.append("".join(units))
+    return Secret(secret.name, "".join(seen), tuple(dict.fromkeys(one for one in hidden if len(one) >= 8)))

@@ -90,8 +90,9 @@ def _text(text: str, found: dict[str, str]) -> str:
     if not spans:
         return text
     for span in spans:
-        if (secret := text[span.start : span.end]) and MARK not in secret:
-            found[secret] = span.kind
+        for secret in (text[span.start : span.end], *span.said):
+            if secret and MARK not in secret:
+                found[secret] = span.kind
     return redact(without(text, spans))
 
 

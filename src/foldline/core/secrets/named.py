@@ -21,6 +21,7 @@ from foldline.core.secrets.plain import (
     is_random,
     written_out,
 )
+from foldline.core.secrets.readings import UNSEEN, as_read
 from foldline.core.secrets.span import BREAK, GUTTER, SecretSpan
 from foldline.core.secrets.templates import FILLER, masked
 
@@ -120,6 +121,7 @@ _SOLID = re.compile(r"[^\s\"'`<>|;&,\\]*+")
 _TAGGED = re.compile(r"(?:<!\[CDATA\[)?(?P<inner>[^<>\n]{1,400})(?=\]\]>|</)")
 _FLAG = re.compile(r"(?:^|[\s\"',\[])--?[\w\-.]{0,30}$")
 _ENV = re.compile(r"(?:^|[^\w.$\-])(?:export[ ])?[A-Z][A-Z0-9_]*$")
+_IS_WHOLE = re.compile(r"(?:^|[\"'`(\[{,])[\w.\-]*$")  # what stands before the end of a name, and no more
 _STRONG = re.compile(r"pass|pwd|contrase|psk|mot_")
 
 
@@ -153,7 +155,7 @@ def named(text: str) -> Iterator[SecretSpan]:
 
 def is_secret_field(name: str, value: str) -> bool:
     """Whether the value of a field of this name is a secret: `{"password": "..."}` once it is parsed."""
-    said = f'"{name}": "'
+    said, value = f'"{as_read(name)}": "', UNSEEN.sub("", value)
     return _may_name_a_secret(said) and any(
         span.start <= len(said)
         for span in named(f'{said}{value.replace(chr(34), chr(39)).replace(chr(10), " ")}"')
@@ -209,19 +211,20 @@ def _after(text: str, shown: str, start: int, end: int) -> SecretSpan | None:
         return None
     at, stop, quoted, value = found
     place = "field" if field else _place(text, start, match)
-    if not is_likely(name, value, place, quoted=quoted or field or tagged):
+    if place == "list" or not is_likely(name, value, place, quoted=quoted or field or tagged):
         return None
     rest = (_QUOTED_REST if quoted else _SOLID).match(text, stop) if stop - at >= _JUDGED else None
     return SecretSpan(at, rest.end() if rest else stop, kind)
 
 
 def _place(text: str, start: int, match: re.Match[str]) -> str:
-    """Return what the place of a value says: env, flag, prose, comma, or assigned."""
+    """Return what the place of a value says: env, flag, prose, comma, list (no place at all), or assigned."""
     before = text[max(0, start - 60) : start]
     if match["word"] is not None:
         return "flag" if not match["word"].strip() and _FLAG.search(before) else "prose"
     if match["sep"] == ",":
-        return "comma"
+        alone = _IS_WHOLE.search(before) and not set(match["open"]) & {")", "]"}
+        return "comma" if alone else "list"
     name = text[start : match.start()]
     if (
         match["sep"] == "="

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from foldline.core.secrets.plain import is_mixed, is_name, is_odd, is_plain, is_random
+from foldline.core.secrets.plain import is_literal, is_mixed, is_name, is_odd, is_random
 from foldline.core.secrets.span import SecretSpan, lines_with
 
 _ARG = (  # in double quotes, in single ones, or bare
@@ -17,6 +17,10 @@ _ARG = (  # in double quotes, in single ones, or bare
 _GROUPS = ("secret", "single", "bare")
 _ECHO = r"\becho (?:-\w )?[\\\"']{0,2}(?P<secret>[^\s\\\"'|$]{5,400})[\\\"']{0,2} *\|"  # into a command
 _HEAD = r"[\"'\\]{0,4}\s{0,3}[:=,]\s{0,3}[\"'\\`]{0,4}(?:[A-Za-z\-]{3,16}\s+)?(?P<secret>[^\s\"'\\,;`]{8,}+)"
+_PGPASS = (
+    r"(?<![\w.\-*])(?:[\w.\-]{1,100}|\*):(?:[0-9]{4,5}|\*):(?:[A-Za-z_][\w\-]{0,60}|\*):(?:[\w.\-]{1,60}|\*):"
+    r"(?P<secret>[^\s\"'\\]{4,200})(?=\s|\\|[\"']|$)"
+)
 _WAY = r"[^\n|;]{0,300}?"  # what may stand between a command and its option
 
 
@@ -72,6 +76,7 @@ _ROWS = (
     ("signature", "ignature=", r"[?&;](?:X-(?:Amz|Goog)-)?[Ss]ignature=(?P<secret>[\w%+/=\-~]{16,}+)"),
     ("signature", "sig=", r"[?&;]sig=(?P<secret>[A-Za-z0-9%+/=_\-]{16,}+)"),
     ("token", "X-Amz-Security-Token=", r"X-Amz-Security-Token=(?P<secret>[A-Za-z0-9%+/=_\-]{16,}+)"),
+    *(("password", f":{port}:", _PGPASS) for port in ("5432", "5433", "6432", "*")),
     ("key", "set aws_", r"\bset aws_(?:secret_access_key|session_token) [\"']?(?P<secret>[\w+/=]{20,}+)"),
 )  # fmt: skip
 
@@ -113,13 +118,8 @@ def _found(text: str, start: int, end: int, kind: str, pattern: re.Pattern[str])
     for match in pattern.finditer(text, start, end):
         given = match.groupdict()
         group = next((name for name in _GROUPS if given.get(name)), None)
-        if group and _is_literal(given[group]):
+        if group and is_literal(given[group]):
             yield SecretSpan(*match.span(group), kind)
-
-
-def _is_literal(value: str) -> bool:
-    """Whether a value is one, not a variable, a placeholder or a mark."""
-    return len(value) >= 3 and not is_plain(value) and not value.startswith("$")
 
 
 def _in_urls(text: str) -> Iterator[SecretSpan]:
@@ -136,7 +136,7 @@ def _in_urls(text: str) -> Iterator[SecretSpan]:
                 break  # the `@` of a query, of another URL, or of a list of servers
             last = host
         password = rest[: last.start()]
-        if _is_literal(password) and not rest[last.end() :].startswith(("sha256:", "sha512:")):
+        if is_literal(password) and not rest[last.end() :].startswith(("sha256:", "sha512:")):
             start = match.start("rest")
             yield SecretSpan(start, start + len(password), "password")
 
@@ -144,7 +144,7 @@ def _in_urls(text: str) -> Iterator[SecretSpan]:
 def _in_queries(text: str) -> Iterator[SecretSpan]:
     for match in _QUERY.finditer(text):
         name, value = match["name"].lower(), match["secret"]
-        if not _QUERY_NAME.search(name) or is_name(value) or not _is_literal(value):
+        if not _QUERY_NAME.search(name) or is_name(value) or not is_literal(value):
             continue
         mixed = is_mixed(value)
         sure = mixed and (len(value) >= 16 or (is_odd(value) and name.startswith(_PASSWORDS)))
@@ -162,7 +162,7 @@ def _in_cookies(text: str) -> Iterator[SecretSpan]:
 def _cookies(text: str, start: int, end: int) -> Iterator[SecretSpan]:
     for pair in _PAIR.finditer(text, start, end):
         value = pair["secret"]
-        if pair["name"].lower() in _ATTRIBUTES or is_name(value) or not _is_literal(value):
+        if pair["name"].lower() in _ATTRIBUTES or is_name(value) or not is_literal(value):
             continue
         if is_random(value) or (len(value) >= 16 and is_mixed(value)):
             yield SecretSpan(*pair.span("secret"), "cookie")

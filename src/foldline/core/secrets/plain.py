@@ -7,7 +7,7 @@ import re
 MARK = "[redacted: "
 
 _CODE = re.compile(
-    r"^[\w.$>\-]*\(|\)$|^[{}\[\]()]+$|^[#$]?\{[\w$.? ]+\}?|"
+    r"^[+.)] |^[\w.$>\-]*\(|\)$|^[{}\[\]()]+$|^[#$]?\{[\w$.? ]+\}?|"
     r"^\$\{|^\$\(|^\$[A-Za-z_]\w*(?:[:/]|$)|^\{\{|\}\}$|^%[({]|^%\w+%$|"
     r"^[A-Za-z_]\w*(?:(?:\??\.|::|->)[A-Za-z_]\w*)+[)\]};,]*$|^[A-Za-z_][\w.]*[\[(]|^[<~]|^(?:\.{1,2})?/[\w.\-]+/(?!.*=$)|"
     r"^--[a-z]|process\.env|environ\b|[gG]etenv|\.\.\.|\u2026|^(?!.*@)[a-z]+://|^[a-z+]+://[^:@/]*:?@|^(?:vault|ssm|sops|op|file|env|arn|secret|"
@@ -53,6 +53,11 @@ def is_plain(value: str) -> bool:
         or _CODE.search(value) is not None
         or _PLACEHOLDER.match(value) is not None
     )
+
+
+def is_literal(value: str) -> bool:
+    """Whether a value is one, not a variable, a placeholder or a mark."""
+    return len(value) >= 3 and not is_plain(value) and not value.startswith("$")
 
 
 def is_count(value: str) -> bool:

@@ -1,10 +1,11 @@
 """Secrets out of everything that a summariser reads and everything that a checkpoint stores.
 
-Four kinds of rule, each linear in the text:
+Four kinds of rule, each linear in the text, read what stands there and what it says once it is decoded
+(`readings`):
 
 1. shapes: tokens that say by their form what they are (a vendor's prefix, a JWT);
 2. keys: blocks of several lines, whole or clipped;
-3. places: the password of a URL, an Authorization header, a cookie, an option of a command;
+3. places: the password of a URL, an Authorization header, a cookie, an argument of a command;
 4. names: what stands after `password`, `secret`, `token`, `api_key` ..., if it is a value.
 
 Bare hashes, UUIDs and base64 match none of them.
@@ -16,14 +17,16 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from foldline.core.log.codec import text_in_utf8
+from foldline.core.secrets.commands import commanded
 from foldline.core.secrets.keys import blocks
 from foldline.core.secrets.named import named
 from foldline.core.secrets.places import placed
 from foldline.core.secrets.plain import MARK
+from foldline.core.secrets.readings import SPELLED, UNSEEN, Reading, encoded
 from foldline.core.secrets.shapes import shaped
 from foldline.core.secrets.span import SecretSpan, joined
 
-_RULES: tuple[Callable[[str], Iterator[SecretSpan]], ...] = (shaped, blocks, placed, named)
+_RULES: tuple[Callable[[str], Iterator[SecretSpan]], ...] = (shaped, blocks, placed, commanded, named)
 _SEPARATOR = re.compile(r"[\s=:\"',>]")  # every rule but that of shapes needs one: a path holds none
 _PASSES = 3  # times that a text is looked at again because something went: borders have moved
 SHORTEST = 6  # characters of a text below which it holds no secret
@@ -47,8 +50,27 @@ def find(text: str) -> list[SecretSpan]:
     """Return where secrets stand in a text, in order; none overlap."""
     if len(text) < SHORTEST:
         return []
-    rules = _RULES if _SEPARATOR.search(text) else (shaped,)
-    return joined(span for rule in rules for span in rule(text))
+    seen = Reading(text, UNSEEN)
+    read = Reading(seen.text, SPELLED)
+    spelled = (span for window in read.windows() for span in _spans(read.text, *window))
+    again = map(read.original, (*spelled, *_in_base64(read.text)))
+    return joined(map(seen.original, (*_spans(seen.text), *again)))
+
+
+def _spans(text: str, start: int = 0, end: int | None = None) -> Iterator[SecretSpan]:
+    """Yield what the rules find in a text, or in a part of it."""
+    part = text[start:end]
+    for rule in _RULES if _SEPARATOR.search(part) else (shaped,):
+        for span in rule(part):
+            yield SecretSpan(span.start + start, span.end + start, span.kind) if start else span
+
+
+def _in_base64(text: str) -> Iterator[SecretSpan]:
+    """Yield what is base64 of a text that holds a secret, whole; base64 in base64 is not looked into."""
+    for start, end, meant in encoded(text):
+        if spans := joined(_spans(meant)):
+            said = tuple(meant[span.start : span.end] for span in spans)
+            yield SecretSpan(start, end, spans[0].kind, said)
 
 
 def without(text: str, spans: Sequence[SecretSpan]) -> str:

@@ -147,6 +147,9 @@ _HEADED = (
     ("Yandex key", "AQVN", r"[A-Za-z0-9_\-]{35,}+"),
 )
 
+_CRYPT = r"\${1,2}(?:apr1|[1567y]|gy|2[aby]|argon2id?)\${1,2}[./A-Za-z0-9$=,+]{22,}+"  # shadow, htpasswd
+_CRYPTS = ("$apr1", "$1", "$5", "$6", "$7", "$y", "$gy", "$2a", "$2b", "$2y", "$argon2i", "$argon2id")
+
 # (kind, text that must be there, the whole pattern): where the form does not begin with a run
 _HELD = (
     ("Asana token", "/12", r"(?<![\w/])[0-9]/[0-9]{16}:[a-f0-9]{32}\b"),
@@ -161,6 +164,10 @@ _HELD = (
     ("Mapbox token", "sk.eyJ", r"(?<![\w.])sk\.eyJ[A-Za-z0-9_\-]{20,}+\.[A-Za-z0-9_\-]{16,}+"),
     ("SendGrid key", "SG.", r"(?<![\w.\-])SG\.[A-Za-z0-9_\-]{16,}+\.[A-Za-z0-9_\-]{16,}+"),
     ("OpenShift token", "sha256~", r"\bsha256~[A-Za-z0-9_\-]{43}"),
+    *(("password hash", f"{name}$", _CRYPT) for name in _CRYPTS),
+    ("password hash", "SHA", r"\{S?SHA(?:256|512)?\}[A-Za-z0-9+/]{20,}+={0,2}"),
+    ("password hash", "pbkdf2_", r"\bpbkdf2_sha\w{1,6}\$[0-9]{1,9}\$\w{4,64}\$[A-Za-z0-9+/]{20,}+={0,2}"),
+    ("password hash", "SCRAM-SHA-", r"SCRAM-SHA-[0-9]{1,3}\$[0-9]{1,9}:[\w+/=]{8,64}\$[\w+/=:]{40,}+"),
     ("Slack token", "xoxe.", r"\bxoxe\.xox[bp]-[A-Za-z0-9\-]{10,}+"),
     ("Slack webhook", "hooks.slack.com/", r"(?<=hooks\.slack\.com/services/)T[A-Z0-9]+/B[A-Z0-9]+/\w+"),
     ("Slack webhook", "hooks.slack.com/", r"(?<=hooks\.slack\.com/workflows/)[A-Z0-9]+/[A-Z0-9]+/\w+/\w+"),

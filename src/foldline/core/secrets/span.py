@@ -8,11 +8,12 @@ import msgspec
 
 
 class SecretSpan(msgspec.Struct, frozen=True, order=True):
-    """A secret at text[start:end]; `kind` is what its mark says."""
+    """A secret at text[start:end]; `kind` is what its mark says, `said` how else the secret is spelled."""
 
     start: int
     end: int
     kind: str
+    said: tuple[str, ...] = ()
 
 
 def joined(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
@@ -22,8 +23,9 @@ def joined(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
         last = found[-1] if found else None
         if last is None or span.start >= last.end:
             found.append(span)
-        elif span.end > last.end:
-            found[-1] = SecretSpan(last.start, span.end, last.kind)
+        elif span != last:
+            said = tuple(dict.fromkeys((*last.said, *span.said)))
+            found[-1] = SecretSpan(last.start, max(last.end, span.end), last.kind, said)
     return found
 
 
