@@ -6,7 +6,7 @@ import logging
 import msgspec
 import pytest
 from tests.summarizers.talking import GOOD, POLICY, model
-from tests.support.secrets import load, shown
+from tests.support.secrets import DISGUISES, disguised, in_disguise, load, load_disguised, shown
 
 import foldline
 from foldline.core.decide.presets import PRESETS
@@ -17,6 +17,12 @@ from foldline.stores import MemoryStore
 pytestmark = pytest.mark.slow
 
 SECRETS, INNOCENTS = load("secrets.toml")
+FRESH, FRESH_INNOCENTS = load("secrets_held_out_2.toml")
+IN_DISGUISE = {
+    name: [in_disguise(secret, name) for secret in (*SECRETS, *FRESH)]
+    + load_disguised("secrets_held_out_2.toml")
+    for name in DISGUISES
+}
 TARGET = 16_000
 
 
@@ -76,11 +82,11 @@ def later(start):
     return [*found, {"role": "assistant", "content": "The pages are read."}]
 
 
-def pieces_in(said):
+def pieces_in(said, secrets=SECRETS):
     """Return which secrets stand in what was made, by a piece of each."""
     text = said if isinstance(said, str) else json.dumps(msgspec.to_builtins(said), ensure_ascii=False)
     plain = text.replace("\\\\", "\\").replace('\\"', '"').replace("\\n", "\n")
-    return shown(SECRETS, text if plain == text else f"{text}\n{plain}")
+    return shown(secrets, text if plain == text else f"{text}\n{plain}")
 
 
 def made(messages, received):
@@ -158,6 +164,46 @@ def test_no_secret_is_in_the_notes_of_a_prune(policy):
     done = foldline.compact(messages, whole * 4 // 5, policy)
     assert done.summary is None, "a prune was enough"
     assert not pieces_in(made(done.messages, messages))
+
+
+@pytest.mark.parametrize("disguise", DISGUISES)
+@pytest.mark.parametrize("policy", PRESETS)
+def test_no_secret_in_disguise_is_in_what_a_stateless_compaction_makes(policy, disguise):
+    secrets = IN_DISGUISE[disguise]
+    shift = list(PRESETS).index(policy) + list(DISGUISES).index(disguise)
+    messages = [*session_with([secret.text for secret in secrets], shift), *later(1_000)]
+    done = foldline.compact(messages, TARGET, policy)
+    assert done.receipt.tokens_after < done.receipt.tokens_before
+    assert not pieces_in(made(done.messages, messages), secrets)
+    assert not pieces_in([done.summary, done.ledger, done.receipt], secrets)
+
+
+@pytest.mark.parametrize("disguise", DISGUISES)
+async def test_no_secret_in_disguise_is_in_a_store_or_in_a_request_to_a_summariser(disguise, caplog):
+    caplog.set_level(logging.DEBUG)
+    secrets = IN_DISGUISE[disguise]
+    served, summarizer = model(lambda asked: GOOD)
+    shift = list(DISGUISES).index(disguise)
+    async with foldline.open(
+        MemoryStore(), "s", window=200_000, policy=POLICY, summarizer=summarizer
+    ) as session:
+        await session.append(*session_with([secret.text for secret in secrets], shift), *later(1_000))
+        await session.compact(target=TARGET)
+        assert served.requests
+        assert not pieces_in(
+            json.dumps([asked.body for asked in served.requests], ensure_ascii=False), secrets
+        )
+        assert not pieces_in(encode(await boundaries(session)).decode(), secrets)
+    assert not pieces_in(caplog.text, secrets)
+
+
+@pytest.mark.parametrize("disguise", DISGUISES)
+@pytest.mark.parametrize("shift", range(len(PLACES)))
+def test_what_is_no_secret_is_said_as_it_was_in_any_disguise(disguise, shift):
+    texts = [disguised(text, disguise) for text in (*INNOCENTS, *FRESH_INNOCENTS)]
+    messages = [*session_with(texts, shift), *later(1_000)]
+    done = foldline.compact(messages, TARGET, "foldline")
+    assert "[redacted" not in json.dumps(msgspec.to_builtins([done.summary, done.ledger, done.messages]))
 
 
 def test_what_is_no_secret_is_said_as_it_was():

@@ -144,5 +144,4 @@ def in_disguise(secret: Secret, disguise: str) -> Secret:
         start = secret.text.index(part)
         units = seen[start : start + len(part)]
         hidden += "".join(unit[0] + "\0" * (len(unit) > 1) for unit in units).split("\0")
-        hidden.append("".join(units))
     return Secret(secret.name, "".join(seen), tuple(dict.fromkeys(one for one in hidden if len(one) >= 8)))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby, product, takewhile
 from typing import NamedTuple
 
-from foldline.core.secrets.plain import is_literal, is_random
+from foldline.core.secrets.plain import is_literal, is_mixed, is_odd, is_random
 from foldline.core.secrets.span import SecretSpan
 
 _ARGUMENTS = """
@@ -187,5 +187,6 @@ def _judged(matches: Iterable[re.Match[str]], *, drawn: bool = False) -> Iterato
     for match in matches:
         group = match.lastgroup or "secret"
         value = match[group]
-        if is_literal(value) and (not drawn or is_random(value)):
+        sure = group != "bare" or is_mixed(value) or is_odd(value)
+        if is_literal(value) and (is_random(value) if drawn else sure):
             yield SecretSpan(*match.span(group), "secret")

@@ -16,7 +16,10 @@ _ARG = (  # in double quotes, in single ones, or bare
 )
 _GROUPS = ("secret", "single", "bare")
 _ECHO = r"\becho (?:-\w )?[\\\"']{0,2}(?P<secret>[^\s\\\"'|$]{5,400})[\\\"']{0,2} *\|"  # into a command
-_HEAD = r"[\"'\\]{0,4}\s{0,3}[:=,]\s{0,3}[\"'\\`]{0,4}(?:[A-Za-z\-]{3,16}\s+)?(?P<secret>[^\s\"'\\,;`]{8,}+)"
+_HEAD = (
+    r"(?:[\"'\\]{0,4}\s{0,3}[:=]|\\{0,3}[\"'],)\s{0,3}[\"'\\`]{0,4}(?:[A-Za-z\-]{3,16}\s+)?"
+    r"(?P<secret>[^\s\"'\\,;`]{8,}+)"
+)
 _PGPASS = (
     r"(?<![\w.\-*])(?:[\w.\-]{1,100}|\*):(?:[0-9]{4,5}|\*):(?:[A-Za-z_][\w\-]{0,60}|\*):(?:[\w.\-]{1,60}|\*):"
     r"(?P<secret>[^\s\"'\\]{4,200})(?=\s|\\|[\"']|$)"
@@ -64,7 +67,7 @@ _ROWS = (
     ("password", "password '", r"\bpassword '(?P<secret>[^'\n]{4,200})'"),
     ("password", "login", r"\b(?:machine\s+\S{1,200}|default)\s+login\s+\S+\s+password\s+(?P<secret>\S{4,})"),
     ("password", "login", r"(?m)^\s*login\s+\S{1,200}\s+password\s+(?P<secret>\S{4,300})"),
-    ("password", "password", r"(?m)^[ \t]*(?:enable )?password (?:[057] )?(?P<secret>\S{8,100})[ \t]*$"),
+    ("password", "password", r"(?m)^[ \t]*(?:enable )?password (?:[057] )?(?P<secret>[^\s\\(]{8,})[ \t]*$"),
     ("credentials", "uthorization", f"uthorization{_HEAD}"),
     ("credentials", "AUTHORIZATION", f"AUTHORIZATION{_HEAD}"),
     ("token", "earer", r"\b[Bb]earer\s+(?P<secret>[A-Za-z0-9_\-.~+/=]{16,}+)"),

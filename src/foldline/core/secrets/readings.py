@@ -23,11 +23,13 @@ _BLANK = (
 _ESCAPED_BLANK = "u(?:00[aA][dD]|200[b-fB-F]|202[a-eA-E]|206[0-9a-fA-F]|[fF][eE](?:0[0-9a-fA-F]|[fF]{2}))"
 # as GUTTER, but for `12:`, which may be the rest of a line
 _BEFORE_REST = r"(?:[ \t]{0,8}[0-9]{1,7}[ \t]?[|\u2192\t]|[\w./\-]{1,120}:[0-9]{1,7}:|\+|> ?)?"
+# A line that goes on loses its indentation, but for an odd blank.
+_NO_ITEM = r"(?!- |\[[A-Z]|#+ |\.{3} )"  # no line goes on with the next item of a page
 _COLOUR = r"(?:\[[0-9;:?]{0,30}[A-Za-z]|\(B)"
 # The set of letters that each begins with is what makes the search fast.
 UNSEEN = re.compile(
     rf"[\\\x1b\x9b{_BLANK}](?:"
-    rf"(?<=\\)(?:\r?\n|\\\\(?:r\\)?n){_BEFORE_REST}(?:[ \t]{{2,}})?"  # a line that goes on, in JSON too
+    rf"(?<=\\)(?:\r?\n|\\\\(?:r\\)?n){_BEFORE_REST}(?:  |\t)*+{_NO_ITEM}"  # a line that goes on, in JSON too
     rf"|(?<=\\)\\{{0,2}}(?:(?:u00[19][bB]|x[19][bB]|033|e){_COLOUR}|{_ESCAPED_BLANK})"
     rf"|(?<=[\x1b\x9b]){_COLOUR}"
     rf"|(?<=[{_BLANK}])[{_BLANK}]*)"
