@@ -14,6 +14,7 @@ from foldline.core.compact.job import Job
 from foldline.core.decide.ask import Nothing
 from foldline.core.log.entries import Compacted, Entry, Noted, Said
 from foldline.core.log.log import chained
+from foldline.core.secrets.redact import redact
 from foldline.core.view import ViewState
 from foldline.errors import InputError, LeafMoved
 from foldline.executor import execute
@@ -108,7 +109,7 @@ class Links:
         link = Link(shared.id, "subagent", "from", shared.cursor.leaf, goal)
         await begin(shared.store, session, [chained(noted(link), None)])
         await self._note(noted(msgspec.structs.replace(link, session=session, way="to")))
-        await self._note_subagents(lambda running: with_child(running, session, goal))
+        await self._note_subagents(lambda running: with_child(running, session, redact(goal)))
         return session
 
     async def finished(self, session: str) -> None:
@@ -133,7 +134,8 @@ class Links:
 
 
 def noted(link: Link) -> Noted:
-    """Return the note of a link, not chained yet."""
+    """Return the note of a link, not chained yet; its goal without secrets."""
+    link = msgspec.structs.replace(link, goal=redact(link.goal))
     return Noted("", None, LINK, cast("dict[str, Any]", msgspec.to_builtins(link)), at=time.time())
 
 

@@ -6,10 +6,10 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from foldline.core.secrets.commands import commanded
+from foldline.core.secrets.decoded import as_read, encoded
 from foldline.core.secrets.keys import blocks
 from foldline.core.secrets.named import is_secret_field, named
 from foldline.core.secrets.places import placed
-from foldline.core.secrets.readings import as_read, encoded
 from foldline.core.secrets.redact import find
 from foldline.core.secrets.shapes import shaped
 from foldline.core.secrets.span import joined

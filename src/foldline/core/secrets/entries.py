@@ -61,9 +61,10 @@ def clean_message(message: Message, found: dict[str, str]) -> Message:
     """Return a message without secrets, the same object where it holds none; `found` learns them."""
     message = opened(message)
     parts = tuple(clean_part(part, found) for part in message.parts)
-    if all(new is old for new, old in zip(parts, message.parts, strict=True)):
+    name = message.name and _text(message.name, found)
+    if name is message.name and all(new is old for new, old in zip(parts, message.parts, strict=True)):
         return message
-    return msgspec.structs.replace(message, parts=parts, native=None)
+    return msgspec.structs.replace(message, parts=parts, name=name, native=None)
 
 
 def clean_part(part: Part, found: dict[str, str]) -> Part:
@@ -72,7 +73,7 @@ def clean_part(part: Part, found: dict[str, str]) -> Part:
     if isinstance(part, Text | Thinking):
         changed = {"text": _text(part.text, found)}
     elif isinstance(part, ToolCall):
-        changed = {"arguments": _value(part.arguments, found)}
+        changed = {"name": _text(part.name, found), "arguments": _value(part.arguments, found)}
     elif isinstance(part, ToolResult):
         inner = tuple(clean_part(one, found) for one in part.content)
         if any(new is not old for new, old in zip(inner, part.content, strict=True)):

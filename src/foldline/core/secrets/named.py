@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from foldline.core.secrets.decoded import UNSEEN, as_read
 from foldline.core.secrets.plain import (
     is_count,
     is_mixed,
@@ -21,7 +22,6 @@ from foldline.core.secrets.plain import (
     is_random,
     written_out,
 )
-from foldline.core.secrets.readings import UNSEEN, as_read
 from foldline.core.secrets.span import BREAK, GUTTER, SecretSpan
 from foldline.core.secrets.templates import FILLER, masked
 

@@ -1,7 +1,7 @@
 """Secrets out of everything that a summariser reads and everything that a checkpoint stores.
 
 Four kinds of rule, each linear in the text, read what stands there and what it says once it is decoded
-(`readings`):
+(`decoded`):
 
 1. shapes: tokens that say by their form what they are (a vendor's prefix, a JWT);
 2. keys: blocks of several lines, whole or clipped;
@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from foldline.core.log.codec import text_in_utf8
 from foldline.core.secrets.commands import commanded
+from foldline.core.secrets.decoded import SPELLED, UNSEEN, DecodedText, encoded
 from foldline.core.secrets.keys import blocks
 from foldline.core.secrets.named import named
 from foldline.core.secrets.places import placed
 from foldline.core.secrets.plain import MARK
-from foldline.core.secrets.readings import SPELLED, UNSEEN, Reading, encoded
 from foldline.core.secrets.shapes import shaped
 from foldline.core.secrets.span import SecretSpan, joined
 
@@ -50,8 +50,8 @@ def find(text: str) -> list[SecretSpan]:
     """Return where secrets stand in a text, in order; none overlap."""
     if len(text) < SHORTEST:
         return []
-    seen = Reading(text, UNSEEN)
-    read = Reading(seen.text, SPELLED)
+    seen = DecodedText(text, UNSEEN)
+    read = DecodedText(seen.text, SPELLED)
     spelled = (span for window in read.windows() for span in _spans(read.text, *window))
     again = map(read.original, (*spelled, *_in_base64(read.text)))
     return joined(map(seen.original, (*_spans(seen.text), *again)))

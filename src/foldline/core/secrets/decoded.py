@@ -44,7 +44,7 @@ SPELLED = re.compile(
 _REACH = 600  # characters around what is spelled that are read again
 
 
-class Reading:
+class DecodedText:
     """A text with some pieces read otherwise, and where each of its characters stands in the original."""
 
     def __init__(self, original: str, pieces: re.Pattern[str]) -> None:
@@ -112,7 +112,7 @@ _LETTERS_OF = {"n": "\n", "r": "\r", "t": "\t"}
 _FOUR = r"[A-Za-f][A-HQ-Xg-nw-z0-3][ABEFIJMNQRUVYZcdghklopstwx014589][A-Za-z0-9+/_\-]"
 _LETTERS = r"[A-Za-z0-9+/_\-]"
 _ENCODED = re.compile(
-    rf"(?<![A-Za-z0-9/_\-])(?:{_FOUR}){{3}}{_LETTERS}{{4,}}+"
+    rf"(?<![A-Za-z0-9_\-])(?:{_FOUR}){{3}}{_LETTERS}{{4,}}+"
     rf"(?:{BREAK}{GUTTER}{_LETTERS}{{4,}}+(?=={{0,2}}(?:\s|\\|[\"']|$)))*+={{0,2}}"
 )
 _GAP = re.compile(BREAK + GUTTER)
