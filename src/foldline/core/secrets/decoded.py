@@ -12,7 +12,6 @@ import html
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from urllib.parse import unquote
 
 from foldline.core.secrets.span import BREAK, GUTTER, SecretSpan
 
@@ -101,7 +100,7 @@ def _said(piece: re.Match[str]) -> str:
         said = piece[0]
         while len(said) > 3 and said.startswith("%25"):
             said = said.replace("%25", "%")
-        return unquote(said)
+        return bytes.fromhex(said.replace("%", "")).decode("utf-8", "replace")
     said = chr(int(piece["braced"] or piece["four"] or piece["two"], 16))
     return piece[0] if "\ud800" <= said <= "\udfff" else said
 
