@@ -290,7 +290,9 @@ def test_a_page_elsewhere_cannot_have_a_browser_ask(headers, status):
 
 
 def test_with_a_token_it_answers_under_any_name():
-    with api(tokens={"t": "default"}, headers={"Authorization": "Bearer t"}) as (client, _):
+    with api(
+        tokens={"token-for-tests-1": "default"}, headers={"Authorization": "Bearer token-for-tests-1"}
+    ) as (client, _):
         assert client.http.get("/sessions", headers={"host": "foldline.example"}).status_code == 200
         refused = client.http.get(
             "/sessions", headers={"host": "foldline.example", "origin": "https://other.example"}
@@ -302,11 +304,15 @@ def test_with_a_token_it_answers_under_any_name():
 
 
 def test_a_forged_session_header_finds_nothing_of_another_tenants():
-    tokens = {"tokens": {"mine-token": "mine", "their-token": "theirs"}}
+    tokens = {"tokens": {"mine-token-is-long": "mine", "their-token-is-long": "theirs"}}
     with in_front_of(lambda asked: f"Answer {asked.index}.", **tokens) as (at, _):
         history = [user("The code word is heron.")]
-        mine = {"foldline-token": "mine-token", "authorization": "Bearer k", "foldline-session": "shared"}
-        theirs = {**mine, "foldline-token": "their-token"}
+        mine = {
+            "foldline-token": "mine-token-is-long",
+            "authorization": "Bearer k",
+            "foldline-session": "shared",
+        }
+        theirs = {**mine, "foldline-token": "their-token-is-long"}
         first = httpx2.post(
             f"{at}/v1/chat/completions", json={"model": "m", "messages": history}, headers=mine
         )
@@ -316,10 +322,16 @@ def test_a_forged_session_header_finds_nothing_of_another_tenants():
             body = {"model": "m", "messages": [*history, user("What is the code word?")]}
             found = httpx2.post(f"{at}/v1/chat/completions", json=body, headers=headers)
             assert found.status_code in (200, 400), found.text
-        for token in ("", "nobody", "mine-toke", "MINE-TOKEN", "mine-token\u00e9".encode()):
+        for token in (
+            "",
+            "nobody",
+            "mine-token-is-lon",
+            "MINE-TOKEN-IS-LONG",
+            "mine-token-is-long\u00e9".encode(),
+        ):
             assert httpx2.get(f"{at}/api/sessions", headers={"foldline-token": token}).status_code == 401
-        other = Client(at, **{"foldline-token": "their-token"})
-        me = Client(at, **{"foldline-token": "mine-token"})
+        other = Client(at, **{"foldline-token": "their-token-is-long"})
+        me = Client(at, **{"foldline-token": "mine-token-is-long"})
         assert me.get("/sessions/shared/stats").json()["stats"]["total_messages"] == 2
         assert other.get("/sessions").json()["total"] >= 1  # what they said themselves
         other.close()

@@ -426,7 +426,11 @@ def test_a_token_is_needed_where_tokens_are_set_and_never_goes_on_to_the_model(m
     monkeypatch.setenv("OPENAI_API_KEY", "key-of-the-server")
     with (
         upstream() as (url, model),
-        served(openai_upstream=url, store="memory://", tokens={"secret-a": "a", "secret-b": "b"}) as at,
+        served(
+            openai_upstream=url,
+            store="memory://",
+            tokens={"secret-of-tenant-a": "a", "secret-of-tenant-b": "b"},
+        ) as at,
     ):
         model.prepared[""] = Prepared(
             200, [("content-type", "application/json")], [json.dumps(DONE).encode()]
@@ -435,8 +439,11 @@ def test_a_token_is_needed_where_tokens_are_set_and_never_goes_on_to_the_model(m
         path = f"{at}/v1/chat/completions"
         assert httpx2.post(path, json=body).status_code == 401
         assert httpx2.post(path, json=body, headers={"authorization": "Bearer wrong"}).status_code == 401
-        assert httpx2.post(path, json=body, headers={"authorization": "Bearer secret-a"}).status_code == 200
-        own = {"authorization": "Bearer mine", "foldline-token": "secret-b"}
+        assert (
+            httpx2.post(path, json=body, headers={"authorization": "Bearer secret-of-tenant-a"}).status_code
+            == 200
+        )
+        own = {"authorization": "Bearer mine", "foldline-token": "secret-of-tenant-b"}
         assert httpx2.post(path, json=body, headers=own).status_code == 200
         first, second = model.received[""]
         assert ("authorization", "Bearer key-of-the-server") in first.headers

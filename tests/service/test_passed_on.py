@@ -11,7 +11,7 @@ import pytest
 from tests.service.served import in_front_of, served
 from tests.service.upstream import Prepared, upstream
 
-TOKEN = "t-1"
+TOKEN = "Token-for-the-Tests-1"
 PATHS = [
     ("POST", "/embeddings", b'{"input":  "a", "model": "m"}'),
     ("POST", "/files", b"--b\r\nno JSON \xff\r\n--b--"),

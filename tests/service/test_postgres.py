@@ -50,10 +50,10 @@ def test_a_session_goes_past_its_window_over_two_services(store):
 
 
 def test_each_tenant_has_a_schema_of_its_own(store):
-    tokens = {"secret-a": "a", "secret-b": "b"}
+    tokens = {"secret-of-tenant-a": "a", "secret-of-tenant-b": "b"}
     with (
-        api(store=store, tokens=tokens, headers={"Authorization": "Bearer secret-a"}) as (a, _),
-        api(store=store, tokens=tokens, headers={"Authorization": "Bearer secret-b"}) as (b, _),
+        api(store=store, tokens=tokens, headers={"Authorization": "Bearer secret-of-tenant-a"}) as (a, _),
+        api(store=store, tokens=tokens, headers={"Authorization": "Bearer secret-of-tenant-b"}) as (b, _),
     ):
         a.begin("mine")
         assert [one["id"] for one in a.get("/sessions").json()["sessions"]] == ["mine"]

@@ -358,7 +358,7 @@ def test_where_a_model_is_the_settings_say_alone(url, model):
 
 
 def test_a_token_is_needed_where_tokens_are_set():
-    with served(store="memory://", tokens={"t": "a"}) as url:
+    with served(store="memory://", tokens={"token-for-tests-1": "a"}) as url:
         assert httpx2.post(f"{url}/api/fold", json={"messages": []}).status_code == 401
-        headers = {"authorization": "Bearer t"}
+        headers = {"authorization": "Bearer token-for-tests-1"}
         assert httpx2.post(f"{url}/api/fold", json={"messages": []}, headers=headers).status_code == 200

@@ -181,7 +181,7 @@ class Service:
         return PlainTextResponse("ready\n")
 
     async def _metrics(self, request: Request) -> Response:
-        if self.tenants.closed and self.tenants.find(request.headers)[0] is None:
+        if self.tenants.closed and self.tenants.find(request.headers) is None:
             return problem(401, "a token is needed")
         self.metrics.sessions.set(sum(len(one.sessions) for one in self.tenants.all()))
         return Response(self.metrics.text(), media_type=figures.MEDIA)

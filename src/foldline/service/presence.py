@@ -10,6 +10,7 @@ import secrets
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from contextvars import Context
 from typing import Final
 
 from foldline.errors import StoreError
@@ -49,7 +50,7 @@ class Presence:
         async with self._beginning:
             if self._renewing is None:
                 await self._sign()
-                self._renewing = asyncio.create_task(self._renew())
+                self._renewing = asyncio.create_task(self._renew(), context=Context())
 
     async def alive(self, worker: str) -> bool:
         """Return whether a worker is alive."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hmac
 import re
 from collections.abc import Callable, Mapping
@@ -9,7 +10,7 @@ from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from pathlib import PurePosixPath
 from typing import Final
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, unquote_plus, urlencode, urlsplit, urlunsplit
 
 from foldline.config import ServeSettings
 from foldline.errors import InputError
@@ -23,6 +24,10 @@ from foldline.stores.key_values import KeyValues, MemoryKeyValues
 
 HEADER: Final = "foldline-token"  # stands for the client's own key, which then goes on to the model
 MAIN: Final = "default"  # the tenant where there are no others
+SHORTEST: Final = 16  # characters of a token
+_TOKEN: Final = re.compile(rf"[!-~]{{{SHORTEST},}}")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{16,}")
+_URL_SAFE: Final = str.maketrans("-_", "+/")
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
@@ -58,8 +63,14 @@ class Tenants:
 
     def __init__(self, settings: ServeSettings, store: str | None) -> None:
         for token, name in settings.tokens.items():
-            if not token or not _NAME.fullmatch(name):
+            if not _NAME.fullmatch(name):
                 raise InputError(f"[serve] tokens: {name!r} is no name of a tenant: use a-z, 0-9, - and _")
+            if not _TOKEN.fullmatch(token):
+                raise InputError(
+                    f"[serve] tokens: the token of {name!r} can be guessed or not be sent: use {SHORTEST} or "
+                    "more letters, digits and signs without a blank, as `openssl rand -hex 24` prints"
+                )
+        self._folded = [token.casefold() for token in settings.tokens]
         self._settings = settings
         self._store = store
         main = find_store(store)
@@ -80,21 +91,22 @@ class Tenants:
         """Return the tenants that have asked since the start, and the main one."""
         return list(self._tenants.values())
 
-    def find(self, headers: Mapping[str, str]) -> tuple[Tenant | None, bool]:
-        """Return the tenant of a request, and whether its key is our token and must not go on to a model.
+    def find(self, headers: Mapping[str, str]) -> Tenant | None:
+        """Return the tenant of a request; None where the token is missing or wrong.
 
-        None where the token is missing or wrong. Without tokens there is one tenant.
+        Without tokens there is one tenant.
         """
         if not self.closed:
-            return self._tenant(MAIN), False
+            return self._tenant(MAIN)
         apart = headers.get(HEADER) or _cookie(headers)
         if apart is not None:
-            return self._known(apart), False
-        bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
-        for given in (bearer, headers.get("x-api-key", "")):
-            if given and (found := self._known(given)) is not None:
-                return found, True
-        return None, False
+            return self._known(apart)
+        given = (bearer(headers.get("authorization", "")), headers.get("x-api-key", ""))
+        return next((found for one in given if one and (found := self._known(one)) is not None), None)
+
+    def holds_token(self, text: str) -> bool:
+        """Return whether a text is a token of the service, or holds one, as it is or encoded."""
+        return self.closed and any(token in form for form in _forms(text) for token in self._folded)
 
     def named(self, name: str) -> Tenant:
         """Return a tenant by its name."""
@@ -142,6 +154,25 @@ class Tenants:
 def _values_of(store: Store) -> KeyValues:
     """Return the values of a store; one of another kind may have none: then this process is the only one."""
     return getattr(store, "key_values", None) or MemoryKeyValues()
+
+
+def bearer(value: str) -> str:
+    """Return the key in a value of Authorization, whatever the letters of `Bearer`; else the whole value."""
+    scheme, _, key = value.strip().partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else value.strip()
+
+
+def _forms(text: str) -> list[str]:
+    """Return a text as it is, percent-decoded once and twice, and its words of base64 decoded."""
+    once = unquote_plus(text)
+    plain = [text, unquote(text), once, unquote_plus(once)]
+    coded = [_decoded(word) for one in dict.fromkeys(plain) for word in _BASE64.findall(one)]
+    return [one.casefold() for one in dict.fromkeys([*plain, *coded])]
+
+
+def _decoded(word: str) -> str:
+    whole = word.translate(_URL_SAFE)[: len(word) // 4 * 4 if len(word) % 4 == 1 else None]
+    return base64.b64decode(whole + "=" * (-len(whole) % 4)).decode("latin-1")
 
 
 def _cookie(headers: Mapping[str, str]) -> str | None:

@@ -146,7 +146,7 @@ async def a_preview():
     return found
 
 
-TOKENS = {"tokens": {"mine": "one", "theirs": "two"}}
+TOKENS = {"tokens": {"mine-of-sixteen-and-more": "one", "theirs-of-sixteen-or-more": "two"}}
 
 
 def paths():
@@ -159,12 +159,15 @@ def paths():
 def test_no_tenant_sees_another_ones_session(kind, tmp_path):
     store = "memory://" if kind == "memory" else f"sqlite:///{tmp_path / 's.db'}"
     bodies = {"messages": {"messages": [user("Hello.")]}, "branch": {"entry": "e"}}
-    with api(store=store, headers={"Authorization": "Bearer mine"}, **TOKENS) as (client, model):
+    with api(store=store, headers={"Authorization": "Bearer mine-of-sixteen-and-more"}, **TOKENS) as (
+        client,
+        model,
+    ):
         client.begin("secret", messages=talk(20))
         entry = client.get("/sessions/secret/history").json()["items"][0]["entry"]
         preview = client.post("/sessions/secret/previews").json()["id"]
         before = client.leaf("secret")
-        other = Client(client.url, Authorization="Bearer theirs")
+        other = Client(client.url, Authorization="Bearer theirs-of-sixteen-or-more")
         assert other.get("/sessions").json()["total"] == 0
         assert other.get("/search", q="Question").json()["hits"] == []
         for method, path in paths():
@@ -184,7 +187,7 @@ def test_no_tenant_sees_another_ones_session(kind, tmp_path):
             refused = nobody.get("/sessions", status=401)
             assert refused.headers["www-authenticate"] == "Bearer"
             nobody.close()
-        apart = Client(client.url, **{"foldline-token": "theirs"})
+        apart = Client(client.url, **{"foldline-token": "theirs-of-sixteen-or-more"})
         assert apart.get("/sessions").json()["total"] == 1
         apart.close()
         other.close()

@@ -366,6 +366,6 @@ def test_a_worker_whose_store_was_silent_for_long_is_not_ready(store, monkeypatc
 def test_a_tenant_whose_schema_would_have_too_long_a_name_is_refused_at_the_start():
     pytest.importorskip("psycopg", reason="needs the extra foldline[postgres]")
     for name, fits in (("a" * 40, True), ("a" * 60, False)):
-        given = msgspec.structs.replace(ServeSettings(), tokens={"token": name})
+        given = msgspec.structs.replace(ServeSettings(), tokens={"token-for-a-tenant": name})
         with nullcontext() if fits else pytest.raises(InputError, match="63 characters"):
             Tenants(given, "postgresql://nobody@localhost/nothing")

@@ -60,7 +60,9 @@ def test_the_document_names_every_type_and_needs_a_token_where_the_service_does(
         assert refs <= set(document["components"]["schemas"])
         index = client.get("/").json()
         assert len(index["operations"]) == sum(len(methods) for methods in document["paths"].values())
-    with api(tokens={"t": "default"}, headers={"Authorization": "Bearer t"}) as (client, _):
+    with api(
+        tokens={"token-for-tests-1": "default"}, headers={"Authorization": "Bearer token-for-tests-1"}
+    ) as (client, _):
         assert client.get("/openapi.json").json()["security"]
 
 

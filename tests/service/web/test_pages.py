@@ -288,11 +288,13 @@ def test_for_another_agent_the_page_says_where_the_file_goes(browser):
 
 
 def test_a_token_is_typed_once():
-    with api(tokens={"secret": "default"}, headers={"Authorization": "Bearer secret"}) as (client, _):
+    with api(
+        tokens={"secret-for-pages": "default"}, headers={"Authorization": "Bearer secret-for-pages"}
+    ) as (client, _):
         browser = Browser(client)
         assert "A token is needed" in browser.get("/")
         assert "no such token" in browser.post("/web/login", 401, token="wrong")
-        assert "Sessions" in browser.post("/web/login", token="secret")
+        assert "Sessions" in browser.post("/web/login", token="secret-for-pages")
         cookie = next(iter(browser.http.cookies.jar))
         assert (cookie.path, cookie.has_nonstandard_attr("HttpOnly")) == ("/web", True)
         assert "none yet" in browser.get("/web/")

@@ -103,12 +103,15 @@ class Done(msgspec.Struct):
 def done(tmp_path_factory):
     """A file with a hostile name, replayed once for all the tests that look at what came of it."""
     folder = tmp_path_factory.mktemp("replays")
-    given = {"tokens": {"one": "a", "two": "b"}, "headers": {"Authorization": "Bearer one"}}
+    given = {
+        "tokens": {"one-who-may-ask-here": "a", "two-who-may-ask-here": "b"},
+        "headers": {"Authorization": "Bearer one-who-may-ask-here"},
+    }
     with pytest.MonkeyPatch.context() as patch, api(**given) as (client, _):
         patch.setattr(tempfile, "tempdir", str(folder))
         mine, other = Browser(client), Browser(client)
-        mine.http.headers["foldline-token"] = "one"
-        other.http.headers["foldline-token"] = "two"
+        mine.http.headers["foldline-token"] = "one-who-may-ask-here"
+        other.http.headers["foldline-token"] = "two-who-may-ask-here"
         place = begin(mine, name=HOSTILE, policies=("codex", "none"), window="8,000")
         yield Done(mine, other, place, wait(mine, place)[-1], folder)
         mine.http.close()

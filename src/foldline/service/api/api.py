@@ -111,7 +111,7 @@ class Api:
         return handle
 
     async def _answered(self, operation: Operation, request: Request) -> Response:
-        tenant, _ = self._tenants.find(request.headers)
+        tenant = self._tenants.find(request.headers)
         if tenant is None:
             refused = problem(401, "a token is needed", "send it as Authorization: Bearer TOKEN")
             refused.headers["www-authenticate"] = "Bearer"

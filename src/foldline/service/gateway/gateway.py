@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Final
 from urllib.parse import unquote
+from weakref import WeakSet
 
 import httpx2
 import msgspec
@@ -26,10 +27,11 @@ from foldline.service.gateway.compaction_answer import MadeItem, compacted, resp
 from foldline.service.gateway.compaction_item import readable, sealed
 from foldline.service.gateway.endpoint import Endpoint
 from foldline.service.gateway.exchange import Exchange, Relayed, Send
+from foldline.service.gateway.payer import PaidByRequest, pays
 from foldline.service.gateway.refusals import refusal
 from foldline.service.gateway.request import AgentRequest, read_request
 from foldline.service.gateway.session_finder import SessionFinder, valid_name
-from foldline.service.gateway.upstream import Headers, Upstreams, passed_back, sent_on, vendor_of
+from foldline.service.gateway.upstream import Headers, Upstreams, asked_on, passed_back, sent_on, vendor_of
 from foldline.service.metrics import Metrics
 from foldline.service.summaries import UPSTREAM, closing, give, written_by
 from foldline.service.tenants import Tenant, Tenants
@@ -70,6 +72,7 @@ class Gateway:
         self._tenants = tenants
         self._metrics = metrics
         self._names: dict[str, str] = {}  # of models, as sent: as known
+        self._given: WeakSet[Summarizer] = WeakSet()  # to sessions: the API gives them others
         self._finders: dict[str, SessionFinder] = {}
         self._upstreams = Upstreams({"openai": serve.openai_upstream, "anthropic": serve.anthropic_upstream})
 
@@ -79,7 +82,7 @@ class Gateway:
 
     async def ask(self, request: Request, endpoint: Endpoint, *, compact: bool = False) -> Response:
         """Answer a request for a reply of a model; with `compact`, for a compaction item alone."""
-        tenant, own_key = self._tenants.find(request.headers)
+        tenant = self._tenants.find(request.headers)
         if tenant is None:
             return refusal(
                 endpoint.vendor, 401, "a token is needed: send it as the key, or as foldline-token"
@@ -90,8 +93,11 @@ class Gateway:
             raw = await read_body(request, self._serve.max_body)
         except BodyError as error:
             return refusal(endpoint.vendor, error.status, str(error))
-        headers = sent_on(request.headers.items(), endpoint.vendor, own_key=own_key)
-        path, query = endpoint.path + ("/compact" if compact else ""), request.url.query
+        secret = self._tenants.holds_token
+        headers = sent_on(request.headers.items(), endpoint.vendor, secret=secret)
+        pays(headers)
+        path = endpoint.path + ("/compact" if compact else "")
+        query = asked_on(request.scope["query_string"].decode("latin-1"), secret=secret)
         asked = read_request(endpoint, raw)
         if asked is not None and (compact or asked.wants_item):
             return await self._item(_From(request, tenant, headers), asked, alone=compact)
@@ -189,11 +195,11 @@ class Gateway:
             talk, asked = resumed
         else:
             talk = await known.find(asked, name if name and valid_name(name) else None, opener)
-        if talk.session.setup.info.name != self._name_of(asked):
+        if talk.session.setup.info.name != self._name_of(asked) or talk.session.summarizer not in self._given:
             talk.users += 1
             try:
                 async with talk.lock:
-                    await self._use_model(talk.session, asked, origin.headers)
+                    await self._use_model(talk, asked)
             finally:
                 talk.users -= 1
         return talk, asked
@@ -208,10 +214,11 @@ class Gateway:
             self._names[given] = known
         return known
 
-    async def _use_model(self, session: Session, asked: AgentRequest, headers: Headers) -> None:
-        name = f"{asked.endpoint.vendor}:{asked.model}"
-        await session.use_model(name, window=self._serve.window, dialect=asked.endpoint.dialect)
-        give(session, self._summarizer(asked, headers))
+    async def _use_model(self, talk: AgentSession, asked: AgentRequest) -> None:
+        session, name = talk.session, f"{asked.endpoint.vendor}:{asked.model}"
+        if session.setup.info.name != self._name_of(asked):
+            await session.use_model(name, window=self._serve.window, dialect=asked.endpoint.dialect)
+        give(session, self._summarizer(asked))
 
     def _opened(self, origin: _From, asked: AgentRequest, session: str) -> Session:
         opened = foldline.open(
@@ -224,27 +231,25 @@ class Gateway:
             system=asked.system,
             tools=asked.value("tools"),
             subagent=origin.subagent,
-            summarizer=self._summarizer(asked, origin.headers),
+            summarizer=self._summarizer(asked),
         )
         theirs = self._serve.summaries == UPSTREAM  # the client's own key is never kept
         opened.make_drafts_by(origin.tenant.jobs if theirs else origin.tenant.own_jobs(None))
         return closing(opened)
 
-    def _summarizer(self, asked: AgentRequest, headers: Headers) -> Summarizer:
+    def _summarizer(self, asked: AgentRequest) -> Summarizer:
+        """Return who writes a session's summaries; its own model is paid with the key of each request."""
         vendor = asked.endpoint.vendor
         info = self._settings.model_info(f"{vendor}:{asked.model}", self._serve.window)
 
         def upstream() -> Provider | None:
-            """Return the model that is asked, with the request's own key."""
-            sent, url = dict(headers), self._upstreams.url(vendor)
-            key = sent.get("x-api-key") or sent.get("authorization", "").removeprefix("Bearer ").strip()
-            name = f"{vendor}-compatible:{asked.model}"
-            if not asked.model or providers.missing(f"{name}@{url}", api_key=key):
-                return None
-            dialect = asked.endpoint.dialect
-            return providers.get(name, base_url=url, api_key=key or None, dialect=dialect, info=info)
+            model = PaidByRequest(asked.model, asked.endpoint, self._upstreams.url(vendor), info)
+            missing = not asked.model or providers.missing(f"{model.name}@{self._upstreams.url(vendor)}")
+            return None if missing else model
 
-        return written_by(self._serve, upstream, info)
+        made = written_by(self._serve, upstream, info)
+        self._given.add(made)
+        return made
 
     async def relay(self, request: Request) -> Response:
         """Pass on a request that asks for no reply of a model: models, files, batches, embeddings, counts.
@@ -252,7 +257,7 @@ class Gateway:
         Bodies stream through both ways; headers say whose it is.
         """
         vendor = vendor_of(request.headers)
-        tenant, own_key = self._tenants.find(request.headers)
+        tenant = self._tenants.find(request.headers)
         if tenant is None:
             return refusal(vendor, 401, "a token is needed: send it as the key, or as foldline-token")
         if (seconds := await tenant.wait()) > 0:
@@ -260,14 +265,18 @@ class Gateway:
         path = request.scope["raw_path"].decode("ascii").removeprefix("/v1")
         if any(part.split(";")[0] == ".." for part in unquote(path).replace("\\", "/").split("/")):
             return refusal(vendor, 404, "there is nothing above /v1")
-        headers = sent_on(request.headers.items(), vendor, own_key=own_key)
+        if self._tenants.holds_token(path):
+            return refusal(vendor, 400, "the address holds a token of this service: leave it out")
+        secret = self._tenants.holds_token
+        headers = sent_on(request.headers.items(), vendor, secret=secret)
+        query = asked_on(request.scope["query_string"].decode("latin-1"), secret=secret)
         length = request.headers.get("content-length")
         if length is not None:
             headers.append(("content-length", length))
         body = request.stream() if length or "transfer-encoding" in request.headers else None
         try:
             response = await self._upstreams.send(
-                vendor, request.method, path, query=request.url.query, headers=headers, body=body
+                vendor, request.method, path, query=query, headers=headers, body=body
             )
         except httpx2.HTTPError as error:
             self._metrics.upstream_failed(vendor)

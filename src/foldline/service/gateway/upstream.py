@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Mapping, Sequence
 from typing import Final
 
 import httpx2
@@ -28,7 +28,8 @@ HOP_BY_HOP: Final = frozenset(
     }
 )
 OURS: Final = "foldline-"  # headers for the gateway itself
-KEYS: Final = ("authorization", "x-api-key")
+KEYS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
+Secret = Callable[[str], bool]  # whether a text holds what must not leave the service
 _VARIABLES: Final[dict[Vendor, str]] = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 _OWN: Final[dict[Vendor, str]] = {
     "openai": "https://api.openai.com",
@@ -83,23 +84,28 @@ def vendor_of(headers: Mapping[str, str]) -> Vendor:
     return "anthropic" if "anthropic-version" in headers or "x-api-key" in headers else "openai"
 
 
-def sent_on(headers: Sequence[tuple[str, str]], vendor: Vendor, *, own_key: bool) -> Headers:
-    """Return the headers of a request as they go on; with `own_key` the server's key stands for the client's.
+def sent_on(headers: Sequence[tuple[str, str]], vendor: Vendor, *, secret: Secret) -> Headers:
+    """Return the headers of a request as they go on, but for those, and the cookies, that hold a `secret`.
 
-    A client without any key is given the server's, too, where that has one.
+    A client without any key is given the server's, where that has one.
     """
     named = {
         name.strip().lower() for key, value in headers if key == "connection" for name in value.split(",")
     }
-    kept = [
-        (name, _SENT[name](value) if name in _SENT else value)
+    changed = [
+        (name, _readable(value) if name == "accept-encoding" else value)
+        if name != "cookie"
+        else (name, _cookies(value, secret))
         for name, value in headers
         if name not in HOP_BY_HOP
         and name not in named
         and name not in ("host", "content-length")
         and not name.startswith(OURS)
-        and not (own_key and name in KEYS)
-        and not (name == "cookie" and not _cookies(value))
+    ]
+    kept = [
+        (name, value)
+        for name, value in changed
+        if not secret(name) and not secret(value) and (value or name != "cookie")
     ]
     key = os.environ.get(_VARIABLES[vendor])
     if key and not any(name in KEYS for name, _ in kept):
@@ -107,6 +113,11 @@ def sent_on(headers: Sequence[tuple[str, str]], vendor: Vendor, *, own_key: bool
     if not any(name == "accept-encoding" for name, _ in kept):
         kept.append(("accept-encoding", "identity"))
     return kept
+
+
+def asked_on(query: str, *, secret: Secret) -> str:
+    """Return a query as it goes on, but for the parameters that hold a `secret`."""
+    return "&".join(one for one in query.split("&") if not secret(one)) if secret(query) else query
 
 
 def passed_back(response: httpx2.Response) -> Headers:
@@ -124,9 +135,7 @@ def _readable(value: str) -> str:
     return ",".join(one for one in kept if one.split(";")[0].strip() != "*").strip() or "identity"
 
 
-def _cookies(value: str) -> str:
-    """Return the cookies of a client, but for the gateway's own: a browser's holds a token."""
-    return ";".join(one for one in value.split(";") if not one.strip().startswith(OURS)).strip()
-
-
-_SENT: Final = {"accept-encoding": _readable, "cookie": _cookies}  # headers that go on changed
+def _cookies(value: str, secret: Secret) -> str:
+    """Return the cookies of a client, but for the gateway's own and those that hold a `secret`."""
+    kept = [one for one in value.split(";") if not one.strip().startswith(OURS) and not secret(one)]
+    return ";".join(kept).strip()

@@ -25,7 +25,7 @@ from foldline.service.stateless.fold import Folding
 from foldline.service.stateless.fork import SESSION, Asking, asking_of, forked, to_send
 from foldline.service.stateless.turn import StatelessTurn
 from foldline.service.summaries import closing, written_by
-from foldline.service.tenants import Tenants
+from foldline.service.tenants import Tenants, bearer
 
 POLICY: Final = "moldable"  # where neither the request nor the settings name one
 MEDIA: Final = {"x-vercel-ai-ui-message-stream": "v1"}  # the protocol of the AI SDK's useChat
@@ -47,7 +47,7 @@ class Stateless:
         ]
 
     async def _asked(self, request: Request) -> Asking | Response:
-        tenant, _ = self._tenants.find(request.headers)
+        tenant = self._tenants.find(request.headers)
         if tenant is None:
             return problem(401, "a token is needed", "send it as the key, or as foldline-token")
         if (seconds := await tenant.wait()) > 0:
@@ -118,7 +118,7 @@ class Stateless:
 
     def _provider(self, request: Request, asking: Asking, model: str) -> Provider:
         """Return the model of a request: it may name one; where that is, the settings say."""
-        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        given = bearer(request.headers.get("authorization", ""))
         own = None if self._tenants.closed else given or None
         return self._models.made_for(model, key=own, window=asking.window)
 

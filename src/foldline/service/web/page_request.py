@@ -144,7 +144,7 @@ class PageHandlers:
         """Return a handler of requests."""
 
         async def handle(request: Request) -> Response:
-            tenant, _ = self._tenants.find(request.headers)
+            tenant = self._tenants.find(request.headers)
             if tenant is None:
                 return RedirectResponse(f"{BASE}/login", 303)
             asked = PageRequest(request, tenant, self._api, self._pages)

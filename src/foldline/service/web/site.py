@@ -100,7 +100,7 @@ class Site:
         if request.method == "POST" and int(request.headers.get("content-length") or LONGEST + 1) <= LONGEST:
             async with request.form(max_files=0, max_fields=4) as form:
                 token = str(form.get("token") or "").strip()
-            if self._tenants.find({HEADER: token})[0] is not None:
+            if self._tenants.find({HEADER: token}) is not None:
                 answer = RedirectResponse(f"{BASE}/", 303)
                 secure = request.url.scheme == "https"
                 answer.set_cookie(HEADER, token, path=BASE, httponly=True, samesite="strict", secure=secure)

@@ -1,0 +1,177 @@
+"""Keys: whose pays for what is asked, and that no token of the service ever leaves it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from urllib.parse import quote
+
+import httpx2
+import pytest
+from tests.service.api.client import Client
+from tests.service.served import in_front_of, served
+from tests.service.upstream import Prepared, upstream
+
+from foldline.config import ServeSettings
+from foldline.errors import InputError
+from foldline.service.tenants import Tenants
+from foldline.testing import Scripted
+
+TOKEN = "Walrus-4711-Token-0815"
+OTHER = "heron.9f8e7d6c5b4a3210"
+FILLER = "It works as it was asked for, and every word of it is needed. " * 30
+SUMMARY = "## Goal\nMend the parser.\n\n## Progress\n- It was read, and its tests were run.\n\n## Next steps\n- Go on.\n"
+
+
+class Paid(Scripted):
+    """A model that notes the key of every reply and of every summary."""
+
+    def __init__(self, **given):
+        super().__init__(self._says, **given)
+        self.summaries = []
+        self.replies = []
+
+    def _says(self, asked):
+        reply = str(asked.messages[-1]["content"]).startswith("Question")
+        key = asked.headers.get("x-api-key") or asked.headers["authorization"].removeprefix("Bearer ")
+        (self.replies if reply else self.summaries).append((key, len(self.replies)))
+        return f"Answer {asked.index}. " + FILLER if reply else SUMMARY
+
+
+class Talk:
+    """One conversation, that several users go on with, each with a key of their own."""
+
+    def __init__(self, url, path):
+        self.url, self.path, self.messages = url, path, []
+
+    def ask(self, **headers):
+        self.messages.append({"role": "user", "content": f"Question {len(self.messages)}. {FILLER}"})
+        body = {"model": "m", "max_tokens": 900, "messages": self.messages}
+        found = httpx2.post(f"{self.url}/v1{self.path}", json=body, headers=headers, timeout=60)
+        assert found.status_code == 200, found.text
+        told = found.json()
+        text = told["content"][0]["text"] if "content" in told else told["choices"][0]["message"]["content"]
+        self.messages.append({"role": "assistant", "content": text})
+
+
+WAYS = [
+    ("/chat/completions", lambda key: {"authorization": f"Bearer {key}"}),
+    ("/chat/completions", lambda key: {"authorization": f"bearer {key}"}),
+    ("/messages", lambda key: {"x-api-key": key, "anthropic-version": "2023-06-01"}),
+]
+
+
+@pytest.mark.parametrize(("path", "with_key"), WAYS)
+def test_each_summary_is_paid_by_the_request_that_it_is_made_for(path, with_key):
+    model = Paid(window=12_000)
+    with in_front_of(model, window=12_000, summaries="upstream") as (url, _):
+        talk = Talk(url, path)
+        for key, turns in (("key-of-ada", 2), ("key-of-bob", 18), ("key-of-cleo", 18)):
+            for _ in range(turns):
+                talk.ask(**with_key(key))
+    assert {key.removeprefix("bearer ") for key, _ in model.summaries} == {"key-of-bob", "key-of-cleo"}
+    late = [key for key, replies in model.summaries if replies > 24]  # a draft of Bob's has come by then
+    assert late
+    assert all("cleo" in key for key in late), " ".join(f"{k[-3:]}{n}" for k, n in model.summaries)
+
+
+def test_the_api_does_not_spend_the_key_of_an_agent_nor_an_agent_that_of_the_service():
+    model = Paid(window=12_000)
+    with in_front_of(model, window=12_000, fold_at=60_000, summaries="upstream") as (url, _):
+        talk = Talk(url, "/chat/completions")
+        for _ in range(4):
+            talk.ask(authorization="Bearer key-of-ada")
+        client = Client(url)
+        (session,) = client.get("/sessions").json()["sessions"]
+        client.post(f"/sessions/{session['id']}/compact", {})
+        client.close()
+    assert not model.summaries
+
+
+# ---- tokens of the service
+
+
+def coded(text):
+    return base64.b64encode(text.encode()).decode()
+
+
+PLACES = {
+    "two headers": {"authorization": f"Bearer {TOKEN}", "x-api-key": TOKEN},
+    "beside another vendor's key": {"authorization": f"Bearer {TOKEN}", "api-key": TOKEN},
+    "small letters": {"authorization": f"bearer {TOKEN}", "x-goog-api-key": TOKEN},
+    "an unknown header": {"x-api-key": TOKEN, "x-mine": f"key={TOKEN};v=1"},
+    "a foreign cookie": {"x-api-key": TOKEN, "cookie": f"a=1; session={TOKEN}; b=2"},
+    "a cookie alone": {"foldline-token": TOKEN, "cookie": f"t={quote(TOKEN)}"},
+    "another tenant's": {"foldline-token": TOKEN, "authorization": f"Bearer {OTHER}"},
+    "basic": {"foldline-token": TOKEN, "authorization": f"Basic {coded('user:' + TOKEN)}"},
+    "a page's address": {"x-api-key": TOKEN, "referer": f"http://a.example/?token={quote(TOKEN, safe='')}"},
+    "a header's name": {"x-api-key": TOKEN, TOKEN: "1"},
+}
+QUERIES = [
+    "",
+    f"?key={TOKEN}&x=1",
+    f"?x=1&a={OTHER.replace('.', '%2E')}",
+    f"?x=1&{TOKEN}",
+    f"?x=1&a=%25{ord('W'):x}{TOKEN[1:]}",
+]
+
+
+@pytest.fixture(scope="module")
+def closed():
+    """An upstream, and the service of two tenants in front of it."""
+    tokens = {TOKEN: "a", OTHER: "b"}
+    with (
+        upstream() as (url, model),
+        served(openai_upstream=url, anthropic_upstream=url, store="memory://", tokens=tokens) as at,
+    ):
+        model.prepared[""] = Prepared(200, [("content-type", "application/json")], [b"{}"])
+        yield at, model
+
+
+@pytest.mark.parametrize("headers", PLACES.values(), ids=PLACES)
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize(
+    ("method", "path"), [("POST", "/chat/completions"), ("POST", "/messages"), ("GET", "/files")]
+)
+def test_no_token_of_the_service_leaves_it(closed, headers, query, method, path):
+    at, model = closed
+    model.received.clear()
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Hello."}]})
+    more = {"content": body} if method == "POST" else {}
+    found = httpx2.request(method, f"{at}/v1{path}{query}", headers=headers, **more)
+    assert found.status_code == 200, found.text
+    (came,) = model.received[""]
+    sent = f"{came.path} {came.headers}"
+    for form in (sent.lower(), httpx2.URL(came.path).query.decode().lower()):
+        assert TOKEN.lower() not in form
+        assert OTHER not in form
+    assert not [value for _, value in came.headers if coded("user:" + TOKEN) in value]
+    assert dict(came.headers).get("cookie", "a=1; b=2") == "a=1; b=2"
+    assert ("x=1" in came.path) == bool(query)
+
+
+def test_a_token_in_the_path_is_refused():
+    with (
+        upstream() as (url, model),
+        served(openai_upstream=url, store="memory://", tokens={TOKEN: "a"}) as at,
+    ):
+        for path in (f"/files/{TOKEN}", f"/files/%57{TOKEN[1:]}", f"/{TOKEN}/x"):
+            found = httpx2.get(f"{at}/v1{path}", headers={"authorization": f"Bearer {TOKEN}"})
+            assert (found.status_code, TOKEN in found.text) == (400, False)
+        assert not model.received
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bEaReR"])
+def test_the_scheme_is_read_whatever_its_letters(scheme):
+    with served(store="memory://", tokens={TOKEN: "a"}) as at:
+        headers = {"authorization": f"{scheme} {TOKEN}"}
+        assert httpx2.get(f"{at}/api/sessions", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["", "x", "fifteen-letters", "has a blank in its middle", "grün-und-lang-genug", "a\nlong-enough-token"],
+)
+def test_a_token_that_can_be_guessed_or_not_be_sent_is_refused_with_what_to_do(token):
+    with pytest.raises(InputError, match="openssl rand"):
+        Tenants(ServeSettings(tokens={token: "a"}), "memory://")
