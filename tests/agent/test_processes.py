@@ -16,7 +16,7 @@ from tests.agent.program import environment, served
 from tests.agent.working import host_on, until
 from tests.support.waiting import wait_until
 
-from foldline.agent.processes import ran
+from foldline.agent.processes import Beginning, ran
 from foldline.agent.tools import bash
 from foldline.agent.workspace import Workspace
 from foldline.testing import call
@@ -206,6 +206,17 @@ async def test_standard_input_is_what_is_given_and_need_not_be_read(tmp_path):
     assert await ran(words, tmp_path, 60, output=output.take, error=error.take, given=given) == 0
     assert (output.data.split(), error.data) == ([b"1000000"], b"e\n")
     assert await ran(["/bin/true"], tmp_path, 60, output=output.take, given=given) == 0
+
+
+async def test_both_outputs_are_read_at_once_and_kept_in_part(tmp_path):
+    output, error = Beginning(10, 600_000), Beginning(10)
+    flood = "head -c 500000 /dev/zero | tr '\\0' "
+    words = ["/bin/sh", "-c", f"{flood} e >&2; {flood} o; {flood} e >&2"]
+    assert await ran(words, tmp_path, 60, output=output.take, error=error.take) == 0
+    assert (output.data, error.data, output.full) == (b"o" * 10, b"e" * 10, False)
+    output = Beginning(10, 400_000)
+    assert await ran(words, tmp_path, 60, output=output.take, error=error.take) is None
+    assert (output.data, output.full) == (b"o" * 10, True)
 
 
 async def test_what_cannot_be_started_or_kept_is_an_error(tmp_path):

@@ -233,6 +233,17 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     assert content(path, 6) == b"before"
 
 
+def test_a_search_is_bounded(workspace):
+    (workspace.root / "large").write_text(("x" * 99 + "\n") * 100_000)
+    told = run(grep.make(workspace), pattern="x")
+    assert told.count("\n") == 200
+    assert "more: narrow the search" in told
+    assert run(grep.make(workspace), pattern="y|x{99}", path="large").startswith("1:xxx")
+    assert run(grep.make(workspace), pattern="nobody wrote this", glob="*") == "No line matches."
+    with pytest.raises(InputError, match=r"\S"):
+        run(grep.make(workspace), pattern="(")
+
+
 def test_files_of_the_folder_are_opened_by_the_workspace_alone():
     """A new reader in the agent goes through `Workspace`, which knows what may be read."""
     allowed = {"demo.py"}  # makes a folder of its own

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from foldline.agent.processes import ran
+from foldline.agent.processes import Beginning, ran
 from foldline.config import HookSettings
 from foldline.core.log.codec import encode_utf8
 from foldline.session.events import CompactionDone, PruneDone
@@ -64,7 +64,7 @@ class CommandHooks:
 
     async def _run(self, command: str, told: dict[str, Any]) -> tuple[int, str, str]:
         """Run a command; return its exit code (-1: it could not be run to its end) and what it printed."""
-        output, error = _Words(), _Words()
+        output, error = Beginning(4 * MOST, PRINTED), Beginning(4 * MOST, PRINTED)
         seconds = self._settings.timeout
         try:
             code = await ran(
@@ -78,25 +78,13 @@ class CommandHooks:
         except OSError as failed:
             return -1, "", str(failed)
         if code is None:
-            full = max(output.size, error.size) > PRINTED
+            full = output.full or error.full
             return -1, "", f"it prints more than {PRINTED:,} bytes" if full else f"no end after {seconds:g} s"
-        return code, output.text(), error.text()
+        return code, _words(output), _words(error)
 
 
-class _Words:
-    """The beginning of what a command prints."""
-
-    def __init__(self) -> None:
-        self.size = 0  # bytes
-        self._found = b""
-
-    def take(self, piece: bytes) -> bool:
-        self.size += len(piece)
-        self._found += piece[: 4 * MOST - len(self._found)]
-        return self.size <= PRINTED
-
-    def text(self) -> str:
-        return self._found.decode("utf-8", "replace").strip()[:MOST]
+def _words(printed: Beginning) -> str:
+    return printed.data.decode("utf-8", "replace").strip()[:MOST]
 
 
 def _builtins(value: msgspec.Struct) -> dict[str, Any]:

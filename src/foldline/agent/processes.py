@@ -79,6 +79,22 @@ async def ran(
     return code
 
 
+class Beginning:
+    """The first `keep` bytes of what a command prints, which is stopped at `stop` bytes (None: never)."""
+
+    def __init__(self, keep: int, stop: int | None = None) -> None:
+        self.data = b""
+        self.full = False
+        self._keep, self._stop, self._size = keep, stop, 0
+
+    def take(self, piece: bytes) -> bool:
+        """Take a piece; return whether the command may go on."""
+        self._size += len(piece)
+        self.data += piece[: self._keep - len(self.data)]
+        self.full = self._stop is not None and self._size >= self._stop
+        return not self.full
+
+
 class _Pipe:
     """A pipe whose other `end` a command writes into; `full` is done when no more of it is taken."""
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import shutil
 
+from foldline.agent.processes import Beginning, ran
 from foldline.agent.tools.tool import AgentTool, Arguments, flag, text
 from foldline.agent.workspace import SKIPPED, Workspace
 from foldline.errors import InputError
@@ -53,36 +52,13 @@ async def _found(words: list[str], workspace: Workspace) -> list[str]:
     program = shutil.which("grep")
     if program is None:
         raise InputError("there is no grep on this machine: use bash with another program")
-    process = await asyncio.create_subprocess_exec(
-        program,
-        *words,
-        cwd=workspace.root,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        output, error = await asyncio.wait_for(_read(process), SECONDS)
-    except TimeoutError:
-        raise InputError(f"no end after {SECONDS:.0f} s: look into a smaller folder") from None
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-    if not output and error:
-        raise InputError(error.decode("utf-8", "replace").strip()[:LONGEST])
-    return output.decode("utf-8", "replace").splitlines()
-
-
-async def _read(process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
-    if process.stdout is None or process.stderr is None:
-        raise InputError("grep has no output")
-    found = bytearray()
-    while len(found) < BYTES and (piece := await process.stdout.read(65_536)):
-        found += piece
-    if len(found) >= BYTES:
-        return bytes(found), b""
-    return bytes(found), await process.stderr.read(LONGEST * 4)
+    output, error = Beginning(BYTES, BYTES), Beginning(LONGEST * 4)
+    code = await ran([program, *words], workspace.root, SECONDS, output=output.take, error=error.take)
+    if code is None and not output.full:
+        raise InputError(f"no end after {SECONDS:.0f} s: look into a smaller folder")
+    if error.data and not output.data:
+        raise InputError(error.data.decode("utf-8", "replace").strip()[:LONGEST])
+    return output.data.decode("utf-8", "replace").splitlines()
 
 
 def _told(lines: list[str]) -> str:
