@@ -1,22 +1,33 @@
 """What tools may do without asking: rules that allow, rules that deny, and somebody to ask.
 
 A rule names a tool, or a tool and what it may be used for: `write`, `write:docs/*`, `bash:git status*`, `*`.
-Deny goes before allow. A rule for `bash` that names a command allows a line only where each command of it is
-allowed, and never one that substitutes or redirects.
+Deny goes before allow.
+
+A pattern for `bash` is compared with commands, and only a line of plain words is known to be commands: words
+without a character that a shell reads otherwise, or in quotes, with `;`, `&&`, `||` and `|` between them. It
+allows a line where each of its commands is allowed. A line that is not plain, or in which the words of a
+denied command stand anywhere, is asked for. What a program or a script does then is not looked into.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Literal
 
 import msgspec
 
 Answer = Literal["once", "always", "no"]
-ALONE = frozenset((";", "&", "&&", "|", "||", ";;", "|&"))
-UNSURE = ("$(", "`", "<(", ">(", "\n", "\r")
+
+_QUOTED = r"""'[^'$`\\]*'|"[^"$`\\!]*\""""
+_BARE = r"""[^\s'"\\$`;&|<>()\[\]{}*?!#~]|(?<=[\w@^])[~#]"""
+_TOKEN = re.compile(rf"[ \t]*(?:(?P<cut>&&|\|\||[;|])|(?P<word>(?:{_BARE}|{_QUOTED})+))")
+_KEYWORDS = {
+    *("if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "select"),
+    *("function", "time", "coproc", "in", "[[", "]]"),
+}
 
 
 class PermissionRequest(msgspec.Struct, frozen=True):
@@ -42,9 +53,13 @@ class Permissions:
 
     async def refused(self, request: PermissionRequest) -> str | None:
         """Return why it may not be done, in words for the model; None where it may."""
-        if any(self._hits(rule, request) for rule in self.deny):
+        line = _Line(request.detail) if request.tool == "bash" else None
+        denied = [pattern for tool, pattern in map(_parts, self.deny) if fnmatchcase(request.tool, tool)]
+        if any(_is_denied(pattern, request.detail, line) for pattern in denied):
             return f"The user's settings deny {request.tool} of {request.detail!r}."
-        if any(self._covers(rule, request) for rule in self.allow):
+        unsure = line is not None and any(line.may_hold(pattern) for pattern in denied)
+        allowed = [pattern for tool, pattern in map(_parts, self.allow) if fnmatchcase(request.tool, tool)]
+        if not unsure and _is_allowed(allowed, request.detail, line):
             return None
         if self.ask is None:
             return (
@@ -58,23 +73,62 @@ class Permissions:
             "The user said no to this. Ask what to do instead, or go another way." if answer == "no" else None
         )
 
-    def _covers(self, rule: str, request: PermissionRequest) -> bool:
-        tool, pattern = _parts(rule)
-        if not fnmatchcase(request.tool, tool):
-            return False
-        if pattern == "*":
-            return True
-        if request.tool != "bash":
-            return fnmatchcase(request.detail, pattern)
-        parts = commands(request.detail)
-        return parts is not None and all(fnmatchcase(part, pattern) for part in parts)
 
-    def _hits(self, rule: str, request: PermissionRequest) -> bool:
-        tool, pattern = _parts(rule)
-        if not fnmatchcase(request.tool, tool):
-            return False
-        parts = commands(request.detail) if request.tool == "bash" else None
-        return any(fnmatchcase(part, pattern) for part in (request.detail, *(parts or ())))
+class _Line:
+    """A shell line, and its commands where it is plain, each as its words; None where it is not."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.commands = commands(text)
+
+    def is_all(self, patterns: Sequence[str]) -> bool:
+        """Whether each command of a plain line fits one of the patterns, and is no assignment or keyword."""
+        return self.commands is not None and all(
+            "=" not in words[0]
+            and words[0] not in _KEYWORDS
+            and any(fnmatchcase(_spelt(words), pattern) for pattern in patterns)
+            for words in self.commands
+        )
+
+    def is_any(self, pattern: str) -> bool:
+        """Whether a command fits the pattern, assignments before it left out."""
+        return any(
+            fnmatchcase(" ".join(words[at:]), pattern)
+            for words in self.commands or ()
+            for at in range(_assigned(words) + 1)
+        )
+
+    def may_hold(self, pattern: str) -> bool:
+        """Whether a line may run what a pattern names: it is not plain, or has all of its words."""
+        if self.commands is None:
+            return True
+        return _holds(pattern, [word for words in self.commands for one in words for word in one.split()])
+
+
+def _is_denied(pattern: str, detail: str, line: _Line | None) -> bool:
+    return fnmatchcase(detail, pattern) or (line is not None and line.is_any(pattern))
+
+
+def _is_allowed(patterns: Sequence[str], detail: str, line: _Line | None) -> bool:
+    if line is None:
+        return any(fnmatchcase(detail, pattern) for pattern in patterns)
+    return "*" in patterns or literal(detail) in patterns or line.is_all(patterns)
+
+
+def _spelt(words: Iterable[str]) -> str:
+    """Spell a command in one way: a word with a blank or a quote in it, or an empty one, in quotes."""
+    return " ".join(word if re.fullmatch(r"[^\s'\"]+", word) else shlex.quote(word) for word in words)
+
+
+def _assigned(words: Sequence[str]) -> int:
+    """Count the assignments before a command."""
+    return next((at for at, word in enumerate(words) if not re.match(r"\w+\+?=", word)), len(words))
+
+
+def _holds(pattern: str, words: Sequence[str]) -> bool:
+    """Whether each word of a pattern stands somewhere among words: `echo push | xargs git` pushes, too."""
+    bare = {*words, *(word.rpartition("/")[2] for word in words)}
+    return all(any(fnmatchcase(word, one) for word in bare) for one in pattern.split())
 
 
 def rule_for(request: PermissionRequest) -> str:
@@ -87,25 +141,22 @@ def literal(text: str) -> str:
     return "".join(f"[{char}]" if char in "*?[" else char for char in text)
 
 
-def commands(line: str) -> list[str] | None:
-    """Return the commands of a shell line; None where it cannot be told what would run."""
-    if any(mark in line for mark in UNSURE):
+def commands(line: str) -> list[list[str]] | None:
+    """Return the commands of a plain line, each as its words; None where a shell could read more into it."""
+    if not line.replace("\t", " ").isprintable():
         return None
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    lexer.commenters = ""
     found: list[list[str]] = [[]]
-    try:
-        for word in lexer:
-            if word in ALONE:
-                found.append([])
-            elif set(word) <= set("<>&|;()"):
-                return None
-            else:
-                found[-1].append(word)
-    except ValueError:
-        return None
-    return [line] if len(found) == 1 else [" ".join(words) for words in found if words]
+    at, end = 0, len(line.rstrip(" \t"))
+    while at < end:
+        token = _TOKEN.match(line, at)
+        if token is None:
+            return None
+        if token["cut"]:
+            found.append([])
+        else:
+            found[-1].append(re.sub(r"'([^']*)'|\"([^\"]*)\"", r"\1\2", token["word"]))
+        at = token.end()
+    return found if all(found) else None
 
 
 def _parts(rule: str) -> tuple[str, str]:
