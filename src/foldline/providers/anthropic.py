@@ -82,7 +82,8 @@ class MessageAssembler:
     def __init__(self) -> None:
         self._message: Body | None = None
         self._blocks: dict[int, Body] = {}
-        self._inputs: dict[int, str] = {}
+        self._texts: dict[tuple[int, str], list[str]] = {}  # in pieces: a sum is copied by each
+        self._inputs: dict[int, list[str]] = {}
         self._calls: dict[int, int] = {}
         self._ended = False
 
@@ -106,8 +107,10 @@ class MessageAssembler:
         """Return the Message; None until its end has come. ValueError for a call that cannot be read."""
         if self._message is None or not (self._ended or self._message.get("stop_reason")):
             return None
-        for index, text in self._inputs.items():
-            self._blocks[index]["input"] = self._input(text)
+        for (index, key), pieces in self._texts.items():
+            self._blocks[index][key] = "".join(pieces)
+        for index, pieces in self._inputs.items():
+            self._blocks[index]["input"] = self._input("".join(pieces))
         return {**self._message, "content": [self._blocks[index] for index in sorted(self._blocks)]}
 
     def _begun(self, index: int, block: Body) -> Iterator[Delta]:
@@ -122,19 +125,24 @@ class MessageAssembler:
     def _more(self, index: int, delta: Body) -> Iterator[Delta]:
         block, kind = self._blocks[index], delta.get("type")
         if kind == "text_delta":
-            block["text"] = block.get("text", "") + delta["text"]
+            self._text(index, "text").append(delta["text"])
             yield Delta("text", delta["text"])
         elif kind == "thinking_delta":
-            block["thinking"] = block.get("thinking", "") + delta["thinking"]
+            self._text(index, "thinking").append(delta["thinking"])
             yield Delta("thinking", delta["thinking"])
         elif kind == "signature_delta":
             block["signature"] = delta["signature"]
         elif kind == "citations_delta":
-            block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
+            known = block["citations"] = cast("list[Any]", block.get("citations") or [])
+            known.append(delta["citation"])
         elif kind == "input_json_delta":
-            self._inputs[index] = self._inputs.get(index, "") + delta["partial_json"]
+            self._inputs.setdefault(index, []).append(delta["partial_json"])
             if index in self._calls and delta["partial_json"]:
                 yield Delta("call", delta["partial_json"], index=self._calls[index])
+
+    def _text(self, index: int, key: str) -> list[str]:
+        """Return the pieces of a block's text; it may have begun with some."""
+        return self._texts.setdefault((index, key), [self._blocks[index].get(key) or ""])
 
     def _input(self, text: str) -> Any:
         """Parse a call's arguments; text that a reply cut off is wrapped in an object for the API."""

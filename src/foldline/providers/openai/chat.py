@@ -89,7 +89,9 @@ class ChatAssembler:
     def __init__(self) -> None:
         self._body: Body = {}
         self._message: Body = {"role": "assistant", "content": None}
+        self._said: dict[str, list[str]] = {}  # pieces: text that grows by each is copied with each
         self._calls: list[Body] = []
+        self._arguments: list[list[str]] = []  # of each call, in pieces
         self._current: dict[int, int] = {}  # the call that a chunk's index means now
         self._reason: Any = None
 
@@ -116,7 +118,12 @@ class ChatAssembler:
         """Return the ChatCompletion; None where no chunk said why the reply ended."""
         if self._reason is None:
             return None
-        message = {**self._message, **({"tool_calls": self._calls} if self._calls else {})}
+        message = self._message | {key: "".join(pieces) for key, pieces in self._said.items()}
+        if self._calls:
+            message["tool_calls"] = [
+                _with_arguments(call, "".join(pieces))
+                for call, pieces in zip(self._calls, self._arguments, strict=True)
+            ]
         choice = {"index": 0, "message": message, "finish_reason": self._reason}
         return {**self._body, "object": "chat.completion", "choices": [choice]}
 
@@ -126,7 +133,8 @@ class ChatAssembler:
             piece = said.get(key)
             if not isinstance(piece, str) or not piece:
                 continue
-            self._message[key] = (self._message.get(key) or "") + piece
+            self._message.setdefault(key, None)
+            self._said.setdefault(key, []).append(piece)
             if key in _THOUGHTS and piece == shown:
                 continue  # the same thought under both names
             shown = piece
@@ -140,10 +148,10 @@ class ChatAssembler:
         if place is None or (call_id and self._calls[place]["id"] not in ("", call_id)):
             place = self._current[index] = len(self._calls)
             self._calls.append({"id": "", "type": piece.get("type") or "function"})
+            self._arguments.append([])
         call = self._calls[place]
         call["id"] = call["id"] or call_id or ""
-        kind = "custom" if call["type"] == "custom" else "function"
-        argument = "input" if kind == "custom" else "arguments"
+        kind, argument = _arguments_of(call)
         inner: Body = call.setdefault(kind, {"name": "", argument: ""})
         new = cast("Body", piece.get(kind) or {})
         text = new.get(argument) or ""
@@ -151,8 +159,18 @@ class ChatAssembler:
             text = json.dumps(text)
         name = new.get("name") or None
         inner["name"] = inner["name"] or name or ""
-        inner[argument] += text
+        self._arguments[place].append(text)
         return Delta("call", text, index=place, id=call_id, name=name)
+
+
+def _arguments_of(call: Body) -> tuple[str, str]:
+    """Return the field of a call that says what is called, and that of the arguments in it."""
+    return ("custom", "input") if call["type"] == "custom" else ("function", "arguments")
+
+
+def _with_arguments(call: Body, text: str) -> Body:
+    kind, argument = _arguments_of(call)
+    return call | {kind: call[kind] | {argument: text}}
 
 
 def _choice(body: Body) -> Body:

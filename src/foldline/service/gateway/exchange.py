@@ -98,7 +98,7 @@ class Exchange:
             pieces = [piece async for piece in response.aiter_raw()]
             await response.aclose()
             for piece in pieces:
-                reader.feed(piece)
+                await reader.feed(piece)
             refused = None
             if response.status_code < 400:
                 await self._store(reader)
@@ -115,7 +115,7 @@ class Exchange:
         held: list[bytes] = []
         async for piece in rest:
             held.append(piece)
-            reader.feed(piece)
+            await reader.feed(piece)
             if reader.begun:
                 break
         refused = reader.error
@@ -203,5 +203,5 @@ async def _following(
     for piece in held:
         yield piece
     async for piece in rest:
-        reader.feed(piece)
+        await reader.feed(piece)
         yield piece

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import zlib
+from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from foldline.core.log.codec import decode
 from foldline.service.gateway.endpoint import Endpoint
 
 READ_MOST: Final = 64 * 1024 * 1024  # bytes of a reply that are read; a larger one goes on unread
+READ_EVENTS: Final = 500_000  # of a stream that are read; the longest replies have an event a token
+SLICE: Final = 64 * 1024  # bytes that are read before others have their turn: a few of gzip can be very many
 READABLE: Final = ("identity", "gzip", "deflate")
+_END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")  # of an event
+_CUT: Final = 3  # bytes of it that can stand at the end of a piece
 
 
 class ReplyReader:
@@ -21,30 +28,52 @@ class ReplyReader:
         self._inflate = _inflater(coding)
         self._assembler = endpoint.assembler()
         self._buffer = bytearray()
+        self._searched = 0  # bytes of the buffer that hold no end of an event
         self._size = 0
+        self._count = 0  # of events
         self._lost = coding not in ("", *READABLE)
         self.begun = False  # the model answers, or an error came
         self.ended = False  # nothing of the reply is to come, its usage neither
         self.error: Any = None
 
-    def feed(self, piece: bytes) -> None:
-        """Read the next bytes."""
-        if self._lost:
-            self.begun = True
-            return
+    async def feed(self, piece: bytes) -> None:
+        """Read the next bytes; others have their turn between two slices."""
         try:
-            plain = self._inflate.decompress(piece) if self._inflate else piece
+            for number, plain in enumerate(self._plain(piece)):
+                if number:
+                    await asyncio.sleep(0)
+                self._read(plain)
+                if self._lost:
+                    break
         except zlib.error:
-            self._lost = self.begun = True
+            self._lose()
+        self.begun = self.begun or self._lost
+
+    def _plain(self, piece: bytes) -> Iterator[bytes]:
+        """Yield the slices of a piece, unpacked; what stands behind the end of its packing is none."""
+        inflate = self._inflate
+        if inflate is None:
+            yield from (piece[at : at + SLICE] for at in range(0, len(piece), SLICE))
             return
+        plain = bytes(SLICE)
+        while not inflate.eof and (piece or len(plain) == SLICE):  # a full slice: there may be more of it
+            plain = inflate.decompress(piece, SLICE)
+            piece = inflate.unconsumed_tail
+            yield plain
+
+    def _read(self, plain: bytes) -> None:
         self._size += len(plain)
         if self._size > READ_MOST:
-            self._lost = self.begun = True
-            self._buffer.clear()
+            self._lose()
             return
         self._buffer += plain
         if self._streamed:
             self._events()
+
+    def _lose(self) -> None:
+        """Read no further: the rest goes on unread."""
+        self._lost = self.begun = True
+        self._buffer.clear()
 
     @property
     def _as_events(self) -> bool:
@@ -66,17 +95,21 @@ class ReplyReader:
         return cast("dict[str, Any]", found) if isinstance(found, dict) and found else None
 
     def _events(self) -> None:
-        """Take every event whose end has come: an empty line."""
-        buffer = self._buffer
-        while (found := _end(buffer)) is not None:
-            end, after = found
-            event = bytes(buffer[:end])
-            del buffer[:after]
+        """Take every event whose end has come: an empty line. No byte is searched twice."""
+        buffer, taken = self._buffer, 0
+        for end in _END.finditer(buffer, self._searched):
+            self._count += 1
+            if self._count > READ_EVENTS:
+                self._lost = True
+                break
+            event, taken = bytes(buffer[taken : end.start()]), end.end()
             data = b"\n".join(_data(line) for line in event.splitlines() if line.startswith(b"data:"))
             if data == b"[DONE]":
                 self.ended = True
             elif data:
                 self._take(data)
+        del buffer[:taken]
+        self._searched = max(0, len(buffer) - _CUT)
 
     def _take(self, data: bytes) -> None:
         try:
@@ -98,16 +131,6 @@ class ReplyReader:
         except (KeyError, TypeError, AttributeError, ValueError):
             self._lost = True
         self.ended = self.ended or kind in self._wire.closing
-
-
-def _end(buffer: bytearray) -> tuple[int, int] | None:
-    """Return where the first event ends and the next begins; None where no end has come."""
-    found = [
-        (place, place + len(mark))
-        for mark in (b"\n\n", b"\r\n\r\n", b"\r\r")
-        if (place := buffer.find(mark)) >= 0
-    ]
-    return min(found) if found else None
 
 
 def _data(line: bytes) -> bytes:
