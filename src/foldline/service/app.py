@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import Mount, Route, Router
 
 from foldline import providers
 from foldline.config import ServeSettings, Settings, settings
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("foldline")
 
 PASSED_ON: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")  # by the gateway, under any other path
+
+PRIVATE: Final = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -81,16 +83,17 @@ class Service:
 
     def app(self) -> Starlette:
         """Return the application."""
-        return Starlette(
+        made = Starlette(
             routes=[
                 Route("/health", self._health),
                 Route("/ready", self._ready),
                 Route("/metrics", self._metrics),
-                Mount("/v1", routes=self._gateway_routes()),
-                Route("/api", self.api.index),
-                Mount("/api", routes=self._api_routes()),
+                Mount("/v1", _as_named(self._gateway_routes())),
+                Route("/api", self._counted("api", "/api", self.api.index)),
+                Mount("/api", _as_named(self._api_routes())),
                 Route("/", _to_the_page),
-                Mount("/web", routes=self._site.routes()),
+                Route("/web", _to_the_page),
+                Mount("/web", _as_named(self._site.routes())),
             ],
             middleware=[
                 Middleware(AdmissionLimit, most=self.serve.at_once, metrics=self.metrics),
@@ -99,6 +102,8 @@ class Service:
             exception_handlers={FoldlineError: _failed, 404: _unknown, 405: _not_allowed},
             lifespan=self._lifespan,
         )
+        made.router.redirect_slashes = False
+        return made
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncGenerator[None]:
@@ -161,6 +166,9 @@ class Service:
             with span(f"{request.method} {route}", values) as opened:
                 response = await handler(request)
                 opened.put({"http.response.status_code": response.status_code})
+            if face == "api":
+                for name, value in PRIVATE.items():
+                    response.headers.setdefault(name, value)
             self.metrics.answered(face, response.status_code)
             return response
 
@@ -191,6 +199,11 @@ def make_app(serve: ServeSettings | None = None) -> Starlette:
     """Make the application; `serve` defaults to what is set under `[serve]`."""
     known = settings()
     return Service(serve or known.serve, known).app()
+
+
+def _as_named(routes: list[Route]) -> Router:
+    """Return routes that are found by their names alone: Starlette would lead to the `Host` it was given."""
+    return Router(routes, redirect_slashes=False)
 
 
 def _by_method(handlers: dict[str, Handler]) -> Handler:

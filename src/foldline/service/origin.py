@@ -38,7 +38,9 @@ class OriginGuard:
 
     def _refused(self, headers: Headers) -> Response | None:
         host, origin = headers.get("host", ""), headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if _netloc(f"//{host}") is None:
+            return problem(400, "the request is wrong", "its Host header is no name of a host")
+        if origin is not None and _netloc(origin) != host:
             return problem(403, "another page asks", f"{origin} may not ask this service")
         if not self._tokens and not self._is_here(host):
             detail = f"it does not answer as {host!r}: use its address, or set a token"
@@ -54,3 +56,13 @@ class OriginGuard:
             return ipaddress.ip_address(name).is_loopback
         except ValueError:
             return False
+
+
+def _netloc(url: str) -> str | None:
+    """Return host and port of a URL; None where they are none."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts.netloc

@@ -154,6 +154,8 @@ class Exchange:
                 await self._talk.answered(reply, self._asked.endpoint.dialect, self._after)
         except FoldlineError as error:
             log.warning("session %s: a reply was not stored: %s", self._talk.session.id, error)
+        except Exception:  # a defect of ours
+            log.exception("session %s: a reply was not stored", self._talk.session.id)
 
     async def _mend(self, refused: Any, passage: Relayed) -> bytes | None:
         """Return the request folded after an overflow; None where it was none, or nothing can be done."""

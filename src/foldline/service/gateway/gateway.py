@@ -25,7 +25,7 @@ from foldline.service.bodies import BodyError, read_body
 from foldline.service.gateway.agent_session import AgentSession
 from foldline.service.gateway.compaction_answer import MadeItem, compacted, response, streamed
 from foldline.service.gateway.compaction_item import readable, sealed
-from foldline.service.gateway.endpoint import Endpoint
+from foldline.service.gateway.endpoint import Endpoint, Vendor
 from foldline.service.gateway.exchange import Exchange, Relayed, Send
 from foldline.service.gateway.payer import PaidByRequest, pays
 from foldline.service.gateway.refusals import refusal
@@ -98,7 +98,7 @@ class Gateway:
         pays(headers)
         path = endpoint.path + ("/compact" if compact else "")
         query = asked_on(request.scope["query_string"].decode("latin-1"), secret=secret)
-        asked = read_request(endpoint, raw)
+        asked, raw = _read(endpoint, raw)
         if asked is not None and (compact or asked.wants_item):
             return await self._item(_From(request, tenant, headers), asked, alone=compact)
 
@@ -108,12 +108,10 @@ class Gateway:
             )
 
         try:
-            relayed = await self._relayed(_From(request, tenant, headers), asked, readable(raw), send)
+            relayed = await self._relayed(_From(request, tenant, headers), asked, raw, send)
         except httpx2.HTTPError as error:
             self._metrics.upstream_failed(endpoint.vendor)
-            return refusal(
-                endpoint.vendor, 502, f"the model cannot be reached: {type(error).__name__}: {error}"
-            )
+            return _unreached(endpoint.vendor, error)
         return _response(relayed)
 
     async def _relayed(self, origin: _From, asked: AgentRequest | None, raw: bytes, send: Send) -> Relayed:
@@ -280,8 +278,23 @@ class Gateway:
             )
         except httpx2.HTTPError as error:
             self._metrics.upstream_failed(vendor)
-            return refusal(vendor, 502, f"the model cannot be reached: {type(error).__name__}: {error}")
+            return _unreached(vendor, error)
         return _response(_untouched(response))
+
+
+def _read(endpoint: Endpoint, raw: bytes) -> tuple[AgentRequest | None, bytes]:
+    """Read a request, and return the bytes to send where that fails: then it goes on as it came."""
+    try:
+        return read_request(endpoint, raw), readable(raw)
+    except Exception as error:  # an agent must not stand still for a defect of ours
+        log.warning("a request goes on as it came: it cannot be read: %s", type(error).__name__)
+        return None, raw
+
+
+def _unreached(vendor: Vendor, error: httpx2.HTTPError) -> Response:
+    """Say that there is no answer, and how that shows; what the upstream sent is only in the log."""
+    log.warning("the model cannot be reached: %s: %.200r", type(error).__name__, str(error))
+    return refusal(vendor, 502, f"the model cannot be reached: {type(error).__name__}")
 
 
 async def _prepared(exchange: Exchange, asked: AgentRequest) -> bytes:
@@ -314,6 +327,8 @@ class _Streamed(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: ASGISend) -> None:
         try:
             await super().__call__(scope, receive, send)
+        except httpx2.HTTPError as error:  # the answer stays without its end, and the connection is closed
+            log.warning("an answer broke off: %s: %.200r", type(error).__name__, str(error))
         finally:
             if self._relayed.talk is not None:
                 self._relayed.talk.users -= 1

@@ -35,6 +35,7 @@ _OWN: Final[dict[Vendor, str]] = {
     "openai": "https://api.openai.com",
     "anthropic": "https://api.anthropic.com",
 }
+_INERT: Final = [("content-security-policy", "sandbox"), ("x-content-type-options", "nosniff")]
 CONNECT_SECONDS: Final = 10.0
 SILENCE_SECONDS: Final = 600.0  # the SDKs' own patience
 
@@ -71,7 +72,8 @@ class Upstreams:
     ) -> httpx2.Response:
         """Send a request and return the response, its body unread; raises httpx2.HTTPError."""
         url = f"{self.url(vendor)}{path}{'?' + query if query else ''}"
-        request = self._client.build_request(method, url, headers=headers, content=body or None)
+        raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+        request = self._client.build_request(method, url, headers=raw, content=body or None)
         return await self._client.send(request, stream=True)
 
     async def close(self) -> None:
@@ -121,12 +123,15 @@ def asked_on(query: str, *, secret: Secret) -> str:
 
 
 def passed_back(response: httpx2.Response) -> Headers:
-    """Return the headers of a response as they go back to the client."""
-    return [
-        (name, value)
-        for name, value in response.headers.multi_items()
-        if name.lower() not in HOP_BY_HOP and name.lower() != "content-length"
-    ]
+    """Return the headers of a response as they go back to the client, each byte as it came.
+
+    The pages of the service have the same origin: no cookie is set there, and nothing shown in a frame of it.
+    """
+    told = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers.raw]
+    left_out = (*HOP_BY_HOP, "content-length", "set-cookie", "set-cookie2", "clear-site-data")
+    kept = [(name, value) for name, value in told if name.lower() not in left_out]
+    kind = next((value.lower() for name, value in kept if name.lower() == "content-type"), "html")
+    return [*kept, *_INERT] if any(word in kind for word in ("html", "xml", "svg")) else kept
 
 
 def _readable(value: str) -> str:
