@@ -195,6 +195,17 @@ def test_a_long_line_is_read_in_bounded_time(piece):
         "?key=",
         "machine x login y password ",
         "- name: password\n  value: ",
+        "token\\u003a",
+        "password%253D",
+        "\\\n",
+        "a\u200b",
+        "\x1b[0m",
+        "&amp",
+        "UEFTUz1odW50ZXIy",
+        "gh secret set a --body ",
+        "aws ssm put-parameter SecureString ",
+        "echo a | gh secret set b ",
+        "a:5432:b:c:d",
     ],
 )
 def test_a_hostile_text_takes_time_in_step_with_its_size(piece):
