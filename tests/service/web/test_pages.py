@@ -320,6 +320,9 @@ def test_what_was_said_meanwhile_comes_by_itself(browser):
     found = since(found.text)
     assert found.headers["hx-retarget"] == "#history"
     assert "fold-line" in found.text
+    browser.client.send("DELETE", "/sessions/one")
+    assert since(page).status_code == 286  # asks no more
+    browser.get("/web/s/one", 404)
 
 
 def test_no_other_page_can_click(browser):

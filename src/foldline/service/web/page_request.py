@@ -24,6 +24,7 @@ log = logging.getLogger("foldline")
 BASE: Final = "/web"
 BY_NAME: Final = {one.name: one for one in OPERATIONS}
 FORM: Final = 1_000_000  # bytes of a form without a file
+STOP_ASKING: Final = 286  # a status at which htmx asks no more
 
 Handler = Callable[["PageRequest"], Awaitable[Response]]
 
@@ -153,6 +154,8 @@ class PageHandlers:
             try:
                 return await handler(asked)
             except SessionNotFound:
+                if asked.partial:  # a page that is open still asks each second
+                    return Response(status_code=STOP_ASKING)
                 return asked.problem(404, "No such session", "It was deleted, or never was.")
             except FoldlineError as error:
                 return asked.problem(status_of(error), "It cannot be done", words_of(error))

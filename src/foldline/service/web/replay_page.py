@@ -17,7 +17,7 @@ from foldline.service.api.sessions import SessionList, SessionPage
 from foldline.service.bodies import TooLarge
 from foldline.service.tenants import Tenant
 from foldline.service.web.list_page import policies_of
-from foldline.service.web.page_request import BASE, PageRequest, Refused
+from foldline.service.web.page_request import BASE, STOP_ASKING, PageRequest, Refused
 from foldline.service.web.rendering import HEADERS, safe_name
 from foldline.service.web.replay_records import ReplayRecord, ReplayWish
 from foldline.service.web.replay_table import NONE, as_csv, as_list
@@ -27,7 +27,6 @@ LISTED: Final = 200  # sessions that can be chosen
 FIELDS: Final = 200  # of the form
 LARGEST: Final = 100_000_000  # tokens of a window
 OTHER: Final = ("pi", "codex")  # that are ticked beside `foldline`: the first that is not set already
-STOP_ASKING: Final = 286  # a status at which htmx asks no more
 MEANINGS: Final = {  # of the measures of retention
     "handle": "paths, commands and queries that later calls address",
     "far": "of these, what was last named long before",
