@@ -82,8 +82,13 @@ def print_json_rows(name: str, rows: Iterable[Any], rest: Callable[[], dict[str,
 def print_line(value: Any) -> None:
     """Print one JSON object on a line of its own, at once; U+FFFD for a lone surrogate."""
     line = json.dumps(in_utf8(value), ensure_ascii=False).encode()
-    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.write((clean_json(line) if sys.stdout.isatty() else line) + b"\n")
     sys.stdout.buffer.flush()
+
+
+def print_text(text: str) -> None:
+    """Print text of a session: as it is into a pipe, without what steers a terminal where it is one."""
+    click.echo(clean(text) if sys.stdout.isatty() else text)
 
 
 def warn(lines: Iterable[str], most: int = 10) -> None:

@@ -13,7 +13,7 @@ from foldline.agent.events import CallStarted, ReplyDelayed, TurnEnded, delayed
 from foldline.agent.host import Host
 from foldline.agent.record import VERSION, failed, recorded
 from foldline.cli.agent_options import agent_options, options_of
-from foldline.cli.output import err, escape, print_line
+from foldline.cli.output import err, escape, print_line, print_text
 from foldline.cli.tracing import traced
 from foldline.errors import FoldlineError
 from foldline.session.events import CompactionDone, Event, PruneDone, WarningGiven
@@ -89,7 +89,7 @@ async def _answer(host: Host, text: str) -> TurnEnded:
 
 def _told(ended: TurnEnded, *, as_json: bool) -> int:
     if not as_json and (ended.text or not ended.fell_short):
-        click.echo(ended.text)
+        print_text(ended.text)
     if not ended.fell_short:
         return 0
     if as_json:

@@ -1,0 +1,109 @@
+"""What every command writes to a real terminal steers none, whatever sessions, models, files and errors say."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from tests.agent.program import environment, served
+from tests.cli.calling import write_lines
+from tests.cli.test_hostile_text import NAME, RAW, STEERING, hostile
+
+from foldline.cli.app import COMMANDS
+from foldline.testing import call
+
+pty = pytest.importorskip("pty", reason="there are no pseudo-terminals here: run on Linux or macOS")
+pytestmark = pytest.mark.slow
+
+ELSEWHERE = {"chat", "rpc", "serve"}  # a screen of its own (tests/tui), another program, a page
+CASES = {
+    "run": ["run", "-p", "Look.", "--model", "MODEL"],
+    "run, as JSON": ["run", "-p", "Look.", "--model", "MODEL", "--json"],
+    "run, a command that finds": ["run", "-p", "/recall Next", "--resume", "ID", "--model", "MODEL"],
+    "run, a command that fails": ["run", "-p", f"/{STEERING}".replace("\0", ""), "--model", "MODEL"],
+    "run, another model": ["run", "-p", "Look.", "--model", NAME],
+    "compact": ["compact", "FILE", "--target", "900"],
+    "compact, as JSON": ["compact", "FILE", "--target", "900", "--json"],
+    "inspect": ["inspect", "FILE"],
+    "inspect, no such file": ["inspect", NAME],
+    "constraints": ["constraints", "FILE"],
+    "constraints, as JSON": ["constraints", "FILE", "--json"],
+    "replay": ["replay", "FILE", "--window", "3000"],
+    "batch": ["batch", "fold", "FILE", "--target", "900", "-o", "out"],
+    "import": ["import", "FILE"],
+    "export": ["export", "FILE", "--format", "markdown"],
+    "export, another format": ["export", "FILE", "--format", "openai-chat"],
+    "sessions": ["sessions"],
+    "sessions, as JSON": ["sessions", "--json"],
+    "show": ["show", "ID"],
+    "show, as JSON": ["show", "ID", "--json"],
+    "search": ["search", "Next"],
+    "search, as JSON": ["search", "Next", "--json"],
+    "verify": ["verify", "ID"],
+    "backup": ["backup", NAME],
+    "migrate": ["migrate", "sqlite:///other.db"],
+    "purge": ["purge", "ID", "--yes"],
+    "policies": ["policies"],
+    "policies, no such": ["policies", NAME],
+    "demo": ["demo"],
+}
+
+
+def on_a_terminal(folder, *words):
+    """Run a command on a pseudo-terminal of its own; return its exit code and all that it wrote."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "foldline", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=folder / "work",
+        env=environment(folder, TERM="dumb"),
+    )
+    os.close(theirs)
+    written = b""
+    with os.fdopen(ours, "rb", buffering=0) as screen:
+        try:
+            while piece := screen.read(65_536):
+                written += piece
+        except OSError:  # the last one who had the terminal open is gone
+            pass
+    return process.wait(), written.decode("utf-8", "replace")
+
+
+def answers(asked):
+    """Call a tool with a hostile argument, then say something hostile."""
+    return call("find", pattern=f"*{STEERING}") if asked.index % 2 == 0 else f"Done {STEERING}."
+
+
+def test_every_command_is_looked_at():
+    assert {name.partition(",")[0] for name in CASES} | ELSEWHERE == set(COMMANDS)
+
+
+@pytest.mark.parametrize("words", CASES.values(), ids=CASES.keys())
+def test_no_command_steers_a_terminal(tmp_path, words):
+    work = tmp_path / "work"
+    work.mkdir()
+    file = write_lines(
+        work / NAME.replace("/", ""), [{"title": f"A title {STEERING}", "model": f"m{STEERING}"}, *hostile()]
+    )
+    code, _ = on_a_terminal(tmp_path, "import", str(file), "--id", "work")
+    assert code == 0
+    with served(answers) as (_, model):
+        known = {"FILE": str(file), "ID": "work", "MODEL": model}
+        _, written = on_a_terminal(tmp_path, *[known.get(word, word) for word in words])
+    assert "Traceback" not in written
+    assert written.strip()
+    seen = re.sub(r"\x1b\[\d*m", "", written.replace("\r\n", "\n"))  # "error:" is red
+    assert [character for character in RAW if character in seen] == []
+
+
+def test_what_a_model_says_is_on_the_terminal_with_its_escapes(tmp_path):
+    (tmp_path / "work").mkdir()
+    with served(["Look: \x1b]0;owned\x07\u202e!"]) as (_, model):
+        code, written = on_a_terminal(tmp_path, "run", "-p", "Say it.", "--model", model)
+    assert code == 0
+    assert "Look: \\x1b]0;owned\\x07\\u202e!" in written
