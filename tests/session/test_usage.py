@@ -7,7 +7,7 @@ from tests.support.live import Heard, answer, prompt, session_on, turns
 
 from foldline.core.log.entries import Compacted
 from foldline.core.log.messages import Message, Text, Usage
-from foldline.core.measure.accounting import is_credible
+from foldline.core.measure.accounting import is_credible, is_too_small
 from foldline.core.measure.window import Window
 
 FALSE = [Usage(input=10**9, output=5), Usage(cache_read=10**9, output=5), Usage(input=-4_000, output=5)]
@@ -72,3 +72,34 @@ async def test_stats_leave_undone_compactions_out(store):
     await session.redo()
     assert (await session.stats()).summaries == made
     await session.close()
+
+
+SMALL = [Usage(input=1, output=5), Usage(cache_read=40, output=5), Usage(input=3, cache_write=9, output=5)]
+
+
+@pytest.mark.parametrize("usage", SMALL)
+@pytest.mark.parametrize("policy", ["foldline", "coop", "codex", "pi"])
+async def test_usage_that_is_far_too_small_does_not_switch_folding_off(store, policy, usage):
+    session = session_on(store, policy=policy)
+    heard, ratio = Heard(session), session._shared.model.calibrator.ratio
+    for number in range(40):
+        await session.append(prompt(number, 20))
+        await session.context()
+        await session.append(counted(number, usage))
+        await session.settled()
+    assert heard.of("compacted")
+    assert session.view_tokens < 10_000
+    assert session._shared.model.context_tokens > session.view_tokens // 2
+    assert [event.kind for event in heard.of("warning")].count("usage") == 1
+    assert session._shared.model.calibrator.ratio >= ratio
+    await session.close()
+
+
+def test_a_small_usage_is_believed_where_it_hides_little_or_our_estimate_may_be_off():
+    window = Window(80_000, output=1_000)
+    assert is_too_small(Usage(input=100), 12_000, window)
+    assert is_too_small(Usage(cache_read=2_000, cache_write=999, output=50_000), 13_000, window)
+    assert not is_too_small(Usage(input=3_250), 13_000, window), "we count four times as much"
+    assert not is_too_small(Usage(input=100), 10_100, window), "an eighth of the window"
+    assert not is_too_small(Usage(output=100), 50_000, window), "nothing was counted"
+    assert not is_too_small(Usage(input=200_000), 500_000, window)

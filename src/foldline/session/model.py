@@ -22,7 +22,7 @@ from foldline.core.decide.price import Cache, Economy
 from foldline.core.decide.watch import Watch, WatchLimits
 from foldline.core.log.entries import Entry, Noted, Reason, Said
 from foldline.core.log.messages import Message, Usage
-from foldline.core.measure.accounting import is_credible, real_usage
+from foldline.core.measure.accounting import is_credible, is_too_small, real_usage
 from foldline.core.measure.calibration import Calibration, update
 from foldline.core.measure.overflow import Overflow
 from foldline.core.measure.tokens import OFFLINE, Counter, message_tokens
@@ -214,7 +214,10 @@ class SessionModel:
         sent, found = self.view_tokens, list[Message]()
         for message in messages:
             usage, here = message.usage, message
-            if usage is not None and not is_credible(usage, sent, self.setup.window):
+            window = self.setup.window
+            if usage is not None and (
+                not is_credible(usage, sent, window) or is_too_small(usage, sent, window)
+            ):
                 here = msgspec.structs.replace(message, usage=None)
                 self._tell_incredible(usage, sent)
             found.append(here)

@@ -13,6 +13,7 @@ from foldline.core.measure.window import Window
 
 FAR_ABOVE = 2  # times the window that a usage is at most, unless
 FAR_OFF = 4  # times our estimate are more
+HIDDEN = 8  # the part of the window that a usage may hide: an eighth
 NOT_COMPLETE = frozenset({"aborted", "error"})
 
 
@@ -49,6 +50,18 @@ def is_credible(usage: Usage, sent: int, window: Window) -> bool:
     figures = (usage.input, usage.cache_read, usage.cache_write, usage.output)
     largest = max(usage.total - usage.output, usage.output)
     return min(figures) >= 0 and (largest <= FAR_ABOVE * window.context or largest <= FAR_OFF * sent)
+
+
+def is_too_small(usage: Usage, sent: int, window: Window) -> bool:
+    """Whether a provider must have counted more for a request that held what we know of.
+
+    `sent` is our own estimate of the request, in tokens, without anything that a provider counted: else
+    figures that are too small would pull it down by and by. So where that is four times the input, and an
+    eighth of the window is missing: some servers count only what their cache did not hold. An input of
+    nothing is no figure.
+    """
+    counted = usage.total - usage.output
+    return 0 < counted * FAR_OFF < sent and sent - counted > window.context // HIDDEN
 
 
 def anchor_index(kept: Sequence[Said], fresh_from: int = 0) -> int | None:
@@ -99,10 +112,16 @@ def stored_tokens(entry: Said) -> int:
 
 
 def last_input(kept: Sequence[Said], fresh_from: int = 0) -> int | None:
-    """Return the input of the newest complete reply, cache included, its output not; None without a usage."""
-    anchor = anchor_index(kept, fresh_from)
-    usage = real_usage(kept[anchor].message) if anchor is not None else None
-    return usage.total - usage.output if usage else None
+    """Return the input of the newest complete reply, cache included, its output not.
+
+    None where that reply has no usage, or one that was not believed: an older reply's says nothing of it.
+    """
+    for index in range(len(kept) - 1, max(fresh_from, 0) - 1, -1):
+        message = kept[index].message
+        if message.role == "assistant" and message.stop not in NOT_COMPLETE:
+            usage = real_usage(message)
+            return usage.total - usage.output if usage else None
+    return None
 
 
 def scaled(tokens: int, ratio: float) -> int:

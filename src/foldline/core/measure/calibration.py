@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from foldline.core.measure.accounting import FAR_OFF
+
 # Below this an estimate is mostly framing, and its ratio says nothing about the tokenizer.
 LEAST_ESTIMATE: Final = 200
 RATIO_LEAST: Final = 0.5
@@ -31,11 +33,12 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
 def update(calibration: Calibration, estimated: int, actual: int) -> Calibration:
     """Learn from one request: `estimated` tokens by the counter, `actual` tokens by the provider's usage.
 
-    Both must cover the same content (system prompt and tools included). All-zero usage and requests
-    estimated under `LEAST_ESTIMATE` tokens teach nothing. An exponentially weighted mean of ratios within
+    Both must cover the same content (system prompt and tools included). All-zero usage, requests
+    estimated under `LEAST_ESTIMATE` tokens, and usage below a quarter of the estimate (a server that leaves
+    out what its cache held) teach nothing. An exponentially weighted mean of ratios within
     `RATIO_LEAST` .. `RATIO_MOST`; a stray sample is drawn near first. Pass no aborted or errored usage.
     """
-    if actual <= 0 or estimated < LEAST_ESTIMATE:
+    if actual <= 0 or estimated < LEAST_ESTIMATE or actual * FAR_OFF < estimated:
         return calibration
     seen = actual / estimated
     if calibration.samples >= SETTLED:
