@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter as Tally
 from collections.abc import Sequence
 from functools import lru_cache
@@ -69,16 +70,15 @@ _STOPS = {
     "error": "the model's reply broke off with an error",
     "aborted": "the reply was cancelled",
 }
-_ASIDE = re.compile(
-    r"<(analysis|think|thinking|scratchpad)>.*?(?:</\1>|(?=<summary>))", re.DOTALL | re.IGNORECASE
-)
-_WRAPPER = re.compile(r"<(summary|checkpoint)>\s*\n?(.*?)\n?\s*(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_ASIDE = re.compile(r"<(analysis|think|thinking|scratchpad)>", re.IGNORECASE)
+_ASIDE_END = re.compile(r"</(analysis|think|thinking|scratchpad)>|(?=<summary>)", re.IGNORECASE)
+_WRAPPER = re.compile(r"<(summary|checkpoint)>", re.IGNORECASE)
 _FENCE = re.compile(r"\A\s*(`{3,}|~{3,})[ \t]*(?:markdown|md|text|txt|xml)?[ \t]*\n(.*)\n\1\s*\Z", re.DOTALL)
 
 
 def unwrapped(text: str) -> str:
     """Take off what models wrap a summary in: reasoning, a code fence round the whole, summary tags."""
-    text = _ASIDE.sub("", text)
+    text = _without_asides(text)
     for _ in range(3):
         before = text
         text = text.strip()
@@ -86,10 +86,41 @@ def unwrapped(text: str) -> str:
             text = fence[2]
         wrapper = _WRAPPER.search(text)
         if wrapper and len(text[: wrapper.start()].strip()) <= PREAMBLE:
-            text = wrapper[2]
+            text = _inside(text, wrapper)
         if text == before:
             break
     return text.strip()
+
+
+def _without_asides(text: str) -> str:
+    """Take off reasoning: up to the tag that ends it, or to the summary; what never ends is none.
+
+    The ends are found once, so that openings without an end take no time each.
+    """
+    ends: dict[str, list[re.Match[str]]] = {}
+    for end in _ASIDE_END.finditer(text):
+        ends.setdefault((end[1] or "").lower(), []).append(end)
+    kept, at = list[str](), 0
+    for opening in _ASIDE.finditer(text):
+        if opening.start() < at:
+            continue
+        lists = (ends.get(opening[1].lower(), []), ends.get("", []))
+        places = [bisect_left(one, opening.end(), key=_start) for one in lists]
+        behind = [one[place] for one, place in zip(lists, places, strict=True) if place < len(one)]
+        if behind:
+            kept.append(text[at : opening.start()])
+            at = min(behind, key=_start).end()
+    return "".join((*kept, text[at:]))
+
+
+def _start(found: re.Match[str]) -> int:
+    return found.start()
+
+
+def _inside(text: str, opening: re.Match[str]) -> str:
+    """Return what a tag holds; all behind it where it is not closed."""
+    end = re.compile(f"</{opening[1]}>", re.IGNORECASE).search(text, opening.end())
+    return text[opening.end() : end.start() if end else len(text)].strip()
 
 
 def _headings_in(text: str, wanted: Sequence[str]) -> dict[str, int]:
@@ -103,7 +134,7 @@ def _heading(heading: str) -> re.Pattern[str]:
     """A line that is a heading: it may be numbered or bold, and where it is marked with # say more."""
     words = re.escape(heading).replace(r"\&", "(?:&|and)").replace(r"\ ", r"\s+")
     return re.compile(
-        rf"^(?:[ \t>]*\#[\s\#*_\d.)\-]*{words}(?:[\s:*_]*| [^\n]*)|[ \t>*_\d.)\-]*{words}[ \t:*_]*)$",
+        rf"^(?:[ \t>]*\#[ \t\#*_\d.)\-]*{words}(?:[\s:*_]*| [^\n]*)|[ \t>*_\d.)\-]*{words}[ \t:*_]*)$",
         re.IGNORECASE | re.MULTILINE,
     )
 
@@ -116,7 +147,7 @@ def _from_first_heading(text: str, wanted: Sequence[str]) -> str:
 _SPEECH = re.compile(r"(?:sorry|sure|okay|ok|of course|let me|i(?:['\u2019](?:m|ll))?)\b", re.IGNORECASE)
 _MARKER = re.compile(
     r"^\[(?:user|assistant(?: thinking)?|harness|tool call|tool result)\]:|<\|[a-z_]{2,30}\|>|"
-    r"^\s*<(?:tool_call|function_calls?|tool_use|invoke)\b",
+    r"^[ \t]*<(?:tool_call|function_calls?|tool_use|invoke)\b",
     re.IGNORECASE | re.MULTILINE,
 )
 _SPEAKER = re.compile(r"^(human|user|assistant|ai):\s", re.IGNORECASE | re.MULTILINE)
@@ -136,7 +167,7 @@ def _not_a_summary(text: str, wanted: Sequence[str]) -> Rejected | None:
         return Rejected("headings", f"without the headings {', '.join(missing)}")
     if wanted and len(text[: min(found.values())].strip()) > PREAMBLE:
         return CONTINUATION
-    bare = re.sub(r"(?m)^\s*#.*$|\(none\)|\W", "", text, flags=re.IGNORECASE)
+    bare = re.sub(r"(?m)^[ \t]*#.*$|\(none\)|\W", "", text, flags=re.IGNORECASE)
     return Rejected("empty", "empty under its headings") if wanted and not bare else None
 
 
