@@ -227,7 +227,7 @@ def test_the_window_is_the_one_at_which_coop_does_what_it_published(trace):
     assert all(turn["baseline"] <= 22_600 for turn in turns[2:])
     assert all(mark["call"] == 1 for turn in turns for mark in turn["boundaries"])
     assert by_policy["coop"].totals["overflows"] == 0
-    assert by_policy["coop"].totals["input_tokens"] <= 1_500_000
+    assert by_policy["coop"].totals["input_tokens"] <= 1_130_000
     assert "1.1 M" in report.note
 
 

@@ -189,6 +189,12 @@ def test_a_turn_streams_its_reply():
     assert model.requests[0].messages[0] == {"role": "system", "content": "You help."}
 
 
+def folded_to(messages, state):
+    """The number of messages of a folded view: what is kept, and the checkpoint, with which a user's message is one."""
+    kept = messages[state["apiStartIndex"] :]
+    return len(kept) + (kept[0]["role"] != "user")
+
+
 def test_a_compaction_stands_before_the_reply_of_its_turn():
     with in_front_of(["Go on."], window=8_000) as (url, model):
         found = events(turn(url, history(12)))
@@ -197,7 +203,7 @@ def test_a_compaction_stands_before_the_reply_of_its_turn():
     state = found[2]["data"]
     assert state["version"] == 1
     sent = model.requests[0].messages
-    assert len(sent) == len(history(12)) - state["apiStartIndex"] + 1
+    assert len(sent) == folded_to(history(12), state)
 
 
 def test_the_chunk_of_moldables_proposal_is_sent_where_the_client_asks_for_it():
@@ -218,8 +224,7 @@ def test_without_a_state_the_newest_that_the_messages_carry_counts():
         reply = {"id": "r", "role": "assistant", "parts": [told, {"type": "text", "text": "Go on."}]}
         found = events(turn(url, [*messages, reply, said("user", 99, "Short.")]))
         assert not of_kind(found, "data-compaction")
-        kept = len(messages) - told["data"]["apiStartIndex"]
-        assert len(model.requests[1].messages) == 1 + kept + 2
+        assert len(model.requests[1].messages) == folded_to(messages, told["data"]) + 2
         assert "apiStartIndex" not in str(model.requests[1].messages)
         refolded = events(turn(url, [*messages, reply, said("user", 99, "Short.")], compactionState=None))
         assert of_kind(refolded, "data-compaction")

@@ -146,7 +146,11 @@ class Running:
         self._recorded = 0  # tokens of all messages, in our count
         self._summarizer = OfflineSummarizer(counter)
         self._runs = [
-            _Run(Replay(policy, facts.window, counter, model=facts.model, fills=wanted.fills))
+            _Run(
+                Replay(
+                    policy, facts.window, counter, model=facts.model, price=facts.price, fills=wanted.fills
+                )
+            )
             for policy in wanted.policies
         ]
 
@@ -184,7 +188,7 @@ class Running:
         return msgspec.structs.replace(entry, message=msgspec.structs.replace(entry.message, usage=None))
 
     def _compact(self, run: _Run, entry: Said) -> None:
-        while (ask := run.replay.due(entry.message)) is not None:
+        while (ask := run.replay.due(entry.message, entry.at)) is not None:
             run.check(self._facts.dialect)
             started = time.perf_counter()
             outcome: Outcome | None = None

@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.compact.rebase import Draft, holds
+from foldline.core.compact.job import Job
+from foldline.core.compact.rebase import Draft, holds, pays
 from foldline.core.decide.ask import Ask, Nothing
 from foldline.core.decide.breaker import Failure
 from foldline.core.decide.triggers import StartDraft
@@ -51,6 +52,13 @@ class Drafts:
             self._held = state
             if not holds(self.ready, state):
                 self.drop()
+
+    def pays(self) -> bool:
+        """Whether the next request costs less if the draft that is ready is committed."""
+        if self.ready is None:
+            return False
+        model = self._shared.model
+        return pays(Job(self._shared.cursor.state, model.ask("threshold"), model.setup.counter), self.ready)
 
     def look_at(self, state: ViewState) -> None:
         """Look for secrets in what came since a draft was begun, so that its commit has none to look at."""

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any
 
 from foldline.core.compact.sight import standing
+from foldline.core.decide.moments import idle_in
 from foldline.core.decide.triggers import Compact, Refuse, StartDraft
 from foldline.core.decide.watch import CommitDraft, Wait
-from foldline.core.log.entries import Compacted, Noted, Receipt
+from foldline.core.log.entries import Compacted, Noted, Receipt, Said
 from foldline.core.log.messages import Message, Text
 from foldline.errors import FloorExceeded, FoldlineError
 from foldline.session.compactor import FIRST, Compactor
@@ -69,6 +71,9 @@ class Triggers:
 
     def __init__(self, shared: Shared, compactor: Compactor) -> None:
         self.checks = Checks(self._look_behind)
+        self.idle = Checks(self._fold_idle)
+        self.timer: asyncio.TimerHandle | None = None  # runs out when the session is idle, behind
+        self._idle_behind = ""  # the message of this id
         self._shared = shared
         self._compactor = compactor
         self._drafts = compactor.drafts
@@ -86,6 +91,8 @@ class Triggers:
 
     async def close(self) -> None:
         """Cancel what goes on in the background; the session is as it was."""
+        self._wait(None)
+        await self.idle.stop()
         await self.checks.stop()
         await self._drafts.leave()
 
@@ -109,7 +116,7 @@ class Triggers:
         watch = self._shared.watch
         while True:
             self._drafts.check(self._cursor.state)
-            due = watch.due(self._model.sight(), cold=self._cold())
+            due = watch.due(self._model.sight(), pays=self._drafts.pays())
             if not isinstance(due, CommitDraft):
                 break
             if await self._drafts.commit(self._model.ask(due.reason)):
@@ -130,8 +137,33 @@ class Triggers:
     def appended(self) -> None:
         """Begin a look in the background, if the policy wants one now; the lock is held."""
         self._drafts.look_at(self._cursor.state)
+        self._wait(self._newest)
         if self._shared.watch.looks_at_once(self._cursor.state.open_calls):
             self.checks.begin()
+
+    @property
+    def _newest(self) -> Said | None:
+        kept = self._cursor.state.kept
+        return kept[-1] if kept else None
+
+    def _wait(self, newest: Said | None) -> None:
+        """Wait until the session is idle behind its newest message, and for nothing that came before it."""
+        if self.timer is not None:
+            self.timer.cancel()
+        self.timer = None
+        said, at = (newest.message, newest.at) if newest is not None else (None, None)
+        seconds = idle_in(self._model.setup.policy, said, at, time.time())
+        if seconds is not None and newest is not None:
+            self._idle_behind = newest.id
+            self.timer = asyncio.get_running_loop().call_later(seconds, self.idle.begin)
+
+    async def _fold_idle(self) -> None:
+        """Commit the draft, if there is one: the provider is about to forget the view that it stands for."""
+        try:
+            await self.commit_draft(behind=self._idle_behind)
+        except Exception as error:
+            log.warning("session %s: no fold while it is idle: %s", self._shared.id, error)
+            self._tell_failure(f"a compaction in the background failed: {error}")
 
     async def _look_behind(self) -> None:
         """Do what the triggers ask for behind a message; what fails is told, never raised."""
@@ -156,21 +188,21 @@ class Triggers:
             await self.checks.finished()
             await self._drafts.finished()
 
-    async def commit_draft(self) -> Receipt | None:
-        """Wait for a draft that is being made, and commit it; None where there is none, or it will not do."""
+    async def commit_draft(self, *, behind: str | None = None) -> Receipt | None:
+        """Wait for a draft that is being made, and commit it; None where there is none, or it will not do.
+
+        With `behind`, the id of a message, only as long as nothing else was said.
+        """
         await self.settled()
         async with self._shared.locked() as cursor:
             self._drafts.check(cursor.state)
             if self._drafts.ready is None or cursor.state.open_calls:
                 return None
+            if behind is not None and (self._newest is None or self._newest.id != behind):
+                return None
             done = await self._drafts.commit(self._model.ask("threshold"))
             self._shared.watch.looked()
             return done if isinstance(done, Receipt) else None
-
-    def _cold(self) -> bool:
-        """Whether the provider's cache is cold, so that committing the draft that is ready costs nothing."""
-        economy = self._model.ask("threshold").economy if self._drafts.ready is not None else None
-        return economy is not None and economy.cold
 
     async def _as_wished(self, focus: str) -> None:
         """Compact because the model asked for it; where that fails, an event tells, and the work goes on."""

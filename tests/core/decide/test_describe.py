@@ -26,7 +26,7 @@ def test_amounts_are_written_as_people_write_them(given, words):
 def test_a_policy_is_told_in_a_phrase_for_each_of_its_parts():
     assert describe(preset("foldline")) == {
         "enabled": "yes",
-        "triggers": "soft 70% of usable; hard 90% of usable; reserve min(16,384, 15%)",
+        "triggers": "soft 70% of usable; hard 90% of usable; idle 270 s; reserve min(16,384, 15%)",
         "checked": "turn start, after a reply, after tools, model switch",
         "gains": "≥ 20% of usable by itself",
         "keeps": "min(20,000, 20% of usable); whole turns",

@@ -200,12 +200,12 @@ def test_a_view_that_fits_does_not_wait_for_a_draft_in_the_making_one_that_does_
     assert isinstance(one.due(View(FULL)), CommitDraft)
 
 
-def test_a_cold_cache_commits_a_draft_above_the_soft_trigger():
+def test_a_draft_that_pays_at_once_is_committed_above_the_soft_trigger():
     one = watch()
     one.draft_made()
-    assert one.due(View(LOW), cold=True) is None
+    assert one.due(View(LOW), pays=True) is None
     one.said([user()])
-    assert one.due(View(MIDDLE), cold=True) == CommitDraft("threshold")
+    assert one.due(View(MIDDLE), pays=True) == CommitDraft("threshold")
 
 
 def test_a_draft_that_fails_is_not_begun_again_before_the_view_has_grown():

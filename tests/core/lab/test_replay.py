@@ -5,9 +5,10 @@ import pytest
 from tests.support.talk import assistant, call, entries, reminder, signed, system, tool, user
 
 from foldline.core.compact.job import Job
-from foldline.core.compact.plan import plan
+from foldline.core.compact.plan import LEAVES, plan
 from foldline.core.decide.policy import Keep, Policy
 from foldline.core.decide.presets import PRESETS, preset
+from foldline.core.decide.triggers import thresholds
 from foldline.core.lab.replay import Replay
 from foldline.core.lab.sizes import UNSEEN_MOST, Learner, Scale
 from foldline.core.log.messages import Usage
@@ -21,13 +22,16 @@ NONE = Policy(name="none", enabled=False)
 LONG = "The parser reads every line of the config and keeps what it cannot name. "
 
 
-def run(messages, policy=NONE, context=20_000, scale=None, **more):
-    """Replay messages as the shell does, and return the replay."""
+def run(messages, policy=NONE, context=20_000, scale=None, times=(), **more):
+    """Replay messages as the shell does, and return the replay; `times` is when each was said."""
     replay = Replay(policy, Window(context=context, output=1_000), OFFLINE, **more)
     if scale is not None:
         replay.scale = scale
-    for entry in entries(*messages, tokens=[message_tokens(message) for message in messages]):
-        while (ask := replay.due(entry.message)) is not None:
+    said = entries(*messages, tokens=[message_tokens(message) for message in messages])
+    if times:
+        said = [msgspec.structs.replace(entry, at=at) for entry, at in zip(said, times, strict=True)]
+    for entry in said:
+        while (ask := replay.due(entry.message, entry.at)) is not None:
             try:
                 outcome = run_sync(execute(plan(Job(replay.state, ask, OFFLINE)), OfflineSummarizer()))
             except FloorExceeded:
@@ -263,3 +267,57 @@ def test_a_fold_is_due_behind_the_message_at_which_the_policy_looks(name, before
         replay.say(entry)
     assert before in due
     assert name == "gencode" or set(due) == {before}
+
+
+# ---- what requests cost
+
+
+SOFT, HARD = 11_900, 17_000  # tokens, of a window of 20,000
+DRAFTS = msgspec.structs.replace(
+    preset("foldline"),
+    enable_pruning=False,
+    hard=Amount(fraction=1.0, of="usable"),
+    idle=270,
+)
+
+
+def paused(talk, seconds):
+    """When each message was said: one a second, but for the pause before the last turn."""
+    last = max(at for at, message in enumerate(talk) if message.is_prompt)
+    return [float(at) + (seconds if at >= last else 0) for at in range(len(talk))]
+
+
+def drafted_talk():
+    """A session whose last turn but one ends between the triggers of `DRAFTS`, and a last turn."""
+    talk = session(8)
+    assert SOFT < run(talk, NONE).size < HARD
+    return [*talk, user("And now?"), assistant("Done.")]
+
+
+def test_a_draft_is_committed_where_the_recording_tells_of_a_pause():
+    talk = drafted_talk()
+    assert run(talk, DRAFTS, times=paused(talk, 200)).sums.compactions == 0
+    idle = run(talk, DRAFTS, times=paused(talk, 280))
+    assert idle.sums.compactions == 1
+    assert len(idle.turns[-1].boundaries) == 1
+    assert idle.turns[-1].baseline < SOFT, "in front of the turn that comes after the pause"
+
+
+def test_without_times_or_without_the_field_no_pause_is_seen():
+    talk = drafted_talk()
+    assert run(talk, DRAFTS).sums.compactions == 0
+    never = msgspec.structs.replace(DRAFTS, idle=None)
+    assert run(talk, never, times=paused(talk, 10_000)).sums.compactions == 0
+
+
+@pytest.mark.parametrize("name", ["coop", "klaude", "pi", "foldline"])
+def test_a_fold_by_itself_leaves_room_below_the_hard_trigger(name):
+    policy = msgspec.structs.replace(
+        PRESETS[name], reserve=Amount(fraction=0.5), keep=Keep(Amount(tokens=9_000))
+    )
+    marks = [mark for turn in run(session(16), policy).turns for mark in turn.boundaries]
+    hard = thresholds(policy, Window(context=20_000, output=1_000)).hard
+    assert marks
+    for mark in marks:
+        if mark.reason == "threshold" and mark.kind == "compacted":
+            assert mark.tokens_after <= LEAVES * hard

@@ -41,8 +41,12 @@ from foldline.core.compact.trim import (
 from foldline.core.cut.choice import Edits, choose
 from foldline.core.cut.cut import cut_notes
 from foldline.core.decide.ask import Nothing
+from foldline.core.decide.triggers import thresholds
 from foldline.core.log.entries import Compacted, Live, Pruned
+from foldline.core.measure.window import share
 from foldline.errors import FloorExceeded
+
+LEAVES = 0.8  # of the hard trigger, at most, after an automatic fold: fuller, the next turn would fold again
 
 Outcome = Compacted | Pruned | Nothing
 Steps = SummarySteps[Outcome]
@@ -101,7 +105,8 @@ def _compacted(job: Job, pruned: Edits) -> Steps:
     """Fold what a choice folds, or shorten what is there where nothing can be folded."""
     ask, limits = job.ask, limits_of(job)
     if ask.automatic:
-        most = max(job.size - least_gain(job), floor_of(job).total)
+        hard = thresholds(ask.policy, ask.window).hard or ask.usable
+        most = max(min(job.size - least_gain(job), share(hard, LEAVES)), floor_of(job).total)
         limits = msgspec.structs.replace(limits, usable=min(limits.usable, most))
     job, limits = carried(job, limits)
     redraft = job.state.server is not None or (job.state.boundary is not None and not ask.automatic)

@@ -15,7 +15,7 @@ from foldline.core.checkpoint.checkpoint import fitted, make_checkpoint
 from foldline.core.checkpoint.receipt import APART
 from foldline.core.compact.edits import edited_parts, signed_loop, stripped
 from foldline.core.compact.job import SIGNED_LOOP, Job, frame_of, least_gain
-from foldline.core.compact.receipts import balance_notes, made_receipt, no_gain
+from foldline.core.compact.receipts import balance_notes, balance_of, made_receipt, no_gain
 from foldline.core.compact.second_line import swept
 from foldline.core.cut.legal import legal_cuts
 from foldline.core.decide.ask import GIVEN, Ask, Nothing
@@ -56,6 +56,15 @@ def drafted(state: ViewState, boundary: Compacted | Pruned) -> Draft:
 def holds(draft: Draft, state: ViewState) -> bool:
     """Whether a draft can still be committed: its cut is on the path, and no boundary came since."""
     return _boundaries(state) == draft.boundaries and _cut(draft, state) is not None
+
+
+def pays(job: Job, draft: Draft) -> bool:
+    """Whether the very next request costs less if a draft is committed now, as where the cache is cold."""
+    economy, made = job.ask.economy, draft.boundary.receipt
+    if economy is None or not economy.cache.tokens:
+        return False
+    after = max(job.size - made.tokens_before + made.tokens_after, 0)
+    return balance_of(job, economy, (job.size, after)).requests == 0
 
 
 def rebased(job: Job, draft: Draft) -> Rebased | Nothing:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from foldline.core.checkpoint.receipt import by_category, dropped
 from foldline.core.compact.job import Job
 from foldline.core.decide.ask import Nothing
+from foldline.core.decide.price import Balance, Economy
 from foldline.core.ledger.facts.kinds import ConstraintFact
 from foldline.core.log.entries import Edit, Receipt, Said, StandingConstraints
 from foldline.core.log.messages import Text
@@ -38,15 +39,22 @@ def made_receipt(
     )
 
 
+def balance_of(job: Job, economy: Economy, sizes: tuple[int, int], summary: float | None = None) -> Balance:
+    """Return what a boundary costs and saves.
+
+    `sizes` are the view's tokens before and after it, `summary` is what a summary costs in USD.
+    """
+    same = job.ask.apart_tokens + sum(entry.tokens for entry in job.state.leading)
+    return economy.balance(*sizes, same=same, summary=summary)
+
+
 def balance_notes(job: Job, sizes: tuple[int, int], price: float | None) -> list[str]:
     """Return the note that says whether a compaction pays, where the session's prices are known.
 
     `sizes` are the view's tokens before and after it, `price` is what its summary cost in USD.
     """
-    if job.ask.economy is None:
-        return []
-    same = job.ask.apart_tokens + sum(entry.tokens for entry in job.state.leading)
-    return [job.ask.economy.balance(*sizes, same=same, summary=price).words]
+    economy = job.ask.economy
+    return [] if economy is None else [balance_of(job, economy, sizes, price).words]
 
 
 def no_gain(gain: int, least: int) -> Nothing:

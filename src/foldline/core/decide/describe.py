@@ -71,8 +71,9 @@ def _triggers(policy: Policy) -> str:
     for name, tokens in policy.limits.items():
         by_limit.setdefault(tokens, []).append(name)
     by_model = [f"{tokens:,} for {', '.join(names)}" for tokens, names in by_limit.items()]
+    idle = [f"idle {policy.idle} s"] if policy.idle is not None and policy.background else []
     left = [f"reserve {reserve}"] if "usable" in hard else []
-    return "; ".join([*soft, f"hard {hard}" if soft else hard, *left, *by_model])
+    return "; ".join([*soft, f"hard {hard}" if soft else hard, *idle, *left, *by_model])
 
 
 def _keeps(policy: Policy) -> str:

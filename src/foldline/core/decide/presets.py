@@ -25,6 +25,7 @@ FOLDLINE = Policy(
     name="foldline",
     summary="Drafts in the background, prunes first, keeps whole turns, checks the summary against a ledger.",
     reserve=Amount(tokens=16_384, fraction=0.15),
+    idle=270,
     soft=Amount(fraction=0.7, of="usable"),
     hard=Amount(fraction=0.9, of="usable"),
     keep=Keep(amount=Amount(tokens=20_000, fraction=0.2, of="usable")),

@@ -152,11 +152,6 @@ class Economy(msgspec.Struct, frozen=True):
     price: Price
     cache: Cache = Cache()
 
-    @property
-    def cold(self) -> bool:
-        """Whether the cache held the session and no longer does: the next request pays for all of it."""
-        return self.cache.tokens > 0 and self.cache.idle is not None and not self.cache.warm
-
     def balance(self, before: int, after: int, *, same: int, summary: float | None) -> Balance:
         """Return whether a compaction pays; see `balance`. A `summary` of unknown price counts as free."""
         return balance(before, after, same=same, price=self.price, cache=self.cache, summary=summary or 0.0)

@@ -195,15 +195,14 @@ class Watch:
 
     # ---- what is due
 
-    def due(self, sight: Sight, *, cold: bool = False) -> Due | None:
+    def due(self, sight: Sight, *, pays: bool = False) -> Due | None:
         """Return what is to be done now.
 
-        Where the provider's cache is `cold`, a draft is committed above the soft trigger: there is nothing
-        to lose, and a shorter request costs less. The floor and the breaker were asked when the draft was
-        begun.
+        Where the draft that is ready `pays`, since the next request costs less with it, it is committed above
+        the soft trigger. The floor and the breaker were asked when the draft was begun.
         """
         if self.draft == "ready":
-            found = self._gravest(sight, drafting=not cold, careful=False)
+            found = self._gravest(sight, drafting=not pays, careful=False)
             if isinstance(found, Compact | StartDraft):
                 return CommitDraft(found.reason)
         found = self._gravest(sight, drafting=self.draft != "none", careful=True)

@@ -24,13 +24,14 @@ import msgspec
 
 from foldline.core.compact.job import Job
 from foldline.core.compact.plan import Outcome
-from foldline.core.compact.rebase import Draft, drafted, holds, rebased
+from foldline.core.compact.rebase import Draft, drafted, holds, pays, rebased
 from foldline.core.compact.sight import Sizer, ViewSight, asked, standing
 from foldline.core.decide.ask import Ask, Nothing
-from foldline.core.decide.moments import worth_a_try
+from foldline.core.decide.moments import idle_in, worth_a_try
 from foldline.core.decide.overflow import share_left
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import resolve
+from foldline.core.decide.price import Cache, Economy
 from foldline.core.decide.triggers import Compact, Refuse, StartDraft
 from foldline.core.decide.watch import CommitDraft, Wait, Watch, WatchLimits
 from foldline.core.lab.sizes import Scale
@@ -39,6 +40,7 @@ from foldline.core.log.entries import Compacted, Pruned, Reason, Said
 from foldline.core.log.log import chained
 from foldline.core.log.messages import Message, Usage
 from foldline.core.measure.overflow import Overflow
+from foldline.core.measure.price import Price
 from foldline.core.measure.tokens import Counter
 from foldline.core.measure.window import Floor, Window
 from foldline.core.view import ViewState
@@ -68,6 +70,7 @@ class Replay:
         now: str = "",
         fills: bool = False,
         draft_calls: int = 1,
+        price: Price | None = None,
     ) -> None:
         self.policy = resolve(policy, model, window)
         self.window = window
@@ -77,6 +80,7 @@ class Replay:
         self._now = now
         self._fills = fills
         self._draft_calls = draft_calls
+        self._price = price
         self._watch = Watch(WatchLimits(self.policy, window, model))
         self._sizer = Sizer(self.policy, counter)
         self._tally = Tally()
@@ -101,25 +105,39 @@ class Replay:
 
     # ---- before a message
 
-    def due(self, following: Message) -> Ask | None:
+    def due(self, following: Message, at: float | None = None) -> Ask | None:
         """Return the boundary that is to be made before the next message, if one is; ask again until None is.
+
+        `at` is when that message was said, in Unix time, where the recording tells.
 
         Before a reply that is what the context needs which the reply answers; before any other message, what
         the policy looks at right behind the one before.
         """
         self._making, requested = None, following.role == "assistant" and not self._replying
         self._next_request = self.sums.calls + requested
+        self._fold_idle(at)
         if requested and self._lost is None and not self._answered:
             self._making = self._at_trigger() or self._at_overflow()
         elif not requested and self._lost is None and self._watch.looks_at_once(self.state.open_calls):
             self._making = self._at_trigger()
         return self._making.ask if self._making is not None else None
 
+    def _fold_idle(self, at: float | None) -> None:
+        """Commit the draft, if there is one and the session was idle before what is said at a time."""
+        newest = self.state.kept[-1] if self.state.kept else None
+        if at is None or newest is None or newest.at is None or self._lost is not None:
+            return
+        if idle_in(self.policy, newest.message, newest.at, at) != 0:
+            return
+        self._end_draft()
+        if self._draft is not None and holds(self._draft, self.state):
+            self._commit_draft(self._ask("threshold"))
+
     def _at_trigger(self) -> _Making | None:
         while True:
             if self._draft is not None and not holds(self._draft, self.state):
                 self._drop_draft()
-            found = self._watch.due(self._sight())
+            found = self._watch.due(self._sight(), pays=self._pays())
             if isinstance(found, CommitDraft):
                 if self._commit_draft(self._ask(found.reason)):
                     self._watch.looked()
@@ -134,6 +152,11 @@ class Replay:
             else:
                 self._count_refusal(found)
                 return None
+
+    def _pays(self) -> bool:
+        if self._draft is None:
+            return False
+        return pays(Job(self.state, self._ask("threshold"), self._counter), self._draft)
 
     def _at_overflow(self) -> _Making | None:
         """See to a request that is larger than the window, as is done when a provider refuses it."""
@@ -175,9 +198,15 @@ class Replay:
             now=self._now,
             ratio=self.scale.ratio,
             share=share,
+            economy=self._economy(),
             sizer=self._sizer,
         )
         return msgspec.structs.replace(ask, standing=standing(self.state))
+
+    def _economy(self) -> Economy | None:
+        """Return what requests cost; no pause is longer than the provider's cache lives."""
+        cache = Cache(int(self._tally.cached / self.scale.ratio), idle=0.0)
+        return None if self._price is None else Economy(self._price, cache)
 
     def _count_refusal(self, found: Refuse | None) -> None:
         """Count what a live session raises, once for as long as the view stays as large as it is."""

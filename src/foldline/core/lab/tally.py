@@ -73,7 +73,7 @@ class Tally:
     def __init__(self) -> None:
         self.turns: list[ReplayedTurn] = []
         self.sums = Sums()
-        self._cached = 0  # tokens of the newest request that the next one begins with
+        self.cached = 0  # tokens of the newest request that the next one begins with
         self._marks: list[BoundaryMark] = []  # before the next request
 
     def turn(self) -> None:
@@ -86,7 +86,7 @@ class Tally:
         if size > window.input_limit:
             self.overflow()
         turn, sums = self._now, self.sums
-        cached, self._cached = min(self._cached, size), size
+        cached, self.cached = min(self.cached, size), size
         turn.baseline = turn.baseline or size
         turn.calls += 1
         sums.calls += 1
@@ -113,7 +113,7 @@ class Tally:
         compacted, receipt = isinstance(boundary, Compacted), boundary.receipt
         self.sums.compactions += compacted
         self.sums.prunes += not compacted
-        self._cached = min(self._cached, same)
+        self.cached = min(self.cached, same)
         call = self.turns[-1].calls + 1 if self.turns else 1
         kind = "compacted" if compacted else "pruned"
         self._marks.append(BoundaryMark(call, kind, reason, receipt.tokens_before, receipt.tokens_after))
