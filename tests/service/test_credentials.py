@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from urllib.parse import quote
 
 import httpx2
 import pytest
 from tests.service.api.client import Client
 from tests.service.served import in_front_of, served
+from tests.service.supervised import supervised
 from tests.service.upstream import Prepared, upstream
 
 from foldline.config import ServeSettings
@@ -175,3 +180,63 @@ def test_the_scheme_is_read_whatever_its_letters(scheme):
 def test_a_token_that_can_be_guessed_or_not_be_sent_is_refused_with_what_to_do(token):
     with pytest.raises(InputError, match="openssl rand"):
         Tenants(ServeSettings(tokens={token: "a"}), "memory://")
+
+
+# ---- where the one token of a service is given
+
+
+@pytest.mark.parametrize(
+    ("options", "environment"),
+    [
+        (["--token-file", "token"], {}),
+        (["--token-file", "~/token"], {"FOLDLINE_TOKEN": OTHER}),
+        ([], {"FOLDLINE_TOKEN": TOKEN}),
+        (["--token", TOKEN], {"FOLDLINE_TOKEN": OTHER}),
+    ],
+)
+def test_a_token_is_taken_from_a_file_the_environment_or_a_flag_in_place_of_those_that_are_set(
+    tmp_path, options, environment
+):
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    (tmp_path / ".foldline").mkdir()
+    (tmp_path / ".foldline/settings.toml").write_text('[serve.tokens]\n"set-for-another-one" = "other"\n')
+    with supervised(tmp_path, "--store", "memory://", *options, env=environment) as service:
+        statuses = {
+            token: httpx2.get(f"{service.url}/api/sessions", headers={"foldline-token": token}).status_code
+            for token in (TOKEN, OTHER, "set-for-another-one")
+        }
+        line = Path(f"/proc/{service.process.pid}/cmdline")
+        shown = line.is_file() and TOKEN.encode() in line.read_bytes()
+    assert statuses == {TOKEN: 200, OTHER: 401, "set-for-another-one": 401}
+    assert not shown or "--token" in options
+
+
+@pytest.mark.parametrize(
+    ("options", "token", "told"),
+    [
+        (["--token-file", "none"], "", "--token-file none: cannot be read"),
+        (["--token-file", "."], "", "--token-file .: cannot be read"),
+        (["--token-file", "empty"], "", "openssl rand"),
+        (["--token-file", "two"], "", "openssl rand"),
+        (["--token-file", "latin"], "", "--token-file latin: cannot be read"),
+        (["--token-file", "pipe"], "", "pipe"),
+        (["--token-file", "two", "--token", TOKEN], "", "give one of them"),
+        (["--token", ""], OTHER, "openssl rand"),
+        ([], "short", "openssl rand"),
+        (["--host", "0.0.0.0"], "", "--token-file"),
+    ],
+)
+def test_a_token_that_cannot_be_taken_is_told_with_where_it_stands(tmp_path, options, token, told):
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / "two").write_text(f"{TOKEN}\n{OTHER}\n")
+    (tmp_path / "latin").write_bytes(b"a-long-token-of-n\xfcrnberg")
+    os.mkfifo(tmp_path / "pipe")
+    done = subprocess.run(
+        [sys.executable, "-m", "foldline", "serve", "--port", "0", "--store", "memory://", *options],
+        env={**os.environ, "HOME": str(tmp_path), "FOLDLINE_TOKEN": token},
+        cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+    assert TOKEN not in done.stderr

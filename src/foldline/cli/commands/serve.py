@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import webbrowser
 from contextlib import nullcontext
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 import msgspec
 
+from foldline import files
 from foldline.cli.options import store_option
 from foldline.cli.tracing import traced
 from foldline.config import ServeSettings, settings
 from foldline.errors import InputError
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
+VARIABLE = "FOLDLINE_TOKEN"
+LONGEST = 10_000  # bytes of a file with a token
 EPILOG = """
 \b
 Examples:
@@ -26,7 +31,8 @@ Examples:
   foldline serve --port 0 --openai-upstream http://127.0.0.1:8080/v1 --window 32000
   foldline serve --model anthropic:claude-sonnet-4-5
   foldline serve --workers 4
-  foldline serve --host 0.0.0.0 --token "$(openssl rand -hex 24)"
+  (umask 077; openssl rand -hex 24 > token)
+  foldline serve --host 0.0.0.0 --token-file token
 """
 
 
@@ -57,10 +63,23 @@ Examples:
     metavar="URL",
     help="Keep drafts as durable jobs in this database, sqlite:///FILE or postgresql://...",
 )
-@click.option("--token", metavar="TOKEN", help="Answer those alone who send it.")
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help=f"Answer those alone who send the token in it; {VARIABLE} in the environment may hold one, too.",
+)
+@click.option("--token", metavar="TOKEN", help="The token itself: every user of the machine sees it in `ps`.")
 @click.option("--open", "opened", is_flag=True, help="Open the page in the browser.")
 @click.option("--demo", is_flag=True, help="Show the example session, with a scripted model; keep nothing.")
-def command(store_url: str | None, token: str | None, opened: bool, demo: bool, **given: Any) -> None:
+def command(
+    store_url: str | None,
+    token_file: Path | None,
+    token: str | None,
+    opened: bool,
+    demo: bool,
+    **given: Any,
+) -> None:
     """Serve sessions over HTTP, and a gateway that folds what agents send to their models.
 
     Point an agent at http://HOST:PORT/v1 in place of its provider; its sessions never overflow from then on.
@@ -71,11 +90,13 @@ def command(store_url: str | None, token: str | None, opened: bool, demo: bool, 
     known = settings().serve
     changes = {name: value for name, value in {**given, "store": store_url}.items() if value is not None}
     serve: ServeSettings = msgspec.structs.replace(known, **changes)
+    token = _token(token, token_file)
     if token is not None:
         serve = msgspec.structs.replace(serve, tokens={token: "default"})
     if serve.host not in LOOPBACK and not serve.tokens:
         raise InputError(
-            f"anybody could ask at {serve.host}: give --token, or [serve] tokens in the settings"
+            f"anybody could ask at {serve.host}: give --token-file, {VARIABLE} in the environment, or "
+            "[serve] tokens in the settings"
         )
     try:
         from foldline.service.demo import demonstration  # noqa: PLC0415  an optional extra
@@ -91,6 +112,18 @@ def command(store_url: str | None, token: str | None, opened: bool, demo: bool, 
         if settled.workers > 1:
             Workers(settled, ready, traced).run()
         HttpServer(settled, ready).run()
+
+
+def _token(given: str | None, file: Path | None) -> str | None:
+    """Return the token of the command line, else that of the environment; None where there is none."""
+    if file is None:
+        return os.environ.get(VARIABLE) or None if given is None else given
+    if given is not None:
+        raise InputError("--token and --token-file: give one of them")
+    try:
+        return files.content(file.expanduser(), LONGEST).decode().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--token-file {file}: cannot be read: {error}") from error
 
 
 def _leave(number: int, frame: object) -> NoReturn:
