@@ -12,6 +12,7 @@ import msgspec
 from foldline.core.checkpoint.request import FAILED, Prefix, SummaryReply, SummaryRequest
 from foldline.core.secrets.redact import redact
 from foldline.summarizers.base import Summarizer
+from foldline.summarizers.offline import OfflineSummarizer
 
 T = TypeVar("T")
 log = logging.getLogger("foldline")
@@ -36,9 +37,10 @@ async def execute(
     """Run a plan, or whatever asks for summaries as one does, to its end; returns its outcome.
 
     Where a summariser raises, or says that no model could be asked, the plan falls back, the receipt notes
-    why, and `failed` is told. With `aside` the plan's own work is done in a thread, so that an event loop
-    goes on meanwhile: nothing that the plan reads may change then. Every request carries `prefix`, the next
-    request of the session that is folded. Cancellation passes through: nothing was written.
+    why, and `failed` is told. With `aside` the work of the plan, and of code that writes a summary, is done
+    in a thread, so that an event loop goes on meanwhile: nothing that the plan reads may change then. Every
+    request carries `prefix`, the next request of the session that is folded. Cancellation passes through:
+    nothing was written.
     """
     reply: SummaryReply | None = None
     while True:
@@ -48,7 +50,10 @@ async def execute(
             return step.outcome
         try:
             asked = step if prefix is None else msgspec.structs.replace(step, prefix=prefix)
-            reply = await summarizer.summarize(asked)
+            if aside and isinstance(summarizer, OfflineSummarizer):
+                reply = await asyncio.to_thread(summarizer.write, asked)
+            else:
+                reply = await summarizer.summarize(asked)
         except Exception as error:  # whatever a model call raises, the session must go on
             reply = _failure(summarizer.name, error)
         except BaseException:

@@ -13,7 +13,7 @@ from foldline.core.checkpoint.request import SummaryReply
 HOSTILE = [
     "a", "A", "\n", " ", "x\n", "\t\n", "#", "#\n", "# \n", "## a\n", ">\n", "*", "`", "``", "```\n", "- ", "- a\n",
     "/", "a/", "a.", "_", "(", "[", "[a](", "<", "<think>", "<Analysis>\n", "<summary>", "</think>", "<think><summary>",
-    "<|", "<invoke ", "user: ", "never ", "**", "'", '"', "1. ", "key: ", "a=", "http://a", "## Goal\n",
+    "## ", "a (unverified) ", "<|", "<invoke ", "user: ", "never ", "**", "'", '"', "1. ", "key: ", "a=", "http://a", "## Goal\n",
 ]  # fmt: skip
 
 

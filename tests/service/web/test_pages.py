@@ -301,6 +301,14 @@ def test_a_token_is_typed_once():
         browser.http.close()
 
 
+def test_what_turns_the_text_around_it_is_shown_as_a_mark(browser):
+    turned = "invoice\u202egnp.exe \x1b[2J \u2066x"
+    browser.client.begin("one", title=turned, messages=[user(f"Open {turned}."), reply(f"I open {turned}.")])
+    for page in (browser.get("/web/"), browser.get("/web/s/one")):
+        assert "invoice\\u202egnp.exe \\x1b[2J \\u2066x" in page
+        assert not {"\u202e", "\x1b", "\u2066"} & set(page)
+
+
 def test_what_was_said_meanwhile_comes_by_itself(browser):
     browser.client.begin("one", messages=talk(20))
 

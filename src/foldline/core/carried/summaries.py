@@ -79,7 +79,9 @@ _FORMS = [
 _LEAD_OF_HAND_OVER = re.compile(r"[^\n]{0,500}:(?=\s*\n)")
 _LEAD_OF_CONTINUED = re.compile(r"\A\s*The (?:conversation is summarized below:|summary below [^\n]*\.)")
 _LEAKED = re.compile(r"\s*CRITICAL: Respond with TEXT ONLY\.[^\n]*(?:\n(?!\s*\n)[^\n]*)*")
-_GO_ON = re.compile(r"\n\s*(?:Please c|C)ontinue the conversation from where (?:we|it) left\b.*\Z", re.DOTALL)
+_GO_ON = re.compile(
+    r"(?<=\n)[^\S\n]*(?:Please c|C)ontinue the conversation from where (?:we|it) left\b.*\Z", re.DOTALL
+)
 _INNER = re.compile(rf"\s*<(?P<tag>{_TAG})>\n?(?P<text>.*?)\n?</(?P=tag)>\s*", re.DOTALL)
 
 

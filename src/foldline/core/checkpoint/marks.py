@@ -14,7 +14,7 @@ from foldline.core.log.messages import Message, texts
 from foldline.core.secrets.facts import strings_in
 
 UNVERIFIED = "(unverified)"
-_MARKED = re.compile(rf"\S+ {re.escape(UNVERIFIED)}")
+_MARKED = re.compile(rf"(?<!\S)\S+ {re.escape(UNVERIFIED)}")
 _GROUPED = re.compile(r"(?<=\d)[,_](?=\d{3}(?!\d))")
 LONG_NUMBER = 5  # digits from which a number has to stand somewhere
 

@@ -23,7 +23,7 @@ RULES: Final = (  # the headings under which a summary's rules stand
 LEAST_WORDS: Final = 2  # content words below which a line proves nothing, but for a whole sentence
 _LEAD: Final = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+(?:\[[ x]\]\s+)?")
 _EDGES: Final = " \t\"'`*_.!\u201c\u201d\u2018\u2019\u3002"
-_HEADING: Final = re.compile(r"^(#{1,6})\s+(.*?)[\s:#]*$")
+_HEADING: Final = re.compile(r"^#{1,6}\s+(\S.*)")
 
 
 def proven(
@@ -84,4 +84,4 @@ def plain(heading: str) -> str:
 def heading_of(row: str) -> str:
     """Return the heading that a line is, in its plain form; "" for any other line."""
     found = _HEADING.match(row)
-    return plain(found[2]) if found else ""
+    return plain(found[1].rstrip(" \t:#")) if found else ""

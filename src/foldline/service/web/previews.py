@@ -13,6 +13,7 @@ from foldline.service.api.history import HistoryPage, HistoryResult, ShownMessag
 from foldline.service.web.actions import EDGE, why
 from foldline.service.web.page_request import PageRequest, Refused
 from foldline.service.web.rendering import plural, short
+from foldline.terminal import clean
 
 SHOWN: Final = 1_000  # newest messages of which a preview shows what becomes
 FIELDS: Final = 3_000  # of its form
@@ -124,7 +125,7 @@ async def _form(asked: PageRequest) -> PreviewForm:
 async def _edited(asked: PageRequest, form: PreviewForm) -> str | None:
     """Return the summary, if it is another one than the preview's."""
     shown: Any = await asked.answer("showPreview", preview=asked.request.path_params["preview"])
-    return form.summary if shown.summary is not None and form.summary != shown.summary else None
+    return form.summary if shown.summary is not None and form.summary != clean(shown.summary) else None
 
 
 async def _pin(asked: PageRequest, entries: list[str]) -> None:

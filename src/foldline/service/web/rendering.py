@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from foldline.service.web.beginnings import Beginnings
 from foldline.service.web.shown import called, start, who
+from foldline.terminal import clean
 
 # no inline script or style, nothing from elsewhere, no frame around the page
 POLICY: Final = (
@@ -88,6 +89,11 @@ def because(reason: str) -> str:
     return REASONS.get(reason, reason)
 
 
+def _shown(value: Any) -> Any:
+    """Return what a template shows of a value: of a text, nothing that turns what stands around it."""
+    return clean(value) if type(value) is str else value
+
+
 class Pages:
     """The templates, and what sessions are called in them."""
 
@@ -99,6 +105,7 @@ class Pages:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            finalize=_shown,
         )
         filters: dict[str, Any] = self._templates.filters
         for filter_ in (
