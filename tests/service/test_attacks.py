@@ -256,12 +256,14 @@ def test_headers_for_the_next_hop_and_for_the_gateway_stay_here():
             "foldline-session": "mine",
             "foldline-token": "anything",
             "forwarded": "host=evil.example",
+            "x-forwarded-for": "192.0.2.7",
+            "x-forwarded-proto": "https",
             "content-type": "application/json",
         }
         httpx2.post(f"{at}/v1/chat/completions", content=CHAT, headers=headers)
         (sent,) = model.received["c"]
         names = {name.lower() for name, _ in sent.headers}
-        assert not names & {"x-hidden", "proxy-authorization", "te"}
+        assert not names & {"x-hidden", "proxy-authorization", "te", "x-forwarded-for", "x-forwarded-proto"}
         assert not [name for name in names if name.startswith("foldline-")]
         assert dict(sent.headers).get("host") == urlsplit(url).netloc
 

@@ -23,6 +23,7 @@ from foldline.service.admission import AdmissionLimit
 from foldline.service.api.api import Api
 from foldline.service.gateway.endpoint import ENDPOINTS, RESPONSES
 from foldline.service.gateway.gateway import Gateway
+from foldline.service.guesses import Denied
 from foldline.service.metrics import Metrics
 from foldline.service.origin import OriginGuard
 from foldline.service.problems import problem, problem_of
@@ -189,8 +190,9 @@ class Service:
         return PlainTextResponse("ready\n")
 
     async def _metrics(self, request: Request) -> Response:
-        if self.tenants.closed and self.tenants.find(request.headers) is None:
-            return problem(401, "a token is needed")
+        found = self.tenants.find(request)
+        if isinstance(found, Denied):
+            return found.problem()
         self.metrics.sessions.set(sum(len(one.sessions) for one in self.tenants.all()))
         return Response(self.metrics.text(), media_type=figures.MEDIA)
 

@@ -12,9 +12,12 @@ from pathlib import PurePosixPath
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, unquote_plus, urlencode, urlsplit, urlunsplit
 
+from starlette.requests import HTTPConnection
+
 from foldline.config import ServeSettings
 from foldline.errors import InputError
 from foldline.service.draft_jobs import DraftLimit, StoredJobs
+from foldline.service.guesses import Denied, Guesses
 from foldline.service.open_sessions import OpenSessions
 from foldline.service.presence import Presence
 from foldline.service.rate import RateLimit
@@ -81,6 +84,7 @@ class Tenants:
         for name in settings.tokens.values():
             find_store(self._url(name))  # what no tenant can have is told at the start
         self._durable: MakeJobs | None = None
+        self._guesses = Guesses()
 
     @property
     def closed(self) -> bool:
@@ -91,18 +95,22 @@ class Tenants:
         """Return the tenants that have asked since the start, and the main one."""
         return list(self._tenants.values())
 
-    def find(self, headers: Mapping[str, str]) -> Tenant | None:
-        """Return the tenant of a request; None where the token is missing or wrong.
+    def find(self, request: HTTPConnection, typed: str | None = None) -> Tenant | Denied:
+        """Return the tenant of a request, or of a token that was typed in it.
 
-        Without tokens there is one tenant.
+        A right token is never denied; a wrong one is counted. Without tokens there is one tenant.
         """
         if not self.closed:
             return self._tenant(MAIN)
-        apart = headers.get(HEADER) or _cookie(headers)
-        if apart is not None:
-            return self._known(apart)
-        given = (bearer(headers.get("authorization", "")), headers.get("x-api-key", ""))
-        return next((found for one in given if one and (found := self._known(one)) is not None), None)
+        given = _given(request.headers) if typed is None else [typed]
+        for token in given:
+            if (found := self._known(token)) is not None:
+                return found
+        address = request.client.host if request.client else ""
+        wait = self._guesses.wait(address)
+        if any(given) and not wait:
+            self._guesses.add(address)
+        return Denied(wait)
 
     def holds_token(self, text: str) -> bool:
         """Return whether a text is a token of the service, or holds one, as it is or encoded."""
@@ -173,6 +181,14 @@ def _forms(text: str) -> list[str]:
 def _decoded(word: str) -> str:
     whole = word.translate(_URL_SAFE)[: len(word) // 4 * 4 if len(word) % 4 == 1 else None]
     return base64.b64decode(whole + "=" * (-len(whole) % 4)).decode("latin-1")
+
+
+def _given(headers: Mapping[str, str]) -> list[str]:
+    """Return what a request holds in the places of a token: those of the service alone, else a client's."""
+    apart = headers.get(HEADER) or _cookie(headers)
+    if apart is not None:
+        return [apart]
+    return [one for one in (bearer(headers.get("authorization", "")), headers.get("x-api-key")) if one]
 
 
 def _cookie(headers: Mapping[str, str]) -> str | None:

@@ -31,6 +31,7 @@ from foldline.service.api.openapi import document, index
 from foldline.service.api.operation import JSON, ApiCall, ApiResult, Operation
 from foldline.service.api.state import ApiState
 from foldline.service.bodies import BodyError, read_body
+from foldline.service.guesses import Denied
 from foldline.service.metrics import Metrics
 from foldline.service.problems import problem, problem_of
 from foldline.service.tenants import Tenant, Tenants
@@ -111,11 +112,9 @@ class Api:
         return handle
 
     async def _answered(self, operation: Operation, request: Request) -> Response:
-        tenant = self._tenants.find(request.headers)
-        if tenant is None:
-            refused = problem(401, "a token is needed", "send it as Authorization: Bearer TOKEN")
-            refused.headers["www-authenticate"] = "Bearer"
-            return refused
+        tenant = self._tenants.find(request)
+        if isinstance(tenant, Denied):
+            return tenant.problem("send it as Authorization: Bearer TOKEN")
         if (seconds := await tenant.wait()) > 0:
             refused = problem(429, "too many requests", f"try again in {seconds:.0f} s")
             refused.headers["retry-after"] = str(max(1, round(seconds)))

@@ -28,10 +28,11 @@ from foldline.service.gateway.compaction_item import readable, sealed
 from foldline.service.gateway.endpoint import Endpoint, Vendor
 from foldline.service.gateway.exchange import Exchange, Relayed, Send
 from foldline.service.gateway.payer import PaidByRequest, pays
-from foldline.service.gateway.refusals import refusal
+from foldline.service.gateway.refusals import denial, refusal
 from foldline.service.gateway.request import AgentRequest, read_request
 from foldline.service.gateway.session_finder import SessionFinder, valid_name
 from foldline.service.gateway.upstream import Headers, Upstreams, asked_on, passed_back, sent_on, vendor_of
+from foldline.service.guesses import Denied
 from foldline.service.metrics import Metrics
 from foldline.service.summaries import UPSTREAM, closing, give, written_by
 from foldline.service.tenants import Tenant, Tenants
@@ -82,11 +83,9 @@ class Gateway:
 
     async def ask(self, request: Request, endpoint: Endpoint, *, compact: bool = False) -> Response:
         """Answer a request for a reply of a model; with `compact`, for a compaction item alone."""
-        tenant = self._tenants.find(request.headers)
-        if tenant is None:
-            return refusal(
-                endpoint.vendor, 401, "a token is needed: send it as the key, or as foldline-token"
-            )
+        tenant = self._tenants.find(request)
+        if isinstance(tenant, Denied):
+            return denial(endpoint.vendor, tenant)
         if (seconds := await tenant.wait()) > 0:
             return refusal(endpoint.vendor, 429, "too many requests", wait=seconds)
         try:
@@ -255,9 +254,9 @@ class Gateway:
         Bodies stream through both ways; headers say whose it is.
         """
         vendor = vendor_of(request.headers)
-        tenant = self._tenants.find(request.headers)
-        if tenant is None:
-            return refusal(vendor, 401, "a token is needed: send it as the key, or as foldline-token")
+        tenant = self._tenants.find(request)
+        if isinstance(tenant, Denied):
+            return denial(vendor, tenant)
         if (seconds := await tenant.wait()) > 0:
             return refusal(vendor, 429, "too many requests", wait=seconds)
         path = request.scope["raw_path"].decode("ascii").removeprefix("/v1")

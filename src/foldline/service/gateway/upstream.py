@@ -28,6 +28,8 @@ HOP_BY_HOP: Final = frozenset(
     }
 )
 OURS: Final = "foldline-"  # headers for the gateway itself
+# of this connection; a proxy's in front say who the client is, which is none of the provider's business
+OF_THIS_HOP: Final = ("host", "content-length", "x-forwarded-for", "x-forwarded-proto")
 KEYS: Final = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 Secret = Callable[[str], bool]  # whether a text holds what must not leave the service
 _VARIABLES: Final[dict[Vendor, str]] = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
@@ -101,7 +103,7 @@ def sent_on(headers: Sequence[tuple[str, str]], vendor: Vendor, *, secret: Secre
         for name, value in headers
         if name not in HOP_BY_HOP
         and name not in named
-        and name not in ("host", "content-length")
+        and name not in OF_THIS_HOP
         and not name.startswith(OURS)
     ]
     kept = [

@@ -19,6 +19,7 @@ from foldline.dialects import UI_MESSAGE
 from foldline.errors import FoldlineError, InputError
 from foldline.providers import Provider, Retrying
 from foldline.service.bodies import BodyError, read_body
+from foldline.service.guesses import Denied
 from foldline.service.models import Models
 from foldline.service.problems import problem, problem_of
 from foldline.service.stateless.fold import Folding
@@ -47,9 +48,9 @@ class Stateless:
         ]
 
     async def _asked(self, request: Request) -> Asking | Response:
-        tenant = self._tenants.find(request.headers)
-        if tenant is None:
-            return problem(401, "a token is needed", "send it as the key, or as foldline-token")
+        tenant = self._tenants.find(request)
+        if isinstance(tenant, Denied):
+            return tenant.problem("send it as the key, or as foldline-token")
         if (seconds := await tenant.wait()) > 0:
             return problem(429, "too many requests", f"try again in {seconds:.0f} s")
         try:

@@ -15,6 +15,7 @@ from foldline.errors import FoldlineError, SessionNotFound
 from foldline.service.api.api import OPERATIONS, Api
 from foldline.service.api.operation import ApiResult, Operation
 from foldline.service.bodies import BodyError, TooLarge
+from foldline.service.guesses import TOO_MANY, Denied
 from foldline.service.problems import status_of, words_of
 from foldline.service.tenants import Tenant, Tenants
 from foldline.service.web.rendering import Pages, segment
@@ -133,6 +134,14 @@ class PageRequest:
         return self.page("problem.html", status, title=title, detail=detail)
 
 
+def login(pages: Pages, denied: Denied | None = None) -> Response:
+    """Return the page that asks for a token, and says why one that was given is not taken."""
+    if denied is None:
+        return pages.page("login.html", base=BASE, here="", problem="")
+    problem = f"{TOO_MANY.capitalize()}." if denied.wait else "There is no such token."
+    return pages.page("login.html", denied.status, denied.headers, base=BASE, here="", problem=problem)
+
+
 class PageHandlers:
     """Makes handlers of functions: who asks, and what goes wrong, is dealt with once, here."""
 
@@ -145,9 +154,9 @@ class PageHandlers:
         """Return a handler of requests."""
 
         async def handle(request: Request) -> Response:
-            tenant = self._tenants.find(request.headers)
-            if tenant is None:
-                return RedirectResponse(f"{BASE}/login", 303)
+            tenant = self._tenants.find(request)
+            if isinstance(tenant, Denied):
+                return login(self._pages, tenant) if tenant.wait else RedirectResponse(f"{BASE}/login", 303)
             asked = PageRequest(request, tenant, self._api, self._pages)
             if await tenant.wait() > 0:
                 return asked.problem(429, "Too many requests", "Wait a moment.")
