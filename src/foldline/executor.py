@@ -50,10 +50,7 @@ async def execute(
             return step.outcome
         try:
             asked = step if prefix is None else msgspec.structs.replace(step, prefix=prefix)
-            if aside and isinstance(summarizer, OfflineSummarizer):
-                reply = await asyncio.to_thread(summarizer.write, asked)
-            else:
-                reply = await summarizer.summarize(asked)
+            reply = await _written(summarizer, asked, aside=aside)
         except Exception as error:  # whatever a model call raises, the session must go on
             reply = _failure(summarizer.name, error)
         except BaseException:
@@ -61,6 +58,12 @@ async def execute(
             raise
         if reply.stop == FAILED and (step.folded or step.previous):  # else there was nothing to sum up
             failed("; ".join(reply.notes))
+
+
+async def _written(summarizer: Summarizer, asked: SummaryRequest, *, aside: bool) -> SummaryReply:
+    if aside and type(summarizer) is OfflineSummarizer:  # one that is built on it may wait for more
+        return await asyncio.to_thread(OfflineSummarizer.write, summarizer, asked)
+    return await summarizer.summarize(asked)
 
 
 def _failure(name: str, error: Exception) -> SummaryReply:
