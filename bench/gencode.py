@@ -12,7 +12,7 @@ from bench.sessions import Talk, entries_of
 from bench.table import Row, cpu
 
 from foldline.core.cut.prune import prune
-from foldline.core.decide.ask import Ask
+from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.presets import preset
 from foldline.core.decide.triggers import thresholds
 from foldline.core.lab.entities import Reading
@@ -48,7 +48,7 @@ def session() -> list[Said]:
 
 def folded(name: str, entries: list[Said]) -> list[Row]:
     """ViewState once by hand under a policy, and say what came of it."""
-    ask = Ask(policy=preset(name), window=WINDOW, reason="manual", now="2026-01-01T00:00:00Z")
+    ask = FoldRequest(policy=preset(name), window=WINDOW, reason="manual", now="2026-01-01T00:00:00Z")
     fold = ViewState(entries, counter=OFFLINE)
     outcome = run(fold, ask)
     assert isinstance(outcome, Compacted), outcome

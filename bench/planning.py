@@ -8,11 +8,11 @@ from bench.sessions import Talk, entries_of
 from bench.table import Row, cpu
 
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
-from foldline.core.compact.job import Job, floor_of, limits_of, material_of
+from foldline.core.compact.job import CompactionInput, floor_of, limits_of, material_of
 from foldline.core.compact.plan import Outcome, plan
 from foldline.core.cut.choice import choose
 from foldline.core.cut.prune import prune
-from foldline.core.decide.ask import Ask
+from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.presets import preset
 from foldline.core.log.entries import Compacted, Said
 from foldline.core.measure.tokens import OFFLINE
@@ -26,13 +26,13 @@ TOKENS = 200_000
 UNDISTURBED = 0.038  # seconds of the yardstick on the machine of docs/evidence.md with nothing else running
 
 
-def asked(policy: str = "foldline") -> Ask:
-    return Ask(policy=preset(policy), window=WINDOW, reason="manual", now="2026-01-01T00:00:00Z")
+def asked(policy: str = "foldline") -> FoldRequest:
+    return FoldRequest(policy=preset(policy), window=WINDOW, reason="manual", now="2026-01-01T00:00:00Z")
 
 
-def run(fold: ViewState, ask: Ask) -> Outcome:
+def run(fold: ViewState, ask: FoldRequest) -> Outcome:
     """Run a plan to its end with the offline summariser."""
-    steps, summarizer = plan(Job(fold, ask, OFFLINE)), OfflineSummarizer()
+    steps, summarizer = plan(CompactionInput(fold, ask, OFFLINE)), OfflineSummarizer()
     reply: SummaryReply | None = None
     try:
         while True:
@@ -57,11 +57,13 @@ def parts(entries: Sequence[Said], speed: float) -> list[Row]:
         assert found.edits
 
     def cut() -> None:
-        limits = limits_of(Job(fold, ask, OFFLINE))
-        assert choose(material_of(Job(fold, ask, OFFLINE)), ask.policy, limits, OFFLINE) is not None
+        limits = limits_of(CompactionInput(fold, ask, OFFLINE))
+        assert (
+            choose(material_of(CompactionInput(fold, ask, OFFLINE)), ask.policy, limits, OFFLINE) is not None
+        )
 
     name = f"{len(entries):,} messages, {fold.tokens:,} tokens"
-    floor, blank, chosen = cpu(lambda: floor_of(Job(fold, ask, OFFLINE))), cpu(pruned), cpu(cut)
+    floor, blank, chosen = cpu(lambda: floor_of(CompactionInput(fold, ask, OFFLINE))), cpu(pruned), cpu(cut)
     planned = floor + blank + chosen
     return [
         Row(f"prune {name}", blank * 1e3, "ms"),

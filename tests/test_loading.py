@@ -8,7 +8,7 @@ import foldline
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.log.entries import Compacted, Said
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Kept, ViewState
+from foldline.core.view import MessageItem, ViewState
 from foldline.dialects import get
 from foldline.loading import as_recorded, chain, from_messages, from_records
 from foldline.transcripts import CompactionRecord, FactRecord, MessageRecord
@@ -45,7 +45,7 @@ def test_a_compaction_of_theirs_becomes_a_boundary_from_what_it_kept():
     [boundary] = [e for e in loaded.entries if isinstance(e, Compacted)]
     fold = ViewState(loaded.entries, counter=OFFLINE)
     assert boundary.receipt.tokens_before == 9_000
-    assert [item.entry.message.text for item in fold.view() if isinstance(item, Kept)] == [
+    assert [item.entry.message.text for item in fold.view() if isinstance(item, MessageItem)] == [
         "go on",
         "Going on.",
     ]
@@ -133,7 +133,9 @@ def test_a_checkpoint_joined_with_the_turn_behind_it_is_recognised():
     [boundary] = [e for e in loaded.entries if isinstance(e, Compacted)]
     assert boundary.checkpoint.summary == done.summary
     kept = [
-        i.entry.message.text for i in ViewState(loaded.entries, counter=OFFLINE).view() if isinstance(i, Kept)
+        i.entry.message.text
+        for i in ViewState(loaded.entries, counter=OFFLINE).view()
+        if isinstance(i, MessageItem)
     ]
     assert kept[0] == "said in the same turn"
 

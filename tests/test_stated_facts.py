@@ -17,7 +17,7 @@ from foldline.core.log.entries import Compacted
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
 from foldline.executor import run_sync
-from foldline.folding import Wish, fold_once
+from foldline.folding import FoldOptions, fold_once
 from foldline.loading import from_records, restore, with_notes
 from foldline.transcripts import read
 
@@ -69,7 +69,7 @@ def ledgers(entries):
 
 def folded_again(loaded):
     window = Window(context=200_000, output=8_000)
-    done = run_sync(fold_once(loaded, Wish(preset("foldline"), ModelInfo("m", window), target=5_000)))
+    done = run_sync(fold_once(loaded, FoldOptions(preset("foldline"), ModelInfo("m", window), target=5_000)))
     assert done.boundary is not None
     return done.boundary
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.dialects import get
-from foldline.folding import tokens_apart
+from foldline.folding import overhead_of
 
 TARGET = Path(__file__).parents[1] / "examples" / "coop-trace.jsonl"
 TOTAL = 4_250_000
@@ -268,7 +268,7 @@ class Writer:
     """Writes messages one after the other and knows how many tokens they make."""
 
     def __init__(self) -> None:
-        outside = tokens_apart(SYSTEM, TOOLS, OFFLINE)
+        outside = overhead_of(SYSTEM, TOOLS, OFFLINE)
         self.messages: list[dict[str, Any]] = []
         self.size = outside.system + outside.tools
         self._calls = 0

@@ -12,7 +12,7 @@ from pathlib import Path
 from foldline.catalogue import ModelInfo
 from foldline.core.decide.presets import preset
 from foldline.core.measure.tokens import OFFLINE
-from foldline.folding import Done, Wish, fold_now
+from foldline.folding import Done, FoldOptions, fold_now
 from foldline.loading import from_records
 from foldline.transcripts import read
 
@@ -33,7 +33,9 @@ HEADS = {"## State": 6, "## Rules": 3, "<read-files>": 2}  # lines of a section 
 def folded(name: str, target: int) -> Done:
     """Fold an example, as of a fixed day."""
     loaded = from_records(read(ROOT / "examples" / name), OFFLINE, from_start=name in FROM_START)
-    wish = Wish(preset("foldline"), ModelInfo(None), target=target, recall=True, now="2026-11-21T00:00:00Z")
+    wish = FoldOptions(
+        preset("foldline"), ModelInfo(None), target=target, recall=True, now="2026-11-21T00:00:00Z"
+    )
     return fold_now(loaded, wish)
 
 

@@ -11,7 +11,7 @@ from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Window
-from foldline.folding import Done, Wish, fold_and_close, fold_now, fold_once
+from foldline.folding import Done, FoldOptions, fold_and_close, fold_now, fold_once
 from foldline.loading import Loaded, from_messages
 from foldline.summarizers.base import Summarizer
 from foldline.summarizers.named import summarizer_for
@@ -94,7 +94,7 @@ class _Order(NamedTuple):
     """What a call asks for, read and checked."""
 
     loaded: Loaded
-    wish: Wish
+    wish: FoldOptions
     summarizer: Summarizer
 
 
@@ -128,7 +128,7 @@ def _order(
     info = known.model_info(model, window)
     loaded = from_messages(messages, counter, dialect=dialect)
     loaded.system, loaded.tools = system, tools
-    wish = Wish(rules, info, target=target, instructions=instructions, counter=counter)
+    wish = FoldOptions(rules, info, target=target, instructions=instructions, counter=counter)
     if summarizer is None:
         summarizer = asked_summarizer(model, info, wish.resolved_policy, known.catalogue(), counter)
     return _Order(loaded, wish, summarizer)

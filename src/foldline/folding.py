@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from foldline.catalogue import ModelInfo
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.plan import plan
-from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.ask import FoldRequest, Nothing
 from foldline.core.decide.policy import Policy, usable_of
 from foldline.core.decide.presets import resolve
 from foldline.core.ledger.facts.kinds import Ledger
@@ -22,7 +22,7 @@ from foldline.core.log.log import chained
 from foldline.core.log.messages import Text
 from foldline.core.measure.tokens import OFFLINE, Counter, text_tokens, tools_tokens
 from foldline.core.measure.window import Floor
-from foldline.core.view import Made, ViewState, native_items
+from foldline.core.view import AddedItem, ViewState, native_items
 from foldline.dialects import get
 from foldline.dialects.cache_marks import within_marks
 from foldline.dialects.dialect_of import join_system
@@ -36,11 +36,11 @@ from foldline.summarizers.offline import OfflineSummarizer
 from foldline.waiting import run_waiting
 
 
-class Wish(msgspec.Struct, frozen=True):
+class FoldOptions(msgspec.Struct, frozen=True):
     """How to fold: under which policy, for which model, into how many tokens.
 
     `target` None: what the policy leaves usable of the model's window. `dialect` is that of the messages that
-    come out (None: as they came in). `apart` are the tokens of a system prompt and tools (None: those that
+    come out (None: as they came in). `overhead` are the tokens of a system prompt and tools (None: those that
     were loaded). `number` counts the session's compactions from 1; `recall` says whether what is left out can
     be recalled; `now` is ISO 8601 UTC (None: the clock's).
     """
@@ -51,7 +51,7 @@ class Wish(msgspec.Struct, frozen=True):
     instructions: str | None = None
     dialect: str | None = None
     counter: Counter = OFFLINE
-    apart: Floor | None = None
+    overhead: Floor | None = None
     number: int = 1
     recall: bool = False
     now: str | None = None
@@ -87,7 +87,7 @@ class Done(msgspec.Struct):
     boundary: Compacted | Pruned | None = None
 
 
-async def fold_once(loaded: Loaded, wish: Wish, summarizer: Summarizer | None = None) -> Done:
+async def fold_once(loaded: Loaded, wish: FoldOptions, summarizer: Summarizer | None = None) -> Done:
     """Fold loaded messages into the budget of a wish; valid ones that fit come back as they are.
 
     Without a `summarizer` code alone writes the checkpoint. Raises FloorExceeded where the budget cannot be
@@ -105,7 +105,9 @@ async def fold_once(loaded: Loaded, wish: Wish, summarizer: Summarizer | None = 
     loaded.warnings = warnings
     done = _as_it_is(loaded, view, ask)
     if done is None:
-        outcome = await execute(plan(Job(view, ask, counter)), summarizer or OfflineSummarizer(counter))
+        outcome = await execute(
+            plan(CompactionInput(view, ask, counter)), summarizer or OfflineSummarizer(counter)
+        )
         if isinstance(outcome, Nothing):
             if outcome.why != "fits":
                 raise InputError(f"nothing could be folded ({outcome.why}) {outcome.detail}".strip())
@@ -122,14 +124,14 @@ async def fold_once(loaded: Loaded, wish: Wish, summarizer: Summarizer | None = 
     return done
 
 
-def fold_now(loaded: Loaded, wish: Wish, summarizer: Summarizer | None = None) -> Done:
+def fold_now(loaded: Loaded, wish: FoldOptions, summarizer: Summarizer | None = None) -> Done:
     """Fold once from code that is not async; see `fold_once`. A model's connections are closed at the end."""
     if summarizer is None or isinstance(summarizer, OfflineSummarizer):
         return run_sync(fold_once(loaded, wish, summarizer))
     return run_waiting(fold_and_close(loaded, wish, summarizer))
 
 
-async def fold_and_close(loaded: Loaded, wish: Wish, summarizer: Summarizer) -> Done:
+async def fold_and_close(loaded: Loaded, wish: FoldOptions, summarizer: Summarizer) -> Done:
     """Fold once, then close the connections of a summariser that asks a model."""
     try:
         return await fold_once(loaded, wish, summarizer)
@@ -138,24 +140,26 @@ async def fold_and_close(loaded: Loaded, wish: Wish, summarizer: Summarizer) -> 
             await summarizer.close()
 
 
-def _ask(loaded: Loaded, wish: Wish) -> Ask:
-    apart = tokens_apart(loaded.system, loaded.tools, wish.counter) if wish.apart is None else wish.apart
-    return Ask(
+def _ask(loaded: Loaded, wish: FoldOptions) -> FoldRequest:
+    overhead = (
+        overhead_of(loaded.system, loaded.tools, wish.counter) if wish.overhead is None else wish.overhead
+    )
+    return FoldRequest(
         policy=wish.resolved_policy,
         window=wish.model.window,
         reason="target",
         target=wish.budget,
         instructions=wish.instructions,
-        apart=apart,
+        overhead=overhead,
         now=now() if wish.now is None else wish.now,
         number=wish.number,
         recall=wish.recall,
     )
 
 
-def _as_it_is(loaded: Loaded, view: ViewState, ask: Ask) -> Done | None:
+def _as_it_is(loaded: Loaded, view: ViewState, ask: FoldRequest) -> Done | None:
     """Return what was loaded as it is, where it fits and is valid; the caller's own list comes back."""
-    if loaded.repaired or ask.apart_tokens + view.tokens > ask.usable:
+    if loaded.repaired or ask.overhead_tokens + view.tokens > ask.usable:
         return None
     if loaded.given is not None:
         if get(loaded.dialect).validate(loaded.given, loaded.system):
@@ -166,9 +170,9 @@ def _as_it_is(loaded: Loaded, view: ViewState, ask: Ask) -> Done | None:
     return None if get(done.dialect).validate(done.messages, done.system) else done
 
 
-def _done(loaded: Loaded, boundary: Compacted | Pruned | None, view: ViewState, ask: Ask) -> Done:
+def _done(loaded: Loaded, boundary: Compacted | Pruned | None, view: ViewState, ask: FoldRequest) -> Done:
     rendered = get(loaded.dialect).render(native_items(view.view()), whole=True)
-    tokens = ask.apart_tokens + view.tokens
+    tokens = ask.overhead_tokens + view.tokens
     receipt = boundary.receipt if boundary is not None else _idle_receipt(view, ask)
     left_out = dict(receipt.dropped)
     if loaded.orphans:
@@ -199,8 +203,8 @@ def _splits_a_turn(view: ViewState) -> bool:
     return bool(before) and not before[0].message.is_prompt
 
 
-def _idle_receipt(view: ViewState, ask: Ask) -> Receipt:
-    tokens, count = ask.apart_tokens + view.tokens, len(view.view())
+def _idle_receipt(view: ViewState, ask: FoldRequest) -> Receipt:
+    tokens, count = ask.overhead_tokens + view.tokens, len(view.view())
     return Receipt(
         reason=ask.reason,
         created_at=ask.now,
@@ -216,7 +220,9 @@ def repairs(loaded: Loaded, view: ViewState) -> list[str]:
     """Say what of the input was left out, moved or added so that the list can be sent."""
     blank = [str(loaded.index[entry.id]) for entry in view.kept if _says_nothing(entry)]
     orphans = [f"{call!r} (message {index})" for index, call in loaded.orphans]
-    unanswered = [repr(call) for item in view.view() if isinstance(item, Made) for call in _answered(item)]
+    unanswered = [
+        repr(call) for item in view.view() if isinstance(item, AddedItem) for call in _answered(item)
+    ]
     told = {
         "messages that say nothing, left out": blank,
         "results that answer no call, left out": orphans,
@@ -238,7 +244,7 @@ def _some(names: Sequence[str], most: int = 5) -> str:
     return ", ".join([*names[:most], *(["…"] if len(names) > most else [])])
 
 
-def _answered(item: Made) -> list[str]:
+def _answered(item: AddedItem) -> list[str]:
     return [result.call_id for result in item.message.results] if item.kind == "unanswered" else []
 
 
@@ -247,7 +253,7 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def tokens_apart(system: Any, tools: Any, counter: Counter) -> Floor:
+def overhead_of(system: Any, tools: Any, counter: Counter) -> Floor:
     """Return the tokens of a system prompt (text or blocks) and tool definitions given apart."""
     text = system if isinstance(system, str) else "" if system is None else encode_utf8(system).decode()
     return Floor(

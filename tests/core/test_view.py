@@ -44,8 +44,8 @@ from foldline.core.measure.window import Amount
 from foldline.core.view import (
     LATE_CAP,
     UNANSWERED,
-    Kept,
-    Made,
+    AddedItem,
+    MessageItem,
     ViewState,
     item_tokens,
     native_items,
@@ -98,7 +98,7 @@ def test_what_was_said_is_sent_as_received():
     talk = [system(), user("hi"), assistant("hello"), user("bye")]
     log = log_of(*talk)
     items = view(log.path(), counter=OFFLINE)
-    assert items == [Kept(entry) for entry in log.path()]
+    assert items == [MessageItem(entry) for entry in log.path()]
     assert native_items(items) == [(message, ()) for message in talk]
     assert fold_of(log).messages == 4
 
@@ -366,7 +366,7 @@ def test_a_checkpoint_stands_behind_the_leading_messages_and_before_what_is_kept
     say(log, user("e"))
     fold = fold_of(log)
     assert outline(fold.view()) == ["system", "checkpoint", "user", "assistant", "user"]
-    assert fold.view()[1] == Made("checkpoint", Message("user", (Text("CHECKPOINT"),)), boundary.id, 7)
+    assert fold.view()[1] == AddedItem("checkpoint", Message("user", (Text("CHECKPOINT"),)), boundary.id, 7)
     assert fold.boundary == boundary
     assert fold.leading == path[:1]
     assert fold.kept == [*path[3:], log.path()[-1]]
@@ -424,7 +424,7 @@ def test_an_acknowledgement_stands_only_where_the_first_kept_is_not_an_assistant
     log = log_of(user("a"), assistant("b"))
     boundary = fold_at(log, None, point=ACK)
     made = fold_of(log).view()[1]
-    assert made == Made(
+    assert made == AddedItem(
         "ack",
         Message("assistant", (Text("Understood."),)),
         boundary.id,
@@ -463,7 +463,7 @@ def test_blank_texts_of_a_quoted_message_are_left_out_too():
     fold_at(log, path[1], quoted=(path[0].id,))
     quoted = fold_of(log).view()[1]
     blank = Edit(path[0].id, 1, "repaired", None, part_tokens(Text(" "), OFFLINE))
-    assert quoted == Kept(path[0], (blank,))
+    assert quoted == MessageItem(path[0], (blank,))
     assert valid(fold_of(log).view())
 
 
@@ -473,7 +473,7 @@ def test_edits_of_a_compaction_are_made_in_the_entries_they_name():
     edit = Edit(path[2].id, 0, "blanked", result("x", "[cleared]"), saved=1)
     fold_at(log, path[1], edits=(edit,))
     items = fold_of(log).view()
-    assert items[2] == Kept(path[2], (edit,))
+    assert items[2] == MessageItem(path[2], (edit,))
     assert text_of(items).endswith("b")
     assert sent(items[2]).results[0].text == "[cleared]"
 
@@ -509,7 +509,7 @@ def test_a_prune_before_the_newest_compaction_is_in_its_edits_or_nowhere():
 
 def test_edits_never_make_an_item_smaller_than_nothing():
     (entry,) = log_of(user("a")).path()
-    assert item_tokens(Kept(entry, (Edit(entry.id, 0, "elided", None, 10**6),))) == 0
+    assert item_tokens(MessageItem(entry, (Edit(entry.id, 0, "elided", None, 10**6),))) == 0
 
 
 def test_what_was_folded_stays_folded_when_a_later_message_repeats_it():
@@ -563,7 +563,9 @@ def test_an_undone_prune_brings_the_result_back():
 
 def pins_told(log: Log) -> list[str]:
     return [
-        item.message.text for item in fold_of(log).view() if isinstance(item, Made) and item.kind == "pin"
+        item.message.text
+        for item in fold_of(log).view()
+        if isinstance(item, AddedItem) and item.kind == "pin"
     ]
 
 
@@ -661,15 +663,15 @@ def test_a_pin_of_a_quoted_entry_adds_nothing():
 
 def test_without_usage_everything_is_estimated_and_what_is_given_apart_counts():
     fold = fold_of(log_of(user("a"), assistant("b")))
-    assert fold.context_size(apart=50).tokens == fold.tokens + 50
-    assert fold.context_size(apart=50, ratio=2.0).tokens == 2 * (fold.tokens + 50)
-    size = fold.context_size(apart=50)
+    assert fold.context_size(overhead=50).tokens == fold.tokens + 50
+    assert fold.context_size(overhead=50, ratio=2.0).tokens == 2 * (fold.tokens + 50)
+    size = fold.context_size(overhead=50)
     assert (size.measured, size.estimated) == (0, size.tokens)
 
 
 def test_the_newest_usage_and_an_estimate_of_what_follows():
     log = log_of(user("a"), assistant("b", usage=Usage(input=900, output=100)), user("c"))
-    size = fold_of(log).context_size(apart=50)
+    size = fold_of(log).context_size(overhead=50)
     assert (size.measured, size.estimated) == (1_000, log.path()[2].tokens)
     assert fold_of(log).anchor == 1
     assert fold_of(log).usage_from == 0
@@ -703,7 +705,7 @@ def test_usage_from_before_an_undo_counts_another_view():
 def test_the_note_for_open_calls_is_not_in_the_context_size_since_it_gives_way():
     fold = fold_of(log_of(user("a"), calls("x")))
     assert fold.owed > 0
-    assert fold.context_size(apart=5).tokens == fold.tokens - fold.owed + 5
+    assert fold.context_size(overhead=5).tokens == fold.tokens - fold.owed + 5
 
 
 class Letters:
@@ -721,7 +723,9 @@ def test_everything_that_is_made_is_counted_by_the_counter_that_is_given():
     pin(log, log.path()[0])
     say(log, calls("x"))
     letters = Letters()
-    made = [i for i in view(log.path(), counter=letters) if isinstance(i, Made) and i.kind != "checkpoint"]
+    made = [
+        i for i in view(log.path(), counter=letters) if isinstance(i, AddedItem) and i.kind != "checkpoint"
+    ]
     assert [item.kind for item in made] == ["ack", "late", "pin", "unanswered"]
     assert [item.tokens for item in made] == [message_tokens(item.message, letters) for item in made]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from tests.support import corpus
 
-from foldline.core.compact.job import Job, limits_of, material_of
+from foldline.core.compact.job import CompactionInput, limits_of, material_of
 from foldline.core.cut.choice import Choice, choose
 from foldline.core.cut.mending import tokens_of
-from foldline.core.decide.ask import Ask
+from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Said
@@ -44,8 +44,8 @@ def turn_starts(path: Path) -> Iterator[ViewState]:
 
 def chosen(view: ViewState, policy: Policy, window: int) -> tuple[Choice, int]:
     """Return what a policy would fold and keep, and the tokens of which it is to keep half."""
-    ask = Ask(policy=policy, window=Window(context=window), reason="threshold")
-    job = Job(view, ask, OFFLINE)
+    ask = FoldRequest(policy=policy, window=Window(context=window), reason="threshold")
+    job = CompactionInput(view, ask, OFFLINE)
     choice = choose(material_of(job), policy, limits_of(job), OFFLINE)
     assert choice is not None
     assert policy.keep.amount is not None

@@ -6,10 +6,10 @@ import pytest
 from tests.exports.moving import boundaries, export, load, prompts, replies, said
 from tests.support.openers import open_in_claude_code, open_in_pi
 
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.plan import plan
 from foldline.core.cut.notes import UNANSWERED
-from foldline.core.decide.ask import Ask
+from foldline.core.decide.ask import FoldRequest
 from foldline.core.log.entries import Said
 from foldline.core.log.log import chained
 from foldline.core.measure.tokens import OFFLINE
@@ -41,9 +41,12 @@ def native(name, recorded):
 def folded(loaded, share):
     """The entries with a boundary of ours that leaves a share of the view, as `export FILE --target` makes it."""
     target = int(ViewState(loaded.entries, counter=OFFLINE).tokens * share)
-    ask = Ask(policy("pi"), Window(200_000), "target", target=target, now="2026-01-02T03:04:05Z")
+    ask = FoldRequest(policy("pi"), Window(200_000), "target", target=target, now="2026-01-02T03:04:05Z")
     boundary = run_sync(
-        execute(plan(Job(ViewState(loaded.entries, counter=OFFLINE), ask, OFFLINE)), OfflineSummarizer())
+        execute(
+            plan(CompactionInput(ViewState(loaded.entries, counter=OFFLINE), ask, OFFLINE)),
+            OfflineSummarizer(),
+        )
     )
     return [*loaded.entries, chained(boundary, loaded.entries[-1].id)]
 

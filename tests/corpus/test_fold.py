@@ -14,7 +14,7 @@ from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Edit
 from foldline.core.log.messages import Text
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Kept
+from foldline.core.view import MessageItem
 from foldline.dialects import get
 from foldline.loading import from_messages
 
@@ -152,7 +152,7 @@ def test_an_edit_that_the_boundary_does_not_list_is_seen(fold_of_talk):
     loaded, done = fold_of_talk
     last = loaded.entries[-1]
     edit = Edit(last.id, 0, "elided", Text("Now …"), 1)
-    view = [Kept(last, (edit,))]
+    view = [MessageItem(last, (edit,))]
     done.messages = get("openai-chat").render([(last.message, (edit,))]).messages
     assert any("does not list" in text for text in corpus.check_kept(view, done, loaded, TALK))
 

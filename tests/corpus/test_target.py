@@ -7,7 +7,7 @@ from tests.support import corpus
 
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Kept, ViewState
+from foldline.core.view import MessageItem, ViewState
 from foldline.errors import FloorExceeded
 
 NATIVE = sorted((corpus.ROOT / "native").glob("*.jsonl"))
@@ -52,7 +52,7 @@ def test_a_listing_that_nobody_typed_does_not_displace_the_conversation():
     assert newest.tokens > 20_000
     done = corpus.fold(loaded, "foldline", 50_000)
     view = ViewState([*loaded.entries, done.boundary], counter=OFFLINE).view()
-    kept = [item for item in view if isinstance(item, Kept)]
+    kept = [item for item in view if isinstance(item, MessageItem)]
     shown = next(item for item in kept if item.entry.id == newest.id)
     listed = newest.tokens - sum(edit.saved for edit in shown.edits)
     assert listed <= 5_000  # half of what the policy keeps

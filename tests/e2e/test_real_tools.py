@@ -22,7 +22,7 @@ from foldline.config import settings
 from foldline.core.decide.presets import preset
 from foldline.core.measure.tokens import OFFLINE
 from foldline.executor import run_sync
-from foldline.folding import Wish, fold_once
+from foldline.folding import FoldOptions, fold_once
 from foldline.loading import from_records
 from foldline.testing import serve_in_thread
 from foldline.transcripts import read
@@ -65,7 +65,9 @@ def folded(loaded):
     size = sum(getattr(entry, "tokens", 0) for entry in loaded.entries)
     info = settings().model_info(None, 200_000, recorded=loaded.model)
     done = run_sync(
-        fold_once(loaded, Wish(preset("foldline"), info, target=max(4_000, min(32_000, size * 3 // 5))))
+        fold_once(
+            loaded, FoldOptions(preset("foldline"), info, target=max(4_000, min(32_000, size * 3 // 5)))
+        )
     )
     return [*loaded.entries, *([done.boundary] if done.boundary is not None else [])]
 

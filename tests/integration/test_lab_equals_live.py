@@ -13,7 +13,7 @@ from tests.support.corpus import ROOT
 from tests.support.talk import assistant, call, reminder, tool, user
 
 import foldline
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.plan import plan
 from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.lab.replay import Replay
@@ -145,7 +145,9 @@ def replayed(said, policy, window, draft_calls=1):
     for index, entry in enumerate(said):
         while (ask := replay.due(entry.message)) is not None:
             try:
-                outcome = run_sync(execute(plan(Job(replay.state, ask, OFFLINE)), OfflineSummarizer()))
+                outcome = run_sync(
+                    execute(plan(CompactionInput(replay.state, ask, OFFLINE)), OfflineSummarizer())
+                )
             except FloorExceeded:
                 outcome = None
             replay.settle(outcome)

@@ -8,7 +8,7 @@ import pytest
 
 import foldline
 from foldline.core.log.entries import Compacted
-from foldline.core.view import Kept
+from foldline.core.view import MessageItem
 
 LINE = "def handler(request): return respond(request, status=200)\n"
 
@@ -33,7 +33,7 @@ async def folded(talk: list[dict], policy: str, context: int = 200_000) -> tuple
         await session.compact()
         path = [entry async for entry in session.store.path(session.id)]
         boundary = next(entry for entry in path if isinstance(entry, Compacted))
-        kept = [item for item in session.view() if isinstance(item, Kept)]
+        kept = [item for item in session.view() if isinstance(item, MessageItem)]
         tokens = sum(item.entry.tokens - sum(edit.saved for edit in item.edits) for item in kept)
         return tokens, len(kept), boundary
 

@@ -6,7 +6,7 @@ from tests.support.work import counted
 
 import foldline
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Made, ViewState, item_tokens
+from foldline.core.view import AddedItem, ViewState, item_tokens
 
 LONG = 400_000
 RUNS = {
@@ -61,4 +61,4 @@ def test_what_is_owed_is_what_the_view_adds():
         state = ViewState(path[:end], counter=OFFLINE)
         assert state.tokens == sum(item_tokens(item) for item in state.view())
         assert state.messages == len(state.view())
-        assert state.owed == sum(i.tokens for i in state.view() if isinstance(i, Made))
+        assert state.owed == sum(i.tokens for i in state.view() if isinstance(i, AddedItem))

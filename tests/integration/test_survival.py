@@ -28,7 +28,7 @@ from foldline.core.decide.presets import preset
 from foldline.core.ledger.text.origin import UserSpeech
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Kept, native_items
+from foldline.core.view import MessageItem, native_items
 from foldline.dialects import get
 from foldline.loading import from_messages
 
@@ -226,7 +226,7 @@ async def test_ten_compactions_leave_the_users_words_whole(recorded, number):
             await session.compact()
         log = from_messages(await session.history(), OFFLINE)
         view = session.view()
-    kept = {item.entry.message.text for item in view if isinstance(item, Kept)}
+    kept = {item.entry.message.text for item in view if isinstance(item, MessageItem)}
     text = checkpoint(get(CHAT).render(native_items(view), whole=True).messages, CHAT)
     told = {item.text for item in parse(text).items if item.kind == "user"}
     speech = UserSpeech()

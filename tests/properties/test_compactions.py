@@ -14,7 +14,7 @@ from tests.support.talk import sent
 
 from foldline.core.carried.compaction import place_of
 from foldline.core.checkpoint.request import SummaryReply
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.plan import plan
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import PRESETS, preset
@@ -25,7 +25,7 @@ from foldline.core.log.log import Log
 from foldline.core.log.messages import Message, Text, ToolCall, ToolResult, Usage
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Floor, Window
-from foldline.core.view import Kept
+from foldline.core.view import MessageItem
 from foldline.errors import FloorExceeded
 from foldline.executor import execute
 
@@ -59,7 +59,7 @@ def test_a_target_is_met_or_refused_with_its_floor(made, policy, target):
     _, log = made
     fold = fold_of(log)
     outcome = compact_log(
-        log, ask_for(policy, reason="target", target=target, apart=Floor(system=50, tools=30))
+        log, ask_for(policy, reason="target", target=target, overhead=Floor(system=50, tools=30))
     )
     if isinstance(outcome, FloorExceeded):
         assert outcome.budget == target < outcome.floor
@@ -76,7 +76,9 @@ def test_a_floor_above_usable_is_refused_without_a_call(made, system):
     _, log = made
     say(log, Message("user", (Text("go on"),)))
     steps = plan(
-        Job(fold_of(log), ask_for(reason="manual", context=3_000, apart=Floor(system=system)), OFFLINE)
+        CompactionInput(
+            fold_of(log), ask_for(reason="manual", context=3_000, overhead=Floor(system=system)), OFFLINE
+        )
     )
     with pytest.raises(FloorExceeded) as refused:
         next(steps)
@@ -216,7 +218,7 @@ class Crashes:
 def test_a_cancelled_compaction_leaves_everything_as_it_was(made):
     _, log = made
     before, leaf, count = fold_of(log).view(), log.leaf, len(log)
-    steps = plan(Job(fold_of(log), ask_for("claude-code", context=3_000), OFFLINE))
+    steps = plan(CompactionInput(fold_of(log), ask_for("claude-code", context=3_000), OFFLINE))
 
     async def run():
         return await execute(steps, Crashes(asyncio.CancelledError()))
@@ -241,7 +243,7 @@ def test_late_results_stand_as_quoted_notes_and_never_as_results(made):
             if not part.call_id.startswith("stored_"):  # its call is known to its provider alone
                 assert called.count(part.call_id) >= 1
                 answered.add(part.call_id)
-        if not isinstance(item, Kept) and item.kind == "late":
+        if not isinstance(item, MessageItem) and item.kind == "late":
             assert message.role == "user"
             assert not message.results
     assert answered == set(called)

@@ -19,7 +19,7 @@ from tests.support.logs import (
     say,
 )
 
-from foldline.core.compact.job import Job, least_gain
+from foldline.core.compact.job import CompactionInput, least_gain
 from foldline.core.compact.plan import plan
 from foldline.core.compact.rebase import Draft, drafted, holds, rebased
 from foldline.core.decide.ask import Nothing
@@ -28,7 +28,7 @@ from foldline.core.log.entries import Compacted, Lifted, Noted, Pinned, Pruned, 
 from foldline.core.log.log import Log, chained
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Kept, ViewState, item_tokens
+from foldline.core.view import MessageItem, ViewState, item_tokens
 from foldline.errors import FloorExceeded
 from foldline.executor import execute, run_sync
 from foldline.summarizers.offline import OfflineSummarizer
@@ -41,7 +41,7 @@ def draft_of(log: Log, ask) -> Draft | None:
     """Plan a boundary of the log as a session drafts one; None where none comes of it."""
     fold = fold_of(log)
     try:
-        outcome = run_sync(execute(plan(Job(fold, ask, OFFLINE)), OfflineSummarizer()))
+        outcome = run_sync(execute(plan(CompactionInput(fold, ask, OFFLINE)), OfflineSummarizer()))
     except FloorExceeded:
         return None
     return None if isinstance(outcome, Nothing) else drafted(fold, outcome)
@@ -81,7 +81,7 @@ def talk(draw, log: Log, dialect: str) -> None:
 
 def committed(log: Log, ask, draft: Draft):
     """Commit a draft; the boundary is None where it is not to be committed, and the log is as it was."""
-    found = rebased(Job(fold_of(log), ask, OFFLINE), draft)
+    found = rebased(CompactionInput(fold_of(log), ask, OFFLINE), draft)
     event(found.why if isinstance(found, Nothing) else type(found.boundary).__name__)
     return (found, None) if isinstance(found, Nothing) else (found, put(log, found.boundary))
 
@@ -98,7 +98,9 @@ def test_what_a_draft_commits_is_what_the_invariants_demand(made):
         assert fold_of(log).view() == now.view()
         return
     after = fold_of(log)
-    assert now.tokens - after.tokens >= (least_gain(Job(now, ask, OFFLINE)) if ask.automatic else 1)
+    assert now.tokens - after.tokens >= (
+        least_gain(CompactionInput(now, ask, OFFLINE)) if ask.automatic else 1
+    )
     for dialect in DIALECTS:
         if not problems(now.view(), dialect):
             assert problems(after.view(), dialect) == []
@@ -112,8 +114,8 @@ def test_what_a_draft_commits_is_what_the_invariants_demand(made):
 
 def _as_received(known, now, after, boundary) -> None:
     """What was said since the draft is in the view, in the same order, without its signed thinking at most."""
-    earlier = {i.entry.id: i for i in now.view() if isinstance(i, Kept) and i.entry.id not in known}
-    shown = [i for i in after.view() if isinstance(i, Kept) and i.entry.id not in known]
+    earlier = {i.entry.id: i for i in now.view() if isinstance(i, MessageItem) and i.entry.id not in known}
+    shown = [i for i in after.view() if isinstance(i, MessageItem) and i.entry.id not in known]
     assert [item.entry.id for item in shown] == list(earlier)
     stripped = {(edit.entry, edit.part) for edit in boundary.edits if edit.kind == "stripped"}
     for item in shown:
@@ -155,7 +157,7 @@ def test_the_next_one_folds_from_what_a_committed_draft_kept(made):
 @given(drafts())
 def test_with_nothing_said_since_it_is_the_boundary_that_was_planned(made):
     _, ask, draft, before = made
-    found = rebased(Job(before, ask, OFFLINE), draft)
+    found = rebased(CompactionInput(before, ask, OFFLINE), draft)
     if isinstance(found, Nothing):
         assert found.why in ("no_gain", "signed_thinking"), found
         return
@@ -172,7 +174,7 @@ def test_a_boundary_that_came_first_makes_it_void(made, act):
         put(log, msgspec.structs.replace(draft.boundary, at=1.0))
     fold = fold_of(log)
     assert not holds(draft, fold)
-    outcome = rebased(Job(fold, ask, OFFLINE), draft)
+    outcome = rebased(CompactionInput(fold, ask, OFFLINE), draft)
     assert isinstance(outcome, Nothing)
     assert outcome.why == "void"
 
@@ -183,7 +185,7 @@ def test_after_a_rewind_it_holds_only_while_its_cut_is_on_the_path(made, back):
     path = log.path()
     log.move(path[max(0, len(path) - back - 1)].id)
     here = {entry.id for entry in log.path()}
-    outcome = rebased(Job(fold_of(log), ask, OFFLINE), draft)
+    outcome = rebased(CompactionInput(fold_of(log), ask, OFFLINE), draft)
     if not isinstance(outcome, Nothing) and isinstance(outcome.boundary, Compacted):
         assert draft.boundary.first_kept is None or draft.boundary.first_kept in here
         boundary = put(log, outcome.boundary)
@@ -200,7 +202,7 @@ def test_pins_and_rules_set_meanwhile_are_in_the_view_word_for_word(made):
     put(log, Pinned("", None, target.id, on=True, text=target.message.text))
     committed(log, ask, draft)
     items = fold_of(log).view()
-    said = "\n".join((i.entry.message if isinstance(i, Kept) else i.message).text for i in items)
+    said = "\n".join((i.entry.message if isinstance(i, MessageItem) else i.message).text for i in items)
     assert CONSTRAINTS[1] in said
     words = " ".join(target.message.text.split())
     squeezed = " ".join(said.split())

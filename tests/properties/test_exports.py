@@ -9,7 +9,7 @@ from tests.support.logs import fold_of, logs
 from tests.support.openers import open_in_claude_code, open_in_codex, open_in_opencode, open_in_pi
 
 from foldline.core.log.entries import Said
-from foldline.core.view import Kept
+from foldline.core.view import MessageItem
 from foldline.exports import formats
 
 OPEN = {
@@ -41,7 +41,7 @@ def test_the_users_words_in_the_view_are_in_the_file(form, made):
     raw, told = export(log.path(), form, view=True)
     found = [e.message.text for e in load(raw).entries if isinstance(e, Said)] if told.count else []
     for item in fold_of(log).view():
-        if isinstance(item, Kept) and item.entry.message.is_prompt and not item.edits:
+        if isinstance(item, MessageItem) and item.entry.message.is_prompt and not item.edits:
             assert any(item.entry.message.text.strip() in text for text in found)
 
 

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.logs import DIALECTS, arguments, ask_for, chain, decode, fold_of, logs, texts, write
 
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.plan import Outcome, plan
 from foldline.core.cut.mending import tokens_of
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.log import Log
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Made, ViewState
+from foldline.core.view import AddedItem, ViewState
 from foldline.errors import FloorExceeded
 from foldline.executor import execute, run_sync
 from foldline.summarizers.offline import OfflineSummarizer
@@ -42,7 +42,7 @@ def mended_logs(draw: st.DrawFn) -> Log:
 def asked(log: Log, policy: str, target: int) -> Outcome | FloorExceeded:
     ask = ask_for(policy, reason="target", target=target)
     try:
-        return run_sync(execute(plan(Job(fold_of(log), ask, OFFLINE)), OfflineSummarizer()))
+        return run_sync(execute(plan(CompactionInput(fold_of(log), ask, OFFLINE)), OfflineSummarizer()))
     except FloorExceeded as error:
         return error
 
@@ -94,7 +94,7 @@ def test_a_late_result_is_counted_as_the_note_that_quotes_it():
         ("user", "Go on."),
     ]
     log = chain(decode("openai-chat", write("openai-chat", script), singly=True))
-    assert any(isinstance(item, Made) and item.kind == "late" for item in fold_of(log).view())
+    assert any(isinstance(item, AddedItem) and item.kind == "late" for item in fold_of(log).view())
     refused = asked(log, "foldline", 450)
     assert isinstance(refused, FloorExceeded)
     assert refused.breakdown["unanswered"] > 500, "the note is 2,000 characters"

@@ -9,14 +9,14 @@ from tests.support.logs import DIALECTS, ask_for, compact_log, fold_of, logs, pr
 
 from foldline.core.checkpoint.checkpoint import recognise
 from foldline.core.compact.handoff import handoff, opening, start_of
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.sight import standing
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Compacted, Live, Noted
 from foldline.core.log.log import verify
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Kept, ViewState
+from foldline.core.view import MessageItem, ViewState
 from foldline.errors import FloorExceeded
 from foldline.executor import execute, run_sync
 from foldline.session.state import known_live
@@ -28,7 +28,7 @@ lives = st.dictionaries(st.sampled_from(["todos", "open files", "plan/now"]), te
 
 
 def message_of(item):
-    return item.entry.message if isinstance(item, Kept) else item.message
+    return item.entry.message if isinstance(item, MessageItem) else item.message
 
 
 @given(st.sampled_from(sorted(PRESETS)), logs(), lives)
@@ -64,7 +64,7 @@ def test_a_hand_off_of_any_session_begins_one_that_is_whole_and_valid(made, live
     start = start_of(fold, Noted("", None, "link", {"session": "s", "how": "handoff", "way": "from"}))
     ask = msgspec.structs.replace(ask_for("foldline"), live=live, goal="Go on with src/app.py")
     try:
-        done = run_sync(execute(handoff(Job(fold, ask, OFFLINE), start), OfflineSummarizer()))
+        done = run_sync(execute(handoff(CompactionInput(fold, ask, OFFLINE), start), OfflineSummarizer()))
     except FloorExceeded:
         return
     if isinstance(done, Nothing):

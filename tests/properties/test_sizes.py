@@ -7,7 +7,7 @@ from tests.support.logs import fold_of, logs
 from tests.support.talk import sent
 
 from foldline.core.measure.tokens import OFFLINE, message_tokens
-from foldline.core.view import Kept, item_tokens
+from foldline.core.view import MessageItem, item_tokens
 
 
 @given(logs())
@@ -15,7 +15,7 @@ def test_every_item_takes_what_its_message_counts_with_all_edits_made(made):
     _, log = made
     for item in fold_of(log).view():
         counted = message_tokens(sent(item), OFFLINE)
-        if isinstance(item, Kept) or item.kind != "unanswered":
+        if isinstance(item, MessageItem) or item.kind != "unanswered":
             assert item_tokens(item) == counted
         else:
             assert item_tokens(item) == counted + 4 * (len(item.message.parts) - 1)
@@ -26,9 +26,9 @@ def test_no_edit_of_a_boundary_is_lost_by_a_repair(made):
     _, log = made
     fold = fold_of(log)
     listed = {(edit.entry, edit.part) for found in fold.edits.values() for edit in found}
-    shown = {edit.entry: edit for item in fold.view() if isinstance(item, Kept) for edit in item.edits}
+    shown = {edit.entry: edit for item in fold.view() if isinstance(item, MessageItem) for edit in item.edits}
     for item in fold.view():
-        if isinstance(item, Kept):
+        if isinstance(item, MessageItem):
             parts = {(edit.entry, edit.part) for edit in item.edits}
             assert {pair for pair in listed if pair[0] == item.entry.id} <= parts
     assert all(edit.entry in {e.id for e in log.path()} for edit in shown.values())

@@ -30,7 +30,7 @@ from foldline.core.log.entries import Compacted, Lifted, Pinned, Pruned, Said
 from foldline.core.log.log import Log
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Kept, Made, ViewState
+from foldline.core.view import AddedItem, MessageItem, ViewState
 
 
 @given(logs())
@@ -58,7 +58,7 @@ def test_every_message_not_yet_answered_is_in_the_view(made):
     path = log.path()
     spoken = [e for e in path if isinstance(e, Said)]
     last = max((i for i, e in enumerate(spoken) if e.message.role == "assistant"), default=-1)
-    shown = {item.entry.id for item in fold_of(log).view() if isinstance(item, Kept)}
+    shown = {item.entry.id for item in fold_of(log).view() if isinstance(item, MessageItem)}
     for entry in spoken[last + 1 :]:
         if entry.message.role == "user" and not entry.message.results and entry.message.text.strip():
             assert entry.id in shown
@@ -115,7 +115,7 @@ def test_a_view_needs_no_more_than_the_entries_that_its_boundary_names(made):
 def test_kept_messages_are_as_received_but_for_the_listed_edits(made):
     dialect, log = made
     for item in fold_of(log).view():
-        if isinstance(item, Kept) and not item.edits and item.entry.message.native is not None:
+        if isinstance(item, MessageItem) and not item.edits and item.entry.message.native is not None:
             messages, _ = rendered([item], dialect)
             received = decode_json(whole_escapes(item.entry.message.native.raw))
             if dialect == "openai-responses":  # a reply is a list of items; reasoning needs what follows it
@@ -138,7 +138,7 @@ def test_tokens_are_what_the_items_add_up_to(made):
     assert fold.tokens >= 0
     assert fold.tokens == sum(
         item.tokens
-        if isinstance(item, Made)
+        if isinstance(item, AddedItem)
         else max(0, item.entry.tokens - sum(e.saved for e in item.edits))
         for item in fold.view()
     )
@@ -174,7 +174,7 @@ def _pin(log, entry):
 
 
 def _text(item) -> str:
-    return (item.entry.message if isinstance(item, Kept) else item.message).text
+    return (item.entry.message if isinstance(item, MessageItem) else item.message).text
 
 
 @given(made=any_list, rounds=st.integers(2, 4))

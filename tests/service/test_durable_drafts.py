@@ -20,7 +20,7 @@ from tests.support.waiting import until
 
 from foldline.config import ServeSettings
 from foldline.core.compact.rebase import Draft
-from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.ask import FoldRequest, Nothing
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.entries import Checkpoint, Compacted, Receipt
 from foldline.errors import StoreError
@@ -182,7 +182,9 @@ def test_a_draft_that_nothing_disturbs_is_paid_once(tmp_path, places):
 
 def some_job():
     boundary = Compacted("", None, Checkpoint("the work", "the work"), Receipt("threshold"))
-    return DraftJob("one", None, Ask(PRESETS["foldline"], WINDOW, "threshold"), 1, Draft(boundary, (), None))
+    return DraftJob(
+        "one", None, FoldRequest(PRESETS["foldline"], WINDOW, "threshold"), 1, Draft(boundary, (), None)
+    )
 
 
 def asked_by(jobs):

@@ -9,7 +9,7 @@ import foldline
 from foldline.core.checkpoint.request import SummaryRequest
 from foldline.core.ledger.facts.kinds import Item, Ledger
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Made
+from foldline.core.view import AddedItem
 from foldline.summarizers.offline import OfflineSummarizer
 
 WINDOW = foldline.Window(context=8_000, output=500)
@@ -18,7 +18,7 @@ THEN = ("I wrote four tests, all pass.", "Which port is it?", "It is 8080.", "De
 
 
 def checkpoint(session: foldline.Session) -> str:
-    return next(item.message.text for item in session.view() if isinstance(item, Made))
+    return next(item.message.text for item in session.view() if isinstance(item, AddedItem))
 
 
 async def test_the_goal_stands_first() -> None:

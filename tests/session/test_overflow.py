@@ -25,7 +25,7 @@ from foldline.core.measure.overflow import Overflow
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
 from foldline.errors import CompactionFailed, FloorExceeded, InputError, OverflowRemains, ProviderError
-from foldline.folding import tokens_apart
+from foldline.folding import overhead_of
 from foldline.providers import Patience
 from foldline.providers.base import Call
 from foldline.session.overflow import overflow_in, smaller_output
@@ -319,7 +319,7 @@ async def test_an_overflow_waits_for_the_draft_in_the_making(store):
 
 async def test_a_message_that_nothing_can_make_fit_is_one_clear_error(store):
     system = "be kind " * 4_000
-    given = {"system": system, "apart": tokens_apart(system, None, OFFLINE)}
+    given = {"system": system, "apart": overhead_of(system, None, OFFLINE)}
     session = session_on(store, window=Window(context=3_000, output=500), **given)
     await session.append(prompt(1))
     with pytest.raises(FloorExceeded) as caught:

@@ -22,10 +22,10 @@ from foldline.core.log.codec import decode
 from foldline.core.log.entries import Said
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
-from foldline.core.view import Item, Kept, ViewState, native_items
+from foldline.core.view import Item, MessageItem, ViewState, native_items
 from foldline.dialects import get
 from foldline.dialects.edits import replacements
-from foldline.folding import Done, Wish, fold_now, tokens_apart
+from foldline.folding import Done, FoldOptions, fold_now, overhead_of
 from foldline.loading import Loaded, from_messages, from_records
 from foldline.policies import policy as find_policy
 from foldline.transcripts import MessageRecord, read
@@ -90,16 +90,14 @@ def with_boundaries(path: Path) -> Loaded:
 
 def size_of(loaded: Loaded) -> int:
     """The tokens of the repaired list and a system prompt apart, by Foldline's own counter."""
-    return (
-        ViewState(loaded.entries, counter=OFFLINE).tokens + tokens_apart(loaded.system, None, OFFLINE).total
-    )
+    return ViewState(loaded.entries, counter=OFFLINE).tokens + overhead_of(loaded.system, None, OFFLINE).total
 
 
 def fold(loaded: Loaded, policy: str, target: int) -> Done:
     """Fold entries that are loaded already, as `foldline.compact` does."""
-    apart = tokens_apart(loaded.system, None, OFFLINE)
+    overhead = overhead_of(loaded.system, None, OFFLINE)
     info = ModelInfo(None, Window(context=200_000))
-    wish = Wish(find_policy(policy), info, target=target, apart=apart, recall=True, now=NOW)
+    wish = FoldOptions(find_policy(policy), info, target=target, overhead=overhead, recall=True, now=NOW)
     return fold_now(loaded, wish)
 
 
@@ -182,7 +180,7 @@ def check(loaded: Loaded, done: Done, target: int, payloads: Sequence[Any] | Non
     """Yield what is wrong with one fold: its size, its validity, its kept messages."""
     after = [*loaded.entries, *([done.boundary] if done.boundary is not None else [])]
     folded = ViewState(after, counter=OFFLINE)
-    size = folded.tokens + tokens_apart(loaded.system, None, OFFLINE).total
+    size = folded.tokens + overhead_of(loaded.system, None, OFFLINE).total
     if not done.view_tokens == done.receipt.tokens_after == size <= target:
         yield f"{done.view_tokens} tokens in the result, {size} in the view, {target} asked for"
     yield from check_valid(folded)
@@ -210,7 +208,7 @@ def check_kept(
         yield "the messages are not those of the view, one after the other"
     listed = {(edit.entry, edit.part) for edit in done.boundary.edits} if done.boundary is not None else set()
     for item, group in zip(view, alone, strict=True):
-        if not isinstance(item, Kept):
+        if not isinstance(item, MessageItem):
             continue
         entry, message = item.entry, item.entry.message
         unlisted = [e for e in item.edits if e.kind != "repaired" and (entry.id, e.part) not in listed]
@@ -230,7 +228,7 @@ def check_kept(
 def check_unanswered(loaded: Loaded, folded: ViewState) -> Iterator[str]:
     """Yield the messages that no reply has seen and that the view does not hold."""
     said = [entry for entry in loaded.entries if isinstance(entry, Said)]
-    shown = {item.entry.id for item in folded.view() if isinstance(item, Kept)}
+    shown = {item.entry.id for item in folded.view() if isinstance(item, MessageItem)}
     for entry in said[unanswered_from([entry.message for entry in said]) :]:
         blank = not entry.message.calls and not entry.message.results and not entry.message.text.strip()
         if entry.id not in shown and not blank:

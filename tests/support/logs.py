@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import strategies as st
 from tests.support.ui_talk import UIWriter
 
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.plan import plan
-from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.ask import FoldRequest, Nothing
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import PRESETS, preset
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Pruned, Said
@@ -347,9 +347,9 @@ def fold_of(log: Log) -> ViewState:
 
 def ask_for(
     policy: str | Policy = "foldline", *, context: int = 4_000, reason: str = "manual", **more: Any
-) -> Ask:
+) -> FoldRequest:
     rules = policy if isinstance(policy, Policy) else preset(policy)
-    return Ask(
+    return FoldRequest(
         policy=rules,
         window=Window(context=context, output=500),
         reason=reason,
@@ -358,10 +358,14 @@ def ask_for(
     )
 
 
-def compact_log(log: Log, ask: Ask, summarizer: Any = None) -> Compacted | Pruned | Nothing | FloorExceeded:
+def compact_log(
+    log: Log, ask: FoldRequest, summarizer: Any = None
+) -> Compacted | Pruned | Nothing | FloorExceeded:
     """Compact the log by the real plan; a boundary is appended."""
     try:
-        outcome = run_sync(execute(plan(Job(fold_of(log), ask, OFFLINE)), summarizer or OfflineSummarizer()))
+        outcome = run_sync(
+            execute(plan(CompactionInput(fold_of(log), ask, OFFLINE)), summarizer or OfflineSummarizer())
+        )
     except FloorExceeded as error:
         return error
     if isinstance(outcome, Nothing):

@@ -11,7 +11,7 @@ from typing import Any
 from foldline.core.log.entries import Compacted, Entry
 from foldline.core.log.messages import Message, Part, Text, Thinking, ToolCall, ToolResult
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Kept, Made, ViewState
+from foldline.core.view import AddedItem, MessageItem, ViewState
 from foldline.dialects import get
 from foldline.dialects.edits import with_edits
 from foldline.testing.request import Asked
@@ -43,13 +43,15 @@ def missing(entries: Sequence[Entry], asked: Asked) -> dict[str, list[str]]:
 def _wanted(entries: Sequence[Entry]) -> Iterator[tuple[str, Part]]:
     view = ViewState(entries, counter=OFFLINE)
     for item in view.view():
-        message = with_edits(item.entry.message, item.edits) if isinstance(item, Kept) else item.message
-        if isinstance(item, Made) and item.kind == "ack":
+        message = (
+            with_edits(item.entry.message, item.edits) if isinstance(item, MessageItem) else item.message
+        )
+        if isinstance(item, AddedItem) and item.kind == "ack":
             continue
-        if isinstance(item, Made) and item.kind == "checkpoint" and view.boundary is not None:
+        if isinstance(item, AddedItem) and item.kind == "checkpoint" and view.boundary is not None:
             yield "checkpoint", Text(_summary(view.boundary))
             continue
-        kind = "" if isinstance(item, Kept) else f" ({item.kind})"
+        kind = "" if isinstance(item, MessageItem) else f" ({item.kind})"
         for part in message.parts if message is not None else ():
             yield f"{message.role}{kind}" if message else "", part
 

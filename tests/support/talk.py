@@ -10,7 +10,7 @@ from tests.support.logs import say
 from foldline.core.log.entries import Said
 from foldline.core.log.log import Log, said
 from foldline.core.log.messages import Media, Message, Part, Text, Thinking, ToolCall, ToolResult
-from foldline.core.view import Item, Kept
+from foldline.core.view import Item, MessageItem
 
 
 def user(text: str = "hello", **more) -> Message:
@@ -91,13 +91,13 @@ def long(text: str, times: int = 100) -> str:
 
 
 def message_of(item: Item) -> Message:
-    return item.entry.message if isinstance(item, Kept) else item.message
+    return item.entry.message if isinstance(item, MessageItem) else item.message
 
 
 def sent(item: Item) -> Message:
     """A view's message with its edits applied, as a dialect would send it."""
     message = message_of(item)
-    if not isinstance(item, Kept):
+    if not isinstance(item, MessageItem):
         return message
     edits = {edit.part: edit.replacement for edit in item.edits}
     parts = [edits.get(index, part) for index, part in enumerate(message.parts)]
@@ -106,7 +106,7 @@ def sent(item: Item) -> Message:
 
 def outline(items: Iterable[Item]) -> list[str]:
     """What a view holds, a word each: the kind of what was made, the role of what was kept."""
-    return [item.entry.message.role if isinstance(item, Kept) else item.kind for item in items]
+    return [item.entry.message.role if isinstance(item, MessageItem) else item.kind for item in items]
 
 
 def text_of(items: Iterable[Item]) -> str:

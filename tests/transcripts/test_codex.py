@@ -9,7 +9,7 @@ from foldline import dialects
 from foldline.core.log.entries import Compacted
 from foldline.core.log.messages import Media, Opaque, Usage
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Kept, Made, ViewState
+from foldline.core.view import AddedItem, MessageItem, ViewState
 from foldline.loading import from_records
 from foldline.transcripts import sniff
 
@@ -250,9 +250,9 @@ def test_the_view_of_an_encrypted_compaction_holds_its_parts():
     boundary = next(entry for entry in loaded.entries if isinstance(entry, Compacted))
     assert boundary.receipt.origin == {"replacement_history": history}
     view = ViewState(loaded.entries, counter=OFFLINE).view()
-    shown = [piece.entry.message.text if isinstance(piece, Kept) else piece.kind for piece in view]
+    shown = [piece.entry.message.text if isinstance(piece, MessageItem) else piece.kind for piece in view]
     assert shown == ["checkpoint", "first", "", "On."]
-    assert any(isinstance(piece, Made) and "encrypted" in piece.message.text for piece in view)
+    assert any(isinstance(piece, AddedItem) and "encrypted" in piece.message.text for piece in view)
 
 
 def test_a_compaction_in_words_is_a_boundary_and_its_summary_is_not_said_twice():

@@ -26,7 +26,7 @@ from foldline.agent.hooks import CommandHooks
 from foldline.agent.loop import Agent, Emit
 from foldline.agent.messages import Prompt
 from foldline.agent.options import HostOptions
-from foldline.agent.permissions import Ask, Permissions
+from foldline.agent.permissions import FoldRequest, Permissions
 from foldline.agent.prompt import system_prompt
 from foldline.agent.servers import McpServers
 from foldline.agent.tools import bash, edit, find, grep, read, subagent, todo, write
@@ -61,7 +61,7 @@ To see how it works without any model: foldline chat --demo"""
 class Host:
     """One agent and all that it works with; made by `Host.open`, closed with `close`."""
 
-    def __init__(self, options: HostOptions, *, emit: Emit, ask: Ask | None) -> None:
+    def __init__(self, options: HostOptions, *, emit: Emit, ask: FoldRequest | None) -> None:
         self.options = options
         self.home = options.home or Path.home()
         self.settings = settings(home=self.home, here=options.folder.resolve())
@@ -86,7 +86,9 @@ class Host:
         self.store = find_store(self.settings.store if options.store is None else options.store)
 
     @classmethod
-    async def open(cls, options: HostOptions, *, emit: Emit = lambda _: None, ask: Ask | None = None) -> Self:
+    async def open(
+        cls, options: HostOptions, *, emit: Emit = lambda _: None, ask: FoldRequest | None = None
+    ) -> Self:
         """Open the store and the session; raises InputError, with how to set a model, where none is."""
         host = cls(options, emit=emit, ask=ask)
         try:

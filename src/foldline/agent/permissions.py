@@ -38,14 +38,14 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     change: str = ""
 
 
-Ask = Callable[[PermissionRequest], Awaitable[Answer]]
+FoldRequest = Callable[[PermissionRequest], Awaitable[Answer]]
 
 
 class Permissions:
     """Decides whether a tool may do something; with nobody to `ask`, what no rule allows is refused."""
 
     def __init__(
-        self, *, allow: Sequence[str] = (), deny: Sequence[str] = (), ask: Ask | None = None
+        self, *, allow: Sequence[str] = (), deny: Sequence[str] = (), ask: FoldRequest | None = None
     ) -> None:
         self.allow = list(allow)
         self.deny = list(deny)

@@ -19,7 +19,7 @@ from foldline.cli.stored_file import as_file
 from foldline.core.decide.policy import Policy
 from foldline.core.log.codec import encode
 from foldline.core.log.entries import Receipt
-from foldline.folding import Wish, fold_now
+from foldline.folding import FoldOptions, fold_now
 from foldline.lab.manifest import Found
 from foldline.lab.report import SessionReport, as_json
 from foldline.lab.run import Wanted, replay_file
@@ -54,7 +54,7 @@ def fold_one(folding: FoldFiles, file: str, target: Path) -> Found:
     with as_file(file) as path:
         loaded = load_session(path, from_start=folding.from_start)
     info = Catalogue(folding.models).look_up(folding.model or loaded.model, folding.window)
-    done = fold_now(loaded, Wish(folding.policy, info, target=folding.target, dialect=folding.dialect))
+    done = fold_now(loaded, FoldOptions(folding.policy, info, target=folding.target, dialect=folding.dialect))
     write_messages(done, loaded, target)
     receipt = done.receipt
     return {

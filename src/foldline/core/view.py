@@ -43,26 +43,26 @@ from foldline.core.secrets.redact import redact
 LATE_CAP = 2_000  # characters of a late result that a note quotes; the rest stays in the history
 
 
-class Kept(msgspec.Struct, frozen=True):
+class MessageItem(msgspec.Struct, frozen=True):
     """An entry's message, as received but for the edits that a boundary listed."""
 
     entry: Said
     edits: tuple[Edit, ...] = ()
 
 
-MadeKind = Literal["checkpoint", "ack", "unanswered", "late", "pin"]
+AddedKind = Literal["checkpoint", "ack", "unanswered", "late", "pin"]
 
 
-class Made(msgspec.Struct, frozen=True):
+class AddedItem(msgspec.Struct, frozen=True):
     """A message that the view adds; `source` is the id of the entry that it was made for."""
 
-    kind: MadeKind
+    kind: AddedKind
     message: Message
     source: str
     tokens: int
 
 
-Item = Kept | Made
+Item = MessageItem | AddedItem
 
 
 class ViewState:
@@ -99,7 +99,7 @@ class ViewState:
         self._added = 0  # those of `_tokens` that stand in messages which the view adds
         self._waiting: list[Item] = []  # what stands behind the results of the open calls
         self._unshown: dict[str, int] = {}  # kept messages of which nothing can be sent, with their tokens
-        self._notes: list[Made] = []  # of late results, and of calls that others follow unanswered
+        self._notes: list[AddedItem] = []  # of late results, and of calls that others follow unanswered
         self._quoted_pins: set[str] = set()  # pinned entries whose words a message of the view quotes
         self._call_ids = CallIds()
         self._owed = Owed(self._answer_tokens)
@@ -130,15 +130,19 @@ class ViewState:
     @property
     def made(self) -> int:
         """The tokens of the messages that the view adds."""
-        return self._added + self.owed + sum(item.tokens for item in self._waiting if isinstance(item, Made))
+        return (
+            self._added
+            + self.owed
+            + sum(item.tokens for item in self._waiting if isinstance(item, AddedItem))
+        )
 
-    def context_size(self, apart: int = 0, ratio: float = 1.0) -> Size:
+    def context_size(self, overhead: int = 0, ratio: float = 1.0) -> Size:
         """Return the context size in tokens: the newest usage since the boundary and estimates of the rest.
 
-        `apart` is a system prompt and tools given apart. Takes the same time however long the view is.
+        `overhead` is a system prompt and tools given apart. Takes the same time however long the view is.
         """
         if self.anchor is None:
-            estimated = scaled(apart + self.tokens - self.owed, ratio)
+            estimated = scaled(overhead + self.tokens - self.owed, ratio)
             return Size(estimated, measured=0, estimated=estimated)
         return context_size(self.kept[self.anchor :], ratio=ratio)
 
@@ -162,7 +166,7 @@ class ViewState:
             more[entry] = more.get(entry, 0) + note.tokens
         return Mending(frozenset((edit.entry, edit.part) for edit in out), more)
 
-    def _stays_with(self, note: Made) -> str:
+    def _stays_with(self, note: AddedItem) -> str:
         """Return the id of the kept message behind which no cut leaves a note: that calls have no result."""
         if note.kind == "late":
             return note.source
@@ -205,7 +209,7 @@ class ViewState:
         if isinstance(boundary, Compacted):
             self.boundary = boundary
             for index, item in enumerate(self._items):
-                if isinstance(item, Made) and not item.source:
+                if isinstance(item, AddedItem) and not item.source:
                     self._items[index] = msgspec.structs.replace(item, source=boundary.id)
 
     # ---- boundaries
@@ -267,7 +271,7 @@ class ViewState:
         role: Role = "system" if point.role == "system" else "user"
         if behind_quotes:
             self._keep_older(self.quoted)
-        self._emit(Made("checkpoint", Message(role, (Text(point.text),)), boundary.id, point.tokens))
+        self._emit(AddedItem("checkpoint", Message(role, (Text(point.text),)), boundary.id, point.tokens))
         follows = "user" if self.quoted and not behind_quotes else first_kept and first_kept.role
         if point.ack and follows != "assistant":
             self._emit(self._made("ack", Message("assistant", (Text(point.ack),)), boundary.id))
@@ -423,11 +427,11 @@ class ViewState:
                 self.repairs[entry.id] = tuple(self._without(entry, part) for part in blank)
             self._keep(entry)
 
-    def _as_kept(self, entry: Said) -> Kept:
+    def _as_kept(self, entry: Said) -> MessageItem:
         repairs = self.repairs.get(entry.id, ())
         mended = {edit.part for edit in repairs}
         listed = (edit for edit in self.edits.get(entry.id, ()) if edit.part not in mended)
-        return Kept(entry, (*listed, *repairs))
+        return MessageItem(entry, (*listed, *repairs))
 
     def _keep(self, entry: Said) -> None:
         self._emit(self._as_kept(entry))
@@ -435,7 +439,7 @@ class ViewState:
     def _emit(self, item: Item) -> None:
         self._items.append(item)
         self._tokens += item_tokens(item)
-        self._added += item.tokens if isinstance(item, Made) else 0
+        self._added += item.tokens if isinstance(item, AddedItem) else 0
 
     def _release(self) -> None:
         """Emit what waited for the results of open calls."""
@@ -453,21 +457,23 @@ class ViewState:
 
     # ---- messages that the view adds
 
-    def _made(self, kind: MadeKind, message: Message, source: str) -> Made:
-        return Made(kind, message, source, message_tokens(message, self._counter))
+    def _made(self, kind: AddedKind, message: Message, source: str) -> AddedItem:
+        return AddedItem(kind, message, source, message_tokens(message, self._counter))
 
-    def _unanswered(self, call_ids: Sequence[str], source: str) -> Made:
+    def _unanswered(self, call_ids: Sequence[str], source: str) -> AddedItem:
         """Answer calls that have no result by a note that says so."""
         own = (self._call_ids.in_view(call_id) for call_id in call_ids)
         parts = tuple(ToolResult(call_id, (Text(UNANSWERED),), is_error=True) for call_id in own)
-        return Made("unanswered", Message("tool", parts), source, sum(map(self._answer_tokens, call_ids)))
+        return AddedItem(
+            "unanswered", Message("tool", parts), source, sum(map(self._answer_tokens, call_ids))
+        )
 
     def _answer_tokens(self, call_id: str) -> int:
         """Count the note that answers a call without a result."""
         part = ToolResult(self._call_ids.in_view(call_id), (Text(UNANSWERED),), is_error=True)
         return message_tokens(Message("tool", (part,)), self._counter)
 
-    def _late(self, result: ToolResult, source: str) -> Made:
+    def _late(self, result: ToolResult, source: str) -> AddedItem:
         """Quote a result that came too late for its call."""
         text = redact(result.text)
         over = len(text) - LATE_CAP
@@ -483,14 +489,14 @@ def blank_texts(message: Message) -> list[int]:
 
 def item_tokens(item: Item) -> int:
     """Return the tokens of one item of a view."""
-    if isinstance(item, Made):
+    if isinstance(item, AddedItem):
         return item.tokens
     return max(0, item.entry.tokens - sum(edit.saved for edit in item.edits))
 
 
 def sized(items: Sequence[Item]) -> list[tuple[str, int]]:
     """Return what each item of a view counts as, and its tokens."""
-    return [(i.kind if isinstance(i, Made) else category(i.entry), item_tokens(i)) for i in items]
+    return [(i.kind if isinstance(i, AddedItem) else category(i.entry), item_tokens(i)) for i in items]
 
 
 def view(path: Iterable[Entry], *, counter: Counter) -> list[Item]:
@@ -500,4 +506,4 @@ def view(path: Iterable[Entry], *, counter: Counter) -> list[Item]:
 
 def native_items(items: Sequence[Item]) -> list[tuple[Message, tuple[Edit, ...]]]:
     """Return what a dialect renders: each message with its edits."""
-    return [(i.entry.message, i.edits) if isinstance(i, Kept) else (i.message, ()) for i in items]
+    return [(i.entry.message, i.edits) if isinstance(i, MessageItem) else (i.message, ()) for i in items]

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from foldline.core.log.messages import Opaque, Thinking
-from foldline.core.view import Item, Kept, native_items
+from foldline.core.view import Item, MessageItem, native_items
 from foldline.dialects.anthropic.native import request
 from foldline.dialects.base import get
 from foldline.dialects.values import ANTHROPIC, OPENAI_RESPONSES, Losses
@@ -64,7 +64,7 @@ class NativeView:
 
 def _is_native(item: Item, dialect: str) -> bool:
     """Return whether an item is rendered as received, whatever stands around it."""
-    if not isinstance(item, Kept):
+    if not isinstance(item, MessageItem):
         return False
     message = item.entry.message
     native = message.native
@@ -76,12 +76,16 @@ def _joins(items: Sequence[Item], known: int, dialect: str) -> bool:
     if dialect != ANTHROPIC or not 0 < known < len(items):
         return False
     item = items[known]
-    return isinstance(item, Kept) and item.entry.message.role == "user" and bool(item.entry.message.results)
+    return (
+        isinstance(item, MessageItem)
+        and item.entry.message.role == "user"
+        and bool(item.entry.message.results)
+    )
 
 
 def _is_open(item: Item) -> bool:
     """Return whether an item ends in reasoning: what is sent of it depends on what follows."""
-    if not isinstance(item, Kept):
+    if not isinstance(item, MessageItem):
         return False
     message = item.entry.message
     ours = message.native is not None and message.native.dialect == OPENAI_RESPONSES
@@ -97,7 +101,7 @@ def _may_extend(items: Sequence[Item], dialect: str) -> bool:
     if not items or not _is_native(items[-1], dialect) or _is_open(items[-1]):
         return False
     encoded = (item for item in items if not _is_native(item, dialect))
-    return not any((i.entry.message if isinstance(i, Kept) else i.message).calls for i in encoded)
+    return not any((i.entry.message if isinstance(i, MessageItem) else i.message).calls for i in encoded)
 
 
 def deep_copy(value: Any) -> Any:

@@ -12,7 +12,7 @@ from foldline.core.log.log import digest
 from foldline.core.log.messages import Message, Text
 from foldline.core.log.steps import is_step, own_results
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Kept, Made, ViewState
+from foldline.core.view import AddedItem, MessageItem, ViewState
 from foldline.dialects.edits import with_edits
 from foldline.dialects.steps import split_steps
 from foldline.dialects.values import Losses
@@ -109,7 +109,7 @@ def view_steps(
     if own_boundaries:
         items = _boundary_first(items, losses)
     for number, item in enumerate(items):
-        if isinstance(item, Kept):
+        if isinstance(item, MessageItem):
             entry = item.entry
             yield SaidStep(entry.id, entry.message, item.edits, entry.at, measured=entry.id not in old)
         elif item.kind == "checkpoint" and state.boundary is not None:
@@ -168,10 +168,12 @@ def join_replies(first: SaidStep, second: SaidStep) -> SaidStep | None:
     return msgspec.structs.replace(second, key=first.key, message=message, edits=())
 
 
-def _boundary_first(items: Sequence[Kept | Made], losses: Losses) -> list[Kept | Made]:
+def _boundary_first(
+    items: Sequence[MessageItem | AddedItem], losses: Losses
+) -> list[MessageItem | AddedItem]:
     """Put the checkpoint after the leading messages, and drop the acknowledgement that only a list needs."""
-    found = next((i for i in items if isinstance(i, Made) and i.kind == "checkpoint"), None)
-    rest = [i for i in items if i is not found and not (isinstance(i, Made) and i.kind == "ack")]
+    found = next((i for i in items if isinstance(i, AddedItem) and i.kind == "checkpoint"), None)
+    rest = [i for i in items if i is not found and not (isinstance(i, AddedItem) and i.kind == "ack")]
     if found is None:
         return rest
     start = 0
@@ -182,8 +184,8 @@ def _boundary_first(items: Sequence[Kept | Made], losses: Losses) -> list[Kept |
     return [*rest[:start], found, *rest[start:]]
 
 
-def _leads(item: Kept | Made) -> bool:
-    return isinstance(item, Kept) and item.entry.message.role in ("system", "developer")
+def _leads(item: MessageItem | AddedItem) -> bool:
+    return isinstance(item, MessageItem) and item.entry.message.role in ("system", "developer")
 
 
 def _fold_step(entry: Compacted, *, message: Message | None = None, alone: bool = False) -> FoldStep:

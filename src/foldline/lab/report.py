@@ -93,7 +93,7 @@ def policy_report(
         "peak": sums.peak,
         "compaction_seconds": round(sums.seconds, 3),
         "token_ratio": round(replay.scale.ratio, 4),
-        "apart_tokens": replay.scale.apart_tokens,
+        "apart_tokens": replay.scale.overhead_tokens,
     }
     turns = tuple(_turn(turn, price) for turn in replay.turns if turn.calls or turn.overflows)
     return PolicyReport(replay.policy.name, turns, totals, _retention(cuts), rounds)

@@ -20,7 +20,7 @@ from foldline.core.measure.window import Floor, Window
 from foldline.core.view import ViewState, native_items
 from foldline.dialects.edits import with_edits
 from foldline.errors import FloorExceeded, InputError
-from foldline.folding import Wish, fold_now
+from foldline.folding import FoldOptions, fold_now
 from foldline.lab.planted_rules import REPLACED, RULES, first_words, second_words
 from foldline.lab.report import shares
 from foldline.lab.scored_cuts import common_names
@@ -44,7 +44,7 @@ def decay(
     policies: Iterable[Policy],
     window: Window,
     *,
-    apart: Floor,
+    overhead: Floor,
     count: int,
     counter: Counter,
 ) -> dict[str, list[dict[str, Any]]]:
@@ -53,7 +53,7 @@ def decay(
     Returns what survived each round, by policy. Raises InputError for a session too short for so many pieces.
     """
     grown = _grown(entries, count, counter)
-    return {policy.name: _rounds(grown, policy, window, apart, counter) for policy in policies}
+    return {policy.name: _rounds(grown, policy, window, overhead, counter) for policy in policies}
 
 
 def _grown(entries: Sequence[Said], count: int, counter: Counter) -> Grown:
@@ -90,12 +90,12 @@ def _chained(pieces: Sequence[Sequence[Message]], counter: Counter) -> list[list
 
 
 def _rounds(
-    grown: Grown, policy: Policy, window: Window, apart: Floor, counter: Counter
+    grown: Grown, policy: Policy, window: Window, overhead: Floor, counter: Counter
 ) -> list[dict[str, Any]]:
     state = ViewState(counter=counter)
     past: list[ScoredMessage] = []
     found: list[dict[str, Any]] = []
-    total = apart.total
+    total = overhead.total
     for number, piece in enumerate(grown.pieces, 1):
         for entry in piece:
             state.push(entry)
@@ -103,7 +103,9 @@ def _rounds(
             total += entry.tokens
         target = max(int(total * SHARE), LEAST_TARGET)
         info = ModelInfo(None, window)
-        wish = Wish(policy, info, target=target, counter=counter, apart=apart, number=number, recall=True)
+        wish = FoldOptions(
+            policy, info, target=target, counter=counter, overhead=overhead, number=number, recall=True
+        )
         state, problem = _folded(state, wish)
         future = [spoken(entry.message) for later in grown.pieces[number:] for entry in later]
         text = _text(state)
@@ -111,7 +113,7 @@ def _rounds(
             "round": number,
             "said_tokens": total,
             "target": target,
-            "view_tokens": apart.total + state.tokens,
+            "view_tokens": overhead.total + state.tokens,
             **({"problem": problem} if problem else {}),
             **_planted(text, changed=number >= CHANGE_AT),
             "first_names": _share(grown.names, text),
@@ -120,7 +122,7 @@ def _rounds(
     return found
 
 
-def _folded(state: ViewState, wish: Wish) -> tuple[ViewState, str]:
+def _folded(state: ViewState, wish: FoldOptions) -> tuple[ViewState, str]:
     """Return the view after a compaction, and why there was none where there was none."""
     try:
         boundary = fold_now(from_entries(state.entries()), wish).boundary

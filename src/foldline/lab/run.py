@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from foldline.catalogue import Catalogue
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.plan import Outcome, plan
 from foldline.core.decide.policy import Policy
 from foldline.core.lab.replay import Replay
@@ -23,7 +23,7 @@ from foldline.core.view import native_items
 from foldline.dialects import get
 from foldline.errors import FloorExceeded, InputError
 from foldline.executor import execute, run_sync
-from foldline.folding import tokens_apart
+from foldline.folding import overhead_of
 from foldline.lab.report import PolicyReport, SessionReport, policy_report
 from foldline.lab.rounds import decay
 from foldline.lab.scored_cuts import Cuts, ScoredCut
@@ -59,7 +59,7 @@ class SessionHead(msgspec.Struct):
     price: Price | None
     model: str | None = None
     dialect: str = "openai-chat"
-    apart: Floor = Floor()
+    overhead: Floor = Floor()
     note: str = ""
 
 
@@ -93,7 +93,9 @@ def _decayed(
         return {}
     entries = [step for step in _steps(file, counter) if isinstance(step, Said)]
     folding = [policy for policy in wanted.policies if policy.enabled]
-    return decay(entries, folding, facts.window, apart=facts.apart, count=wanted.rounds, counter=counter)
+    return decay(
+        entries, folding, facts.window, overhead=facts.overhead, count=wanted.rounds, counter=counter
+    )
 
 
 def _steps(file: str, counter: Counter) -> Iterator[Step]:
@@ -122,7 +124,7 @@ def _facts(file: str, wanted: Wanted, counter: Counter) -> SessionHead:
         price=info.price,
         model=model,
         dialect=told.get("dialect") or "openai-chat",  # a session of ours may name none
-        apart=tokens_apart(told.get("system"), told.get("tools"), counter),
+        overhead=overhead_of(told.get("system"), told.get("tools"), counter),
         note=str(told.get("note") or ""),
     )
 
@@ -142,7 +144,7 @@ class Running:
         self._facts = facts
         self._counter = counter
         self._cuts = cuts
-        self._learner = Learner(facts.apart)
+        self._learner = Learner(facts.overhead)
         self._recorded = 0  # tokens of all messages, in our count
         self._summarizer = OfflineSummarizer(counter)
         self._runs = [
@@ -177,7 +179,10 @@ class Running:
 
     def _believed(self, entry: Said) -> Said:
         """Return an entry without a usage that cannot be true: nothing is learnt from it, or priced by it."""
-        usage, sent = entry.message.usage, self._recorded + self._facts.apart.system + self._facts.apart.tools
+        usage, sent = (
+            entry.message.usage,
+            self._recorded + self._facts.overhead.system + self._facts.overhead.tools,
+        )
         self._recorded += entry.tokens
         if usage is None or is_credible(usage, sent, self._facts.window):
             return entry
@@ -193,7 +198,7 @@ class Running:
             started = time.perf_counter()
             outcome: Outcome | None = None
             try:
-                asked = plan(Job(run.replay.state, ask, self._counter))
+                asked = plan(CompactionInput(run.replay.state, ask, self._counter))
                 outcome = run_sync(execute(asked, self._summarizer))
             except FloorExceeded:
                 pass  # counted as refused

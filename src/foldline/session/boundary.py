@@ -14,11 +14,11 @@ from collections.abc import Sequence
 import msgspec
 
 from foldline.core.checkpoint.request import Prefix
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.plan import Outcome, Steps, plan
 from foldline.core.compact.rebase import VOID, Draft, drafted, rebased
 from foldline.core.compact.sight import number_of
-from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.ask import FoldRequest, Nothing
 from foldline.core.decide.breaker import Failure
 from foldline.core.log.entries import Compacted, Entry, Noted, Pruned, Reason, Receipt, Said
 from foldline.core.measure.tokens import Counter
@@ -55,7 +55,7 @@ class BoundaryWork(msgspec.Struct, frozen=True):
     """
 
     entries: list[Entry]
-    ask: Ask
+    ask: FoldRequest
     size: int
     prefix: Prefix | None
     base: Draft
@@ -73,13 +73,13 @@ class BoundaryMaker:
 
     # ---- making a boundary; the lock is held to take the work, and not while it is done
 
-    def take(self, ask: Ask) -> BoundaryWork:
+    def take(self, ask: FoldRequest) -> BoundaryWork:
         """Take from the path as it is what a compaction is made of."""
         state = self._cursor.state
         return BoundaryWork(
             entries=state.entries(),
             ask=ask,
-            size=ask.apart_tokens + state.tokens,
+            size=ask.overhead_tokens + state.tokens,
             prefix=self._shared.prefix(),
             base=drafted(state, Pruned("", None, Receipt(ask.reason))),
         )
@@ -136,12 +136,14 @@ class BoundaryMaker:
 
     # ---- the end of every compaction; the lock is held
 
-    async def commit(self, draft: Draft, ask: Ask, opened: Span, *, waited: bool) -> Receipt | Nothing:
+    async def commit(
+        self, draft: Draft, ask: FoldRequest, opened: Span, *, waited: bool
+    ) -> Receipt | Nothing:
         """Put a draft onto the path as it is now, and append it."""
         for _ in range(RETRIES):
             state = self._cursor.state
             now = await self._shared.live.onto(msgspec.structs.replace(ask, number=number_of(state)), state)
-            found = rebased(Job(state, now, self._model.setup.counter), draft)
+            found = rebased(CompactionInput(state, now, self._model.setup.counter), draft)
             if isinstance(found, Nothing):
                 break
             boundary = msgspec.structs.replace(found.boundary, at=time.time())
@@ -155,7 +157,7 @@ class BoundaryMaker:
             found = Nothing("nothing_new", "another boundary came first")
         return await self.idle(ask, found) if waited else found
 
-    async def idle(self, ask: Ask, outcome: Nothing) -> Nothing:
+    async def idle(self, ask: FoldRequest, outcome: Nothing) -> Nothing:
         """Say that no boundary was made; a trigger is not heeded again before the view has grown."""
         self._events.emit(NothingDone(reason=ask.reason, why=outcome.why, detail=outcome.detail))
         sight = self._model.sight()
@@ -193,12 +195,12 @@ class BoundaryMaker:
                 self._events.emit(CoolingDown(**note.data))
 
 
-def _planned(entries: list[Entry], ask: Ask, counter: Counter, clean: CleanEntries) -> Steps:
+def _planned(entries: list[Entry], ask: FoldRequest, counter: Counter, clean: CleanEntries) -> Steps:
     """Plan a compaction of a view state of its own, so that nothing it reads changes meanwhile.
 
     What it finds out about secrets stays known, so that the commit has only what came since to look at.
     """
-    return (yield from plan(Job(ViewState(entries, counter=counter, clean=clean), ask, counter)))
+    return (yield from plan(CompactionInput(ViewState(entries, counter=counter, clean=clean), ask, counter)))
 
 
 def failure_of(error: Exception) -> Failure:

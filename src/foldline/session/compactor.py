@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from foldline.core.compact.display import display
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.policy import Policy
 from foldline.core.log.entries import Reason, Receipt
@@ -61,18 +61,18 @@ class Compactor:
         *,
         share: float = 1.0,
         seen: tuple[str, ...] | None = None,
-        happenings: int | None = None,
+        event_number: int | None = None,
     ) -> Receipt | Nothing:
         """Compact now; returns the receipt, or why there was nothing to do.
 
         `share` is the part of the window that the view may take; with `seen`, the boundaries of the path when
-        it was found to be necessary, it is left out where another one came first, and with `happenings`, the
-        watch's at that look, where another one failed first. Raises FloorExceeded, or CompactionFailed for
-        what went wrong in it; the session is as it was.
+        it was found to be necessary, it is left out where another one came first, and with `event_number`,
+        the watch's at that time, where another one failed first. Raises FloorExceeded, or CompactionFailed
+        for what went wrong in it; the session is as it was.
         """
         async with self._maker.one:
             async with self._shared.locked(follow=False):
-                if happenings is not None and self._shared.watch.has_looked(happenings):
+                if event_number is not None and self._shared.watch.has_checked(event_number):
                     return FIRST
                 if seen is not None and self._came_first(seen, reason):
                     return FIRST
@@ -126,5 +126,5 @@ class Compactor:
         async with self._shared.locked():
             counter = self._model.setup.counter
             state = ViewState(self._cursor.state.entries(), counter=counter)
-            job, prefix = Job(state, self._model.ask("manual"), counter), self._shared.prefix()
+            job, prefix = CompactionInput(state, self._model.ask("manual"), counter), self._shared.prefix()
         return await execute(display(job), self._shared.summarizer, aside=True, prefix=prefix)

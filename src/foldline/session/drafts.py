@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.rebase import Draft, holds, pays
-from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.ask import FoldRequest, Nothing
 from foldline.core.decide.breaker import Failure
 from foldline.core.decide.triggers import StartDraft
 from foldline.core.log.entries import Receipt
@@ -58,7 +58,10 @@ class Drafts:
         if self.ready is None:
             return False
         model = self._shared.model
-        return pays(Job(self._shared.cursor.state, model.ask("threshold"), model.setup.counter), self.ready)
+        return pays(
+            CompactionInput(self._shared.cursor.state, model.ask("threshold"), model.setup.counter),
+            self.ready,
+        )
 
     def look_at(self, state: ViewState) -> None:
         """Look for secrets in what came since a draft was begun, so that its commit has none to look at."""
@@ -123,7 +126,7 @@ class Drafts:
             self._shared.events.emit(DraftReady(receipt=outcome.boundary.receipt))
         return outcome
 
-    async def _draft_failed(self, ask: Ask, why: Failure, detail: str) -> None:
+    async def _draft_failed(self, ask: FoldRequest, why: Failure, detail: str) -> None:
         self._shared.events.emit(DraftFailed(why=why, detail=detail))
         async with self._shared.locked(follow=False):
             sight = self._shared.model.sight()
@@ -180,14 +183,14 @@ class Drafts:
             task.cancel()
             await asyncio.wait({task})
 
-    async def commit(self, ask: Ask) -> Receipt | Nothing | None:
+    async def commit(self, ask: FoldRequest) -> Receipt | Nothing | None:
         """Commit the draft that is ready, or drop it; None where it will not do.
 
         Inside a tool loop with signed thinking it waits for the end of the loop: then that is returned.
         """
         draft = self.ready
         assert draft is not None
-        size = ask.apart_tokens + self._shared.cursor.state.tokens
+        size = ask.overhead_tokens + self._shared.cursor.state.tokens
         with spans.compaction(self._shared.id, ask.reason, size) as opened:
             done = await self._maker.commit(draft, ask, opened, waited=False)
         if isinstance(done, Nothing) and done.why == "signed_thinking":

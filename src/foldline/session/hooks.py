@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.ask import FoldRequest, Nothing
 from foldline.core.log.entries import Reason
 
 
@@ -48,7 +48,7 @@ class Hooks:
 
         return off
 
-    async def onto(self, ask: Ask, planned: PlannedCompaction) -> Ask | Nothing:
+    async def onto(self, ask: FoldRequest, planned: PlannedCompaction) -> FoldRequest | Nothing:
         """Return what is asked, with the focus that hooks add; Nothing where one blocks the compaction."""
         focus = [planned.instructions] if planned.instructions else []
         for hook in tuple(self._before):

@@ -10,7 +10,7 @@ import msgspec
 from foldline.core.checkpoint.request import Prefix
 from foldline.core.compact.plan import Outcome
 from foldline.core.compact.rebase import Draft
-from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.ask import FoldRequest, Nothing
 
 
 class DraftJob(msgspec.Struct, frozen=True):
@@ -22,7 +22,7 @@ class DraftJob(msgspec.Struct, frozen=True):
 
     session: str
     leaf: str | None
-    ask: Ask
+    ask: FoldRequest
     size: int
     base: Draft
     prefix: Prefix | None = None

@@ -10,7 +10,7 @@ from uuid import uuid4
 import msgspec
 
 from foldline.core.compact.handoff import handoff, opening, start_of
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.decide.ask import Nothing
 from foldline.core.log.entries import Compacted, Entry, Noted, Said
 from foldline.core.log.log import chained
@@ -80,7 +80,7 @@ class Links:
             ask, prefix = await shared.live.onto(shared.model.ask("manual"), state), shared.prefix()
         ask = msgspec.structs.replace(ask, goal=goal)
         link = noted(Link(shared.id, "handoff", "from"))
-        steps = handoff(Job(state, ask, counter), start_of(state, link), text=text)
+        steps = handoff(CompactionInput(state, ask, counter), start_of(state, link), text=text)
         made = await execute(steps, shared.summarizer, aside=True, prefix=prefix)
         if not isinstance(made, Compacted):
             why = made.why if isinstance(made, Nothing) else "nothing to fold"

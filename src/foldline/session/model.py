@@ -15,7 +15,7 @@ import msgspec
 
 from foldline.catalogue import Catalogue, ModelInfo
 from foldline.core.compact.sight import Sizer, ViewSight, asked
-from foldline.core.decide.ask import Ask
+from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.policy import Policy
 from foldline.core.decide.presets import resolve
 from foldline.core.decide.price import Cache, Economy
@@ -27,10 +27,10 @@ from foldline.core.measure.calibration import Calibration, update
 from foldline.core.measure.overflow import Overflow
 from foldline.core.measure.tokens import OFFLINE, Counter, message_tokens
 from foldline.core.measure.window import Floor, Window
-from foldline.core.view import Kept, ViewState, item_tokens
+from foldline.core.view import MessageItem, ViewState, item_tokens
 from foldline.dialects import ANTHROPIC
 from foldline.dialects.in_turn import applies_template
-from foldline.folding import now, tokens_apart
+from foldline.folding import now, overhead_of
 from foldline.providers.learned import learn, learned
 from foldline.session.cursor import Cursor
 from foldline.session.events import Events, ModelChanged, WarningGiven, WindowLearnt
@@ -56,7 +56,7 @@ class Setup(msgspec.Struct, frozen=True):
     dialect: str | None = None
     system: Any = None
     tools: Any = None
-    apart: Floor = Floor()
+    overhead: Floor = Floor()
     counter: Counter = OFFLINE
     subagent: bool = False
     rules: Policy | None = None
@@ -112,28 +112,28 @@ class SessionModel:
         return self._learnt_turns or applies_template(self.setup.model)
 
     @property
-    def apart(self) -> int:
+    def overhead(self) -> int:
         """The tokens of the system prompt and the tools that are given apart."""
-        return self.setup.apart.system + self.setup.apart.tools
+        return self.setup.overhead.system + self.setup.overhead.tools
 
     @property
     def view_tokens(self) -> int:
         """The size of the view by Foldline's own count, system prompt and tools included."""
-        return self.apart + self._cursor.state.tokens
+        return self.overhead + self._cursor.state.tokens
 
     @property
     def context_tokens(self) -> int:
         """The size of the next request: the newest reply's usage, and estimates of what came since."""
-        return self._cursor.state.context_size(self.apart, self.calibrator.ratio).tokens
+        return self._cursor.state.context_size(self.overhead, self.calibrator.ratio).tokens
 
     def trigger_size(self, state: ViewState) -> int:
         """Return the size that the policy's triggers look at, in tokens."""
-        return self._sizer.size(state, self.apart, self.calibrator.ratio)
+        return self._sizer.size(state, self.overhead, self.calibrator.ratio)
 
     def sight(self) -> ViewSight:
         """Return the view as it is, as what decides when to compact sees it."""
         setup, state, ratio = self.setup, self._cursor.state, self.calibrator.ratio
-        ask = asked(state, setup.policy, setup.window, "threshold", apart=setup.apart, now="")
+        ask = asked(state, setup.policy, setup.window, "threshold", overhead=setup.overhead, now="")
         return ViewSight(state, ask, self._sizer, setup.counter, ratio=ratio, now=time.time())
 
     def ask(
@@ -143,7 +143,7 @@ class SessionModel:
         target: int | None = None,
         *,
         share: float = 1.0,
-    ) -> Ask:
+    ) -> FoldRequest:
         """Return what is asked of a compaction of the view as it is.
 
         `share` is the part of the window to work with, where the provider counts more tokens than we do.
@@ -156,7 +156,7 @@ class SessionModel:
             reason,
             instructions=instructions,
             target=target,
-            apart=setup.apart,
+            overhead=setup.overhead,
             now=now(),
             ratio=self.calibrator.ratio,
             share=share,
@@ -204,7 +204,7 @@ class SessionModel:
         self._kept = kept_in(state.entries())
         self.setup = with_learnt(self.setup, state.entries())
         self._learnt_turns = self._turns_kept()
-        self.calibrator.load(state, self.apart)
+        self.calibrator.load(state, self.overhead)
 
     def believed(self, messages: Sequence[Message]) -> list[Message]:
         """Return messages without the usage that cannot be true; said once.
@@ -242,7 +242,7 @@ class SessionModel:
 
     def heard(self) -> None:
         """Learn from the newest reply of the view, if it was not learnt from."""
-        self.calibrator.said(self._cursor.state, self.apart)
+        self.calibrator.said(self._cursor.state, self.overhead)
 
     def change(self, model: str | None, window: int | Window | None) -> None:
         """Work with the limits of another model; `window` in tokens overrides what the catalogue says.
@@ -266,8 +266,8 @@ class SessionModel:
         if dialect is not None:
             setup = msgspec.structs.replace(setup, dialect=dialect)
         if tools is not None:
-            apart = tokens_apart(setup.system, tools, setup.counter)
-            setup = msgspec.structs.replace(setup, tools=tools, apart=apart)
+            overhead = overhead_of(setup.system, tools, setup.counter)
+            setup = msgspec.structs.replace(setup, tools=tools, overhead=overhead)
         self.setup = setup
 
     def follow(self, policy: Policy) -> None:
@@ -280,7 +280,7 @@ class SessionModel:
         model, note = self.setup.model, self.setup.given.noted()
         await self._cursor.write(note)
         self.keeps([note])
-        self.calibrator.load(self._cursor.state, self.apart)
+        self.calibrator.load(self._cursor.state, self.overhead)
         self._events.emit(ModelChanged(model=model, context=self.setup.window.context))
 
     async def learn_window(self, found: Overflow, sent: int) -> None:
@@ -421,27 +421,27 @@ class Calibrator:
         """Real tokens to an estimated one; 1 while nothing was learnt."""
         return self.now.ratio
 
-    def load(self, state: ViewState, apart: int) -> None:
+    def load(self, state: ViewState, overhead: int) -> None:
         """Begin with the newest note, and learn from the replies behind it whose requests the view shows."""
         entries = state.entries()
         found = _newest(entries, CALIBRATION, self._model)
         self.now = _calibration(found[1]) if found is not None else Calibration()
         since = {entry.id for entry in entries[(found[0] if found is not None else 0) :]}
         fresh = {entry.id for entry in state.kept[state.usage_from :]} & since
-        before = apart
+        before = overhead
         for item in state.items():
-            if isinstance(item, Kept) and item.entry.id in fresh:
+            if isinstance(item, MessageItem) and item.entry.id in fresh:
                 self._learn(item.entry, before)
             before += item_tokens(item)
 
-    def said(self, state: ViewState, apart: int) -> None:
+    def said(self, state: ViewState, overhead: int) -> None:
         """Learn from the newest reply with usage, if it was not learnt from."""
         if state.anchor is None:
             return
         entry = state.kept[state.anchor]
         if entry.id != self._entry:
             behind = sum(later.tokens for later in state.kept[state.anchor :])
-            self._learn(entry, apart + state.tokens - state.owed - behind)
+            self._learn(entry, overhead + state.tokens - state.owed - behind)
 
     def refused(self, estimated: int, asked: int) -> None:
         """Learn from a request that did not fit: what the provider counted, and what we did."""

@@ -9,7 +9,7 @@ from foldline.config import settings
 from foldline.core.decide.policy import Policy
 from foldline.core.measure.tokens import OFFLINE, Counter
 from foldline.core.measure.window import Window
-from foldline.folding import tokens_apart
+from foldline.folding import overhead_of
 from foldline.session.kept import KeptModel
 from foldline.session.model import with_info
 from foldline.session.session import Session, Setup
@@ -64,7 +64,7 @@ def open_session(
         dialect=dialect,
         system=system,
         tools=tools,
-        apart=tokens_apart(system, tools, counter),
+        overhead=overhead_of(system, tools, counter),
         counter=counter,
         subagent=subagent,
         rules=rules,

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
-from foldline.core.compact.job import Job, floor_of
+from foldline.core.compact.job import CompactionInput, floor_of
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.overflow import Shorter, share_left
 from foldline.core.decide.triggers import Refuse, Stay, fitting_output
@@ -135,7 +135,9 @@ class OverflowMender:
 
     def _remains(self, found: Overflow, why: str) -> OverflowRemains:
         model = self._shared.model
-        floor = floor_of(Job(self._shared.cursor.state, model.ask("overflow"), model.setup.counter))
+        floor = floor_of(
+            CompactionInput(self._shared.cursor.state, model.ask("overflow"), model.setup.counter)
+        )
         return OverflowRemains(
             why,
             view_tokens=model.view_tokens,

@@ -6,7 +6,7 @@ import msgspec
 
 from foldline.core.compact.by_hand import with_summary
 from foldline.core.compact.rebase import Draft
-from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.ask import FoldRequest, Nothing
 from foldline.core.log.entries import Boundary, Compacted, Receipt
 from foldline.session import spans
 from foldline.session.boundary import BoundaryMaker
@@ -18,7 +18,7 @@ class Preview(msgspec.Struct, frozen=True):
     """A boundary that is not appended; `Session.commit` appends this very one."""
 
     draft: Draft
-    ask: Ask
+    ask: FoldRequest
 
     @property
     def boundary(self) -> Boundary:

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from foldline.core.compact.sight import standing
-from foldline.core.decide.ask import Ask
+from foldline.core.decide.ask import FoldRequest
 from foldline.core.log.entries import Live, Noted
 from foldline.core.view import ViewState
 from foldline.errors import InputError
@@ -51,7 +51,7 @@ class LiveState:
 
         return off
 
-    async def onto(self, ask: Ask, state: ViewState) -> Ask:
+    async def onto(self, ask: FoldRequest, state: ViewState) -> FoldRequest:
         """Return what is asked of a compaction, with live state as it is now and where the session stands."""
         return msgspec.structs.replace(ask, live=await self.now(state), standing=standing(state))
 

@@ -141,10 +141,10 @@ class Tools:
         new = [one for one, tool in zip(made, chosen, strict=True) if tool.name not in self._counted]
         if new:
             setup = self._shared.model.setup
-            size = setup.apart.tools + tools_tokens(new, setup.counter)
-            apart = msgspec.structs.replace(setup.apart, tools=size)
+            size = setup.overhead.tools + tools_tokens(new, setup.counter)
+            overhead = msgspec.structs.replace(setup.overhead, tools=size)
             beside = [*(setup.tools or ()), *new]
-            self._shared.model.setup = msgspec.structs.replace(setup, tools=beside, apart=apart)
+            self._shared.model.setup = msgspec.structs.replace(setup, tools=beside, overhead=overhead)
             self._counted |= {tool.name for tool in chosen}
         return made
 

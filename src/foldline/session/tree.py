@@ -14,7 +14,7 @@ from foldline.core.checkpoint.obtain import obtain
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.checkpoint.serialize import neutral
 from foldline.core.checkpoint.summary import request
-from foldline.core.decide.ask import Ask
+from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.policy import summary_cap
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.ledger.table import collect, merge
@@ -249,7 +249,7 @@ async def left_behind(store: Store, session: str, state: ViewState, at: str) -> 
 
 
 def summarised(
-    left: Left, ask: Ask, counter: Counter
+    left: Left, ask: FoldRequest, counter: Counter
 ) -> Generator[SummaryRequest, SummaryReply | None, SummaryReply | None]:
     """Plan the summary of what is left behind; None where nothing was said there."""
     if not left.entries:

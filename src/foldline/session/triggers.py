@@ -120,7 +120,7 @@ class Triggers:
             if not isinstance(due, CommitDraft):
                 break
             if await self._drafts.commit(self._model.ask(due.reason)):
-                watch.looked()
+                watch.mark_checked()
                 return None
         if isinstance(due, StartDraft | Compact) and not looked and await self._drafts.adopt():
             return await self._look_at_triggers(looked=True)
@@ -131,14 +131,14 @@ class Triggers:
         if isinstance(due, Wait):
             return self._draft_finished
         if isinstance(due, Compact):
-            return partial(self._by_itself, due, self._cursor.state.boundaries, watch.happenings)
+            return partial(self._by_itself, due, self._cursor.state.boundaries, watch.event_number)
         return None
 
     def appended(self) -> None:
         """Begin a look in the background, if the policy wants one now; the lock is held."""
         self._drafts.look_at(self._cursor.state)
         self._wait(self._newest)
-        if self._shared.watch.looks_at_once(self._cursor.state.open_calls):
+        if self._shared.watch.checks_at_once(self._cursor.state.open_calls):
             self.checks.begin()
 
     @property
@@ -170,7 +170,7 @@ class Triggers:
         try:
             while True:
                 async with self._shared.locked(follow=False) as cursor:
-                    if not self._shared.watch.looks_at_once(cursor.state.open_calls):
+                    if not self._shared.watch.checks_at_once(cursor.state.open_calls):
                         return
                     wait = await self._look_at_triggers()
                     if wait is None:
@@ -201,7 +201,7 @@ class Triggers:
             if behind is not None and (self._newest is None or self._newest.id != behind):
                 return None
             done = await self._drafts.commit(self._model.ask("threshold"))
-            self._shared.watch.looked()
+            self._shared.watch.mark_checked()
             return done if isinstance(done, Receipt) else None
 
     async def _as_wished(self, focus: str) -> None:
@@ -235,18 +235,18 @@ class Triggers:
         self._shared.events.emit(CompactionStarted(reason="threshold", size=self._model.view_tokens))
         await self._drafts.finished()
 
-    async def _by_itself(self, due: Compact, seen: tuple[str, ...], happenings: int) -> None:
+    async def _by_itself(self, due: Compact, seen: tuple[str, ...], event_number: int) -> None:
         """Compact because of a trigger; where that fails, the session goes on while its view fits the window.
 
         Until it has ended the moments stay: who asks for the context meanwhile waits for the same compaction,
         and looks again. Those stay that came after the look.
         """
         try:
-            done = await self._compactor.compact(due.reason, seen=seen, happenings=happenings)
+            done = await self._compactor.compact(due.reason, seen=seen, event_number=event_number)
             if done is not FIRST:
-                self._shared.watch.looked(happenings)
+                self._shared.watch.mark_checked(event_number)
         except FoldlineError as error:
-            self._shared.watch.looked(happenings)
+            self._shared.watch.mark_checked(event_number)
             hopeless = isinstance(error, FloorExceeded)
             if due.size > (due.usable if hopeless else self._model.setup.window.input_limit):
                 raise

@@ -17,7 +17,7 @@ from foldline.core.log.boundaries import undone
 from foldline.core.log.entries import Compacted, Said
 from foldline.core.log.messages import Message
 from foldline.core.measure.window import Window
-from foldline.core.view import Kept, native_items, sized
+from foldline.core.view import MessageItem, native_items, sized
 from foldline.dialects import get
 from foldline.dialects.cache_marks import within_marks
 from foldline.dialects.dialect_of import join_system
@@ -88,7 +88,7 @@ class SessionView:
     def system(self) -> Any:
         """The system prompt to send beside the messages, where the dialect keeps it apart."""
         state = self._cursor.state
-        leading = [Kept(entry, state.edits.get(entry.id, ())) for entry in state.leading]
+        leading = [MessageItem(entry, state.edits.get(entry.id, ())) for entry in state.leading]
         return join_system(self._model.setup.system, get(self.dialect).render(native_items(leading)).system)
 
     @property

@@ -30,7 +30,7 @@ def test_categories_are_summed_before_and_after():
     after = [("checkpoint", 4), ("user", 1)]
 
     assert by_category(before, after) == {"user": (6, 1), "assistant": (7, 0), "checkpoint": (0, 4)}
-    assert by_category([], [], apart=9) == {"system prompt and tools": (9, 9)}
+    assert by_category([], [], overhead=9) == {"system prompt and tools": (9, 9)}
     assert by_category([], []) == {}
 
 

@@ -7,8 +7,8 @@ from tests.support.talk import assistant, call, entries, tool, user
 
 from foldline.core.checkpoint.request import FAILED, SummaryReply
 from foldline.core.compact.display import display
-from foldline.core.compact.job import Job
-from foldline.core.decide.ask import Ask
+from foldline.core.compact.job import CompactionInput
+from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.presets import preset
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
@@ -25,8 +25,8 @@ CODE = "Port the parser to Rust"
 
 def shown(*replies: SummaryReply | None) -> str:
     state = ViewState(entries(*TALK, tokens=200), counter=OFFLINE)
-    ask = Ask(policy=preset("foldline"), window=Window(context=32_000), reason="manual")
-    steps = display(Job(state, ask, OFFLINE))
+    ask = FoldRequest(policy=preset("foldline"), window=Window(context=32_000), reason="manual")
+    steps = display(CompactionInput(state, ask, OFFLINE))
     request = next(steps)
     assert request.kind == "display"
     assert [entry.message for entry in request.folded] == list(TALK)
@@ -50,8 +50,8 @@ def test_code_writes_them_where_no_model_did(reply):
 
 
 def test_with_nothing_said_there_is_nothing_to_tell():
-    ask = Ask(policy=preset("foldline"), window=Window(context=32_000), reason="manual")
-    steps = display(Job(ViewState(counter=OFFLINE), ask, OFFLINE))
+    ask = FoldRequest(policy=preset("foldline"), window=Window(context=32_000), reason="manual")
+    steps = display(CompactionInput(ViewState(counter=OFFLINE), ask, OFFLINE))
     next(steps)
     with pytest.raises(StopIteration) as end:
         steps.send(None)

@@ -9,7 +9,7 @@ from foldline.core.checkpoint.checkpoint import recognise
 from foldline.core.checkpoint.request import SummaryReply
 from foldline.core.compact.by_hand import with_summary
 from foldline.core.compact.handoff import EDITED, handoff, opening, start_of
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.rebase import drafted
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.presets import preset
@@ -18,7 +18,7 @@ from foldline.core.log.entries import Compacted, Live, Noted, Pinned, StandingCo
 from foldline.core.log.log import Log, verify
 from foldline.core.log.messages import Usage
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Made, ViewState
+from foldline.core.view import AddedItem, ViewState
 from foldline.errors import FloorExceeded
 
 LINK = Noted("", None, "link", {"session": "old", "how": "handoff"}, at=1.0)
@@ -38,7 +38,7 @@ def worked() -> Log:
 def hand_over(log: Log, ask, *replies, text: str | None = None):
     fold = fold_of(log)
     start = start_of(fold, LINK)
-    steps = handoff(Job(fold, ask, OFFLINE), start, text=text)
+    steps = handoff(CompactionInput(fold, ask, OFFLINE), start, text=text)
     asked, answers = [], list(replies)
     try:
         asked.append(next(steps))
@@ -62,7 +62,7 @@ def test_a_new_session_starts_with_its_system_prompt_and_the_checkpoint_and_is_w
     assert verify(entries) == []
     items = ViewState(entries, counter=OFFLINE).view()
     assert problems(items, dialect) == []
-    assert [i.kind if isinstance(i, Made) else i.entry.message.role for i in items] == [
+    assert [i.kind if isinstance(i, AddedItem) else i.entry.message.role for i in items] == [
         "system",
         "checkpoint",
     ]

@@ -5,7 +5,7 @@ from tests.support.logs import ask_for, compact_log, fold_of, put
 from tests.support.talk import assistant, calls, entries, log_of, long, system, user
 
 from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
-from foldline.core.compact.job import Job, floor_of, least_floor, limits_of, material_of
+from foldline.core.compact.job import CompactionInput, floor_of, least_floor, limits_of, material_of
 from foldline.core.compact.receipts import balance_notes
 from foldline.core.decide.continuation import Continuation
 from foldline.core.decide.policy import Keep, Policy
@@ -22,20 +22,22 @@ APART = Floor(system=30, tools=12)
 
 
 def limits(log, rules=RULES, **more):
-    return limits_of(Job(fold_of(log), ask_for(rules, context=6_000, apart=APART, **more), OFFLINE))
+    return limits_of(
+        CompactionInput(fold_of(log), ask_for(rules, context=6_000, overhead=APART, **more), OFFLINE)
+    )
 
 
 def test_the_limits_are_those_of_the_window_or_of_the_target():
     log = log_of(user("a"), assistant("b"), user("c"))
     live, aimed = limits(log), limits(log, target=700, reason="target")
-    assert (live.usable, live.apart, live.target, live.summary_cap) == (5_000, 42, False, 500)
-    assert (aimed.usable, aimed.apart, aimed.target, aimed.summary_cap) == (700, 42, True, 70)
+    assert (live.usable, live.overhead, live.target, live.summary_cap) == (5_000, 42, False, 500)
+    assert (aimed.usable, aimed.overhead, aimed.target, aimed.summary_cap) == (700, 42, True, 70)
     assert live.window.context == 6_000
 
 
 def test_the_note_for_open_calls_stands_apart_too():
     log = log_of(user("a"), calls("x"))
-    assert limits(log).apart == 42 + fold_of(log).owed
+    assert limits(log).overhead == 42 + fold_of(log).owed
 
 
 def test_a_checkpoint_takes_its_marker_its_pins_and_its_acknowledgement():
@@ -62,8 +64,8 @@ def test_a_pin_that_has_to_stay_in_the_view_takes_nothing_of_the_checkpoint():
 
 def test_the_floor_counts_every_part_once():
     log = log_of(system("s"), user("a"), assistant("b"), user("c"))
-    ask = ask_for(ACK, context=6_000, apart=APART)
-    floor = floor_of(Job(fold_of(log), ask, OFFLINE))
+    ask = ask_for(ACK, context=6_000, overhead=APART)
+    floor = floor_of(CompactionInput(fold_of(log), ask, OFFLINE))
     path = log.path()
     assert floor.system == 30 + path[0].tokens
     assert floor.tools == 12
@@ -80,7 +82,7 @@ def test_the_material_is_the_folds_with_the_edits_made_on_the_way():
     put(log, Pinned("", None, second.id, on=True, text="b"))
     fold = fold_of(log)
     new = Edit(second.id, 0, "elided", Text("y"), 1)
-    made = material_of(Job(fold, ask_for(RULES), OFFLINE), {second.id: (new,)})
+    made = material_of(CompactionInput(fold, ask_for(RULES), OFFLINE), {second.id: (new,)})
     assert made.edits == {first.id: (old,), second.id: (new,)}
     assert (made.kept, made.leading, made.quoted) == (fold.kept, fold.leading, fold.quoted)
     assert made.pairing is fold.pairing
@@ -91,18 +93,18 @@ def test_the_material_is_the_folds_with_the_edits_made_on_the_way():
 
 def test_the_least_target_is_one_that_holds_its_own_floor():
     log = log_of(system("s"), user(long("Where is the bug in all of this?", 400)))
-    fold, ask = fold_of(log), ask_for(RULES, context=6_000, reason="target", target=100, apart=APART)
-    floor = floor_of(Job(fold, ask, OFFLINE))
-    least = least_floor(Job(fold, ask, OFFLINE), floor)
-    again = floor_of(Job(fold, msgspec.structs.replace(ask, target=least.total), OFFLINE))
+    fold, ask = fold_of(log), ask_for(RULES, context=6_000, reason="target", target=100, overhead=APART)
+    floor = floor_of(CompactionInput(fold, ask, OFFLINE))
+    least = least_floor(CompactionInput(fold, ask, OFFLINE), floor)
+    again = floor_of(CompactionInput(fold, msgspec.structs.replace(ask, target=least.total), OFFLINE))
     assert again.total <= least.total
     assert (
         floor.total
         <= least.total
-        < floor_of(Job(fold, ask_for(RULES, context=6_000, apart=APART), OFFLINE)).total
+        < floor_of(CompactionInput(fold, ask_for(RULES, context=6_000, overhead=APART), OFFLINE)).total
     )
     fits = msgspec.structs.replace(ask, target=least.total)
-    assert least_floor(Job(fold, fits, OFFLINE), again) == again
+    assert least_floor(CompactionInput(fold, fits, OFFLINE), again) == again
 
 
 def test_the_balance_is_that_of_the_sizes_of_what_stays_and_of_the_price_of_the_summary():
@@ -110,13 +112,13 @@ def test_the_balance_is_that_of_the_sizes_of_what_stays_and_of_the_price_of_the_
     economy = Economy(
         Price(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75), Cache(tokens=90_000, idle=1.0)
     )
-    ask = ask_for(RULES, apart=APART, economy=economy)
+    ask = ask_for(RULES, overhead=APART, economy=economy)
     same = 42 + log.path()[0].tokens
     expected = economy.balance(90_000, 20_000, same=same, summary=0.5).words
-    assert balance_notes(Job(fold_of(log), ask, OFFLINE), (90_000, 20_000), 0.5) == [expected]
+    assert balance_notes(CompactionInput(fold_of(log), ask, OFFLINE), (90_000, 20_000), 0.5) == [expected]
     assert expected != economy.balance(90_000, 20_000, same=0, summary=0.5).words
     assert expected != economy.balance(90_000, 20_000, same=same, summary=None).words
-    assert balance_notes(Job(fold_of(log), ask_for(RULES), OFFLINE), (90_000, 20_000), 0.5) == []
+    assert balance_notes(CompactionInput(fold_of(log), ask_for(RULES), OFFLINE), (90_000, 20_000), 0.5) == []
 
 
 def test_what_a_program_says_of_itself_counts_in_the_checkpoint_and_in_the_floor():
@@ -127,9 +129,9 @@ def test_what_a_program_says_of_itself_counts_in_the_checkpoint_and_in_the_floor
     stands = make_checkpoint("", Frame(RULES, standing=asked), OFFLINE).tokens
     assert limits(log, live=live).wrap == told > bare
     assert limits(log, standing=asked).wrap == stands > bare
-    floor = floor_of(Job(fold_of(log), ask_for(RULES, context=6_000), OFFLINE))
+    floor = floor_of(CompactionInput(fold_of(log), ask_for(RULES, context=6_000), OFFLINE))
     for more, size in (({"live": live}, told), ({"standing": asked}, stands)):
-        higher = floor_of(Job(fold_of(log), ask_for(RULES, context=6_000, **more), OFFLINE))
+        higher = floor_of(CompactionInput(fold_of(log), ask_for(RULES, context=6_000, **more), OFFLINE))
         assert higher.checkpoint - floor.checkpoint == size - bare
 
 
@@ -145,7 +147,7 @@ def test_a_live_summary_grows_with_all_that_it_stands_for():
         RULES, reserve=Amount(), summary_tokens=Amount(tokens=9_000), summary_share=0.1
     )
     log = log_of(user("a"), assistant("b"), user("c"))
-    found = limits_of(Job(fold_of(log), ask_for(growing, context=100_000), OFFLINE))
+    found = limits_of(CompactionInput(fold_of(log), ask_for(growing, context=100_000), OFFLINE))
     assert found.most_summary(entries(user(), tokens=500)) == 2_000
     assert found.most_summary(entries(user(), tokens=30_000)) == 3_000
     assert found.most_summary(entries(user(), tokens=300_000)) == 9_000

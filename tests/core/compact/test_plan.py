@@ -26,7 +26,7 @@ from foldline.core.checkpoint.obtain import ASKS, ATTEMPTS
 from foldline.core.checkpoint.request import SummaryReply, SummaryRequest
 from foldline.core.compact import attempt, job
 from foldline.core.compact.attempt import PASSES
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.plan import plan
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.continuation import Continuation
@@ -40,7 +40,7 @@ from foldline.core.log.messages import Message, Text, Thinking, ToolResult, Usag
 from foldline.core.measure.price import Price
 from foldline.core.measure.tokens import OFFLINE, message_tokens, part_tokens
 from foldline.core.measure.window import Amount, Floor
-from foldline.core.view import Kept, ViewState
+from foldline.core.view import MessageItem, ViewState
 from foldline.errors import FloorExceeded
 
 RULES = Policy(
@@ -81,7 +81,7 @@ SPLIT = SUMMARY + "\n\n## Turn in Progress\nReading the sources."
 
 
 def floor_of(state, ask, counter):
-    return job.floor_of(Job(state, ask, counter))
+    return job.floor_of(CompactionInput(state, ask, counter))
 
 
 def changed(rules: Policy = BARE, **more) -> Policy:
@@ -109,7 +109,7 @@ def worked(steps: int = 8, lines: int = 60) -> Log:
 
 def run(log: Log, ask, *replies):
     """Run the plan by hand; return the outcome and the requests. No reply left: None, as if it had failed."""
-    steps = plan(Job(fold_of(log), ask, OFFLINE))
+    steps = plan(CompactionInput(fold_of(log), ask, OFFLINE))
     asked: list[SummaryRequest] = []
     answers = list(replies)
     try:
@@ -152,11 +152,11 @@ def test_one_by_hand_with_a_new_focus_may_redraft_and_an_automatic_one_may_not()
 def test_a_view_that_fits_its_target_is_left_alone():
     log = chat(2)
     size = fold_of(log).tokens
-    apart = Floor(system=10, tools=5)
-    assert compact_log(log, ask_for(BARE, reason="target", target=size + 15, apart=apart)) == Nothing(
+    overhead = Floor(system=10, tools=5)
+    assert compact_log(log, ask_for(BARE, reason="target", target=size + 15, overhead=overhead)) == Nothing(
         "fits", f"{size + 15:,} tokens"
     )
-    smaller = compact_log(log, ask_for(BARE, reason="target", target=size + 14, apart=apart))
+    smaller = compact_log(log, ask_for(BARE, reason="target", target=size + 14, overhead=overhead))
     assert smaller != Nothing("fits", f"{size + 15:,} tokens")
 
 
@@ -220,8 +220,8 @@ def test_a_compaction_that_would_make_the_view_larger_is_not_made():
 
 def test_a_floor_above_usable_is_refused_at_once_with_its_parts():
     log = log_of(system(long("rule", 300)), user("a"), assistant("b"), image("see"))
-    ask = ask_for(BARE, context=1_000, apart=Floor(system=100, tools=50))
-    steps = plan(Job(fold_of(log), ask, OFFLINE))
+    ask = ask_for(BARE, context=1_000, overhead=Floor(system=100, tools=50))
+    steps = plan(CompactionInput(fold_of(log), ask, OFFLINE))
     with pytest.raises(FloorExceeded) as refused:
         next(steps)
     parts = refused.value.breakdown
@@ -269,7 +269,7 @@ def test_a_numbered_checkpoint_is_no_pin():
 def test_the_floor_that_a_refusal_names_can_be_met():
     log = log_of(system(long("rule", 400)), user("a"), assistant("b"), user(long("a long letter", 300)))
     with pytest.raises(FloorExceeded) as refused:
-        next(plan(Job(fold_of(log), ask_for(BARE, reason="target", target=150), OFFLINE)))
+        next(plan(CompactionInput(fold_of(log), ask_for(BARE, reason="target", target=150), OFFLINE)))
     named = refused.value.floor
     assert sum(refused.value.breakdown.values()) == named > 150
     outcome = compact_log(log, ask_for(BARE, reason="target", target=named))
@@ -421,7 +421,7 @@ def test_an_automatic_one_waits_for_signed_thinking_while_the_view_fits():
     for message in (user("go"), signed("", *calls("a").calls), tool("a")):
         say(log, message)
     room = ask_for(BARE).usable - fold_of(log).tokens
-    full, over = (ask_for(BARE, reason="threshold", apart=Floor(system=n)) for n in (room, room + 1))
+    full, over = (ask_for(BARE, reason="threshold", overhead=Floor(system=n)) for n in (room, room + 1))
     assert compact_log(log, full).why == "signed_thinking"
     assert isinstance(compact_log(log, over), Compacted)
 
@@ -457,7 +457,7 @@ def test_stripped_thinking_is_counted_once_however_many_boundaries_follow():
         say(log, user("and?"))
         compact_log(log, ask_for(wide))
         for item in fold_of(log).view():
-            if isinstance(item, Kept):
+            if isinstance(item, MessageItem):
                 saved = sum(edit.saved for edit in item.edits)
                 assert item.entry.tokens - saved == message_tokens(sent(item), OFFLINE)
 
@@ -596,7 +596,7 @@ def test_a_checkpoint_too_large_for_the_whole_is_asked_for_again_with_less():
 
 
 def test_a_checkpoint_that_never_fits_is_refused_and_nothing_is_made():
-    steps = plan(Job(fold_of(chat()), ask_for(BARE, reason="target", target=600), OFFLINE))
+    steps = plan(CompactionInput(fold_of(chat()), ask_for(BARE, reason="target", target=600), OFFLINE))
     big = SummaryReply(Stubborn(900).text, "offline")
     next(steps)
     least = [steps.send(big).tokens for _ in range(PASSES - 1)]
@@ -617,7 +617,7 @@ def test_a_model_is_asked_no_more_often_in_all_than_a_compaction_may(monkeypatch
     ask = ask_for(BARE, reason="target", target=600)
     if asks == 0:
         with pytest.raises(StopIteration) as end:
-            next(plan(Job(fold_of(chat()), ask, OFFLINE)))
+            next(plan(CompactionInput(fold_of(chat()), ask, OFFLINE)))
         outcome, asked = end.value.value, []
     else:
         outcome, asked = run(chat(), ask, *rejected)
@@ -833,7 +833,7 @@ def test_the_receipt_says_what_was_done():
     log = worked()
     say(log, assistant(long("a", 60)))
     say(log, user("on"))
-    ask = ask_for(BARE, reason="agent", apart=Floor(system=40, tools=2))
+    ask = ask_for(BARE, reason="agent", overhead=Floor(system=40, tools=2))
     size = fold_of(log).tokens
     messages = fold_of(log).messages
     outcome = compact_log(log, ask)
@@ -1002,7 +1002,7 @@ def test_what_cannot_be_folded_nor_shortened_to_the_target_is_refused():
     log = log_of(user(long("words of a letter", 60)))
     size = fold_of(log).tokens
     with pytest.raises(FloorExceeded):
-        next(plan(Job(fold_of(log), ask_for(BARE, reason="target", target=size // 4), OFFLINE)))
+        next(plan(CompactionInput(fold_of(log), ask_for(BARE, reason="target", target=size // 4), OFFLINE)))
 
 
 def test_a_turn_of_400_calls_with_no_user_message_but_the_first_is_folded():
@@ -1250,7 +1250,7 @@ def test_the_counter_that_is_given_counts_everything_that_is_made():
     fold = ViewState(log.path(), counter=letters)
     note = fold.view()[-1]
     assert note.tokens == message_tokens(note.message, letters)
-    steps = plan(Job(fold, ask_for(BARE, context=60_000), letters))
+    steps = plan(CompactionInput(fold, ask_for(BARE, context=60_000), letters))
     next(steps)
     with pytest.raises(StopIteration) as end:
         steps.send(SummaryReply("## Goal\nshort", "offline"))
@@ -1321,7 +1321,7 @@ def test_the_receipt_says_what_the_summary_cost_and_whether_that_pays():
     log = Log()
     for entry in (system(long("Be brief.", 30)), *(entry.message for entry in chat().path())):
         say(log, entry)
-    ask = ask_for(BARE, context=1_800, economy=economy, apart=Floor(system=30, tools=12))
+    ask = ask_for(BARE, context=1_800, economy=economy, overhead=Floor(system=30, tools=12))
     outcome, _ = run(log, ask, reply(price=0.25))
     assert isinstance(outcome, Compacted)
     receipt, same = outcome.receipt, 42 + log.path()[0].tokens

@@ -7,7 +7,7 @@ import pytest
 from tests.support.logs import ask_for, fold_of, put, say
 from tests.support.talk import assistant, call, calls, log_of, long, result, signed, system, tool, user
 
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.plan import plan
 from foldline.core.compact.rebase import VOID, Rebased, drafted, holds, rebased
 from foldline.core.decide.ask import Nothing
@@ -32,25 +32,25 @@ def talked(turns: int = 8):
 
 
 def draft_on(log, ask):
-    outcome = run_sync(execute(plan(Job(fold_of(log), ask, OFFLINE)), OfflineSummarizer()))
+    outcome = run_sync(execute(plan(CompactionInput(fold_of(log), ask, OFFLINE)), OfflineSummarizer()))
     assert not isinstance(outcome, Nothing), outcome
     return drafted(fold_of(log), outcome)
 
 
 def moved(log, draft, ask) -> Rebased:
-    found = rebased(Job(fold_of(log), ask, OFFLINE), draft)
+    found = rebased(CompactionInput(fold_of(log), ask, OFFLINE), draft)
     assert isinstance(found, Rebased), found
     return found
 
 
 def test_with_nothing_said_since_it_is_the_planned_one():
-    log, ask = talked(), ask_for(reason="threshold", context=1_500, apart=APART)
+    log, ask = talked(), ask_for(reason="threshold", context=1_500, overhead=APART)
     draft = draft_on(log, ask)
     assert moved(log, draft, ask).boundary == draft.boundary
 
 
 def test_the_receipt_counts_what_came_since_on_both_sides():
-    log, ask = talked(), ask_for(reason="threshold", context=1_500, apart=APART)
+    log, ask = talked(), ask_for(reason="threshold", context=1_500, overhead=APART)
     draft = draft_on(log, ask)
     more = [say(log, assistant("Done with it.")), say(log, user("And the logout page?"))]
     put(log, Noted("", None, "title", {"title": "login"}))
@@ -65,7 +65,7 @@ def test_the_receipt_counts_what_came_since_on_both_sides():
 
 
 def test_after_a_rewind_the_receipt_counts_the_view_as_it_is():
-    log, ask = talked(30), ask_for(reason="threshold", context=9_000, apart=APART)
+    log, ask = talked(30), ask_for(reason="threshold", context=9_000, overhead=APART)
     draft = draft_on(log, ask)
     log.move(log.path()[-2].id)  # the newest message that the draft was made on is not on the path any more
     say(log, user(long("Then go on with something else", 40)))
@@ -106,13 +106,14 @@ def test_inside_a_signed_tool_loop_it_waits_and_then_is_committed():
     draft = draft_on(log, msgspec.structs.replace(ask, reason="manual"))
     say(log, signed("Looking.", call("c1")))
     say(log, tool("c1"))
-    found = rebased(Job(fold_of(log), ask, OFFLINE), draft)
+    found = rebased(CompactionInput(fold_of(log), ask, OFFLINE), draft)
     assert isinstance(found, Nothing)
     assert found.why == "signed_thinking"
     say(log, assistant("Seen."))
     say(log, user("Good."))
     assert isinstance(
-        rebased(Job(fold_of(log), msgspec.structs.replace(ask, reason="manual"), OFFLINE), draft), Rebased
+        rebased(CompactionInput(fold_of(log), msgspec.structs.replace(ask, reason="manual"), OFFLINE), draft),
+        Rebased,
     )
 
 
@@ -122,18 +123,18 @@ def test_what_leaves_too_much_is_not_committed_by_itself_but_by_hand():
     for n in range(12):
         say(log, assistant(long(f"part {n}", 40)))
         say(log, user(long(f"part {n}", 40)))
-    found = rebased(Job(fold_of(log), ask, OFFLINE), draft)
+    found = rebased(CompactionInput(fold_of(log), ask, OFFLINE), draft)
     assert isinstance(found, Nothing)
     assert found.why == "too_large"
     by_hand = msgspec.structs.replace(ask, reason="manual")
-    assert isinstance(rebased(Job(fold_of(log), by_hand, OFFLINE), draft), Rebased)
+    assert isinstance(rebased(CompactionInput(fold_of(log), by_hand, OFFLINE), draft), Rebased)
 
 
 def test_what_gains_too_little_is_not_committed():
     log, ask = talked(), ask_for(reason="manual", context=1_500)
     draft = draft_on(log, ask)
     wide = ask_for(reason="threshold", context=60_000)
-    found = rebased(Job(fold_of(log), wide, OFFLINE), draft)
+    found = rebased(CompactionInput(fold_of(log), wide, OFFLINE), draft)
     assert isinstance(found, Nothing)
     assert found.why == "no_gain"
 
@@ -162,7 +163,7 @@ def test_a_prune_is_moved_with_its_edits_while_its_entries_are_there():
     for n in range(12):
         say(log, user(long(f"More {n}", 60)))
         say(log, assistant(long(f"Yes {n}", 60)))
-    found = rebased(Job(fold_of(log), ask, OFFLINE), draft)
+    found = rebased(CompactionInput(fold_of(log), ask, OFFLINE), draft)
     assert isinstance(found, Nothing)
     assert found.why == "too_large", "a prune alone is enough only below the soft trigger"
 
@@ -181,7 +182,7 @@ def test_void_is_what_was_made_for_another_path(act):
     else:
         log.move(log.path()[2].id)
     assert not holds(draft, fold_of(log))
-    assert rebased(Job(fold_of(log), ask, OFFLINE), draft) is VOID
+    assert rebased(CompactionInput(fold_of(log), ask, OFFLINE), draft) is VOID
 
 
 def read(times: int = 12):
@@ -195,7 +196,7 @@ def read(times: int = 12):
 
 
 def refused(log, draft, ask) -> Nothing:
-    found = rebased(Job(fold_of(log), ask, OFFLINE), draft)
+    found = rebased(CompactionInput(fold_of(log), ask, OFFLINE), draft)
     assert isinstance(found, Nothing), found
     return found
 
@@ -275,7 +276,7 @@ def test_what_was_planned_is_committed_as_it_is_while_nothing_came_between():
     draft = draft_on(log, ask)
     least = msgspec.structs.replace(ask.policy, min_gain=Amount(tokens=1))
     small = ask_for(least, reason="threshold", context=draft.boundary.receipt.tokens_after // 2)
-    assert isinstance(rebased(Job(fold_of(log), small, OFFLINE), draft), Rebased)
+    assert isinstance(rebased(CompactionInput(fold_of(log), small, OFFLINE), draft), Rebased)
     say(log, assistant("Done."))
     assert refused(log, draft, small).why == "too_large"
 
@@ -395,7 +396,7 @@ def test_the_receipt_says_when_it_was_committed_and_what_the_draft_knew():
     assert receipt.created_at == "2026-11-22T00:00:00Z"
     assert receipt.notes == ("written in two parts",), "what a draft says of its price is out of date"
     assert receipt.messages_after == old.messages_after + 1 == len(found.after.items())
-    assert found.after.tokens + ask.apart_tokens == receipt.tokens_after
+    assert found.after.tokens + ask.overhead_tokens == receipt.tokens_after
 
 
 @pytest.mark.parametrize("policy", ["foldline", "claude-code"])
@@ -449,7 +450,7 @@ def test_whether_it_pays_is_worked_out_anew_with_what_the_summary_cost():
     economy = Economy(
         Price(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75), Cache(1_000_000, idle=1.0)
     )
-    log, ask = talked(), ask_for(reason="threshold", context=1_500, apart=APART, economy=economy)
+    log, ask = talked(), ask_for(reason="threshold", context=1_500, overhead=APART, economy=economy)
     draft = draft_on(log, ask)
     cost = msgspec.structs.replace(draft.boundary.receipt, price=0.25)
     draft = msgspec.structs.replace(draft, boundary=msgspec.structs.replace(draft.boundary, receipt=cost))
@@ -462,7 +463,7 @@ def test_whether_it_pays_is_worked_out_anew_with_what_the_summary_cost():
 
 
 def test_what_was_said_since_it_was_planned_is_new_behind_it():
-    log, ask = talked(), ask_for(reason="threshold", context=1_500, apart=APART)
+    log, ask = talked(), ask_for(reason="threshold", context=1_500, overhead=APART)
     draft = draft_on(log, ask)
     say(log, assistant("Done with it."))
     say(log, user("And the logout page?"))
@@ -498,7 +499,7 @@ SECRET = "Pelican7!Harbor#42"
 
 
 def test_a_draft_says_no_secret_that_was_given_since():
-    log, ask = talked(), ask_for(reason="threshold", context=1_500, apart=APART)
+    log, ask = talked(), ask_for(reason="threshold", context=1_500, overhead=APART)
     draft = draft_on(log, ask)
     point = msgspec.structs.replace(draft.boundary.checkpoint, summary=f"Log in with {SECRET}.")
     draft = msgspec.structs.replace(draft, boundary=msgspec.structs.replace(draft.boundary, checkpoint=point))
@@ -510,7 +511,7 @@ def test_a_draft_says_no_secret_that_was_given_since():
 
 
 def test_a_prune_that_was_drafted_says_no_secret_of_the_view():
-    log, ask = talked(), ask_for(reason="manual", context=20_000, apart=APART)
+    log, ask = talked(), ask_for(reason="manual", context=20_000, overhead=APART)
     say(log, user(f"The password={SECRET} is the new one."))
     say(log, calls("a"))
     answer = say(log, tool("a", long("a line", 2_000)))

@@ -5,7 +5,7 @@ import pytest
 from tests.support.logs import ask_for, compact_log, fold_of, put
 from tests.support.talk import assistant, call, log_of, system, tool, user
 
-from foldline.core.compact.sight import Sizer, ViewSight, asked, number_of, part_of
+from foldline.core.compact.sight import Sizer, ViewSight, asked, number_of, part_of_window
 from foldline.core.decide.presets import preset
 from foldline.core.log.entries import Compacted, Edit, Pruned, Receipt
 from foldline.core.log.messages import Text, ToolResult, Usage
@@ -23,8 +23,8 @@ def talked(**reply):
     )
 
 
-def size(log, name, apart=0, ratio=1.0):
-    return Sizer(preset(name), OFFLINE).size(fold_of(log), apart, ratio)
+def size(log, name, overhead=0, ratio=1.0):
+    return Sizer(preset(name), OFFLINE).size(fold_of(log), overhead, ratio)
 
 
 def pruned(log):
@@ -46,14 +46,14 @@ def test_what_a_prune_blanked_is_not_counted_any_more(name):
 
 def test_system_prompt_and_tools_count_unless_the_policy_looks_at_messages_alone():
     for name, more in (("foldline", 500), ("gencode", 500), ("coop", 500), ("moldable", 0)):
-        assert size(talked(), name, apart=500) - size(talked(), name) == more
+        assert size(talked(), name, overhead=500) - size(talked(), name) == more
 
 
 def test_usage_counts_before_estimates_and_the_ratio_scales_our_own():
     used = talked(usage=Usage(input=7_000, output=9))
-    assert size(used, "foldline", apart=500, ratio=3.0) == 7_009
-    assert size(used, "gencode", apart=500) == 7_009
-    assert size(used, "coop", apart=500) == 7_000
+    assert size(used, "foldline", overhead=500, ratio=3.0) == 7_009
+    assert size(used, "gencode", overhead=500) == 7_009
+    assert size(used, "coop", overhead=500) == 7_000
     assert size(talked(), "foldline", ratio=2.0) == 2 * size(talked(), "foldline")
 
 
@@ -68,7 +68,7 @@ def test_a_growing_view_is_estimated_as_a_whole_one():
 
 def test_a_sight_has_the_figures_of_the_view():
     fold = fold_of(pruned(talked()))
-    ask = asked(fold, preset("foldline"), WINDOW, "threshold", apart=APART, now="")
+    ask = asked(fold, preset("foldline"), WINDOW, "threshold", overhead=APART, now="")
     sight = ViewSight(fold, ask, Sizer(preset("foldline"), OFFLINE), OFFLINE, ratio=1.0, now=0.0)
     assert (sight.size, sight.tokens) == (fold.tokens + 500, fold.tokens)
     assert (sight.messages, sight.new_messages) == (4, 0)
@@ -96,32 +96,32 @@ def test_what_an_estimator_undercounts_is_seen_and_named(name, text):
         policy = msgspec.structs.replace(
             preset(name), reserve=Amount(), hard=Amount(fraction=1.0, of="usable")
         )
-        ask = asked(fold, policy, window, "threshold", apart=Floor(), now="", sizer=Sizer(policy, OFFLINE))
+        ask = asked(fold, policy, window, "threshold", overhead=Floor(), now="", sizer=Sizer(policy, OFFLINE))
         assert bool(ask.notes) == told
-    note = asked(fold, policy, Window(context - 1), "threshold", apart=Floor(), now="", sizer=sizer).notes
+    note = asked(fold, policy, Window(context - 1), "threshold", overhead=Floor(), now="", sizer=sizer).notes
     if note:  # its own trigger may be low enough to see it
         assert f"{seen:,} tokens, Foldline {context:,}" in note[0]
-    assert asked(fold, policy, Window(100), "manual", apart=Floor(), now="", sizer=sizer).notes == ()
+    assert asked(fold, policy, Window(100), "manual", overhead=Floor(), now="", sizer=sizer).notes == ()
 
 
 def test_where_the_model_counts_more_a_compaction_works_with_less_of_the_window():
     fold, policy = fold_of(talked()), preset("foldline")
 
     def window(reason, **more):
-        return asked(fold, policy, WINDOW, reason, apart=APART, now="", **more).window
+        return asked(fold, policy, WINDOW, reason, overhead=APART, now="", **more).window
 
     assert window("threshold", ratio=2.0).input_limit == 5_000
     assert window("threshold", ratio=0.5) == WINDOW
     assert window("manual", ratio=2.0) == WINDOW
     assert window("overflow", ratio=2.0, share=0.7).input_limit == 7_000
-    assert part_of(WINDOW, 0.5) == Window(5_000, output=1_000)
+    assert part_of_window(WINDOW, 0.5) == Window(5_000, output=1_000)
 
 
 def test_compactions_are_numbered_from_one():
     fold = fold_of(talked())
     assert number_of(fold) == 1
     assert (
-        asked(fold, preset("pi"), WINDOW, "manual", apart=APART, now="", target=9, instructions="x").target
+        asked(fold, preset("pi"), WINDOW, "manual", overhead=APART, now="", target=9, instructions="x").target
         == 9
     )
 

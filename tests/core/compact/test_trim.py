@@ -4,7 +4,7 @@ import msgspec
 from tests.support.logs import ask_for, compact_log, fold_of, put, say
 from tests.support.talk import assistant, call, calls, log_of, long, sent, system, tool, user
 
-from foldline.core.compact.job import Job, least_gain
+from foldline.core.compact.job import CompactionInput, least_gain
 from foldline.core.compact.receipts import no_gain, standing_in
 from foldline.core.compact.trim import NOTES_LEAST, NOTES_SHARE
 from foldline.core.cut.notes import HELD
@@ -14,7 +14,7 @@ from foldline.core.log.entries import Edit, Pinned, Pruned, StandingConstraints
 from foldline.core.log.messages import Message, Text
 from foldline.core.measure.tokens import OFFLINE, message_tokens
 from foldline.core.measure.window import Amount
-from foldline.core.view import Kept, Made
+from foldline.core.view import AddedItem, MessageItem
 from foldline.errors import FloorExceeded
 
 RULES = Policy(name="rules", hard=Amount(fraction=0.9, of="usable"), enable_pruning=False)
@@ -27,8 +27,8 @@ def letter(*sentences: str) -> str:
     return " ".join([filler, *(f"{sentence} {filler}" for sentence in sentences)])
 
 
-def job_for(rules, **more) -> Job:
-    return Job(fold_of(log_of()), ask_for(rules, **more), OFFLINE)
+def job_for(rules, **more) -> CompactionInput:
+    return CompactionInput(fold_of(log_of()), ask_for(rules, **more), OFFLINE)
 
 
 def exact(log) -> None:
@@ -166,12 +166,12 @@ def test_a_constraint_is_in_a_view_where_the_model_can_read_it_word_for_word():
     whole = fold_of(log).view()
     assert standing_in(shown, whole) == (list(shown), [])
     first = log.path()[0]
-    cut = Kept(first, (Edit(first.id, 0, "elided", Text("We looked at the page."), 100),))
+    cut = MessageItem(first, (Edit(first.id, 0, "elided", Text("We looked at the page."), 100),))
     here, lost = standing_in(shown, [cut, *whole[1:]])
     assert ([fact.text for fact in here], lost) == ([shown[1].text], [RULE])
-    told = Made("checkpoint", Message("user", (Text(f"- {RULE}"),)), "c", 20)
+    told = AddedItem("checkpoint", Message("user", (Text(f"- {RULE}"),)), "c", 20)
     assert standing_in(shown, [told, cut, *whole[1:]]) == (list(shown), [])
-    halves = [Made("late", Message("user", (Text(half),)), "c", 9) for half in (RULE[:20], RULE[20:])]
+    halves = [AddedItem("late", Message("user", (Text(half),)), "c", 9) for half in (RULE[:20], RULE[20:])]
     assert standing_in(shown[:1], halves)[1] == [RULE]
 
 

@@ -53,12 +53,12 @@ def material(*kept: Said, leading=(), quoted=(), fresh_from=0, edits=None, pinne
     )
 
 
-def limits(usable=1_000, *, target=False, cap=200, apart=0, wrap=50) -> Limits:
+def limits(usable=1_000, *, target=False, cap=200, overhead=0, wrap=50) -> Limits:
     return Limits(
         window=Window(context=10_000, output=1_000),
         usable=usable,
         nominal=usable,
-        apart=apart,
+        overhead=overhead,
         wrap=wrap,
         target=target,
         summary_cap=cap,
@@ -95,7 +95,7 @@ def test_the_newest_that_reach_the_amount_are_kept_and_the_rest_is_folded():
 
 def test_the_summary_may_take_what_is_left():
     assert chosen(turns(20)).room == 1_000 - 50 - 100
-    assert chosen(turns(20), bounds=limits(apart=300)).room == 1_000 - 50 - 100 - 300
+    assert chosen(turns(20), bounds=limits(overhead=300)).room == 1_000 - 50 - 100 - 300
     leading = entries(system(), tokens=70)
     assert chosen(turns(20), leading=leading).room == 1_000 - 50 - 100 - 70
 

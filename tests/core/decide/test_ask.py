@@ -1,6 +1,6 @@
 import pytest
 
-from foldline.core.decide.ask import Ask
+from foldline.core.decide.ask import FoldRequest
 from foldline.core.decide.policy import Policy
 from foldline.core.measure.window import Amount, Floor, Window
 
@@ -9,9 +9,9 @@ WINDOW = Window(context=10_000, output=1_000)
 
 
 def test_what_is_usable_comes_from_the_policy_and_a_target_replaces_it():
-    assert Ask(POLICY, WINDOW, "manual").usable == 8_000
-    assert Ask(POLICY, WINDOW, "target", target=300).usable == 300
-    assert Ask(POLICY, WINDOW, "target", target=0).usable == 0
+    assert FoldRequest(POLICY, WINDOW, "manual").usable == 8_000
+    assert FoldRequest(POLICY, WINDOW, "target", target=300).usable == 300
+    assert FoldRequest(POLICY, WINDOW, "target", target=0).usable == 0
 
 
 @pytest.mark.parametrize(
@@ -26,9 +26,9 @@ def test_what_is_usable_comes_from_the_policy_and_a_target_replaces_it():
     ],
 )
 def test_only_what_nobody_asked_for_and_nothing_forces_has_to_gain_much(reason, automatic):
-    assert Ask(POLICY, WINDOW, reason).automatic is automatic
+    assert FoldRequest(POLICY, WINDOW, reason).automatic is automatic
 
 
 def test_what_is_given_apart_is_the_system_prompt_and_the_tools():
     floor = Floor(system=5, tools=70, pins=900, unanswered=9, checkpoint=9)
-    assert Ask(POLICY, WINDOW, "manual", apart=floor).apart_tokens == 75
+    assert FoldRequest(POLICY, WINDOW, "manual", overhead=floor).overhead_tokens == 75

@@ -55,7 +55,7 @@ class View(msgspec.Struct):
 def watch(policy=SOFT, *said, **more) -> Watch:
     """A machine that has looked at its first moments, and was told this."""
     made = Watch(WatchLimits(policy, WINDOW, **more))
-    made.looked()
+    made.mark_checked()
     for message in said or (user(),):
         made.said([message])
     return made
@@ -70,7 +70,7 @@ def boundary(reason="threshold"):
 
 def test_nothing_is_due_without_a_moment():
     idle = watch()
-    idle.looked()
+    idle.mark_checked()
     assert idle.due(View(FULL)) is None
     idle.said([user()])
     assert idle.due(View(FULL)) == Compact("threshold", "turn_start", FULL, USABLE, HARD)
@@ -132,7 +132,7 @@ def test_an_undo_stands_until_something_is_said():
 
 
 def looks(policy, *said):
-    return watch(policy, *said).looks_at_once(())
+    return watch(policy, *said).checks_at_once(())
 
 
 def test_right_behind_a_message_only_those_policies_look_that_say_so():
@@ -148,20 +148,20 @@ def test_right_behind_a_message_only_those_policies_look_that_say_so():
         assert looks(preset("gencode"), message) == behind_append, message
         assert not looks(preset("klaude"), message)
         assert not looks(preset("amp"), message)
-    assert not watch(preset("gencode"), tool("c1")).looks_at_once(("c2",)), "c2 waits for its result"
+    assert not watch(preset("gencode"), tool("c1")).checks_at_once(("c2",)), "c2 waits for its result"
 
 
 def test_what_was_looked_at_is_not_looked_at_twice_and_what_came_since_is():
     one = watch(PLAIN, assistant("done"))
-    seen = one.happenings
+    seen = one.event_number
     assert isinstance(one.due(View(FULL)), Compact)
-    assert not one.has_looked(seen), "it is being seen to"
+    assert not one.has_checked(seen), "it is being seen to"
     one.said([user()])
-    one.looked(seen)
-    assert one.has_looked(seen)
-    assert not one.looks_at_once(())
+    one.mark_checked(seen)
+    assert one.has_checked(seen)
+    assert not one.checks_at_once(())
     assert one.due(View(FULL)).moment == "turn_start"
-    one.looked()
+    one.mark_checked()
     assert one.due(View(FULL)) is None
 
 
@@ -353,7 +353,7 @@ class Driver:
                 self.watch.draft_dropped()
                 if outcome == "folded":
                     self.fold("threshold")
-                    self.watch.looked()
+                    self.watch.mark_checked()
                     return
             elif isinstance(due, StartDraft):
                 self.watch.draft_begun()
@@ -363,7 +363,7 @@ class Driver:
                     self.end("threshold", outcome, drafted=True)
             else:
                 self.end(due.reason, outcome)
-                self.watch.looked()
+                self.watch.mark_checked()
         raise AssertionError("it asks for more and more")
 
     def promised(self, due, state):

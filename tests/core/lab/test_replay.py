@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from tests.support.talk import assistant, call, entries, reminder, signed, system, tool, user
 
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.plan import LEAVES, plan
 from foldline.core.decide.policy import Keep, Policy
 from foldline.core.decide.presets import PRESETS, preset
@@ -33,7 +33,9 @@ def run(messages, policy=NONE, context=20_000, scale=None, times=(), **more):
     for entry in said:
         while (ask := replay.due(entry.message, entry.at)) is not None:
             try:
-                outcome = run_sync(execute(plan(Job(replay.state, ask, OFFLINE)), OfflineSummarizer()))
+                outcome = run_sync(
+                    execute(plan(CompactionInput(replay.state, ask, OFFLINE)), OfflineSummarizer())
+                )
             except FloorExceeded:
                 outcome = None
             replay.settle(outcome, 0.5)
@@ -81,7 +83,7 @@ def test_reminders_and_repeated_prompts_begin_no_turn():
 
 def test_a_call_sends_everything_before_it():
     talk = turn(1)
-    replay = run(talk, apart=Floor(system=100, tools=20))
+    replay = run(talk, overhead=Floor(system=100, tools=20))
     sizes = [message_tokens(message) for message in talk]
     sent = [120 + sum(sizes[:at]) for at in (1, 3, 5)]
     only = replay.turns[0]
@@ -175,7 +177,7 @@ def test_triggers_see_the_usage_that_the_folded_context_would_have_had():
 
 
 def test_what_cannot_be_folded_is_refused_and_not_tried_at_every_call():
-    small = run(turn(1, steps=12, words=3), preset("foldline"), context=20_000, apart=Floor(tools=20_000))
+    small = run(turn(1, steps=12, words=3), preset("foldline"), context=20_000, overhead=Floor(tools=20_000))
     assert small.sums.refused > 0
     assert small.sums.refused < small.sums.calls
     assert small.sums.compactions == 0
@@ -201,7 +203,7 @@ def test_memory_is_that_of_the_view():
 
 
 def test_what_fills_the_window_is_told_at_the_first_call_of_a_turn():
-    replay = run(session(12), preset("pi"), context=20_000, fills=True, apart=Floor(tools=50))
+    replay = run(session(12), preset("pi"), context=20_000, fills=True, overhead=Floor(tools=50))
     last = replay.turns[-1].fills
     assert last["system prompt and tools"] == 50
     assert last["checkpoint"] > 0
@@ -216,7 +218,7 @@ def test_the_first_request_tells_what_no_file_holds():
     learner = Learner(Floor(system=100))
     learner.hear(user(LONG), 400)
     learner.hear(assistant("a", usage=Usage(input=20, cache_read=5_000, output=9)), 10)
-    assert learner.scale.apart == Floor(system=100, tools=5_020 - 500)
+    assert learner.scale.overhead == Floor(system=100, tools=5_020 - 500)
     assert learner.scale.ratio == pytest.approx(1.0)
     learner.hear(user(LONG), 1_000)
     learner.hear(assistant("b", usage=Usage(input=8_000)), 10)
@@ -234,14 +236,14 @@ def test_nothing_is_learnt_behind_a_compaction_of_the_recording():
 def test_a_request_far_larger_than_its_messages_is_history_not_tools():
     learner = Learner(Floor())
     learner.hear(assistant("a", usage=Usage(input=190_000)), 10)
-    assert learner.scale.apart_tokens == UNSEEN_MOST
+    assert learner.scale.overhead_tokens == UNSEEN_MOST
 
 
 def test_the_scale_enters_every_size():
     talk = turn(1)
     plain = run(talk).sums.input_tokens
     assert run(talk, scale=Scale(ratio=1.5)).sums.input_tokens == pytest.approx(1.5 * plain, abs=6)
-    assert run(talk, scale=Scale(apart=Floor(tools=100))).sums.input_tokens == plain + 300
+    assert run(talk, scale=Scale(overhead=Floor(tools=100))).sums.input_tokens == plain + 300
 
 
 @pytest.mark.parametrize(
@@ -263,7 +265,9 @@ def test_a_fold_is_due_behind_the_message_at_which_the_policy_looks(name, before
     for entry in entries(*talk, tokens=[message_tokens(message) for message in talk]):
         while (ask := replay.due(entry.message)) is not None:
             due.append(entry.message.role)
-            replay.settle(run_sync(execute(plan(Job(replay.state, ask, OFFLINE)), OfflineSummarizer())))
+            replay.settle(
+                run_sync(execute(plan(CompactionInput(replay.state, ask, OFFLINE)), OfflineSummarizer()))
+            )
         replay.say(entry)
     assert before in due
     assert name == "gencode" or set(due) == {before}

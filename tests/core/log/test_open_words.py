@@ -4,7 +4,7 @@ import msgspec
 from tests.support.logs import ask_for, fold_of, put, say
 from tests.support.talk import assistant, log_of, long, user
 
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.plan import plan
 from foldline.core.log.codec import decode, encode
 from foldline.core.log.entries import Compacted, Entry
@@ -14,7 +14,9 @@ from foldline.summarizers.offline import OfflineSummarizer
 
 
 def folded(log):
-    found = run_sync(execute(plan(Job(fold_of(log), ask_for(context=1_500), OFFLINE)), OfflineSummarizer()))
+    found = run_sync(
+        execute(plan(CompactionInput(fold_of(log), ask_for(context=1_500), OFFLINE)), OfflineSummarizer())
+    )
     assert isinstance(found, Compacted), found
     return found
 

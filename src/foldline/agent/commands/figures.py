@@ -17,10 +17,10 @@ async def _context(host: Host, _argument: str) -> str:
     rows = [
         f"| {name} | {tokens:,} | {'█' * max(1, tokens * BAR // most)} |" for name, tokens in sizes if tokens
     ]
-    apart = host.session.setup.apart
+    overhead = host.session.setup.overhead
     rows += [
         f"| {name} | {tokens:,} | |"
-        for name, tokens in (("system prompt", apart.system), ("tools", apart.tools))
+        for name, tokens in (("system prompt", overhead.system), ("tools", overhead.tools))
         if tokens
     ]
     table = ["| what | tokens | |", "| --- | ---: | --- |", *rows]

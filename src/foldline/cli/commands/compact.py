@@ -15,7 +15,7 @@ from foldline.compaction import asked_summarizer
 from foldline.config import settings
 from foldline.core.log.codec import pretty
 from foldline.dialects import names
-from foldline.folding import Done, Wish, as_dict, fold_now
+from foldline.folding import Done, FoldOptions, as_dict, fold_now
 from foldline.loading import Loaded
 from foldline.summarizers import Summarizer, unasked_warning
 
@@ -88,7 +88,7 @@ def command(
     known = settings()
     loaded = read_session(file, from_start=from_start)
     info = known.model_info(model, window, recorded=loaded.model)
-    wish = Wish(
+    wish = FoldOptions(
         find_policy(policy_name, policy_file), info, target=target, instructions=instructions, dialect=dialect
     )
     summarizer = None if offline else _summarizer(model, wish)
@@ -104,7 +104,7 @@ def command(
         _say_budget(wish)
 
 
-def _summarizer(model: str | None, wish: Wish) -> Summarizer:
+def _summarizer(model: str | None, wish: FoldOptions) -> Summarizer:
     """Return who writes the summary where a model may be asked; warn of a `summary_model` that cannot be."""
     catalogue, policy = settings().catalogue(), wish.resolved_policy
     summarizer = asked_summarizer(model, wish.model, policy, catalogue)
@@ -135,7 +135,7 @@ def _tell(
         err().print(f"[green]wrote[/] {count} to {escape(str(output))}")
 
 
-def _say_budget(wish: Wish) -> None:
+def _say_budget(wish: FoldOptions) -> None:
     """Say what a file that was not folded fits into, where nobody named a budget."""
     err().print(
         f"[dim]the budget is what {escape(wish.policy.name)} uses of a window of "

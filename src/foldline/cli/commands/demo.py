@@ -21,7 +21,7 @@ from foldline.core.measure.composition import composition
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
 from foldline.core.view import ViewState
-from foldline.folding import Wish, as_dict, fold_now
+from foldline.folding import FoldOptions, as_dict, fold_now
 from foldline.loading import Loaded
 
 EXAMPLE = "example.jsonl"  # in the package
@@ -52,7 +52,7 @@ def command(file: Path | None, target: int, lines: int, as_json: bool) -> None:
     with _example() if file is None else nullcontext(file) as path:
         loaded = read_session(str(path))
     rules = find_policy("foldline", None)
-    done = fold_now(loaded, Wish(rules, ModelInfo(None, WINDOW), target=target))
+    done = fold_now(loaded, FoldOptions(rules, ModelInfo(None, WINDOW), target=target))
     if as_json:
         print_json(as_dict(done))
         return

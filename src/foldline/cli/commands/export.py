@@ -32,7 +32,7 @@ from foldline.exports import (
     result_fields,
 )
 from foldline.exports.base import RESULT_CAP, line
-from foldline.folding import Wish, fold_once
+from foldline.folding import FoldOptions, fold_once
 from foldline.loading import Loaded, from_entries, with_notes
 from foldline.stores import Store
 from foldline.transcripts import header_line
@@ -59,10 +59,10 @@ class _Folding(msgspec.Struct, frozen=True):
     target: int | None
     window: int | None
 
-    def wish(self, loaded: Loaded) -> Wish:
+    def wish(self, loaded: Loaded) -> FoldOptions:
         """Return the wish for a session that was loaded: its model gives the window where no flag does."""
         info = settings().model_info(None, self.window, recorded=loaded.model)
-        return Wish(self.policy, info, target=self.target)
+        return FoldOptions(self.policy, info, target=self.target)
 
 
 class _Asked(msgspec.Struct, frozen=True):

@@ -21,7 +21,7 @@ from foldline.core.measure.composition import Composition, Share, composition
 from foldline.core.measure.tokens import OFFLINE
 from foldline.core.view import ViewState
 from foldline.errors import InputError
-from foldline.folding import now, tokens_apart
+from foldline.folding import now, overhead_of
 from foldline.lab.panels import composition_panels
 from foldline.lab.plots import check_targets, draw_panels
 from foldline.loading import as_recorded, from_records, index_of
@@ -91,7 +91,7 @@ def command(
         rules, limits = find_policy(policy_name, policy_file), find_window(None, window, loaded.model)
         state = ViewState(loaded.entries, counter=OFFLINE)
         freed = prune(state.kept, rules, limits, usable_of(rules, limits), OFFLINE, date=now()[:10])
-    beside = tokens_apart(loaded.system, loaded.tools, OFFLINE)
+    beside = overhead_of(loaded.system, loaded.tools, OFFLINE)
     outside = beside.system + beside.tools
     for target in plots:
         title = f"{name}: {found.tokens:,} tokens"

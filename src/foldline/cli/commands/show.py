@@ -14,7 +14,7 @@ from foldline.cli.store import known, with_store
 from foldline.core.log.codec import pretty
 from foldline.core.log.entries import Compacted, Entry, Lifted, Noted, Pinned, Pruned, Said
 from foldline.core.measure.tokens import OFFLINE
-from foldline.core.view import Item, Made, ViewState
+from foldline.core.view import AddedItem, Item, ViewState
 from foldline.errors import InputError
 from foldline.stores import Store
 
@@ -70,7 +70,7 @@ def _show_view(items: list[Item], *, as_json: bool) -> None:
 
 
 def _item(item: Item) -> dict[str, Any]:
-    if isinstance(item, Made):
+    if isinstance(item, AddedItem):
         return {"kind": item.kind, "message": item.message, "tokens": item.tokens}
     return {"kind": "kept", "entry": item.entry.id, "message": item.entry.message, "edits": item.edits}
 

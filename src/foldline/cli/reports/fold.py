@@ -13,7 +13,7 @@ from foldline.cli.reports.gist import Part, in_short
 from foldline.core.decide.price import dollars
 from foldline.core.log.entries import Compacted, Receipt, Said
 from foldline.core.log.messages import Message, Usage
-from foldline.core.view import Item, Kept, Made, item_tokens
+from foldline.core.view import AddedItem, Item, MessageItem, item_tokens
 from foldline.folding import Done
 from foldline.loading import Loaded
 from foldline.terminal import clean
@@ -198,8 +198,10 @@ def print_preview(done: Done, loaded: Loaded, console: Console, *, full: bool = 
 def print_view(items: Sequence[Item], console: Console, most: int = 8) -> None:
     """Print the beginning of a view, one line per message."""
     for item in items[:most]:
-        message = item.entry.message if isinstance(item, Kept) else item.message
-        kind = f"made: {item.kind}" if isinstance(item, Made) else "kept, edited" if item.edits else "kept"
+        message = item.entry.message if isinstance(item, MessageItem) else item.message
+        kind = (
+            f"made: {item.kind}" if isinstance(item, AddedItem) else "kept, edited" if item.edits else "kept"
+        )
         text = escape(gist(message, 70))
         line = f"[cyan]{message.role:9}[/] [dim]{kind:16} {item_tokens(item):>7,}[/]  {text}"
         console.print(line, no_wrap=True, overflow="ellipsis")

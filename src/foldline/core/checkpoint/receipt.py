@@ -40,10 +40,10 @@ def category(entry: Said) -> str:
 
 
 def by_category(
-    before: Sequence[Sized], after: Sequence[Sized], *, apart: int = 0
+    before: Sequence[Sized], after: Sequence[Sized], *, overhead: int = 0
 ) -> dict[str, tuple[int, int]]:
-    """Return tokens before and after by category; `apart` is a system prompt and tools given apart."""
-    sums: dict[str, list[int]] = {APART: [apart, apart]} if apart else {}
+    """Return tokens before and after by category; `overhead` is a system prompt and tools given apart."""
+    sums: dict[str, list[int]] = {APART: [overhead, overhead]} if overhead else {}
     for side, items in enumerate((before, after)):
         for name, tokens in items:
             sums.setdefault(name, [0, 0])[side] += tokens

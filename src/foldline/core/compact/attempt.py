@@ -14,9 +14,9 @@ from foldline.core.checkpoint.proposals import with_proven
 from foldline.core.checkpoint.request import RequestKind, SummaryReply, SummaryRequest
 from foldline.core.checkpoint.summary import request
 from foldline.core.compact.facts import Facts
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.receipts import constraint_figures, made_receipt, standing_in
-from foldline.core.compact.second_line import swept
+from foldline.core.compact.second_line import scrub_secrets
 from foldline.core.cut.choice import CHECKPOINT_LEAST, Choice
 from foldline.core.ledger.facts.kinds import ConstraintFact
 from foldline.core.ledger.table import bounded
@@ -32,7 +32,7 @@ class Proposal(msgspec.Struct, frozen=True):
     `base` is the view state that the boundary goes onto: the job's own, or that of a new session.
     """
 
-    job: Job
+    job: CompactionInput
     base: ViewState
     choice: Choice
     facts: Facts
@@ -55,7 +55,7 @@ class Attempt(msgspec.Struct, frozen=True):
     @property
     def size(self) -> int:
         """The tokens of the view behind the boundary, with a system prompt and tools given apart."""
-        return self.proposal.job.ask.apart_tokens + self.after.tokens
+        return self.proposal.job.ask.overhead_tokens + self.after.tokens
 
     @property
     def model_wrote(self) -> bool:
@@ -145,7 +145,7 @@ def attempt_with(
     proposal: Proposal, reply: SummaryReply, cost: Cost = FREE, *, model_asked: bool = False
 ) -> Attempt:
     """Return the attempt that a summary makes of a proposal."""
-    boundary = swept(_boundary(proposal, reply), proposal.job)
+    boundary = scrub_secrets(_boundary(proposal, reply), proposal.job)
     after = ViewState([*proposal.base.entries(), boundary], counter=proposal.job.counter)
     return Attempt(proposal, reply, boundary, after, cost, model_asked)
 
@@ -212,7 +212,7 @@ def with_receipt(attempt: Attempt, notes: Sequence[str] = ()) -> Compacted:
         price=attempt.cost.price,
         notes=(*receipt.notes, *notes, *attempt.cost.notes),
     )
-    return msgspec.structs.replace(boundary, receipt=swept(receipt, job))
+    return msgspec.structs.replace(boundary, receipt=scrub_secrets(receipt, job))
 
 
 def _lost(proposal: Proposal, boundary: Compacted) -> dict[str, list[str]]:

@@ -8,13 +8,13 @@ from foldline.core.checkpoint.request import FAILED
 from foldline.core.checkpoint.state import two_sentences
 from foldline.core.checkpoint.summary import request
 from foldline.core.compact.facts import ledger_of
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.secrets.sweep import Sweep
 
 DISPLAY_TOKENS = 120  # the most that the two sentences take
 
 
-def display(job: Job) -> SummarySteps[str]:
+def display(job: CompactionInput) -> SummarySteps[str]:
     """Have two sentences written on the view of a job; by code where the reply is no such thing."""
     state = job.state
     entries = state.clean([*state.quoted, *state.kept])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from foldline.core.carried.select import without_carried
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.ledger.facts.files import tracked
 from foldline.core.ledger.facts.kinds import Ledger
 from foldline.core.ledger.table import collect, current, merge, within
@@ -30,7 +30,7 @@ class Facts(msgspec.Struct, frozen=True):
     room: int = 0
 
 
-def ledger_of(job: Job, folded: Sequence[Said], kept: Sequence[Said]) -> Ledger:
+def ledger_of(job: CompactionInput, folded: Sequence[Said], kept: Sequence[Said]) -> Ledger:
     """Return the ledger of what was folded before and is folded now, brought up to date by what is kept."""
     boundary, clean = job.state.boundary, job.state.clean
     before = msgspec.convert(boundary.ledger, Ledger) if boundary is not None else Ledger()

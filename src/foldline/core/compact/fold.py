@@ -10,7 +10,7 @@ from foldline.core.checkpoint.request import RequestKind
 from foldline.core.compact.attempt import Attempt, Proposal, fit_summary, summary_request
 from foldline.core.compact.edits import edited_parts, merged, server_edits, stripped
 from foldline.core.compact.facts import facts_within, ledger_of
-from foldline.core.compact.job import Job, floor_of, frame_of
+from foldline.core.compact.job import CompactionInput, floor_of, frame_of
 from foldline.core.cut.choice import Choice, Limits
 from foldline.core.decide.policy import Policy
 from foldline.core.ledger.facts.kinds import Ledger
@@ -18,7 +18,13 @@ from foldline.errors import FloorExceeded
 
 
 def folded(
-    job: Job, choice: Choice, limits: Limits, *, constraints: int, cost: Cost = FREE, in_vain: bool = False
+    job: CompactionInput,
+    choice: Choice,
+    limits: Limits,
+    *,
+    constraints: int,
+    cost: Cost = FREE,
+    in_vain: bool = False,
 ) -> SummarySteps[Attempt]:
     """Return the attempt that folds what a choice folds; raises FloorExceeded where the view never fits.
 
@@ -38,18 +44,18 @@ def folded(
     return attempt
 
 
-def proposed(job: Job, choice: Choice, constraints: int) -> Proposal:
+def proposed(job: CompactionInput, choice: Choice, constraints: int) -> Proposal:
     """Return the proposal of a choice; standing constraints have `constraints` tokens."""
     facts = facts_within(ledger_of(job, choice.folded, choice.kept), constraints, job.counter)
     return Proposal(job, job.state, choice, facts, frame_of_choice(job, choice))
 
 
-def frame_of_choice(job: Job, choice: Choice) -> Frame:
+def frame_of_choice(job: CompactionInput, choice: Choice) -> Frame:
     """Return what stands around the summary of a choice."""
     return frame_of(job, quoted=choice.quoted, kept=choice.kept, edited=choice.edits)
 
 
-def with_stripped(job: Job, choice: Choice) -> Choice:
+def with_stripped(job: CompactionInput, choice: Choice) -> Choice:
     """Return a choice that takes signed thinking out of what is kept: its prefix is no longer there.
 
     Where a server's compaction is kept, its text goes, as the checkpoint tells it; of a reply that stays for
@@ -66,7 +72,7 @@ def _next_task(policy: Policy, ledger: Ledger) -> str | None:
     return (ledger.newest_request or None) if hands_off else None
 
 
-def _kind(job: Job, choice: Choice, goal: str | None) -> RequestKind:
+def _kind(job: CompactionInput, choice: Choice, goal: str | None) -> RequestKind:
     if goal is not None:
         return "handoff"
     if choice.cut.inside_turn:

@@ -23,7 +23,7 @@ from foldline.core.compact.attempt import (
 )
 from foldline.core.compact.by_hand import held_in, taken_out
 from foldline.core.compact.facts import CONSTRAINT_SHARE, Facts, facts_within, ledger_of
-from foldline.core.compact.job import Job, floor_of, pinned_frame
+from foldline.core.compact.job import CompactionInput, floor_of, pinned_frame
 from foldline.core.compact.plan import Steps
 from foldline.core.cut.choice import CHECKPOINT_LEAST, Choice
 from foldline.core.cut.cut import Cut
@@ -60,7 +60,7 @@ def opening(start: Start, boundary: Compacted) -> list[Entry]:
     return [*start.leading, start.link, chained(boundary, start.link.id)]
 
 
-def handoff(job: Job, start: Start, *, text: str | None = None) -> Steps:
+def handoff(job: CompactionInput, start: Start, *, text: str | None = None) -> Steps:
     """Plan the checkpoint of a hand-off for the job's goal (None: the newest request).
 
     `text` is a checkpoint that the user wrote or edited: then no summary is asked for. Returns a Compacted
@@ -84,21 +84,21 @@ def handoff(job: Job, start: Start, *, text: str | None = None) -> Steps:
     return _fitting((yield from fit_summary(proposal, wanted)))
 
 
-def _proposed(job: Job, start: Start, folded: list[Said], facts: Facts) -> Proposal:
+def _proposed(job: CompactionInput, start: Start, folded: list[Said], facts: Facts) -> Proposal:
     """Return the proposal that folds all of the old view and keeps nothing of it."""
     frame = pinned_frame(job, job.state.pins.values())
     frame = msgspec.structs.replace(frame, carried=job.carry.texts)
     base = ViewState([*start.leading, start.link], counter=job.counter)
     wrap = make_checkpoint("", frame, job.counter).tokens + base.tokens
     cap = summary_cap(job.ask.policy, job.ask.window, job.ask.usable)
-    room = max(min(job.ask.usable - job.ask.apart_tokens - wrap, cap), CHECKPOINT_LEAST)
+    room = max(min(job.ask.usable - job.ask.overhead_tokens - wrap, cap), CHECKPOINT_LEAST)
     cut = Cut(len(job.state.kept), inside_turn=False)
     return Proposal(job, base, Choice(cut, folded, [], [], {}, room), facts, frame)
 
 
-def _carried(job: Job, start: Start, folded: list[Said]) -> Carry:
+def _carried(job: CompactionInput, start: Start, folded: list[Said]) -> Carry:
     """Return the texts that go over; system and developer messages stand in the new session anyhow."""
-    state, usable = job.state, job.ask.usable - job.ask.apart_tokens
+    state, usable = job.state, job.ask.usable - job.ask.overhead_tokens
     return carry(
         (),
         state.clean(folded),

@@ -13,7 +13,7 @@ from foldline.core.checkpoint.checkpoint import Frame, make_checkpoint
 from foldline.core.compact.edits import flat, merged
 from foldline.core.cut.choice import CHECKPOINT_LEAST, Limits, Material, lead_edits, least_kept
 from foldline.core.cut.legal import legal_cuts
-from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.ask import FoldRequest, Nothing
 from foldline.core.decide.policy import summary_cap
 from foldline.core.log.entries import Edit, Pin, Said
 from foldline.core.measure.tokens import Counter
@@ -29,23 +29,23 @@ SIGNED_LOOP = Nothing(
 )
 
 
-class Job(msgspec.Struct, frozen=True):
+class CompactionInput(msgspec.Struct, frozen=True):
     """One compaction: the view as it is, what is asked of it, and the counter of its tokens.
 
     `carry` is what goes over the fold whatever the summary says: instructions and earlier summaries.
     """
 
     state: ViewState
-    ask: Ask
+    ask: FoldRequest
     counter: Counter
     carry: Carry = Carry()
 
     @property
     def size(self) -> int:
         """The tokens of the view as it is, with a system prompt and tools given apart."""
-        return self.ask.apart_tokens + self.state.tokens
+        return self.ask.overhead_tokens + self.state.tokens
 
-    def asking(self, **changes: Any) -> Job:
+    def asking(self, **changes: Any) -> CompactionInput:
         """Return the job with some fields of what is asked changed."""
         return msgspec.structs.replace(self, ask=msgspec.structs.replace(self.ask, **changes))
 
@@ -53,7 +53,7 @@ class Job(msgspec.Struct, frozen=True):
 # ---- what stands around a summary
 
 
-def empty_frame(job: Job) -> Frame:
+def empty_frame(job: CompactionInput) -> Frame:
     """Return the smallest frame of a checkpoint: no pins, no quotes, no acknowledgement."""
     ask = job.ask
     standing = ask.standing
@@ -62,7 +62,7 @@ def empty_frame(job: Job) -> Frame:
     return Frame(ask.policy, number=ask.number, live=ask.live, standing=standing)
 
 
-def pinned_frame(job: Job, pins: Iterable[Pin]) -> Frame:
+def pinned_frame(job: CompactionInput, pins: Iterable[Pin]) -> Frame:
     """Return the frame of a checkpoint that quotes these pins, with its acknowledgement."""
     return msgspec.structs.replace(empty_frame(job), pins=_clean(pins), ack=bool(job.ask.policy.ack))
 
@@ -72,7 +72,9 @@ def _clean(pins: Iterable[Pin]) -> tuple[Pin, ...]:
     return tuple(Pin(pin.entry, redact(pin.text)) for pin in pins)
 
 
-def frame_of(job: Job, *, quoted: Sequence[Said], kept: Sequence[Said], edited: Iterable[str]) -> Frame:
+def frame_of(
+    job: CompactionInput, *, quoted: Sequence[Said], kept: Sequence[Said], edited: Iterable[str]
+) -> Frame:
     """Return the frame of a checkpoint that stands before what is kept.
 
     A pin is quoted unless the view shows its entry, and unedited. `edited` are the ids of entries with edits.
@@ -95,22 +97,22 @@ def frame_of(job: Job, *, quoted: Sequence[Said], kept: Sequence[Said], edited: 
 # ---- limits
 
 
-def floor_of(job: Job) -> Floor:
+def floor_of(job: CompactionInput) -> Floor:
     """Return what no compaction of this view can remove, in tokens."""
     state, ask, counter = job.state, job.ask, job.counter
     limits, material = limits_of(job), material_of(job)
     leading = merged({}, lead_edits(material, limits, counter))
     bare = make_checkpoint("", empty_frame(job), counter)
     return Floor(
-        system=ask.apart.system + material.tokens(state.leading, leading),
-        tools=ask.apart.tools,
+        system=ask.overhead.system + material.tokens(state.leading, leading),
+        tools=ask.overhead.tools,
         pins=max(0, limits.wrap - bare.tokens),
         unanswered=least_kept(material, ask.usable, counter) + state.owed,
         checkpoint=bare.tokens + min(CHECKPOINT_LEAST, max(ask.usable // 10, SUMMARY_FLOOR)),
     )
 
 
-def least_floor(job: Job, floor: Floor) -> Floor:
+def least_floor(job: CompactionInput, floor: Floor) -> Floor:
     """Return the floor of the least target that holds its own floor, or the view as it is where that is less.
 
     A floor grows with its target: what is elided may take a share of it.
@@ -124,16 +126,16 @@ def least_floor(job: Job, floor: Floor) -> Floor:
     return floor if target is None or floor.total <= view.total else view
 
 
-def _unfolded(job: Job) -> Floor:
+def _unfolded(job: CompactionInput) -> Floor:
     """Return the parts of the view as it is; what is neither of the others counts as unanswered."""
     sizes = Counts[str]()
     for name, tokens in sized(job.state.view()):
         sizes[_FLOOR_PARTS.get(name, "unanswered")] += tokens
-    sizes.update(system=job.ask.apart.system, tools=job.ask.apart.tools)
+    sizes.update(system=job.ask.overhead.system, tools=job.ask.overhead.tools)
     return Floor(**sizes)
 
 
-def limits_of(job: Job) -> Limits:
+def limits_of(job: CompactionInput) -> Limits:
     """Return the budgets of a compaction; pins count unless an entry that has to stay shows them."""
     state, ask, counter = job.state, job.ask, job.counter
     legal = legal_cuts(state.kept, state.pairing)
@@ -145,7 +147,7 @@ def limits_of(job: Job) -> Limits:
         window=ask.window,
         usable=ask.usable,
         nominal=ask.usable,
-        apart=ask.apart_tokens + state.owed,
+        overhead=ask.overhead_tokens + state.owed,
         wrap=wrapped.tokens + (counter.count(ask.policy.ack) + 8 if ask.policy.ack else 0),
         target=ask.target is not None,
         summary_cap=_summary_cap(ask),
@@ -155,7 +157,7 @@ def limits_of(job: Job) -> Limits:
     )
 
 
-def _summary_before(job: Job) -> int:
+def _summary_before(job: CompactionInput) -> int:
     """Return the room that the earlier summary may take: what it takes, or its share of all that it tells."""
     boundary, policy = job.state.boundary, job.ask.policy
     if boundary is None:
@@ -164,7 +166,7 @@ def _summary_before(job: Job) -> int:
     return max(taken, share(boundary.ledger.get("tokens", 0), policy.summary_share or 0.0))
 
 
-def carried(job: Job, limits: Limits) -> tuple[Job, Limits]:
+def carried(job: CompactionInput, limits: Limits) -> tuple[CompactionInput, Limits]:
     """Return the job with what its fold carries over, and the limits of what is left beside that.
 
     It takes at most half of what a view has beside all that must stay.
@@ -174,7 +176,7 @@ def carried(job: Job, limits: Limits) -> tuple[Job, Limits]:
     last = legal[-1] if legal else 0
     material = material_of(job)
     stays = material.tokens(state.leading, material.edits) + least_kept(material, limits.usable, counter)
-    free = limits.usable - limits.apart - limits.wrap - stays - CHECKPOINT_LEAST
+    free = limits.usable - limits.overhead - limits.wrap - stays - CHECKPOINT_LEAST
     found = carry(
         state.leading,
         state.clean((*state.past, *state.quoted, *state.kept)),
@@ -187,19 +189,19 @@ def carried(job: Job, limits: Limits) -> tuple[Job, Limits]:
     return msgspec.structs.replace(job, carry=found), msgspec.structs.replace(limits, wrap=wrap)
 
 
-def _summary_cap(ask: Ask) -> int:
+def _summary_cap(ask: FoldRequest) -> int:
     """Return the most tokens of a summary: one that fills a live view would be folded again at once."""
     cap = summary_cap(ask.policy, ask.window, ask.usable)
     return cap if ask.target is not None else min(cap, share(ask.usable, SUMMARY_SHARE))
 
 
-def least_gain(job: Job) -> int:
+def least_gain(job: CompactionInput) -> int:
     """Return the tokens that a boundary has to gain."""
     ask = job.ask
     return max(ask.policy.min_gain.resolve(ask.window, ask.usable), 1) if ask.automatic else 1
 
 
-def material_of(job: Job, edits: Mapping[str, Sequence[Edit]] | None = None) -> Material:
+def material_of(job: CompactionInput, edits: Mapping[str, Sequence[Edit]] | None = None) -> Material:
     """Return what a choice is made from, with the edits that were made on the way to it."""
     state = job.state
     return Material(

@@ -20,7 +20,7 @@ from foldline.core.compact.fill import filled
 from foldline.core.compact.fold import folded
 from foldline.core.compact.job import (
     SIGNED_LOOP,
-    Job,
+    CompactionInput,
     carried,
     floor_of,
     least_floor,
@@ -52,7 +52,7 @@ Outcome = Compacted | Pruned | Nothing
 Steps = SummarySteps[Outcome]
 
 
-def plan(job: Job) -> Steps:
+def plan(job: CompactionInput) -> Steps:
     """Plan one compaction of a view.
 
     Raises FloorExceeded where what cannot be removed is larger than usable.
@@ -68,7 +68,7 @@ def plan(job: Job) -> Steps:
     return (yield from _compacted(job, edits))
 
 
-def _idle(job: Job) -> Nothing | None:
+def _idle(job: CompactionInput) -> Nothing | None:
     """Say why there is nothing to do; None where there may be."""
     state, ask, size = job.state, job.ask, job.size
     if ask.target is not None:
@@ -80,7 +80,7 @@ def _idle(job: Job) -> Nothing | None:
     return SIGNED_LOOP if ask.automatic and size <= ask.usable and signed_loop(state.kept) else None
 
 
-def _with_room(job: Job) -> Job:
+def _with_room(job: CompactionInput) -> CompactionInput:
     """Return the job with the live state that has room; raises FloorExceeded where nothing helps."""
     job = job.asking(live=fitted(_live(job), job.ask.usable, job.counter))
     floor = floor_of(job)
@@ -93,7 +93,7 @@ def _with_room(job: Job) -> Job:
     return job
 
 
-def _live(job: Job) -> Sequence[Live]:
+def _live(job: CompactionInput) -> Sequence[Live]:
     """Return live state as it is now; the checkpoint's where nobody keeps any: a list folded again."""
     ask, boundary = job.ask, job.state.boundary
     if ask.live or ask.standing is not None or boundary is None:
@@ -101,7 +101,7 @@ def _live(job: Job) -> Sequence[Live]:
     return boundary.checkpoint.live
 
 
-def _compacted(job: Job, pruned: Edits) -> Steps:
+def _compacted(job: CompactionInput, pruned: Edits) -> Steps:
     """Fold what a choice folds, or shorten what is there where nothing can be folded."""
     ask, limits = job.ask, limits_of(job)
     if ask.automatic:

@@ -14,11 +14,11 @@ import msgspec
 from foldline.core.checkpoint.checkpoint import fitted, make_checkpoint
 from foldline.core.checkpoint.receipt import APART
 from foldline.core.compact.edits import edited_parts, signed_loop, stripped
-from foldline.core.compact.job import SIGNED_LOOP, Job, frame_of, least_gain
+from foldline.core.compact.job import SIGNED_LOOP, CompactionInput, frame_of, least_gain
 from foldline.core.compact.receipts import balance_notes, balance_of, made_receipt, no_gain
-from foldline.core.compact.second_line import swept
+from foldline.core.compact.second_line import scrub_secrets
 from foldline.core.cut.legal import legal_cuts
-from foldline.core.decide.ask import GIVEN, Ask, Nothing
+from foldline.core.decide.ask import GIVEN, FoldRequest, Nothing
 from foldline.core.decide.price import is_balance
 from foldline.core.decide.triggers import thresholds
 from foldline.core.log.entries import Compacted, Pruned, Receipt
@@ -58,7 +58,7 @@ def holds(draft: Draft, state: ViewState) -> bool:
     return _boundaries(state) == draft.boundaries and _cut(draft, state) is not None
 
 
-def pays(job: Job, draft: Draft) -> bool:
+def pays(job: CompactionInput, draft: Draft) -> bool:
     """Whether the very next request costs less if a draft is committed now, as where the cache is cold."""
     economy, made = job.ask.economy, draft.boundary.receipt
     if economy is None or not economy.cache.tokens:
@@ -67,7 +67,7 @@ def pays(job: Job, draft: Draft) -> bool:
     return balance_of(job, economy, (job.size, after)).requests == 0
 
 
-def rebased(job: Job, draft: Draft) -> Rebased | Nothing:
+def rebased(job: CompactionInput, draft: Draft) -> Rebased | Nothing:
     """Return the boundary of a draft for the path as it is now.
 
     Nothing where it no longer holds (`void`), where it would gain too little (`no_gain`) or leave too much
@@ -80,15 +80,17 @@ def rebased(job: Job, draft: Draft) -> Rebased | Nothing:
     if ask.automatic and size <= ask.usable and signed_loop(state.kept):
         return SIGNED_LOOP
     job = job.asking(live=fitted(ask.live, ask.usable, job.counter))
-    boundary = swept(msgspec.structs.replace(_anew(job, draft.boundary, cut), seen=_seen(draft, state)), job)
+    boundary = scrub_secrets(
+        msgspec.structs.replace(_anew(job, draft.boundary, cut), seen=_seen(draft, state)), job
+    )
     after = state.with_boundary(boundary)
-    total = ask.apart_tokens + after.tokens
+    total = ask.overhead_tokens + after.tokens
     if size - total < (least := least_gain(job)):
         return no_gain(size - total, least)
     said_since = draft.newest != _newest(state)
     if said_since and ask.reason not in GIVEN and total > _most(boundary, ask):
         return Nothing("too_large", f"{total:,} tokens would be left")
-    receipt = swept(_receipt(job, draft, boundary, after), job)
+    receipt = scrub_secrets(_receipt(job, draft, boundary, after), job)
     return Rebased(msgspec.structs.replace(boundary, receipt=receipt), after)
 
 
@@ -125,7 +127,7 @@ def _cut(draft: Draft, state: ViewState) -> int | None:
     return index if index in (0, *legal_cuts(state.kept, state.pairing)) else None
 
 
-def _most(boundary: Compacted | Pruned, ask: Ask) -> int:
+def _most(boundary: Compacted | Pruned, ask: FoldRequest) -> int:
     """Return the tokens that a boundary may leave; a prune alone is enough only below the soft trigger."""
     limits = thresholds(ask.policy, ask.window)
     if isinstance(boundary, Compacted) or not ask.automatic:
@@ -136,11 +138,11 @@ def _most(boundary: Compacted | Pruned, ask: Ask) -> int:
 # ---- the boundary
 
 
-def _anew(job: Job, boundary: Compacted | Pruned, cut: int) -> Compacted | Pruned:
+def _anew(job: CompactionInput, boundary: Compacted | Pruned, cut: int) -> Compacted | Pruned:
     return _pruned(job, boundary) if isinstance(boundary, Pruned) else _compacted(job, boundary, cut)
 
 
-def _pruned(job: Job, boundary: Pruned) -> Pruned:
+def _pruned(job: CompactionInput, boundary: Pruned) -> Pruned:
     """Return a prune with the thinking taken out that was said since behind what it edits."""
     state = job.state
     known = {(edit.entry, edit.part) for edit in boundary.edits}
@@ -151,7 +153,7 @@ def _pruned(job: Job, boundary: Pruned) -> Pruned:
     return msgspec.structs.replace(boundary, edits=(*boundary.edits, *new))
 
 
-def _compacted(job: Job, boundary: Compacted, cut: int) -> Compacted:
+def _compacted(job: CompactionInput, boundary: Compacted, cut: int) -> Compacted:
     """Return a fold with the checkpoint and the edits that what is kept now needs."""
     state, old = job.state, boundary.checkpoint
     kept = state.kept[cut:]
@@ -172,7 +174,7 @@ def _compacted(job: Job, boundary: Compacted, cut: int) -> Compacted:
 # ---- the receipt
 
 
-def _receipt(job: Job, draft: Draft, boundary: Compacted | Pruned, after: ViewState) -> Receipt:
+def _receipt(job: CompactionInput, draft: Draft, boundary: Compacted | Pruned, after: ViewState) -> Receipt:
     """Return the draft's receipt with the figures of now.
 
     What stood in the view when the draft was made still does: only what came since is added up.
@@ -186,7 +188,7 @@ def _receipt(job: Job, draft: Draft, boundary: Compacted | Pruned, after: ViewSt
         after=after.items(),
         folded=(),
         edits=boundary.edits,
-        sizes=(job.size, job.ask.apart_tokens + after.tokens),
+        sizes=(job.size, job.ask.overhead_tokens + after.tokens),
     )
     categories = new.by_category if known is None else _added(old.by_category, new.by_category)
     notes = [note for note in old.notes if not is_balance(note)]

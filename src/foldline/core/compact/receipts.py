@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from foldline.core.checkpoint.receipt import by_category, dropped
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.decide.ask import Nothing
 from foldline.core.decide.price import Balance, Economy
 from foldline.core.ledger.facts.kinds import ConstraintFact
 from foldline.core.log.entries import Edit, Receipt, Said, StandingConstraints
 from foldline.core.log.messages import Text
-from foldline.core.view import Item, Kept, sized
+from foldline.core.view import Item, MessageItem, sized
 
 
 def made_receipt(
-    job: Job,
+    job: CompactionInput,
     *,
     before: Sequence[Item],
     after: Sequence[Item],
@@ -33,22 +33,24 @@ def made_receipt(
         messages_before=len(before),
         messages_after=len(after),
         dropped=dropped(folded, edits),
-        by_category=by_category(sized(before), sized(after), apart=ask.apart_tokens),
+        by_category=by_category(sized(before), sized(after), overhead=ask.overhead_tokens),
         policy=ask.policy.name,
         notes=ask.notes,
     )
 
 
-def balance_of(job: Job, economy: Economy, sizes: tuple[int, int], summary: float | None = None) -> Balance:
+def balance_of(
+    job: CompactionInput, economy: Economy, sizes: tuple[int, int], summary: float | None = None
+) -> Balance:
     """Return what a boundary costs and saves.
 
     `sizes` are the view's tokens before and after it, `summary` is what a summary costs in USD.
     """
-    same = job.ask.apart_tokens + sum(entry.tokens for entry in job.state.leading)
+    same = job.ask.overhead_tokens + sum(entry.tokens for entry in job.state.leading)
     return economy.balance(*sizes, same=same, summary=summary)
 
 
-def balance_notes(job: Job, sizes: tuple[int, int], price: float | None) -> list[str]:
+def balance_notes(job: CompactionInput, sizes: tuple[int, int], price: float | None) -> list[str]:
     """Return the note that says whether a compaction pays, where the session's prices are known.
 
     `sizes` are the view's tokens before and after it, `price` is what its summary cost in USD.
@@ -87,7 +89,7 @@ def _one_line(text: str) -> str:
 
 def _texts_of(item: Item) -> list[str]:
     """Return the texts that the model reads in an item."""
-    if not isinstance(item, Kept):
+    if not isinstance(item, MessageItem):
         return [part.text for part in item.message.parts if isinstance(part, Text)]
     edited = {edit.part: edit.replacement for edit in item.edits}
     parts = [edited.get(i, part) for i, part in enumerate(item.entry.message.parts)]

@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from foldline.core.checkpoint.checkpoint import as_message
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.log.entries import Compacted, Pruned, Receipt
 from foldline.core.measure.tokens import message_tokens
 from foldline.core.secrets.sweep import Sweep
@@ -15,7 +15,7 @@ from foldline.core.secrets.sweep import Sweep
 T = TypeVar("T", bound=Compacted | Pruned | Receipt)
 
 
-def swept(made: T, job: Job) -> T:
+def scrub_secrets(made: T, job: CompactionInput) -> T:
     """Return a boundary or a receipt that says none of the secrets of the view, its tokens counted again."""
     state = job.state
     state.clean((*state.leading, *state.quoted, *state.kept))  # each entry is looked at once

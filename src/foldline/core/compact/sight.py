@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from foldline.core.compact.job import Job, floor_of
-from foldline.core.decide.ask import AUTOMATIC, Ask
+from foldline.core.compact.job import CompactionInput, floor_of
+from foldline.core.decide.ask import AUTOMATIC, FoldRequest
 from foldline.core.decide.breaker import BreakerState, breaker_state
 from foldline.core.decide.continuation import Continuation, continuation
 from foldline.core.decide.estimate import Estimates, message_estimate, trigger_size
@@ -30,19 +30,19 @@ class Sizer:
         self._counter = counter
         self._estimates = Estimates(policy.estimator, counter)
 
-    def size(self, state: ViewState, apart: int, ratio: float) -> int:
-        """Return the size in tokens; `apart` is the system prompt and tools, `ratio` the calibration."""
+    def size(self, state: ViewState, overhead: int, ratio: float) -> int:
+        """Return the size in tokens; `overhead` is the system prompt and tools, `ratio` the calibration."""
         policy = self._policy
         if policy.estimator == "foldline" and policy.trigger_on == "context":
-            return state.context_size(apart, ratio).tokens
+            return state.context_size(overhead, ratio).tokens
         if state.anchor is None or policy.trigger_on == "estimate":
             size = state.made + self._said(state) - self._saved(state)
-            return size + (apart if policy.trigger_on != "estimate" else 0)
+            return size + (overhead if policy.trigger_on != "estimate" else 0)
         return trigger_size(policy, state.kept[state.anchor :], self._counter)
 
-    def overlooked(self, state: ViewState, window: Window, apart: int, ratio: float) -> tuple[str, ...]:
+    def overlooked(self, state: ViewState, window: Window, overhead: int, ratio: float) -> tuple[str, ...]:
         """Return a note where the context exceeds the window, and the policy's triggers do not see it."""
-        size, context = self.size(state, apart, ratio), state.context_size(apart, ratio).tokens
+        size, context = self.size(state, overhead, ratio), state.context_size(overhead, ratio).tokens
         if not overlooked(self._policy, window, size, context):
             return ()
         seen = f"the policy's estimator ({self._policy.estimator}) sees {size:,} tokens"
@@ -80,10 +80,10 @@ class ViewSight:
     """
 
     def __init__(
-        self, state: ViewState, ask: Ask, sizer: Sizer, counter: Counter, *, ratio: float, now: float
+        self, state: ViewState, ask: FoldRequest, sizer: Sizer, counter: Counter, *, ratio: float, now: float
     ) -> None:
-        self.size = sizer.size(state, ask.apart_tokens, ratio)
-        self.context = state.context_size(ask.apart_tokens, ratio).tokens
+        self.size = sizer.size(state, ask.overhead_tokens, ratio)
+        self.context = state.context_size(ask.overhead_tokens, ratio).tokens
         self._state = state
         self._ask = ask
         self._counter = counter
@@ -106,7 +106,7 @@ class ViewSight:
 
     def floor(self) -> Floor:
         """Return what no compaction can remove."""
-        return floor_of(Job(self._state, self._ask, self._counter))
+        return floor_of(CompactionInput(self._state, self._ask, self._counter))
 
     def breaker(self) -> BreakerState:
         """Return the breaker's state at the end of the path."""
@@ -125,13 +125,13 @@ def asked(
     *,
     instructions: str | None = None,
     target: int | None = None,
-    apart: Floor,
+    overhead: Floor,
     now: str,
     ratio: float = 1.0,
     share: float = 1.0,
     economy: Economy | None = None,
     sizer: Sizer | None = None,
-) -> Ask:
+) -> FoldRequest:
     """Return what is asked of a compaction of a view.
 
     With the policy's `sizer`, it carries a note on what the policy's triggers overlook. `ratio` is the
@@ -141,14 +141,14 @@ def asked(
     notes: tuple[str, ...] = ()
     if reason in AUTOMATIC:
         share = min(share, 1 / ratio)
-        notes = sizer.overlooked(state, window, apart.system + apart.tools, ratio) if sizer else ()
-    return Ask(
+        notes = sizer.overlooked(state, window, overhead.system + overhead.tools, ratio) if sizer else ()
+    return FoldRequest(
         policy=policy,
-        window=window if share >= 1 else part_of(window, share),
+        window=window if share >= 1 else part_of_window(window, share),
         reason=reason,
         target=target,
         instructions=instructions,
-        apart=apart,
+        overhead=overhead,
         now=now,
         number=number_of(state),
         economy=economy,
@@ -156,7 +156,7 @@ def asked(
     )
 
 
-def part_of(window: Window, share: float) -> Window:
+def part_of_window(window: Window, share: float) -> Window:
     """Return a window that holds a part of what this one does; its replies may be as long."""
     whole = window.input_limit
     return msgspec.structs.replace(window, context=max(1, int(whole * share)), input=None)

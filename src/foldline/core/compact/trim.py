@@ -8,9 +8,9 @@ from functools import partial
 import msgspec
 
 from foldline.core.compact.edits import EditsOf, edited_parts, flat, merged, saved_by, stripped
-from foldline.core.compact.job import Job, floor_of, least_gain, limits_of, material_of
+from foldline.core.compact.job import CompactionInput, floor_of, least_gain, limits_of, material_of
 from foldline.core.compact.receipts import constraint_figures, made_receipt, no_gain
-from foldline.core.compact.second_line import swept
+from foldline.core.compact.second_line import scrub_secrets
 from foldline.core.cut.choice import SPARE, Edits, lead_edits
 from foldline.core.cut.elide import elide
 from foldline.core.cut.notes import with_held
@@ -24,7 +24,7 @@ from foldline.core.ledger.facts.runs import held
 from foldline.core.log.entries import Edit, Pruned, Said
 from foldline.core.log.messages import Text, ToolResult
 from foldline.core.measure.tokens import Counter, part_tokens
-from foldline.core.view import Item, Kept
+from foldline.core.view import Item, MessageItem
 from foldline.errors import FloorExceeded
 
 NOTES_SHARE = 4  # of what a prune frees, the part that its notes may take again
@@ -34,7 +34,7 @@ NOTES_LEAST = 64  # tokens below which notes say nothing
 # ---- prune
 
 
-def pruned(job: Job) -> Edits:
+def pruned(job: CompactionInput) -> Edits:
     """Return the edits of a prune; pinned entries are left alone."""
     state, ask, counter = job.state, job.ask, job.counter
     already = edited_parts(state.edits) | edited_parts(state.repairs)
@@ -54,12 +54,12 @@ def pruned(job: Job) -> Edits:
     return merged(edits, stripped(state.kept, first, counter, already))
 
 
-def suffices(job: Job, edits: Edits) -> bool:
+def suffices(job: CompactionInput, edits: Edits) -> bool:
     """Whether a prune alone is enough: a target is met, or an automatic one ends below the soft trigger."""
     return _to_spare(job, edits) >= 0
 
 
-def _to_spare(job: Job, edits: Edits) -> int:
+def _to_spare(job: CompactionInput, edits: Edits) -> int:
     """Return the tokens by which a prune more than suffices; negative where it does not."""
     ask, after = job.ask, job.size - saved_by(edits)
     if ask.target is not None:
@@ -71,7 +71,7 @@ def _to_spare(job: Job, edits: Edits) -> int:
     return min(soft - 1 - after, job.size - after - least_gain(job))
 
 
-def noted(job: Job, edits: Edits) -> Edits:
+def noted(job: CompactionInput, edits: Edits) -> Edits:
     """Return the edits of a prune that suffices, with notes of what the results held.
 
     The notes take what the policy and the room allow.
@@ -98,7 +98,7 @@ def _with_note(edit: Edit, line: str | None, counter: Counter) -> Edit:
     return msgspec.structs.replace(edit, replacement=fuller, saved=saved) if saved > 0 else edit
 
 
-def given_back(job: Job, edits: Edits) -> Edits:
+def given_back(job: CompactionInput, edits: Edits) -> Edits:
     """Return the edits of a prune that meets a target, less those it has room for: the newest come first.
 
     The first result that has no room as a whole is shortened to what there is.
@@ -126,7 +126,7 @@ def given_back(job: Job, edits: Edits) -> Edits:
     return merged({}, left.values())
 
 
-def only_pruned(job: Job, edits: Edits) -> Pruned | Nothing:
+def only_pruned(job: CompactionInput, edits: Edits) -> Pruned | Nothing:
     """Return the prune of a policy that does not compact, or why it does nothing."""
     if not edits:
         return Nothing("disabled", "compaction is switched off and nothing can be pruned")
@@ -138,7 +138,7 @@ def only_pruned(job: Job, edits: Edits) -> Pruned | Nothing:
 # ---- shorten
 
 
-def shortened(job: Job, edits: Edits) -> Pruned | Nothing:
+def shortened(job: CompactionInput, edits: Edits) -> Pruned | Nothing:
     """Shorten what is there until it fits, where nothing can be folded; `edits` are those of a prune.
 
     Raises FloorExceeded where a target is not met.
@@ -157,7 +157,7 @@ def shortened(job: Job, edits: Edits) -> Pruned | Nothing:
     return prune_boundary(job, edits) if edits else Nothing("nothing_to_fold")
 
 
-def _shrunk(job: Job, edits: Edits, over: int) -> list[Edit]:
+def _shrunk(job: CompactionInput, edits: Edits, over: int) -> list[Edit]:
     """Return edits that take `over` tokens out of the kept messages; lost standing constraints are quoted."""
     state, counter = job.state, job.counter
     material = material_of(job, edits)
@@ -215,7 +215,7 @@ def _with_quotes(edit: Edit, facts: Sequence[ConstraintFact], counter: Counter) 
 # ---- the boundary
 
 
-def prune_boundary(job: Job, edits: Edits) -> Pruned | Nothing:
+def prune_boundary(job: CompactionInput, edits: Edits) -> Pruned | Nothing:
     """Return the boundary of edits that suffice, with its receipt."""
     gain, least = saved_by(edits), least_gain(job)
     if gain < least:
@@ -237,20 +237,20 @@ def prune_boundary(job: Job, edits: Edits) -> Pruned | Nothing:
     found = standing(job.state.clean(entry for entry in job.state.kept if entry.id in edits))
     if found:
         receipt = msgspec.structs.replace(receipt, constraints=constraint_figures(found))
-    return swept(Pruned(id="", parent=None, receipt=receipt, edits=listed), job)
+    return scrub_secrets(Pruned(id="", parent=None, receipt=receipt, edits=listed), job)
 
 
 def _edited(items: Sequence[Item], new: EditsOf) -> list[Item]:
     """Return items of a view with new edits in the place of older ones of the same parts."""
     changed = edited_parts(new)
     return [
-        Kept(item.entry, (*_others(item, changed), *new.get(item.entry.id, ())))
-        if isinstance(item, Kept)
+        MessageItem(item.entry, (*_others(item, changed), *new.get(item.entry.id, ())))
+        if isinstance(item, MessageItem)
         else item
         for item in items
     ]
 
 
-def _others(item: Kept, changed: set[tuple[str, int]]) -> list[Edit]:
+def _others(item: MessageItem, changed: set[tuple[str, int]]) -> list[Edit]:
     """Return the edits of an item that stay as they are."""
     return [edit for edit in item.edits if (edit.entry, edit.part) not in changed]

@@ -62,7 +62,7 @@ class Limits(msgspec.Struct, frozen=True):
     window: Window
     usable: int
     nominal: int
-    apart: int
+    overhead: int
     wrap: int
     target: bool
     summary_cap: int
@@ -176,7 +176,9 @@ def choose(
 
 def _room(terms: _Terms, edits: Edits) -> _Room:
     limits, used = terms.limits, terms.used
-    free = limits.usable - limits.apart - limits.wrap - terms.material.tokens(terms.material.leading, edits)
+    free = (
+        limits.usable - limits.overhead - limits.wrap - terms.material.tokens(terms.material.leading, edits)
+    )
     least = min(CHECKPOINT_LEAST, max(free // 2, 0))
     if used is not None:
         held = used.summary

@@ -29,10 +29,10 @@ Why = Literal[
 ]
 
 
-class Ask(msgspec.Struct, frozen=True):
+class FoldRequest(msgspec.Struct, frozen=True):
     """What is asked of a compaction: the policy, the limits, and why.
 
-    `target` replaces usable; `apart` are the tokens of a system prompt and tools given apart; `now` is
+    `target` replaces usable; `overhead` are the tokens of a system prompt and tools given apart; `now` is
     ISO 8601 UTC; `number` counts the session's compactions from 1. `live` is the live state that the
     checkpoint is to hold, `standing` where the session stands (None: it is not recorded),
     `economy` what its requests cost, where that is known; `recall`: whether what is left out can be recalled.
@@ -45,7 +45,7 @@ class Ask(msgspec.Struct, frozen=True):
     target: int | None = None
     instructions: str | None = None
     goal: str | None = None
-    apart: Floor = Floor()
+    overhead: Floor = Floor()
     now: str = ""
     number: int = 1
     live: tuple[Live, ...] = ()
@@ -65,9 +65,9 @@ class Ask(msgspec.Struct, frozen=True):
         return self.reason in AUTOMATIC
 
     @property
-    def apart_tokens(self) -> int:
+    def overhead_tokens(self) -> int:
         """Return the tokens of what is given apart from the messages."""
-        return self.apart.system + self.apart.tools
+        return self.overhead.system + self.overhead.tools
 
 
 class Nothing(msgspec.Struct, frozen=True):

@@ -1,14 +1,14 @@
 """When a session is compacted: one state machine, driven by the live session and by the lab's replay.
 
 A `Watch` is told what happened (a message, a boundary, how a draft or a compaction ended, another model),
-and answers what is `due`: before the next request, and where `looks_at_once` says so right behind a message.
+and answers what is `due`: before the next request, and where `checks_at_once` says so right behind a message.
 It does nothing itself, keeps no message and knows no clock: what it looks at is a `Sight` of the view as it
 is, and what has to survive a restart stands in the log.
 
     due = watch.due(sight)
     CommitDraft   put the draft that is ready onto the path: `folded`, or `draft_dropped` and ask again
     StartDraft    make a boundary beside the session: `draft_begun`, then `draft_made` or `ended`
-    Compact       make a boundary now: `folded` or `ended`, then `looked`
+    Compact       make a boundary now: `folded` or `ended`, then `mark_checked`
     Wait          the draft that is being made is needed: ask again when it is there
     Refuse        nothing can help
     None          go on
@@ -104,7 +104,7 @@ class Watch:
     def __init__(self, limits: WatchLimits) -> None:
         self.limits = limits
         self.draft: Literal["none", "making", "ready"] = "none"
-        self.happenings = 0  # moments that came, looked at or not
+        self.event_number = 0  # moments that came, looked at or not
         self._moments: dict[
             Moment, int
         ] = {}  # not looked at yet, each with the newest happening that made it
@@ -122,39 +122,39 @@ class Watch:
 
     def happened(self, moment: Moment) -> None:
         """Remember a moment until it is looked at."""
-        self.happenings += 1
-        self._moments[moment] = self.happenings
+        self.event_number += 1
+        self._moments[moment] = self.event_number
 
     def said(self, messages: Sequence[Message]) -> None:
         """Take what was said at once: its last message makes the moment; a reply may be a silent overflow."""
         if moment := moment_of(messages[-1]):
             self.happened(moment)
             if counts_at_once(self.limits.policy, moment) and not _calls(messages[-1]):
-                self._at_once = self.happenings
+                self._at_once = self.event_number
         window = self.limits.window
         replies = (message for message in messages if message.role == "assistant")
         if self.limits.known and any(silent(reply.usage, reply.stop, window) for reply in replies):
             self.happened("overflow")
 
-    def looks_at_once(self, open_calls: Collection[str]) -> bool:
+    def checks_at_once(self, open_calls: Collection[str]) -> bool:
         """Whether the triggers are to be looked at right away, before anything else is said.
 
         Not while calls wait for their results: `open_calls` are those of the view.
         """
         return bool(self._at_once) and not open_calls
 
-    def looked(self, until: int | None = None) -> None:
+    def mark_checked(self, until: int | None = None) -> None:
         """Forget the moments: what they asked for was done, or failed.
 
-        With `until`, the number of `happenings` at the look, those stay that came since.
+        With `until`, the number of `event_number` at the look, those stay that came since.
         """
-        until = self.happenings if until is None else until
+        until = self.event_number if until is None else until
         self._looked_until = max(until, self._looked_until)
         self._moments = {moment: at for moment, at in self._moments.items() if at > until}
         self._at_once = self._at_once if self._at_once > until else 0
 
-    def has_looked(self, until: int) -> bool:
-        """Whether what a look found was seen to since; `until` is the number of `happenings` at that look."""
+    def has_checked(self, until: int) -> bool:
+        """Whether what a check found was seen to since; `until` is the `event_number` of that check."""
         return until <= self._looked_until
 
     def folded(self) -> None:
@@ -163,7 +163,7 @@ class Watch:
 
     def undone(self, *, fits: bool) -> None:
         """The newest boundary was lifted by hand: that stands until something is said, if the view `fits`."""
-        self.looked()
+        self.mark_checked()
         if not fits:
             self.happened("before_smaller_window")
 
@@ -213,7 +213,7 @@ class Watch:
                 return found
             fits = found.reason == "threshold" and found.size <= found.usable
             return None if fits else Wait()  # it is looked at again when the draft is there
-        self.looked()
+        self.mark_checked()
         return found if isinstance(found, StartDraft) and self._worth_it(found, sight) else None
 
     def on_overflow(self, sight: Sight) -> Compact | Refuse | Stay:

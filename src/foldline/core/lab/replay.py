@@ -6,7 +6,7 @@ runs it asks before each message what is `due`, makes that boundary with the pla
 tells what came of it:
 
     while (ask := replay.due(entry.message)) is not None:
-        replay.settle(outcome_of(plan(Job(replay.state, ask, counter))))
+        replay.settle(outcome_of(plan(CompactionInput(replay.state, ask, counter))))
     replay.say(entry)
 
 A draft is made when it is due, and waits; it is committed onto the path as it is then, as a live session
@@ -22,11 +22,11 @@ from typing import Literal
 
 import msgspec
 
-from foldline.core.compact.job import Job
+from foldline.core.compact.job import CompactionInput
 from foldline.core.compact.plan import Outcome
 from foldline.core.compact.rebase import Draft, drafted, holds, pays, rebased
 from foldline.core.compact.sight import Sizer, ViewSight, asked, standing
-from foldline.core.decide.ask import Ask, Nothing
+from foldline.core.decide.ask import FoldRequest, Nothing
 from foldline.core.decide.moments import idle_in, worth_a_try
 from foldline.core.decide.overflow import share_left
 from foldline.core.decide.policy import Policy
@@ -49,7 +49,7 @@ from foldline.core.view import ViewState
 class _Making(msgspec.Struct, frozen=True):
     """A boundary that somebody makes: what was asked, why, and at which request (from 1)."""
 
-    ask: Ask
+    ask: FoldRequest
     cause: Literal["trigger", "overflow", "draft"]
     request: int
     draft: Draft | None = None  # once it is made
@@ -65,7 +65,7 @@ class Replay:
         window: Window,
         counter: Counter,
         *,
-        apart: Floor | None = None,
+        overhead: Floor | None = None,
         model: str | None = None,
         now: str = "",
         fills: bool = False,
@@ -75,7 +75,7 @@ class Replay:
         self.policy = resolve(policy, model, window)
         self.window = window
         self.state = ViewState(counter=counter)
-        self.scale = Scale(apart=apart or Floor())
+        self.scale = Scale(overhead=overhead or Floor())
         self._counter = counter
         self._now = now
         self._fills = fills
@@ -105,7 +105,7 @@ class Replay:
 
     # ---- before a message
 
-    def due(self, following: Message, at: float | None = None) -> Ask | None:
+    def due(self, following: Message, at: float | None = None) -> FoldRequest | None:
         """Return the boundary that is to be made before the next message, if one is; ask again until None is.
 
         `at` is when that message was said, in Unix time, where the recording tells.
@@ -118,7 +118,7 @@ class Replay:
         self._fold_idle(at)
         if requested and self._lost is None and not self._answered:
             self._making = self._at_trigger() or self._at_overflow()
-        elif not requested and self._lost is None and self._watch.looks_at_once(self.state.open_calls):
+        elif not requested and self._lost is None and self._watch.checks_at_once(self.state.open_calls):
             self._making = self._at_trigger()
         return self._making.ask if self._making is not None else None
 
@@ -140,7 +140,7 @@ class Replay:
             found = self._watch.due(self._sight(), pays=self._pays())
             if isinstance(found, CommitDraft):
                 if self._commit_draft(self._ask(found.reason)):
-                    self._watch.looked()
+                    self._watch.mark_checked()
                     return None
             elif isinstance(found, Wait):
                 self._end_draft()
@@ -156,7 +156,7 @@ class Replay:
     def _pays(self) -> bool:
         if self._draft is None:
             return False
-        return pays(Job(self.state, self._ask("threshold"), self._counter), self._draft)
+        return pays(CompactionInput(self.state, self._ask("threshold"), self._counter), self._draft)
 
     def _at_overflow(self) -> _Making | None:
         """See to a request that is larger than the window, as is done when a provider refuses it."""
@@ -172,7 +172,7 @@ class Replay:
             return None
         self._tally.overflow()
         self._end_draft()
-        own = self.scale.apart_tokens + self.state.tokens
+        own = self.scale.overhead_tokens + self.state.tokens
         ask = self._ask("overflow", share_left(Overflow(asked=size), own, self._ask("overflow").usable))
         draft = self._draft
         fits = draft is not None and draft.boundary.receipt.tokens_after <= ask.usable
@@ -181,20 +181,20 @@ class Replay:
         self._drop_draft()
         return self._make(ask, "overflow")
 
-    def _make(self, ask: Ask, cause: Literal["trigger", "overflow", "draft"]) -> _Making:
+    def _make(self, ask: FoldRequest, cause: Literal["trigger", "overflow", "draft"]) -> _Making:
         return _Making(ask, cause, self._next_request)
 
     def _sight(self) -> ViewSight:
-        ask = asked(self.state, self.policy, self.window, "threshold", apart=self.scale.apart, now="")
+        ask = asked(self.state, self.policy, self.window, "threshold", overhead=self.scale.overhead, now="")
         return ViewSight(self.state, ask, self._sizer, self._counter, ratio=self.scale.ratio, now=0.0)
 
-    def _ask(self, reason: Reason, share: float = 1.0) -> Ask:
+    def _ask(self, reason: Reason, share: float = 1.0) -> FoldRequest:
         ask = asked(
             self.state,
             self.policy,
             self.window,
             reason,
-            apart=self.scale.apart,
+            overhead=self.scale.overhead,
             now=self._now,
             ratio=self.scale.ratio,
             share=share,
@@ -238,9 +238,9 @@ class Replay:
         if made is None or failed is not None:
             self._fail(making.ask, failed)
         if making.cause == "trigger":
-            self._watch.looked()
+            self._watch.mark_checked()
 
-    def _fail(self, ask: Ask, failed: Nothing | None, *, draft: bool = False) -> None:
+    def _fail(self, ask: FoldRequest, failed: Nothing | None, *, draft: bool = False) -> None:
         """Tell the machine that no boundary came of it, and keep the notes that it leaves."""
         self.sums.refused += failed is None
         self.sums.fruitless += failed is not None
@@ -268,7 +268,7 @@ class Replay:
         self._draft = None
         self._watch.draft_dropped()
 
-    def _commit_draft(self, ask: Ask) -> bool:
+    def _commit_draft(self, ask: FoldRequest) -> bool:
         """Commit the ready draft, or leave it until a signed tool loop ends; False where it will not do."""
         draft = self._draft
         assert draft is not None
@@ -278,16 +278,16 @@ class Replay:
         self._drop_draft()
         return failed is None
 
-    def _commit(self, draft: Draft, ask: Ask) -> Nothing | None:
+    def _commit(self, draft: Draft, ask: FoldRequest) -> Nothing | None:
         """Put a boundary onto the path as it is now; returns why it was not."""
         before, path = self.state.items(), self.state.entries()
-        found = rebased(Job(self.state, ask, self._counter), draft)
+        found = rebased(CompactionInput(self.state, ask, self._counter), draft)
         if isinstance(found, Nothing):
             return found
         boundary = chained(found.boundary, path[-1].id if path else None)
         self.state = found.after
         self.state.named(boundary)
-        same = self.scale.apart_tokens + common_tokens(before, self.state.items())
+        same = self.scale.overhead_tokens + common_tokens(before, self.state.items())
         self._tally.boundary(boundary, ask.reason, self.scale.of(same))
         self._watch.folded()
         return None
@@ -320,7 +320,7 @@ class Replay:
         if self._fills:
             turn.contexts.append(size)
         if self._fills and turn.calls == 1 and self._lost is None:
-            turn.fills = filled(self.state.items(), self.scale.apart_tokens)
+            turn.fills = filled(self.state.items(), self.scale.overhead_tokens)
         self._answered = False
         self._see_to_draft()
 
@@ -338,7 +338,7 @@ class Replay:
         """Return the tokens of the next request."""
         if self._lost is not None:
             return self._lost
-        return self.scale.of(self.scale.apart_tokens + self.state.tokens)
+        return self.scale.of(self.scale.overhead_tokens + self.state.tokens)
 
     @property
     def fits(self) -> bool:

@@ -15,13 +15,13 @@ UNSEEN_MOST = 60_000  # tokens of a system prompt and tools that no file tells; 
 class Scale(msgspec.Struct, frozen=True):
     """How our count becomes the model's tokens: what is sent beside the messages (our count), and a ratio."""
 
-    apart: Floor = Floor()
+    overhead: Floor = Floor()
     ratio: float = 1.0
 
     @property
-    def apart_tokens(self) -> int:
+    def overhead_tokens(self) -> int:
         """The tokens of the system prompt and tools, in our count."""
-        return self.apart.system + self.apart.tools
+        return self.overhead.system + self.overhead.tools
 
     def of(self, tokens: int) -> int:
         """Return a count of ours in tokens of the model."""
@@ -37,8 +37,8 @@ class Learner:
     not hold them.
     """
 
-    def __init__(self, apart: Floor) -> None:
-        self._apart = apart
+    def __init__(self, overhead: Floor) -> None:
+        self._overhead = overhead
         self._said = 0
         self._unseen: int | None = None
         self._calibration = Calibration()
@@ -48,8 +48,8 @@ class Learner:
     @property
     def scale(self) -> Scale:
         """What is known by now."""
-        apart = Floor(system=self._apart.system, tools=self._apart.tools + (self._unseen or 0))
-        return Scale(apart, self._calibration.ratio)
+        overhead = Floor(system=self._overhead.system, tools=self._overhead.tools + (self._unseen or 0))
+        return Scale(overhead, self._calibration.ratio)
 
     def folded(self) -> None:
         """The recording was compacted here."""
@@ -64,7 +64,7 @@ class Learner:
         self._said += tokens
 
     def _learn(self, actual: int) -> None:
-        counted = self._apart.system + self._apart.tools + self._said
+        counted = self._overhead.system + self._overhead.tools + self._said
         if self._unseen is None:
             self._unseen = min(max(0, actual - counted), UNSEEN_MOST)
         self._calibration = update(self._calibration, counted + self._unseen, actual)

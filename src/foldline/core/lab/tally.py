@@ -11,7 +11,7 @@ from foldline.core.checkpoint.receipt import APART
 from foldline.core.log.entries import Compacted, Pruned, Reason
 from foldline.core.log.messages import Usage
 from foldline.core.measure.window import Window
-from foldline.core.view import Item, Kept, item_tokens, sized
+from foldline.core.view import Item, MessageItem, item_tokens, sized
 
 
 class BoundaryMark(msgspec.Struct, frozen=True):
@@ -132,9 +132,9 @@ class Tally:
         return self.turns[-1]
 
 
-def filled(items: Sequence[Item], apart: int) -> dict[str, int]:
-    """Return the tokens of a view by category, `apart` what is sent beside it."""
-    found = {APART: apart} if apart else {}
+def filled(items: Sequence[Item], overhead: int) -> dict[str, int]:
+    """Return the tokens of a view by category, `overhead` what is sent beside it."""
+    found = {APART: overhead} if overhead else {}
     for kind, tokens in sized(items):
         found[kind] = found.get(kind, 0) + tokens
     return found
@@ -144,7 +144,7 @@ def common_tokens(before: Sequence[Item], after: Sequence[Item]) -> int:
     """Return the tokens of the items that two views begin with alike."""
     tokens = 0
     for old, new in zip(before, after, strict=False):
-        if isinstance(old, Kept) and isinstance(new, Kept):
+        if isinstance(old, MessageItem) and isinstance(new, MessageItem):
             same = old.entry.id == new.entry.id and old.edits == new.edits
         else:
             same = old == new

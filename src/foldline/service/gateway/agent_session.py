@@ -14,7 +14,7 @@ import msgspec
 
 from foldline.core.log.entries import Compacted, Entry, Pruned, Receipt, Said
 from foldline.core.log.messages import Message, Native
-from foldline.core.view import Item, Made, native_items
+from foldline.core.view import AddedItem, Item, native_items
 from foldline.dialects import get
 from foldline.dialects.base import decode_reply
 from foldline.dialects.in_turn import in_turn
@@ -219,9 +219,9 @@ class AgentSession:
         so two fifths of that are wanted, and no more than the policy leaves of a large window. Where nothing
         can be folded the item stands for the view as it is.
         """
-        apart = self.session.setup.apart.system + self.session.setup.apart.tools
-        said = self.session.view_tokens - apart
-        for target in (apart + min(said * 2 // 5, ITEM_TOKENS), None):
+        overhead = self.session.setup.overhead.system + self.session.setup.overhead.tools
+        said = self.session.view_tokens - overhead
+        for target in (overhead + min(said * 2 // 5, ITEM_TOKENS), None):
             try:
                 await self.session.compact(target=target)
                 break
@@ -246,7 +246,7 @@ class AgentSession:
 
 def _fresh(item: Item, newest: dict[str, bytes], dialect: str) -> Item:
     """Return an item in the bytes in which its client sent it last: cache marks move."""
-    if isinstance(item, Made) or item.entry.id not in newest:
+    if isinstance(item, AddedItem) or item.entry.id not in newest:
         return item
     message = item.entry.message
     native = Native(dialect, newest[item.entry.id])
