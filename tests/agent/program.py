@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import subprocess
-import sys
 import threading
 from contextlib import contextmanager
 from typing import ClassVar
+
+from tests.support import forked
 
 from foldline.testing import Scripted, serve_in_thread
 
@@ -36,16 +35,7 @@ def foldline(folder, *words, stdin="", timeout=_PATIENCE, **more):
     """Run a command to its end in the folder `work`."""
     work = folder / "work"
     work.mkdir(exist_ok=True)
-    return subprocess.run(
-        [sys.executable, "-m", "foldline", *words],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        cwd=work,
-        env=environment(folder, **more),
-        timeout=timeout,
-        check=False,
-    )
+    return forked.run(words, folder=work, env=environment(folder, **more), stdin=stdin, timeout=timeout)
 
 
 class Rpc:
@@ -56,15 +46,7 @@ class Rpc:
     def __init__(self, folder, *words, **more):
         work = folder / "work"
         work.mkdir(exist_ok=True)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "foldline", "rpc", *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=work,
-            env=environment(folder, **more),
-        )
+        self.process = forked.Piped(["rpc", *words], folder=work, env=environment(folder, **more))
         self.running.append(self)
         self.guard = threading.Timer(_PATIENCE, self.process.kill)
         self.guard.start()
@@ -122,8 +104,4 @@ class Rpc:
 
     def kill(self):
         self.guard.cancel()
-        self.process.kill()
-        self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            with contextlib.suppress(BrokenPipeError):  # what it did not read any more
-                pipe.close()
+        self.process.close()

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.agent.program import environment, served
 from tests.agent.working import host_on, until
+from tests.support import forked
 from tests.support.waiting import wait_until
 
 from foldline.agent.processes import Beginning, ran
@@ -122,27 +122,19 @@ def test_nothing_is_left_when_the_agent_is_ended(tmp_path, number, face):
     (tmp_path / "work").mkdir()
     words = ["run", "-p", "Go."] if face == "run" else ["rpc"]
     with served([call("bash", command=f"{command} sleep 1000")]) as (_, name):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "foldline", *words, "--model", name, "--allow", "bash"],
-            stdin=subprocess.PIPE if face == "rpc" else subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd=tmp_path / "work",
-            env=environment(tmp_path),
-        )
+        options = ["--model", name, "--allow", "bash"]
+        process = forked.Piped([*words, *options], folder=tmp_path / "work", env=environment(tmp_path))
         try:
-            if process.stdin is not None:
-                process.stdin.write(b'{"type": "prompt", "message": "Go."}\n')
+            if face == "rpc":
+                process.stdin.write('{"type": "prompt", "message": "Go."}\n')
                 process.stdin.flush()
+            else:
+                process.stdin.close()
             wait_until(lambda: begun(tmp_path / "work", command))
             process.send_signal(number)
             process.wait(60)
         finally:
-            process.kill()
-            process.wait()
-            if process.stdin is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    process.stdin.close()
+            process.close()
     wait_until(lambda: gone(tmp_path / "work"))
 
 

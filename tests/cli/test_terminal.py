@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 
 import pytest
 from tests.agent.program import environment, served
 from tests.cli.calling import write_lines
 from tests.cli.test_hostile_text import NAME, RAW, STEERING, hostile
+from tests.support import forked
 
 from foldline.cli.app import COMMANDS
 from foldline.testing import call
@@ -55,14 +54,13 @@ CASES = {
 def on_a_terminal(folder, *words):
     """Run a command on a pseudo-terminal of its own; return its exit code and all that it wrote."""
     ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "foldline", *words],
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=theirs,
-        cwd=folder / "work",
-        env=environment(folder, TERM="dumb"),
-    )
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123
+        process = forked.Program(
+            words,
+            folder=folder / "work",
+            env=environment(folder, TERM="dumb"),
+            streams=(nothing.fileno(), theirs, theirs),
+        )
     os.close(theirs)
     written = b""
     with os.fdopen(ours, "rb", buffering=0) as screen:
