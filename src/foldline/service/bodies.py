@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from typing import ClassVar, Final
+from typing import Final
 
 from starlette.requests import Request
+
+from foldline.service.problems import Refused
 
 SECONDS: Final = 120.0  # that a client may take to send a body
 
 
-class BodyError(Exception):
-    """A body that is not taken; `status` is the answer's."""
-
-    status: ClassVar[int] = 400
-    title: ClassVar[str] = "the body is not taken"
+class BodyError(Refused):
+    """A body that is not taken."""
 
 
 class TooLarge(BodyError):
     """The body is larger than may be."""
 
-    status = 413
-    title = "the body is too large"
+    def __init__(self, detail: str) -> None:
+        super().__init__(413, "the body is too large", detail)
 
 
 class TooSlow(BodyError):
     """The body did not come in time."""
 
-    status = 408
-    title = "the body came too slowly"
+    def __init__(self, detail: str) -> None:
+        super().__init__(408, "the body came too slowly", detail)
 
 
 async def read_body(request: Request, most: int) -> bytes:

@@ -22,6 +22,19 @@ from foldline.errors import (
 log = logging.getLogger("foldline")
 
 MEDIA: Final = "application/problem+json"
+
+
+class Refused(FoldlineError):
+    """A request that is refused with a status and a title of its own; `more` stands in the problem, too."""
+
+    def __init__(self, status: int, title: str, detail: str = "", **more: Any) -> None:
+        super().__init__(detail or title)
+        self.status = status
+        self.title = title
+        self.detail = detail
+        self.more = more
+
+
 _STATUSES: Final[dict[type[FoldlineError], tuple[int, str]]] = {
     SessionNotFound: (404, "no such session"),
     SessionDiverged: (409, "the session went on differently"),
@@ -56,12 +69,14 @@ def status_of(error: FoldlineError) -> int:
 
 
 def _kind(error: FoldlineError) -> tuple[int, str]:
+    if isinstance(error, Refused):
+        return error.status, error.title
     return next(_STATUSES[kind] for kind in type(error).__mro__ if kind in _STATUSES)
 
 
 def problem_of(error: FoldlineError) -> Response:
     """Return the problem that an error is."""
-    status, title = _kind(error)
-    return problem(
-        status, title, words_of(error), **({"leaf": error.leaf} if isinstance(error, LeafMoved) else {})
-    )
+    if isinstance(error, Refused):
+        return problem(error.status, error.title, error.detail, **error.more)
+    more = {"leaf": error.leaf} if isinstance(error, LeafMoved) else {}
+    return problem(*_kind(error), words_of(error), **more)

@@ -11,7 +11,7 @@ import foldline
 from foldline.service.api import idempotency
 from foldline.service.api.api import OPERATIONS
 from foldline.service.api.idempotency import Given, IdempotencyKeys
-from foldline.service.api.previews import KeptPreviews
+from foldline.service.api.state import KeptPreviews
 from foldline.service.presence import Presence
 from foldline.session.preview import Preview
 from foldline.stores.key_values import MemoryKeyValues

@@ -14,17 +14,6 @@ from foldline.core.decide.ask import Nothing
 from foldline.core.log.entries import Receipt
 from foldline.errors import InputError
 
-WHY_NOT = {
-    "fits": "it fits as it is",
-    "nothing_new": "nothing was said since the last boundary; a new focus would make another one",
-    "nothing_to_fold": "there is nothing that could be folded",
-    "no_gain": "it would gain too little",
-    "disabled": "it is switched off",
-    "signed_thinking": "signed thinking of an open tool loop binds what stands before it",
-    "void": "the session has changed meanwhile",
-    "too_large": "what would be left is too large",
-}
-
 
 async def _compact(host: Host, argument: str) -> str:
     return done(await host.session.compact(argument or None))
@@ -114,7 +103,7 @@ def autocompact_text(host: Host) -> str:
 def done(outcome: Receipt | Nothing) -> str:
     """Return what a compaction did, in words."""
     if isinstance(outcome, Nothing):
-        return f"Nothing was folded: {outcome.detail or WHY_NOT.get(outcome.why, outcome.why)}."
+        return f"Nothing was folded: {outcome.words}."
     price = f", ${outcome.price:.4f}" if outcome.price else ""
     writer = outcome.summarizer if outcome.summarizer not in ("", "offline") else "code alone"
     return f"Folded {sizes(outcome)}, by {writer}{price}. `/undo` takes it back."

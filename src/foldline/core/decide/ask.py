@@ -18,15 +18,18 @@ GIVEN: Final[frozenset[Reason]] = frozenset(
 )  # somebody said that it is to be done
 
 Why = Literal[
-    "fits",  # in its target, as it is
-    "nothing_new",  # was said since the last boundary
-    "nothing_to_fold",
-    "no_gain",  # or too little
-    "disabled",  # by the policy
-    "signed_thinking",  # of an open tool loop, bound to what stands before it
-    "void",  # a draft, of a path that is no more
-    "too_large",  # what a draft would leave
+    "fits", "nothing_new", "nothing_to_fold", "no_gain", "disabled", "signed_thinking", "void", "too_large"
 ]
+WORDS: Final[dict[Why, str]] = {
+    "fits": "it fits as it is",
+    "nothing_new": "nothing was said since the last boundary; a new focus would make another one",
+    "nothing_to_fold": "there is nothing that could be folded",
+    "no_gain": "it would gain too little",
+    "disabled": "it is switched off",
+    "signed_thinking": "signed thinking of an open tool loop binds what stands before it",
+    "void": "the session has changed meanwhile",
+    "too_large": "what would be left is too large",
+}
 
 
 class FoldRequest(msgspec.Struct, frozen=True):
@@ -75,3 +78,8 @@ class Nothing(msgspec.Struct, frozen=True):
 
     why: Why
     detail: str = ""
+
+    @property
+    def words(self) -> str:
+        """Return why, for a person."""
+        return self.detail or WORDS[self.why]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack
 from typing import Any, Final, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
@@ -14,42 +15,23 @@ from starlette.routing import Route
 from foldline.config import ServeSettings, Settings
 from foldline.core.log.codec import encode_utf8
 from foldline.errors import FoldlineError, InputError, LeafMoved, StoreError, StoreVersion
-from foldline.service.api import (
-    boundaries,
-    compaction,
-    exports,
-    history,
-    imports,
-    messages,
-    sessions,
-    tree,
-    turns,
-)
-from foldline.service.api.idempotency import LONGEST, Given, KeyBusy, KeyReused
+from foldline.service.api import boundaries, compaction, history, messages, sessions, transfers, tree, turns
+from foldline.service.api.idempotency import LONGEST, Given, KeyBusy
 from foldline.service.api.inputs import decoded_body, decoded_query, etag, matches
 from foldline.service.api.openapi import document, index
-from foldline.service.api.operation import JSON, ApiCall, ApiResult, Operation
+from foldline.service.api.operation import JSON, ApiCall, Operation, operations_of
 from foldline.service.api.state import ApiState
-from foldline.service.bodies import BodyError, read_body
+from foldline.service.bodies import read_body
 from foldline.service.guesses import Denied
 from foldline.service.metrics import Metrics
-from foldline.service.problems import problem, problem_of
+from foldline.service.problems import Refused, problem, problem_of
 from foldline.service.tenants import Tenant, Tenants
 
 log = logging.getLogger("foldline")
 T = TypeVar("T")
 
-OPERATIONS: Final[tuple[Operation, ...]] = (
-    *sessions.OPERATIONS,
-    *history.OPERATIONS,
-    *boundaries.OPERATIONS,
-    *messages.OPERATIONS,
-    *turns.OPERATIONS,
-    *compaction.OPERATIONS,
-    *tree.OPERATIONS,
-    *exports.OPERATIONS,
-    *imports.OPERATIONS,
-)
+TOPICS: Final = (sessions, history, boundaries, messages, turns, compaction, tree, transfers)
+OPERATIONS: Final = tuple(one for topic in TOPICS for one in operations_of(topic))
 KEY: Final = "idempotency-key"
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -89,18 +71,15 @@ class Api:
 
         return answer
 
-    def _handler(self, operation: Operation) -> Handler:
+    def _handler(self, operation: Operation[Any]) -> Handler:
         async def handle(request: Request) -> Response:
             try:
                 return await self._answered(operation, request)
             except FoldlineError as error:
-                return problem_of(error)
-            except BodyError as error:
-                return problem(error.status, error.title, str(error))
-            except KeyReused:
-                return problem(422, "the idempotency key is taken", "it was sent with another request")
-            except KeyBusy:
-                return problem(409, "still under way", "the request with this idempotency key has not ended")
+                refused = problem_of(error)
+                if isinstance(error, LeafMoved):
+                    refused.headers["etag"] = etag(error.leaf)
+                return refused
             except RecursionError:
                 return problem(400, "the request is wrong", "it is nested too deep")
             except ClientDisconnect:
@@ -111,7 +90,7 @@ class Api:
 
         return handle
 
-    async def _answered(self, operation: Operation, request: Request) -> Response:
+    async def _answered(self, operation: Operation[Any], request: Request) -> Response:
         tenant = self._tenants.find(request)
         if isinstance(tenant, Denied):
             return tenant.problem("send it as Authorization: Bearer TOKEN")
@@ -120,20 +99,19 @@ class Api:
             refused.headers["retry-after"] = str(max(1, round(seconds)))
             return refused
         raw = await read_body(request, self._serve.max_body)
-        call = ApiCall(
-            self.state,
-            tenant,
-            names={name: str(value) for name, value in request.path_params.items()},
-            query=None if operation.query is None else decoded_query(request.query_params, operation.query),
-            body=None if operation.body is None else decoded_body(raw, operation.body),
-            raw=raw,
-        )
+        names = {name: str(value) for name, value in request.path_params.items()}
+        given: dict[str, Any] = {}
+        if operation.query is not None:
+            given["query"] = decoded_query(request.query_params, operation.query)
+        if operation.body is not None:
+            given["body"] = decoded_body(raw, operation.body)
+        call = ApiCall(self.state, tenant, names, given, raw)
         key = request.headers.get(KEY)
         if key is None or not operation.keyed:
             return await self._run(operation, call, request)
         return await self._once(key, operation, call, request)
 
-    async def _once(self, key: str, operation: Operation, call: ApiCall, request: Request) -> Response:
+    async def _once(self, key: str, operation: Operation[Any], call: ApiCall, request: Request) -> Response:
         """Run an operation unless its key was answered before: then that answer is given again."""
         if not key or len(key) > LONGEST:
             raise InputError(f"an idempotency key has 1 to {LONGEST} characters")
@@ -162,50 +140,49 @@ class Api:
             await keys.settle(known, given)
         return response
 
-    async def _run(self, operation: Operation, call: ApiCall, request: Request) -> Response:
+    async def _run(self, operation: Operation[Any], call: ApiCall, request: Request) -> Response:
         doing = self._done(operation, call, request.headers.get("if-match"))
-        found, leaf = await (doing if operation.held else _while_there(request, doing))
-        return _response(operation, found, leaf)
+        found = await (doing if operation.held else _while_there(request, doing))
+        if not isinstance(found, Response):
+            empty = operation.status == 204
+            media = None if empty else operation.media
+            found = Response(b"" if empty else encode_utf8(found), operation.status, media_type=media)
+        for name, value in call.headers.items():
+            found.headers.setdefault(name, value)
+        return found
 
     async def ask(
         self,
         tenant: Tenant,
-        operation: Operation,
+        operation: Operation[T],
         *,
         names: dict[str, str] | None = None,
-        query: Any = None,
-        body: Any = None,
         raw: bytes = b"",
-    ) -> ApiResult | Response:
-        """Run an operation for another face: what it found, or a problem; raises FoldlineError."""
-        found, _ = await self._done(
-            operation, ApiCall(self.state, tenant, names or {}, query, body, raw), None
-        )
-        return found
+        **given: Any,
+    ) -> T:
+        """Run an operation for another face, `given` what it takes; raises FoldlineError."""
+        return await self._done(operation, ApiCall(self.state, tenant, names or {}, given, raw), None)
 
-    async def _done(
-        self, operation: Operation, call: ApiCall, condition: str | None
-    ) -> tuple[ApiResult | Response, str | None]:
+    async def _done(self, operation: Operation[T], call: ApiCall, condition: str | None) -> T:
+        """Run an operation with the session that its path names, and say which leaf that has now."""
         if not operation.of_session:
-            return await operation.run(call), None
+            return await operation.run(call, **call.given)
         state, name = self.state, call.names["session"]
         options = await state.options(call.tenant, name)
         with state.use(call.tenant, name, options) as session:
             call.found = session
-            if not operation.changes:
-                await session.follow()
-                return await operation.run(call), session.leaf
-            lock = state.of(call.tenant).lock(name)
-            async with lock:
+            async with AsyncExitStack() as others_wait:
+                if operation.changes:
+                    await others_wait.enter_async_context(state.of(call.tenant).lock(name))
                 leaf = await session.follow()
-                if not matches(condition, leaf):
-                    return _moved(leaf), leaf
-                if operation.held and not operation.resumes and _uncertain(call, leaf):
-                    return _unknown(leaf), leaf
-                if operation.held:
-                    found = await operation.run(call)
-                    return found, session.leaf
-            return await operation.run(call), session.leaf
+                if operation.changes:
+                    _check_leaf(operation, call, leaf, condition)
+                if not operation.held:
+                    await others_wait.aclose()
+                found = await operation.run(call, **call.given)
+            if operation.method != "DELETE":
+                call.headers.setdefault("etag", etag(session.leaf))
+            return found
 
 
 async def _while_there(request: Request, doing: Coroutine[Any, Any, T]) -> T:
@@ -227,37 +204,20 @@ async def _left(request: Request) -> None:
         pass
 
 
-def _moved(leaf: str | None) -> Response:
-    refused = problem(412, "the session has moved on", "its leaf is another one: read it again", leaf=leaf)
-    refused.headers["etag"] = etag(leaf)
-    return refused
-
-
 def _nothing_done(error: BaseException) -> bool:
     """Whether an error says that nothing was done; after others, the store's above all, something may be."""
     if isinstance(error, StoreError):
         return isinstance(error, LeafMoved | StoreVersion)
-    return isinstance(error, FoldlineError | BodyError | KeyBusy)
+    return isinstance(error, FoldlineError)
 
 
-def _uncertain(call: ApiCall, leaf: str | None) -> bool:
-    """Whether an earlier try under the key of this request may have done it."""
+def _check_leaf(operation: Operation[Any], call: ApiCall, leaf: str | None, condition: str | None) -> None:
+    """Refuse a change that was asked of another leaf, or that an earlier try may have made already."""
+    if not matches(condition, leaf):
+        raise LeafMoved("its leaf is another one: read it again", leaf=leaf)
     known = call.remembered
-    return known is not None and known.again and known.record.leaf != leaf
-
-
-def _unknown(leaf: str | None) -> Response:
-    told = "an earlier try did not end, and the session has moved on: look at it, and use another key"
-    return problem(409, "it is not known whether it was done", told, leaf=leaf)
-
-
-def _response(operation: Operation, result: ApiResult | Response, leaf: str | None) -> Response:
-    if isinstance(result, ApiResult):
-        status = result.status or operation.status
-        body = b"" if status == 204 else encode_utf8(result.value)
-        result = Response(
-            body, status, headers=result.headers, media_type=None if status == 204 else operation.media
-        )
-    if operation.of_session and operation.method != "DELETE":
-        result.headers.setdefault("etag", etag(leaf))
-    return result
+    if known is None or not operation.held or operation.resumes:
+        return
+    if known.again and known.record.leaf != leaf:
+        told = "an earlier try did not end, and the session has moved on: look at it, and use another key"
+        raise Refused(409, "it is not known whether it was done", told, leaf=leaf)

@@ -14,7 +14,7 @@ from foldline.core.measure.tokens import OFFLINE
 from foldline.core.measure.window import Window
 from foldline.core.view import ViewState, sized
 from foldline.service.api.history import ShownBoundary, shown_boundary
-from foldline.service.api.operation import ApiCall, ApiResult, Operation
+from foldline.service.api.operation import ApiCall, operation
 from foldline.service.api.sessions import AT
 
 POINTS: Final = 400  # of a timeline; of a longer one every so-and-so-many message is told
@@ -54,33 +54,36 @@ class Timeline(msgspec.Struct, frozen=True):
     points: list[TimePoint]
 
 
-async def boundaries(call: ApiCall) -> ApiResult:
-    """List the boundaries."""
+@operation("GET", f"{AT}/boundaries")
+async def list_boundaries(call: ApiCall) -> BoundaryList:
+    """List the compactions and prunes of a session, with their receipts."""
     kinds = ("compacted", "pruned", "lifted")
     marks = await call.session.store.marks(call.session.id, kinds=kinds)
     out = undone(marks)
     made = [entry for entry in marks if isinstance(entry, Compacted | Pruned)]
-    return ApiResult(BoundaryList([shown_boundary(entry, out) for entry in made]))
+    return BoundaryList([shown_boundary(entry, out) for entry in made])
 
 
-async def ledger(call: ApiCall) -> ApiResult:
-    """Show the newest checkpoint's facts."""
+@operation("GET", f"{AT}/ledger")
+async def read_ledger(call: ApiCall) -> LedgerResult:
+    """Show the facts that the newest checkpoint holds."""
     marks = await call.session.store.marks(call.session.id, kinds=("compacted", "lifted"))
     out = undone(marks)
     for entry in reversed(marks):
         if isinstance(entry, Compacted) and entry.id not in out:
-            return ApiResult(LedgerResult(entry.id, entry.checkpoint.summary, entry.ledger))
-    return ApiResult(LedgerResult(None, "", {}))
+            return LedgerResult(entry.id, entry.checkpoint.summary, entry.ledger)
+    return LedgerResult(None, "", {})
 
 
-async def timeline(call: ApiCall) -> ApiResult:
-    """Tell how the view grew."""
+@operation("GET", f"{AT}/timeline")
+async def read_timeline(call: ApiCall) -> Timeline:
+    """Tell how the view grew and was folded, in tokens by category."""
     path = [entry async for entry in call.session.store.path(call.session.id)]
     points = sizes(path, call.session.setup.window)
     step = max(1, len(points) // POINTS)
     last = len(points) - 1
     kept = [one for n, one in enumerate(points) if n % step == 0 or one.boundary or n == last]
-    return ApiResult(Timeline(kept))
+    return Timeline(kept)
 
 
 def sizes(path: list[Entry], window: Window) -> list[TimePoint]:
@@ -134,31 +137,3 @@ def _moved(now: dict[str, int], old: dict[str, int], new: dict[str, int]) -> dic
     kinds = {**now, **new}
     moved = {kind: now.get(kind, 0) - old.get(kind, 0) + new.get(kind, 0) for kind in kinds}
     return {kind: size for kind, size in moved.items() if size > 0}
-
-
-OPERATIONS: Final = (
-    Operation(
-        name="listBoundaries",
-        method="GET",
-        path=f"{AT}/boundaries",
-        about="List the compactions and prunes of a session, with their receipts",
-        run=boundaries,
-        result=BoundaryList,
-    ),
-    Operation(
-        name="readLedger",
-        method="GET",
-        path=f"{AT}/ledger",
-        about="Show the facts that the newest checkpoint holds",
-        run=ledger,
-        result=LedgerResult,
-    ),
-    Operation(
-        name="readTimeline",
-        method="GET",
-        path=f"{AT}/timeline",
-        about="Tell how the view grew and was folded, in tokens by category",
-        run=timeline,
-        result=Timeline,
-    ),
-)

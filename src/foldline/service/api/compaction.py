@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
-from starlette.responses import Response
 
 from foldline.core.decide.ask import Nothing
 from foldline.core.log.entries import Receipt
-from foldline.service.api.operation import ApiCall, ApiResult, Operation, Target, Words
-from foldline.service.api.previews import KeptPreview
+from foldline.service.api.operation import ApiCall, Target, Words, operation
 from foldline.service.api.sessions import AT
-from foldline.service.problems import problem
+from foldline.service.api.state import KeptPreview
+from foldline.service.problems import Refused
 
 
 class CompactionWish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,149 +50,68 @@ class LiftResult(msgspec.Struct, frozen=True):
     leaf: str | None
 
 
-async def compact(call: ApiCall) -> ApiResult:
-    """Compact now."""
-    wish: CompactionWish = call.body
-    return _told(call, await call.session.compact(wish.instructions, target=wish.target))
+@operation("POST", f"{AT}/compact", changes=True, held=False, keyed=True)
+async def compact(call: ApiCall, body: CompactionWish) -> CompactionResult:
+    """Compact now; what is said meanwhile stays in order."""
+    return _told(call, await call.session.compact(body.instructions, target=body.target))
 
 
-def _told(call: ApiCall, outcome: Receipt | Nothing) -> ApiResult:
+def _told(call: ApiCall, outcome: Receipt | Nothing) -> CompactionResult:
     if isinstance(outcome, Nothing):
-        return ApiResult(CompactionResult(None, outcome, call.session.leaf))
+        return CompactionResult(None, outcome, call.session.leaf)
     call.state.metrics.folded(outcome)
-    return ApiResult(CompactionResult(outcome, None, call.session.leaf))
+    return CompactionResult(outcome, None, call.session.leaf)
 
 
-async def preview(call: ApiCall) -> ApiResult:
-    """Show what a compaction would do, and keep it."""
-    wish: CompactionWish = call.body
-    made = await call.session.preview(wish.instructions, target=wish.target)
+@operation("POST", f"{AT}/previews", changes=True, held=False, keyed=True)
+async def preview_compaction(call: ApiCall, body: CompactionWish) -> PreviewResult:
+    """Show what a compaction would do, and keep it to be committed."""
+    made = await call.session.preview(body.instructions, target=body.target)
     if isinstance(made, Nothing):
-        return ApiResult(PreviewResult(None, None, None, None, made))
-    kept = await call.state.of(call.tenant).previews.keep(call.session.id, made)
-    return ApiResult(_shown(kept))
+        return PreviewResult(None, None, None, None, made)
+    return _shown(await call.state.of(call.tenant).previews.keep(call.session.id, made))
 
 
 def _shown(kept: KeptPreview) -> PreviewResult:
     return PreviewResult(kept.id, kept.preview.receipt, kept.preview.summary, kept.until, None)
 
 
-async def show(call: ApiCall) -> ApiResult | Response:
-    """Show a preview again."""
-    kept = await _kept(call)
-    return _gone() if kept is None else ApiResult(_shown(kept))
+@operation("GET", f"{AT}/previews/{{preview}}")
+async def show_preview(call: ApiCall) -> PreviewResult:
+    """Show a preview that is kept."""
+    return _shown(await _kept(call))
 
 
-async def commit(call: ApiCall) -> ApiResult | Response:
-    """Append the boundary that a preview showed."""
+@operation("POST", f"{AT}/previews/{{preview}}/commit", changes=True, keyed=True)
+async def commit_preview(call: ApiCall, body: EditedSummary) -> CompactionResult:
+    """Append the boundary that a preview showed, with its summary as edited."""
     kept = await _kept(call)
-    if kept is None:
-        return _gone()
-    edited: EditedSummary = call.body
-    outcome = await call.session.commit(kept.preview, summary=edited.summary)
+    outcome = await call.session.commit(kept.preview, summary=body.summary)
     await call.state.of(call.tenant).previews.drop(kept.id)
     return _told(call, outcome)
 
 
-async def drop(call: ApiCall) -> ApiResult | Response:
+@operation("DELETE", f"{AT}/previews/{{preview}}", status=204)
+async def drop_preview(call: ApiCall) -> None:
     """Drop a preview."""
     kept = await _kept(call)
-    if kept is None:
-        return _gone()
     await call.state.of(call.tenant).previews.drop(kept.id)
-    return ApiResult()
 
 
-async def _kept(call: ApiCall) -> KeptPreview | None:
-    return await call.state.of(call.tenant).previews.find(call.session.id, call.names["preview"])
+async def _kept(call: ApiCall) -> KeptPreview:
+    kept = await call.state.of(call.tenant).previews.find(call.session.id, call.names["preview"])
+    if kept is None:
+        raise Refused(404, "no such preview", "it was committed, dropped, or is too old: make another one")
+    return kept
 
 
-def _gone() -> Response:
-    return problem(404, "no such preview", "it was committed, dropped, or is too old: make another one")
+@operation("POST", f"{AT}/undo", changes=True, keyed=True)
+async def undo(call: ApiCall) -> LiftResult:
+    """Undo the newest compaction or prune; what was said since stays."""
+    return LiftResult(await call.session.undo(), call.session.leaf)
 
 
-async def undo(call: ApiCall) -> ApiResult:
-    """Undo the newest boundary."""
-    entry = await call.session.undo()
-    return ApiResult(LiftResult(entry, call.session.leaf))
-
-
-async def redo(call: ApiCall) -> ApiResult:
+@operation("POST", f"{AT}/redo", changes=True, keyed=True)
+async def redo(call: ApiCall) -> LiftResult:
     """Take back the newest undo."""
-    entry = await call.session.redo()
-    return ApiResult(LiftResult(entry, call.session.leaf))
-
-
-OPERATIONS: Final = (
-    Operation(
-        name="compact",
-        method="POST",
-        path=f"{AT}/compact",
-        about="Compact now; what is said meanwhile stays in order",
-        run=compact,
-        body=CompactionWish,
-        result=CompactionResult,
-        changes=True,
-        held=False,
-        keyed=True,
-    ),
-    Operation(
-        name="previewCompaction",
-        method="POST",
-        path=f"{AT}/previews",
-        about="Show what a compaction would do, and keep it to be committed",
-        run=preview,
-        body=CompactionWish,
-        result=PreviewResult,
-        changes=True,
-        held=False,
-        keyed=True,
-    ),
-    Operation(
-        name="showPreview",
-        method="GET",
-        path=f"{AT}/previews/{{preview}}",
-        about="Show a preview that is kept",
-        run=show,
-        result=PreviewResult,
-    ),
-    Operation(
-        name="commitPreview",
-        method="POST",
-        path=f"{AT}/previews/{{preview}}/commit",
-        about="Append the boundary that a preview showed, with its summary as edited",
-        run=commit,
-        body=EditedSummary,
-        result=CompactionResult,
-        changes=True,
-        keyed=True,
-    ),
-    Operation(
-        name="dropPreview",
-        method="DELETE",
-        path=f"{AT}/previews/{{preview}}",
-        about="Drop a preview",
-        run=drop,
-        status=204,
-    ),
-    Operation(
-        name="undo",
-        method="POST",
-        path=f"{AT}/undo",
-        about="Undo the newest compaction or prune; what was said since stays",
-        run=undo,
-        result=LiftResult,
-        changes=True,
-        keyed=True,
-    ),
-    Operation(
-        name="redo",
-        method="POST",
-        path=f"{AT}/redo",
-        about="Take back the newest undo",
-        run=redo,
-        result=LiftResult,
-        changes=True,
-        keyed=True,
-    ),
-)
+    return LiftResult(await call.session.redo(), call.session.leaf)

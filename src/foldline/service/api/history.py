@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -22,7 +22,7 @@ from foldline.core.log.messages import (
     Usage,
 )
 from foldline.dialects import get
-from foldline.service.api.operation import ApiCall, ApiResult, Offset, Operation, Page
+from foldline.service.api.operation import ApiCall, Offset, Page, operation
 from foldline.service.api.sessions import AT, HitList
 from foldline.session.recall import PASSAGE, EntryInfo, Standing, as_text
 from foldline.session.session import Session
@@ -145,26 +145,26 @@ class FoldedList(msgspec.Struct, frozen=True):
     entries: list[EntryInfo]
 
 
-async def history(call: ApiCall) -> ApiResult:
-    """Show a page of the history."""
-    asked: HistoryPage = call.query
+@operation("GET", f"{AT}/history")
+async def read_history(call: ApiCall, query: HistoryPage) -> HistoryResult:
+    """Show what was said, folded or not, with boundaries: a page."""
     session = call.session
     items: list[Said | Compacted | Pruned] = []
     leaf = await session.store.leaf(session.id)  # of what is shown, whatever is said meanwhile
-    async for entry in backwards(session.store, session.id, leaf=leaf, before=asked.before):
+    async for entry in backwards(session.store, session.id, leaf=leaf, before=query.before):
         if isinstance(entry, Said | Compacted | Pruned):
             items.append(entry)
-        if len(items) > asked.limit:
+        if len(items) > query.limit:
             break
-    more = len(items) > asked.limit
-    items = items[: asked.limit][::-1]
-    infos = {info.entry: info for info in await session.entries(asked.limit, asked.before)}
+    more = len(items) > query.limit
+    items = items[: query.limit][::-1]
+    infos = {info.entry: info for info in await session.entries(query.limit, query.before)}
     out = undone(await session.store.marks(session.id, kinds=["lifted"]))
     shown = [
         _message(session, one, infos.get(one.id)) if isinstance(one, Said) else shown_boundary(one, out)
         for one in items
     ]
-    return ApiResult(HistoryResult(shown, items[0].id if items and more else None, leaf))
+    return HistoryResult(shown, items[0].id if items and more else None, leaf)
 
 
 def _message(session: Session, entry: Said, info: EntryInfo | None) -> ShownMessage:
@@ -229,105 +229,42 @@ def view_of(session: Session, messages: list[Any] | None = None) -> ViewResult:
     )
 
 
-async def view(call: ApiCall) -> ApiResult:
-    """Show the view as it stands."""
-    return ApiResult(view_of(call.session))
+@operation("GET", f"{AT}/view")
+async def read_view(call: ApiCall) -> ViewResult:
+    """Show what the model is sent, as it stands; nothing is folded."""
+    return view_of(call.session)
 
 
-async def context(call: ApiCall) -> ApiResult:
+@operation("POST", f"{AT}/context", changes=True, held=False)
+async def take_context(call: ApiCall) -> ViewResult:
     """Return the messages to send now, folded first where the policy says so."""
     messages = await call.session.context()
-    return ApiResult(view_of(call.session, messages))
+    return view_of(call.session, messages)
 
 
-async def stats(call: ApiCall) -> ApiResult:
-    """Show the figures."""
+@operation("GET", f"{AT}/stats")
+async def read_stats(call: ApiCall) -> StatsResult:
+    """Show the figures: messages, summaries, ratio, tokens, window, usage, price."""
     session = call.session
     found = await session.stats()
-    return ApiResult(StatsResult(found, await spent(session), session.setup.info.name, session.leaf))
+    return StatsResult(found, await spent(session), session.setup.info.name, session.leaf)
 
 
-async def recall(call: ApiCall) -> ApiResult:
-    """Search what was said in a session."""
-    asked: RecallQuery = call.query
-    return ApiResult(HitList(await call.session.recall(asked.q, asked.limit)))
+@operation("GET", f"{AT}/recall")
+async def recall(call: ApiCall, query: RecallQuery) -> HitList:
+    """Search what was said in a session, folded messages included."""
+    return HitList(await call.session.recall(query.q, query.limit))
 
 
-async def passage(call: ApiCall) -> ApiResult:
-    """Read a message."""
-    asked: PassageQuery = call.query
-    found = await call.session.read(call.names["entry"], asked.offset, asked.limit)
+@operation("GET", f"{AT}/entries/{{entry}}")
+async def read_entry(call: ApiCall, query: PassageQuery) -> PassageResult:
+    """Read a message as text, folded or not."""
+    found = await call.session.read(call.names["entry"], query.offset, query.limit)
     fields = {name: getattr(found, name) for name in PassageResult.__struct_fields__}
-    return ApiResult(PassageResult(**fields))
+    return PassageResult(**fields)
 
 
-async def folded(call: ApiCall) -> ApiResult:
-    """List what the view does not show as received."""
-    asked: HistoryPage = call.query
-    return ApiResult(FoldedList(await call.session.folded(asked.limit, asked.before)))
-
-
-OPERATIONS: Final = (
-    Operation(
-        name="readHistory",
-        method="GET",
-        path=f"{AT}/history",
-        about="Show what was said, folded or not, with boundaries: a page",
-        run=history,
-        query=HistoryPage,
-        result=HistoryResult,
-    ),
-    Operation(
-        name="readView",
-        method="GET",
-        path=f"{AT}/view",
-        about="Show what the model is sent, as it stands; nothing is folded",
-        run=view,
-        result=ViewResult,
-    ),
-    Operation(
-        name="takeContext",
-        method="POST",
-        path=f"{AT}/context",
-        about="Return the messages to send now, folded first where the policy says so",
-        run=context,
-        result=ViewResult,
-        changes=True,
-        held=False,
-    ),
-    Operation(
-        name="readStats",
-        method="GET",
-        path=f"{AT}/stats",
-        about="Show the figures: messages, summaries, ratio, tokens, window, usage, price",
-        run=stats,
-        result=StatsResult,
-    ),
-    Operation(
-        name="recall",
-        method="GET",
-        path=f"{AT}/recall",
-        about="Search what was said in a session, folded messages included",
-        run=recall,
-        query=RecallQuery,
-        result=HitList,
-    ),
-    Operation(
-        name="readEntry",
-        method="GET",
-        path=f"{AT}/entries/{{entry}}",
-        about="Read a message as text, folded or not",
-        run=passage,
-        query=PassageQuery,
-        result=PassageResult,
-    ),
-    Operation(
-        name="listFolded",
-        method="GET",
-        path=f"{AT}/folded",
-        about="List the messages that the view does not show as received",
-        run=folded,
-        query=HistoryPage,
-        result=FoldedList,
-    ),
-)
+@operation("GET", f"{AT}/folded")
+async def list_folded(call: ApiCall, query: HistoryPage) -> FoldedList:
+    """List the messages that the view does not show as received."""
+    return FoldedList(await call.session.folded(query.limit, query.before))

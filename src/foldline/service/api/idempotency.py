@@ -11,13 +11,17 @@ import itertools
 import logging
 import secrets
 import zlib
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
+from foldline.core.log.entries import Said
+from foldline.core.log.messages import Message
 from foldline.errors import StoreError
 from foldline.service.presence import Presence
-from foldline.service.problems import problem
+from foldline.service.problems import Refused, problem
+from foldline.session.session import Session
 from foldline.stores import key_values
 
 log = logging.getLogger("foldline")
@@ -30,14 +34,21 @@ TRIMMED: Final = 64  # keys of a worker after which it forgets the oldest
 POLLS: Final = (0.01, 0.02, 0.04, 0.08)  # seconds between the first looks at a key that is open
 POLL: Final = 0.16  # and between all later ones
 PATIENCE: Final = 60.0  # seconds that another worker's answer is waited for
+BEHIND: Final = 256  # entries behind a leaf among which messages are looked for
 
 
-class KeyReused(Exception):
+class KeyReused(Refused):
     """The key was used for another request."""
 
+    def __init__(self) -> None:
+        super().__init__(422, "the idempotency key is taken", "it was sent with another request")
 
-class KeyBusy(Exception):
+
+class KeyBusy(Refused):
     """The request with this key is still under way."""
+
+    def __init__(self) -> None:
+        super().__init__(409, "still under way", "the request with this idempotency key has not ended")
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -117,10 +128,10 @@ class IdempotencyKeys:
                 break
             record = _decoded(raw)
             if record is None:  # of another version: it is not known what was done
-                raise KeyBusy(key)
+                raise KeyBusy
             known = Remembered(key, record, raw)
             if known.record.digest != mine.record.digest:
-                raise KeyReused(key)
+                raise KeyReused
             if known.given is not None or known.turn is not None:
                 return known, False
             if not await self._presence.alive(known.record.worker):
@@ -131,7 +142,7 @@ class IdempotencyKeys:
                 continue
             await asyncio.sleep(wait)
         else:
-            raise KeyBusy(key)
+            raise KeyBusy
         if next(self._count) % TRIMMED == 0:
             await self._values.trim(SPACE, self._most)
         return mine, True
@@ -200,3 +211,24 @@ def _decoded(raw: bytes) -> KeyRecord | None:
         return msgspec.msgpack.decode(zlib.decompress(raw), type=KeyRecord)
     except (msgspec.DecodeError, zlib.error):
         return None
+
+
+# ---- whether a request whose worker died was done
+
+
+async def stored_before(session: Session, leaf: str | None, messages: Sequence[Any]) -> list[str] | None:
+    """Return the entries of messages that stand behind a leaf already; None where they do not."""
+    path = await session.store.tail(session.id, len(messages) + BEHIND)
+    place = next((n for n, entry in enumerate(path) if entry.id == leaf), -1)
+    said = [entry for entry in path[place + 1 :] if isinstance(entry, Said)]
+    for first in range(len(said) - len(messages) + 1):
+        here = said[first : first + len(messages)]
+        if all(_same(entry.message, message) for entry, message in zip(here, messages, strict=True)):
+            return [entry.id for entry in here]
+    return None
+
+
+def _same(stored: Message, given: Any) -> bool:
+    if isinstance(given, Message):
+        return (stored.role, stored.parts) == (given.role, given.parts)
+    return stored.native is not None and msgspec.json.decode(stored.native.raw) == given

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 
 from foldline.core.log.entries import Pin
-from foldline.service.api.operation import ApiCall, ApiResult, Operation
-from foldline.service.api.retry import stored_before
+from foldline.service.api.idempotency import stored_before
+from foldline.service.api.operation import ApiCall, operation
 from foldline.service.api.sessions import AT, LeafResult
 from foldline.session.rules import Rules
 
@@ -32,85 +32,38 @@ class AppendResult(msgspec.Struct, frozen=True):
     leaf: str | None
 
 
-async def append(call: ApiCall) -> ApiResult:
-    """Append messages."""
-    given: NewMessages = call.body
+@operation("POST", f"{AT}/messages", status=201, changes=True, keyed=True, resumes=True)
+async def append_messages(call: ApiCall, body: NewMessages) -> AppendResult:
+    """Append messages in one commit, durable when it is answered."""
     entries = None
     if call.remembered is not None and call.again:
-        entries = await stored_before(call.session, call.remembered.record.leaf, given.messages)
+        entries = await stored_before(call.session, call.remembered.record.leaf, body.messages)
     if entries is None:
-        entries = await call.session.append(*given.messages)
-    return ApiResult(AppendResult(entries, call.session.leaf))
+        entries = await call.session.append(*body.messages)
+    return AppendResult(entries, call.session.leaf)
 
 
-async def pin(call: ApiCall) -> ApiResult:
-    """Pin a message."""
+@operation("GET", f"{AT}/pins")
+async def list_pins(call: ApiCall) -> PinList:
+    """List the pinned messages."""
+    return PinList(list(call.session.pins))
+
+
+@operation("PUT", f"{AT}/pins/{{entry}}", changes=True)
+async def pin_entry(call: ApiCall) -> LeafResult:
+    """Pin a message: every later view holds its text word for word."""
     await call.session.pin(call.names["entry"])
-    return ApiResult(LeafResult(call.session.leaf))
+    return LeafResult(call.session.leaf)
 
 
-async def unpin(call: ApiCall) -> ApiResult:
+@operation("DELETE", f"{AT}/pins/{{entry}}", changes=True)
+async def unpin_entry(call: ApiCall) -> LeafResult:
     """Take a pin away."""
     await call.session.unpin(call.names["entry"])
-    return ApiResult(LeafResult(call.session.leaf))
+    return LeafResult(call.session.leaf)
 
 
-async def pins(call: ApiCall) -> ApiResult:
-    """List what is pinned."""
-    return ApiResult(PinList(list(call.session.pins)))
-
-
-async def constraints(call: ApiCall) -> ApiResult:
-    """Show the user's rules."""
-    return ApiResult(await call.session.constraints())
-
-
-OPERATIONS: Final = (
-    Operation(
-        name="appendMessages",
-        method="POST",
-        path=f"{AT}/messages",
-        about="Append messages in one commit, durable when it is answered",
-        run=append,
-        body=NewMessages,
-        result=AppendResult,
-        status=201,
-        changes=True,
-        keyed=True,
-        resumes=True,
-    ),
-    Operation(
-        name="listPins",
-        method="GET",
-        path=f"{AT}/pins",
-        about="List the pinned messages",
-        run=pins,
-        result=PinList,
-    ),
-    Operation(
-        name="pinEntry",
-        method="PUT",
-        path=f"{AT}/pins/{{entry}}",
-        about="Pin a message: every later view holds its text word for word",
-        run=pin,
-        result=LeafResult,
-        changes=True,
-    ),
-    Operation(
-        name="unpinEntry",
-        method="DELETE",
-        path=f"{AT}/pins/{{entry}}",
-        about="Take a pin away",
-        run=unpin,
-        result=LeafResult,
-        changes=True,
-    ),
-    Operation(
-        name="listConstraints",
-        method="GET",
-        path=f"{AT}/constraints",
-        about="List the user's standing rules, and what ended the others",
-        run=constraints,
-        result=Rules,
-    ),
-)
+@operation("GET", f"{AT}/constraints")
+async def list_constraints(call: ApiCall) -> Rules:
+    """List the user's standing rules, and what ended the others."""
+    return await call.session.constraints()

@@ -24,7 +24,7 @@ class ProblemDetails(msgspec.Struct, frozen=True):
     leaf: str | None = None
 
 
-def index(operations: Sequence[Operation]) -> dict[str, Any]:
+def index(operations: Sequence[Operation[Any]]) -> dict[str, Any]:
     """Return what `/api` answers: where the document is, and what can be asked."""
     return {
         "name": "foldline",
@@ -34,7 +34,7 @@ def index(operations: Sequence[Operation]) -> dict[str, Any]:
     }
 
 
-def document(operations: Sequence[Operation], *, tokens: bool) -> dict[str, Any]:
+def document(operations: Sequence[Operation[Any]], *, tokens: bool) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document; `tokens` says that one is needed."""
     kinds = [kind for one in operations for kind in (one.body, one.result) if kind is not None]
     unique = list(dict.fromkeys([*kinds, ProblemDetails]))
@@ -61,10 +61,11 @@ def document(operations: Sequence[Operation], *, tokens: bool) -> dict[str, Any]
     return found | ({"security": [{"bearer": []}, {"token": []}]} if tokens else {})
 
 
-def _operation(one: Operation, refs: dict[Any, Any]) -> dict[str, Any]:
+def _operation(one: Operation[Any], refs: dict[Any, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "operationId": one.name,
         "summary": one.about,
+        "tags": [one.topic],
         "parameters": [*_path(one), *_query(one), *_headers(one)],
         "responses": {str(one.status): _success(one, refs), "default": _refused(refs)},
     }
@@ -75,7 +76,7 @@ def _operation(one: Operation, refs: dict[Any, Any]) -> dict[str, Any]:
     return found
 
 
-def _path(one: Operation) -> list[dict[str, Any]]:
+def _path(one: Operation[Any]) -> list[dict[str, Any]]:
     schema = {"type": "string", "minLength": 1, "maxLength": 200}
     return [
         {"name": name, "in": "path", "required": True, "schema": schema}
@@ -83,7 +84,7 @@ def _path(one: Operation) -> list[dict[str, Any]]:
     ]
 
 
-def _query(one: Operation) -> list[dict[str, Any]]:
+def _query(one: Operation[Any]) -> list[dict[str, Any]]:
     if one.query is None:
         return []
     (_,), components = msgspec.json.schema_components([one.query], ref_template=REF)
@@ -101,7 +102,7 @@ def _plain(kind: dict[str, Any]) -> dict[str, Any]:
     return given[0] if len(given) == 1 else {k: v for k, v in kind.items() if v is not None}
 
 
-def _headers(one: Operation) -> list[dict[str, Any]]:
+def _headers(one: Operation[Any]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     if one.changes:
         about = "The leaf that the client knows, as an entity tag: 412 where the session has another one."
@@ -113,7 +114,7 @@ def _headers(one: Operation) -> list[dict[str, Any]]:
     return found
 
 
-def _success(one: Operation, refs: dict[Any, Any]) -> dict[str, Any]:
+def _success(one: Operation[Any], refs: dict[Any, Any]) -> dict[str, Any]:
     if one.status == 204:
         return {"description": "Done"}
     content: dict[str, Any] = {one.media: {}}

@@ -1,10 +1,27 @@
-"""An operation of the API: what it takes, what it answers, and who does it."""
+"""An operation of the API: what it takes, what it answers, and who does it.
+
+Each is a function of a file named for its topic. What the routes, the OpenAPI document, the index and the
+pages need to know of it is read from its signature and its docstring, so that it is said once.
+"""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Iterator
+from types import ModuleType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    cast,
+    get_type_hints,
+)
 
 import msgspec
 from starlette.responses import Response
@@ -33,17 +50,18 @@ Target: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=2**53, description="A b
 
 
 class ApiCall(msgspec.Struct):
-    """One request, checked: whose it is, its session (where the path names one), query, body, and names.
+    """One request, checked: whose it is, the names in its path, its session (where the path names one).
 
-    `raw` is the body as it came; `remembered` is there where the request has an idempotency key.
+    `given` is the query and the body as they are read, `raw` the body as it came, `headers` those of the
+    answer; `remembered` is there where the request has an idempotency key.
     """
 
     state: ApiState
     tenant: Tenant
     names: dict[str, str]
-    query: Any
-    body: Any
-    raw: bytes
+    given: dict[str, Any]
+    raw: bytes = b""
+    headers: dict[str, str] = {}
     found: Session | None = None
     remembered: Remembered | None = None
 
@@ -64,33 +82,37 @@ class ApiCall(msgspec.Struct):
         return self.found
 
 
-class ApiResult(msgspec.Struct):
-    """What an operation answers: a value, the status where it is not the operation's own, more headers."""
+class OperationSettings(TypedDict, total=False):
+    """What an operation may have otherwise than most.
 
-    value: Any = None
-    status: int | None = None
-    headers: dict[str, str] = {}
-
-
-Run: TypeAlias = Callable[[ApiCall], Awaitable[ApiResult | Response]]
-
-
-class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """One operation.
-
-    `body` and `query` are the types that are read, `result` the one that is answered in JSON (None: nothing,
-    or another `media`). `takes` is the media type of the body; `may_miss` says that it may be left out.
     `changes` says that `If-Match` is looked at: `held` keeps other changes off until the operation has ended;
     one that is not is cancelled where its client leaves.
-    A POST that changes, or begins, a session takes an idempotency key; `resumes` says that the operation
-    finds out by itself what an earlier try under its key has done.
+    A POST that changes, or begins, a session takes an idempotency key (`keyed`); `resumes` says that the
+    operation finds out by itself what an earlier try under its key has done.
+    """
+
+    status: int
+    media: str
+    takes: str
+    changes: bool
+    held: bool
+    keyed: bool
+    resumes: bool
+
+
+class Operation(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
+    """One operation, as `operation` makes it of a function.
+
+    `body` and `query` are the types that are read, `result` the one that is answered in JSON (None: nothing,
+    or another `media`). `takes` is the media type of the body. `topic` is the file that it stands in.
     """
 
     name: str
+    topic: str
+    about: str
     method: Method
     path: str
-    about: str
-    run: Run
+    run: Callable[..., Awaitable[T]]
     body: Any = None
     query: Any = None
     result: Any = None
@@ -106,3 +128,39 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     def of_session(self) -> bool:
         """Whether the path names a session."""
         return SESSION in self.path
+
+
+def operation(
+    method: Method, path: str, **settings: Unpack[OperationSettings]
+) -> Callable[[Callable[..., Awaitable[T]]], Operation[T]]:
+    """Make an operation of a function.
+
+    The function's name in camel case, the first line of its docstring, its parameters `body` and `query` and
+    what it returns are the API's: an answer in JSON, or a response that it made itself.
+    """
+
+    def made(run: Callable[..., Awaitable[T]]) -> Operation[T]:
+        hints = get_type_hints(run, include_extras=True)
+        first, *others = run.__name__.split("_")
+        return Operation(
+            name=first + "".join(word.capitalize() for word in others),
+            topic=run.__module__.rpartition(".")[2],
+            about=(run.__doc__ or "").partition("\n")[0].removesuffix("."),
+            method=method,
+            path=path,
+            run=run,
+            body=hints.get("body"),
+            query=hints.get("query"),
+            result=None if hints["return"] in (Response, type(None)) else hints["return"],
+            **settings,
+        )
+
+    return made
+
+
+def operations_of(topic: ModuleType) -> Iterator[Operation[Any]]:
+    """Yield the operations that a file defines, in its order."""
+    name = topic.__name__.rpartition(".")[2]
+    for one in vars(topic).values():
+        if isinstance(one, Operation) and one.topic == name:
+            yield cast("Operation[Any]", one)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Annotated, Any, Final
 
 import msgspec
-from starlette.responses import Response
 
 from foldline.core.log.log import chained
 from foldline.errors import LeafMoved, SessionNotFound
 from foldline.service.api.inputs import etag
-from foldline.service.api.operation import ApiCall, ApiResult, NewId, Offset, Operation, Page, Title, Words
-from foldline.service.api.options import SessionOptions, stored_options
-from foldline.service.problems import problem
+from foldline.service.api.operation import ApiCall, NewId, Offset, Page, Title, Words, operation
+from foldline.service.api.state import SessionOptions, stored_options
+from foldline.service.problems import Refused
 from foldline.session.links import Link
 from foldline.stores.base import Hit, SessionInfo, Store
+
+AT: Final = "/sessions/{session}"
 
 
 class NewSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,36 +92,36 @@ class LeafResult(msgspec.Struct, frozen=True):
     leaf: str | None
 
 
-async def create(call: ApiCall) -> ApiResult | Response:
+@operation("POST", "/sessions", status=201, keyed=True)
+async def create_session(call: ApiCall, body: NewSession) -> SessionInfo:
     """Begin a session."""
-    given: NewSession = call.body
     state, store = call.state, call.tenant.store
-    if given.model is not None:
-        state.models.chosen(given.model)
-    state.check_policy(given.policy)
-    name = given.id or f"s-{call.token}"
+    if body.model is not None:
+        state.models.chosen(body.model)
+    state.check_policy(body.policy)
+    name = body.id or f"s-{call.token}"
     async with state.of(call.tenant).lock(name):
         if call.again and await _exists(store, name):
-            if given.id is not None:
+            if body.id is not None:
                 told = f"{name!r} exists, from an earlier try or not: look at it, and use another key"
-                return problem(409, "it is not known whether it was done", told)
+                raise Refused(409, "it is not known whether it was done", told)
             await store.purge(name)  # nobody was told of it
-        options = SessionOptions(given.model, given.policy, given.system)
+        options = SessionOptions(body.model, body.policy, body.system)
         if await _exists(store, name) or not await _begun(store, name, options):
-            return problem(409, "there is such a session", f"{name!r} exists already: give another id")
+            raise taken(name)
         try:
             with state.use(call.tenant, name, options) as session:
-                if given.title:
-                    await session.note("title", title=given.title)
-                if given.messages:
-                    await session.append(*given.messages)
+                if body.title:
+                    await session.note("title", title=body.title)
+                if body.messages:
+                    await session.append(*body.messages)
                 leaf = session.leaf
         except BaseException:
             call.tenant.sessions.forget(name)
             await store.purge(name)
             raise
-    headers = {"location": f"/api/sessions/{name}", "etag": etag(leaf)}
-    return ApiResult(await info_of(store, name), headers=headers)
+    call.headers |= {"location": f"/api/sessions/{name}", "etag": etag(leaf)}
+    return await info_of(store, name)
 
 
 async def _exists(store: Store, name: str) -> bool:
@@ -142,159 +144,92 @@ async def info_of(store: Store, name: str) -> SessionInfo:
     return found
 
 
-async def list_all(call: ApiCall) -> ApiResult:
-    """List sessions."""
-    asked: SessionPage = call.query
-    words = asked.title.casefold().split()
+@operation("GET", "/sessions")
+async def list_sessions(call: ApiCall, query: SessionPage) -> SessionList:
+    """List sessions, the last updated first."""
+    words = query.title.casefold().split()
     store = call.tenant.store
     if not words:
-        page = await store.sessions(limit=asked.limit, offset=asked.offset)
-        return ApiResult(SessionList(page, await store.count()))
+        page = await store.sessions(limit=query.limit, offset=query.offset)
+        return SessionList(page, await store.count())
     every = await store.sessions()
     found = [info for info in every if all(word in info.title.casefold() for word in words)]
-    return ApiResult(SessionList(found[asked.offset : asked.offset + asked.limit], len(found)))
+    return SessionList(found[query.offset : query.offset + query.limit], len(found))
 
 
-async def search(call: ApiCall) -> ApiResult:
-    """Search all sessions."""
-    asked: SearchQuery = call.query
-    return ApiResult(HitList(await call.tenant.store.search(asked.q, None, asked.limit)))
+@operation("GET", "/search")
+async def search_sessions(call: ApiCall, query: SearchQuery) -> HitList:
+    """Search what was said in all sessions."""
+    return HitList(await call.tenant.store.search(query.q, None, query.limit))
 
 
-async def show(call: ApiCall) -> ApiResult:
-    """Show a session."""
-    asked: DetailQuery = call.query
+@operation("GET", AT)
+async def show_session(call: ApiCall, query: DetailQuery) -> SessionDetail:
+    """Show a session: title, counts, model, policy, links."""
     session = call.session
-    detail = SessionDetail(
+    return SessionDetail(
         info=await info_of(call.tenant.store, session.id),
         model=session.setup.info.name,
         policy=session.policy.name,
         dialect=session.dialect,
         links=await session.links(),
-        verified=await session.verify() if asked.verify else None,
+        verified=await session.verify() if query.verify else None,
     )
-    return ApiResult(detail)
 
 
-async def rename(call: ApiCall) -> ApiResult:
+@operation("PATCH", AT, changes=True)
+async def rename_session(call: ApiCall, body: NewTitle) -> LeafResult:
     """Give a session a title."""
-    await call.session.note("title", title=call.body.title)
-    return ApiResult(LeafResult(call.session.leaf))
+    await call.session.note("title", title=body.title)
+    return LeafResult(call.session.leaf)
 
 
-async def clear(call: ApiCall) -> ApiResult | Response:
-    """Empty the path of a session: its options and title begin a new one, and what was said is a branch."""
-    return await _without_a_turn(call, _cleared)
+@operation("DELETE", AT, status=204, changes=True)
+async def delete_session(call: ApiCall) -> None:
+    """Delete a session with all of its branches, for good."""
+    async with _without_a_turn(call):
+        call.tenant.sessions.forget(call.session.id)
+        await call.tenant.store.purge(call.session.id)
 
 
-async def _without_a_turn(
-    call: ApiCall, work: Callable[[ApiCall], Awaitable[ApiResult]]
-) -> ApiResult | Response:
-    """Do what no turn may go on beside."""
-    turns = call.state.of(call.tenant).turns
-    if not await turns.take(call.session.id):
-        return busy(call.session.id)
-    try:
-        return await work(call)
-    finally:
-        await turns.release(call.session.id)
-
-
-async def _cleared(call: ApiCall) -> ApiResult:
+@operation("POST", f"{AT}/clear", changes=True, keyed=True)
+async def clear_session(call: ApiCall) -> LeafResult:
+    """Begin again with an empty path; what was said stays as a branch."""
     session, store = call.session, call.tenant.store
-    title = (await info_of(store, session.id)).title
-    options = await stored_options(store, session.id)
-    await store.move(session.id, None, seen=session.leaf)
-    await store.append(session.id, [chained(options.noted(), None)], seen=None)
-    await session.follow()
-    if title:
-        await session.note("title", title=title)
-    return ApiResult(LeafResult(session.leaf))
+    async with _without_a_turn(call):
+        title = (await info_of(store, session.id)).title
+        options = await stored_options(store, session.id)
+        await store.move(session.id, None, seen=session.leaf)
+        await store.append(session.id, [chained(options.noted(), None)], seen=None)
+        await session.follow()
+        if title:
+            await session.note("title", title=title)
+    return LeafResult(session.leaf)
 
 
-def busy(session: str) -> Response:
-    """Tell that a turn is under way, which cannot go on beside what was asked."""
-    return problem(409, "a turn is under way", f"wait for the turn of {session!r}, or close its stream")
+@asynccontextmanager
+async def _without_a_turn(call: ApiCall) -> AsyncGenerator[None]:
+    """Have the session's turn, so that none goes on meanwhile; raises Refused where one does."""
+    turns, name = call.state.of(call.tenant).turns, call.session.id
+    if not await turns.take(name):
+        raise busy(name)
+    try:
+        yield
+    finally:
+        await turns.release(name)
 
 
-async def delete(call: ApiCall) -> ApiResult | Response:
-    """Delete a session, all of its branches, for good."""
-    return await _without_a_turn(call, _deleted)
+async def check_no_turn(call: ApiCall, session: str) -> None:
+    """Raise Refused where a turn of a session is under way."""
+    if await call.state.of(call.tenant).turns.held(session):
+        raise busy(session)
 
 
-async def _deleted(call: ApiCall) -> ApiResult:
-    call.tenant.sessions.forget(call.session.id)
-    await call.tenant.store.purge(call.session.id)
-    return ApiResult()
+def busy(session: str) -> Refused:
+    """Return the refusal of what cannot go on beside a turn."""
+    return Refused(409, "a turn is under way", f"wait for the turn of {session!r}, or close its stream")
 
 
-AT: Final = "/sessions/{session}"
-OPERATIONS: Final = (
-    Operation(
-        name="createSession",
-        method="POST",
-        path="/sessions",
-        about="Begin a session",
-        run=create,
-        body=NewSession,
-        result=SessionInfo,
-        status=201,
-        keyed=True,
-    ),
-    Operation(
-        name="listSessions",
-        method="GET",
-        path="/sessions",
-        about="List sessions, the last updated first",
-        run=list_all,
-        query=SessionPage,
-        result=SessionList,
-    ),
-    Operation(
-        name="searchSessions",
-        method="GET",
-        path="/search",
-        about="Search what was said in all sessions",
-        run=search,
-        query=SearchQuery,
-        result=HitList,
-    ),
-    Operation(
-        name="showSession",
-        method="GET",
-        path=AT,
-        about="Show a session: title, counts, model, policy, links",
-        run=show,
-        query=DetailQuery,
-        result=SessionDetail,
-    ),
-    Operation(
-        name="renameSession",
-        method="PATCH",
-        path=AT,
-        about="Give a session a title",
-        run=rename,
-        body=NewTitle,
-        result=LeafResult,
-        changes=True,
-    ),
-    Operation(
-        name="deleteSession",
-        method="DELETE",
-        path=AT,
-        about="Delete a session with all of its branches, for good",
-        run=delete,
-        status=204,
-        changes=True,
-    ),
-    Operation(
-        name="clearSession",
-        method="POST",
-        path=f"{AT}/clear",
-        about="Begin again with an empty path; what was said stays as a branch",
-        run=clear,
-        result=LeafResult,
-        changes=True,
-        keyed=True,
-    ),
-)
+def taken(session: str) -> Refused:
+    """Return the refusal of an id that another session has."""
+    return Refused(409, "there is such a session", f"{session!r} exists already: give another id")

@@ -1,11 +1,18 @@
-"""What the operations of the API work with: settings, models, and what is kept for each tenant."""
+"""What the operations of the API work with: how sessions are opened, and what is kept for each tenant.
+
+How a session that was made over HTTP is opened is noted in it when it is created, so that it lasts. Previews
+of compactions wait in the tenant's store to be committed or dropped, bounded in number and age.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import secrets
+import time
+import zlib
 from collections.abc import Awaitable, Generator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import aclosing, contextmanager
+from typing import Any, Final, cast
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -14,10 +21,9 @@ import foldline
 from foldline.config import ServeSettings, Settings
 from foldline.core.compact.plan import Outcome
 from foldline.core.decide.presets import PRESETS
-from foldline.errors import PolicyError
+from foldline.core.log.entries import Entry, Noted
+from foldline.errors import PolicyError, SessionNotFound
 from foldline.service.api.idempotency import IdempotencyKeys
-from foldline.service.api.options import SessionOptions, stored_options
-from foldline.service.api.previews import KeptPreviews
 from foldline.service.metrics import Metrics
 from foldline.service.models import Models
 from foldline.service.presence import Leases
@@ -25,7 +31,97 @@ from foldline.service.summaries import closing
 from foldline.service.tenants import Tenant
 from foldline.session.jobs import DraftJob
 from foldline.session.kept import kept_of
+from foldline.session.preview import Preview
 from foldline.session.session import Session
+from foldline.stores import Store
+from foldline.stores.key_values import KeyValues
+
+NOTE: Final = "served"  # the kind of the note that holds them
+HEAD: Final = 64  # entries at the beginning of a session among which it stands
+PREVIEWS: Final = "preview"
+MOST: Final = 64  # previews of a tenant; the oldest leaves
+SECONDS: Final = 3_600.0  # that a preview is kept
+
+
+class SessionOptions(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a session was created with; what is not given is the service's."""
+
+    model: str | None = None
+    policy: str | None = None
+    system: str | None = None
+
+    def noted(self) -> Noted:
+        """Return the note of these options, not chained yet."""
+        return Noted("", None, NOTE, cast("dict[str, Any]", msgspec.to_builtins(self)), at=time.time())
+
+
+async def stored_options(store: Store, session: str) -> SessionOptions:
+    """Return what a session was created with; raises SessionNotFound where there is no such session."""
+    count = 0
+    async with aclosing(cast("Any", store.all(session))) as entries:
+        async for entry in entries:
+            found = _options(entry)
+            if found is not None:
+                return found
+            count += 1
+            if count >= HEAD:
+                break
+    if not count:
+        raise SessionNotFound(f"there is no session {session!r}")
+    return SessionOptions()
+
+
+def _options(entry: Entry) -> SessionOptions | None:
+    if not isinstance(entry, Noted) or entry.kind != NOTE:
+        return None
+    try:
+        return msgspec.convert(entry.data, SessionOptions)
+    except msgspec.ValidationError:  # an imported log may say anything
+        return None
+
+
+# ---- what is kept of a tenant
+
+
+class KeptPreview(msgspec.Struct, frozen=True):
+    """A preview of a session, and until when it is kept, Unix time."""
+
+    id: str
+    session: str
+    preview: Preview
+    until: float
+
+
+class KeptPreviews:
+    """The previews of one tenant."""
+
+    def __init__(self, values: KeyValues, most: int = MOST, seconds: float = SECONDS) -> None:
+        self._values = values
+        self._most = most
+        self._seconds = seconds
+
+    async def keep(self, session: str, preview: Preview) -> KeptPreview:
+        """Keep a preview under a new id."""
+        one = KeptPreview(secrets.token_hex(12), session, preview, time.time() + self._seconds)
+        raw = zlib.compress(msgspec.msgpack.encode(one), 1)
+        await self._values.add(PREVIEWS, one.id, raw, seconds=self._seconds, session=session)
+        await self._values.trim(PREVIEWS, self._most)
+        return one
+
+    async def find(self, session: str, name: str) -> KeptPreview | None:
+        """Return a session's preview; None where it is not, or no more, there."""
+        raw = await self._values.get(PREVIEWS, name)
+        if raw is None:
+            return None
+        try:
+            found = msgspec.msgpack.decode(zlib.decompress(raw), type=KeptPreview)
+        except (msgspec.DecodeError, zlib.error):  # another version of this service made it
+            return None
+        return found if found.session == session else None
+
+    async def drop(self, name: str) -> None:
+        """Forget a preview."""
+        await self._values.delete(PREVIEWS, name)
 
 
 class TenantState:
@@ -46,6 +142,9 @@ class TenantState:
         if known is None:
             known = self._locks[session] = asyncio.Lock()
         return known
+
+
+# ---- what all operations share
 
 
 class ApiState:

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
-from starlette.responses import Response
 
 from foldline.service.api.history import EntryId
-from foldline.service.api.operation import ApiCall, ApiResult, NewId, Operation, Words
-from foldline.service.api.sessions import AT, LeafResult, busy
-from foldline.service.problems import problem
+from foldline.service.api.operation import ApiCall, NewId, Words, operation
+from foldline.service.api.sessions import AT, LeafResult, check_no_turn, taken
 from foldline.session.links import LINK, links
 from foldline.session.session import Session
 from foldline.session.tree import Branch
@@ -81,53 +79,49 @@ class NextSession(msgspec.Struct, frozen=True):
     leaf: str | None
 
 
-async def branches(call: ApiCall) -> ApiResult:
-    """List the branches."""
-    return ApiResult(BranchList(await call.session.branches()))
+@operation("GET", f"{AT}/branches")
+async def list_branches(call: ApiCall) -> BranchList:
+    """List the branches of a session."""
+    return BranchList(await call.session.branches())
 
 
-async def branch(call: ApiCall) -> ApiResult | Response:
-    """Go on from another entry."""
-    wish: BranchWish = call.body
-    if await _turning(call):
-        return busy(call.session.id)
-    leaf = await call.session.branch(wish.entry, summarize=wish.summarize, instructions=wish.instructions)
-    return ApiResult(LeafResult(leaf))
+@operation("POST", f"{AT}/branch", changes=True, keyed=True)
+async def branch(call: ApiCall, body: BranchWish) -> LeafResult:
+    """Go on from another entry; what is left stays as a branch."""
+    await check_no_turn(call, call.session.id)
+    leaf = await call.session.branch(body.entry, summarize=body.summarize, instructions=body.instructions)
+    return LeafResult(leaf)
 
 
-async def rewind(call: ApiCall) -> ApiResult | Response:
-    """Go back to before a message of the user's."""
-    if await _turning(call):
-        return busy(call.session.id)
-    taken = await call.session.rewind(call.body.entry)
-    return ApiResult(RewindResult(taken.text, taken.left, call.session.leaf))
+@operation("POST", f"{AT}/rewind", changes=True, keyed=True)
+async def rewind(call: ApiCall, body: RewindWish) -> RewindResult:
+    """Go back to before a message of the user's, whose text comes back for editing."""
+    await check_no_turn(call, call.session.id)
+    taken = await call.session.rewind(body.entry)
+    return RewindResult(taken.text, taken.left, call.session.leaf)
 
 
-async def _turning(call: ApiCall) -> bool:
-    return await call.state.of(call.tenant).turns.held(call.session.id)
-
-
-async def fork(call: ApiCall) -> ApiResult | Response:
-    """Copy the path into a new session."""
-    wish: ForkWish = call.body
-    name = wish.id or f"{call.session.id}-{call.token[:8]}"
+@operation("POST", f"{AT}/fork", status=201, changes=True, keyed=True, resumes=True)
+async def fork(call: ApiCall, body: ForkWish) -> NextSession:
+    """Begin a session with a copy of the path."""
+    name = body.id or f"{call.session.id}-{call.token[:8]}"
     if (known := await _known(call, name)) is not None:
         return known
-    return await _begun(call, await call.session.fork(name, at=wish.entry))
+    return await _begun(call, await call.session.fork(name, at=body.entry))
 
 
-async def handoff(call: ApiCall) -> ApiResult | Response:
-    """Begin a new session with what serves its goal."""
-    wish: HandoffWish = call.body
-    name = wish.id or f"{call.session.id}-{call.token[:8]}"
+@operation("POST", f"{AT}/handoff", status=201, changes=True, held=False, keyed=True, resumes=True)
+async def hand_off(call: ApiCall, body: HandoffWish) -> NextSession:
+    """Begin a session for a goal with what of this one serves it."""
+    name = body.id or f"{call.session.id}-{call.token[:8]}"
     if (known := await _known(call, name)) is not None:
         return known
-    child = await call.session.handoff(wish.goal, to=name, text=wish.text)
-    return await _begun(call, child, title=" ".join((wish.goal or "").split())[:TITLE])
+    child = await call.session.handoff(body.goal, to=name, text=body.text)
+    return await _begun(call, child, title=" ".join((body.goal or "").split())[:TITLE])
 
 
-async def _known(call: ApiCall, name: str) -> ApiResult | Response | None:
-    """Return what there is to say of a session that exists: an earlier try began it, or it is another one."""
+async def _known(call: ApiCall, name: str) -> NextSession | None:
+    """Return the session that an earlier try began, None where there is none; another one is refused."""
     store = call.tenant.store
     if await store.leaf(name) is None:
         return None
@@ -140,93 +134,25 @@ async def _known(call: ApiCall, name: str) -> ApiResult | Response | None:
         options = await call.state.options(call.tenant, call.session.id)
         with call.state.use(call.tenant, name, options) as child:
             return await _noted(call, child)
-    return problem(409, "there is such a session", f"{name!r} exists already: give another id")
+    raise taken(name)
 
 
-async def _begun(call: ApiCall, child: Session, title: str = "") -> ApiResult:
+async def _begun(call: ApiCall, child: Session, title: str = "") -> NextSession:
     """Note in a new session how it is opened, and what it is called, and close it again."""
     async with child:
         return await _noted(call, child, title)
 
 
-async def _noted(call: ApiCall, child: Session, title: str = "") -> ApiResult:
+async def _noted(call: ApiCall, child: Session, title: str = "") -> NextSession:
     note = (await call.state.options(call.tenant, call.session.id)).noted()
     await child.note(note.kind, **note.data)
     if title:
         await child.note("title", title=title)
-    return ApiResult(NextSession(child.id, child.leaf), headers={"location": f"/api/sessions/{child.id}"})
+    call.headers["location"] = f"/api/sessions/{child.id}"
+    return NextSession(child.id, child.leaf)
 
 
-async def preview_handoff(call: ApiCall) -> ApiResult:
-    """Show the summary that a hand-off would begin with."""
-    return ApiResult(HandoffText(await call.session.preview_handoff(call.body.goal)))
-
-
-OPERATIONS: Final = (
-    Operation(
-        name="listBranches",
-        method="GET",
-        path=f"{AT}/branches",
-        about="List the branches of a session",
-        run=branches,
-        result=BranchList,
-    ),
-    Operation(
-        name="branch",
-        method="POST",
-        path=f"{AT}/branch",
-        about="Go on from another entry; what is left stays as a branch",
-        run=branch,
-        body=BranchWish,
-        result=LeafResult,
-        changes=True,
-        keyed=True,
-    ),
-    Operation(
-        name="rewind",
-        method="POST",
-        path=f"{AT}/rewind",
-        about="Go back to before a message of the user's, whose text comes back for editing",
-        run=rewind,
-        body=RewindWish,
-        result=RewindResult,
-        changes=True,
-        keyed=True,
-    ),
-    Operation(
-        name="fork",
-        method="POST",
-        path=f"{AT}/fork",
-        about="Begin a session with a copy of the path",
-        run=fork,
-        body=ForkWish,
-        result=NextSession,
-        status=201,
-        changes=True,
-        keyed=True,
-        resumes=True,
-    ),
-    Operation(
-        name="handOff",
-        method="POST",
-        path=f"{AT}/handoff",
-        about="Begin a session for a goal with what of this one serves it",
-        run=handoff,
-        body=HandoffWish,
-        result=NextSession,
-        status=201,
-        changes=True,
-        held=False,
-        keyed=True,
-        resumes=True,
-    ),
-    Operation(
-        name="previewHandOff",
-        method="POST",
-        path=f"{AT}/handoff/preview",
-        about="Show the summary that a hand-off would begin with; begins nothing",
-        run=preview_handoff,
-        body=HandoffGoal,
-        result=HandoffText,
-    ),
-)
+@operation("POST", f"{AT}/handoff/preview")
+async def preview_hand_off(call: ApiCall, body: HandoffGoal) -> HandoffText:
+    """Show the summary that a hand-off would begin with; begins nothing."""
+    return HandoffText(await call.session.preview_handoff(body.goal))

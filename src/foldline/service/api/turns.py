@@ -24,10 +24,9 @@ from foldline.core.log.codec import encode_utf8
 from foldline.core.log.messages import Message, Text
 from foldline.errors import FoldlineError, InputError, LeafMoved, StoreError
 from foldline.providers import Provider
-from foldline.service.api.idempotency import KeyBusy, TurnRecord
+from foldline.service.api.idempotency import KeyBusy, TurnRecord, stored_before
 from foldline.service.api.inputs import etag
-from foldline.service.api.operation import STREAM, ApiCall, ApiResult, Operation, Title, Words
-from foldline.service.api.retry import stored_before
+from foldline.service.api.operation import STREAM, ApiCall, Title, Words, operation
 from foldline.service.api.sessions import AT, busy
 from foldline.service.api.turn_events import DELTAS, DONE, told
 from foldline.service.problems import words_of
@@ -64,15 +63,15 @@ class Turn:
     def __init__(
         self, call: ApiCall, provider: Provider, toolbox: Toolbox, record: TurnRecord, uses: AsyncExitStack
     ) -> None:
-        most = call.body.max_tokens
         self._call = call
+        self._wish: TurnWish = call.given["body"]
         self._agent = Agent(
             call.session,
             provider,
             toolbox,
             emit=self.heard,
             steps=STEPS,
-            max_tokens=most,
+            max_tokens=self._wish.max_tokens,
             words=words_of,
         )
         self._record = record
@@ -108,10 +107,9 @@ class Turn:
 
     async def _worked(self) -> dict[str, Any]:
         """Have the agent work; return how that ended."""
-        wish: TurnWish = self._call.body
         try:
             ended = await self._agent.run()
-            if wish.settle:
+            if self._wish.settle:
                 await self._agent.session.settled()
         except FoldlineError as error:
             return {"how": "failed", "text": "", "detail": words_of(error), "leaf": self._agent.session.leaf}
@@ -185,9 +183,9 @@ def _event(name: str, data: dict[str, Any]) -> ServerSentEvent:
     return ServerSentEvent(encode_utf8(data).decode(), event=name)
 
 
-async def turn(call: ApiCall) -> ApiResult | Response:
-    """Ask the model over a session."""
-    wish: TurnWish = call.body
+@operation("POST", f"{AT}/turns", media=STREAM, changes=True, keyed=True, resumes=True)
+async def turn(call: ApiCall, body: TurnWish) -> Response:
+    """Say something and have the model answer: server-sent events, `done` the last."""
     session, state = call.session, call.state
     record = call.remembered.turn if call.remembered is not None else None
     if record is not None and record.ended:
@@ -195,13 +193,11 @@ async def turn(call: ApiCall) -> ApiResult | Response:
     options = await state.options(call.tenant, session.id)
     its_own = (session.setup.model, options.model)
     known = next((one for one in its_own if one in state.models.names), None)
-    name = state.models.chosen(wish.model or known)
+    name = state.models.chosen(body.model or known)
     provider = state.models.provider(name)
     turns = state.of(call.tenant).turns
     if not await turns.take(session.id):
-        if record is not None:
-            raise KeyBusy
-        return busy(session.id)
+        raise busy(session.id) if record is None else KeyBusy()
     async with AsyncExitStack() as uses:
         uses.push_async_callback(turns.release, session.id)
         uses.enter_context(state.use(call.tenant, session.id, options))
@@ -212,7 +208,7 @@ async def turn(call: ApiCall) -> ApiResult | Response:
         off = session.on(EVERY, early.append)
         uses.callback(off)
         await _go_on_with(session, name, provider, toolbox, call)
-        record = await _prompted(call, record)
+        record = await _prompted(call, body, record)
         off()
         going = Turn(call, provider, toolbox, record, uses.pop_all())
     for event in early:
@@ -220,15 +216,15 @@ async def turn(call: ApiCall) -> ApiResult | Response:
     return TurnStream(going, grace=max(0.0, state.serve.drain - 1.0), leaf=session.leaf)
 
 
-async def _prompted(call: ApiCall, record: TurnRecord | None) -> TurnRecord:
+async def _prompted(call: ApiCall, body: TurnWish, record: TurnRecord | None) -> TurnRecord:
     """Append what is said, unless an earlier request with this key has done so."""
-    wish, session = call.body, call.session
+    session = call.session
     if record is not None:
         if session.leaf != record.leaf and (await session.standing()).state != "mid_tool":
             raise LeafMoved("the session has gone on since that turn was left", leaf=session.leaf)
         record.events.clear()
         return record
-    said = [*wish.messages, *([Message("user", (Text(wish.text),))] if wish.text is not None else [])]
+    said = [*body.messages, *([Message("user", (Text(body.text),))] if body.text is not None else [])]
     known = call.remembered
     again = known is not None and known.again and said
     before = await stored_before(session, known.record.leaf, said) if known is not None and again else None
@@ -272,19 +268,3 @@ def _again(record: TurnRecord, leaf: str | None) -> Response:
             yield _event(name, data)
 
     return EventSourceResponse(events(), headers={"etag": etag(leaf)}, ping=PING_SECONDS)
-
-
-OPERATIONS: Final = (
-    Operation(
-        name="turn",
-        method="POST",
-        path=f"{AT}/turns",
-        about="Say something and have the model answer: server-sent events, `done` the last",
-        run=turn,
-        body=TurnWish,
-        media=STREAM,
-        changes=True,
-        keyed=True,
-        resumes=True,
-    ),
-)

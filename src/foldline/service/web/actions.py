@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import shlex
 from pathlib import PurePosixPath
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from starlette.responses import RedirectResponse, Response
 
-from foldline.agent.commands.boundaries import WHY_NOT
 from foldline.core.decide.ask import Nothing
 from foldline.core.log.codec import encode_utf8
 from foldline.errors import FoldlineError
-from foldline.service.api.compaction import CompactionResult, CompactionWish, LiftResult
-from foldline.service.api.exports import ExportQuery
+from foldline.service.api import compaction, messages, sessions, transfers, tree, turns
+from foldline.service.api.compaction import CompactionWish
 from foldline.service.api.sessions import NewTitle
+from foldline.service.api.transfers import ExportQuery
 from foldline.service.api.tree import BranchWish, ForkWish, HandoffGoal, HandoffWish, RewindWish
 from foldline.service.api.turns import TurnStream, TurnWish
 from foldline.service.problems import words_of
-from foldline.service.web.page_request import BASE, PageRequest, Refused, to_session
+from foldline.service.web.page_request import BASE, PageRequest, to_session
 from foldline.service.web.rendering import HEADERS, safe_name, segment, short
 
 EDGE: Final = "edge"  # the place of the fold in a history
@@ -35,7 +35,7 @@ def to_message(asked: PageRequest, entry: str, **told: str) -> Response:
 
 def why(nothing: Nothing) -> str:
     """Return why nothing was folded."""
-    return f"Nothing was folded: {nothing.detail or WHY_NOT[nothing.why]}."
+    return f"Nothing was folded: {nothing.words}."
 
 
 async def act(asked: PageRequest) -> Response:
@@ -46,16 +46,14 @@ async def act(asked: PageRequest) -> Response:
     form = await asked.form()
     try:
         return await do(asked, form)
-    except (FoldlineError, Refused) as error:
+    except FoldlineError as error:
         return asked.back(problem=words_of(error))
 
 
 async def _compact(asked: PageRequest, form: dict[str, str]) -> Response:
-    found: CompactionResult = await asked.answer(
-        "compact", body=CompactionWish(form.get("instructions") or None)
-    )
+    found = await asked.ask(compaction.compact, body=CompactionWish(form.get("instructions") or None))
     if found.receipt is None:
-        empty = not (await asked.answer("showSession")).info.messages
+        empty = not (await asked.ask(sessions.show_session)).info.messages
         return asked.back(problem=NOTHING_YET if empty else why(cast("Nothing", found.nothing)))
     told = f"Folded: {short(found.receipt.tokens_before)} tokens are {short(found.receipt.tokens_after)} now."
     return asked.back(EDGE, notice=told)
@@ -63,7 +61,7 @@ async def _compact(asked: PageRequest, form: dict[str, str]) -> Response:
 
 async def _undo(asked: PageRequest, form: dict[str, str]) -> Response:
     del form
-    found: LiftResult = await asked.answer("undo")
+    found = await asked.ask(compaction.undo)
     if found.entry is None:
         return asked.back(problem="There is no fold to undo.")
     return asked.back(notice="The newest fold is undone: what it folded is sent again.")
@@ -71,7 +69,7 @@ async def _undo(asked: PageRequest, form: dict[str, str]) -> Response:
 
 async def _redo(asked: PageRequest, form: dict[str, str]) -> Response:
     del form
-    found: LiftResult = await asked.answer("redo")
+    found = await asked.ask(compaction.redo)
     if found.entry is None:
         return asked.back(problem="There is nothing to redo.")
     return asked.back(EDGE, notice="The fold holds again.")
@@ -79,47 +77,47 @@ async def _redo(asked: PageRequest, form: dict[str, str]) -> Response:
 
 async def _pin(asked: PageRequest, form: dict[str, str]) -> Response:
     entry = form.get("entry", "")
-    await asked.answer("pinEntry", entry=entry)
+    await asked.ask(messages.pin_entry, entry=entry)
     return to_message(asked, entry, notice="Pinned: every later view holds it word for word.")
 
 
 async def _unpin(asked: PageRequest, form: dict[str, str]) -> Response:
     entry = form.get("entry", "")
-    await asked.answer("unpinEntry", entry=entry)
+    await asked.ask(messages.unpin_entry, entry=entry)
     return to_message(asked, entry, notice="Unpinned.")
 
 
 async def _branch(asked: PageRequest, form: dict[str, str]) -> Response:
-    await asked.answer("branch", body=BranchWish(form.get("entry", "")))
+    await asked.ask(tree.branch, body=BranchWish(form.get("entry", "")))
     return asked.back(notice="The session goes on from there. What was left is under Branches.")
 
 
 async def _rewind(asked: PageRequest, form: dict[str, str]) -> Response:
-    found = await asked.answer("rewind", body=RewindWish(form.get("entry") or None))
+    found = await asked.ask(tree.rewind, body=RewindWish(form.get("entry") or None))
     told = "Edit it, and send it again. What was left is under Branches."
     return asked.back(notice=told, draft=found.text)
 
 
 async def _fork(asked: PageRequest, form: dict[str, str]) -> Response:
-    found = await asked.answer("fork", body=ForkWish(form.get("entry") or None))
+    found = await asked.ask(tree.fork, body=ForkWish(form.get("entry") or None))
     return to_session(found.id, notice=f"A copy of {asked.session}.")
 
 
 async def _rename(asked: PageRequest, form: dict[str, str]) -> Response:
-    await asked.answer("renameSession", body=NewTitle(form.get("title", "")))
+    await asked.ask(sessions.rename_session, body=NewTitle(form.get("title", "")))
     return asked.back()
 
 
 async def _clear(asked: PageRequest, form: dict[str, str]) -> Response:
     del form
-    await asked.answer("clearSession")
+    await asked.ask(sessions.clear_session)
     return asked.back(notice="Begun again. What was said is under Branches.")
 
 
 async def _delete(asked: PageRequest, form: dict[str, str]) -> Response:
     if form.get("sure") != "yes":
         return asked.back(problem="Tick the box first: it is for good.")
-    await asked.answer("deleteSession")
+    await asked.ask(sessions.delete_session)
     return RedirectResponse(f"{BASE}/", 303)
 
 
@@ -145,8 +143,8 @@ async def preview_handoff(asked: PageRequest) -> Response:
     """Show what a hand-off would begin with."""
     form = await asked.form()
     goal = form.get("goal", "")
-    found = await asked.answer("previewHandOff", body=HandoffGoal(goal or None))
-    detail = await asked.answer("showSession")
+    found = await asked.ask(tree.preview_hand_off, body=HandoffGoal(goal or None))
+    detail = await asked.ask(sessions.show_session)
     return asked.page("handoff.html", here="sessions", info=detail.info, goal=goal, text=found.text)
 
 
@@ -154,7 +152,7 @@ async def hand_off(asked: PageRequest) -> Response:
     """Begin a session with what was shown."""
     form = await asked.form()
     text = form.get("text", "").replace("\r\n", "\n")
-    found = await asked.answer("handOff", body=HandoffWish(form.get("goal") or None, None, text or None))
+    found = await asked.ask(tree.hand_off, body=HandoffWish(form.get("goal") or None, None, text or None))
     return to_session(found.id, notice=f"Handed off from {asked.session}.")
 
 
@@ -162,8 +160,8 @@ async def download(asked: PageRequest) -> Response:
     """Write a session out as a file; for another agent, say first where it looks for it."""
     query = asked.request.query_params
     form, cwd = query.get("format", "markdown"), query.get("cwd", "")[:1_000]
-    found: Response = await asked.answer("exportSession", query=ExportQuery(form, cwd=cwd))
-    detail = await asked.answer("showSession")
+    found = await asked.ask(transfers.export_session, query=ExportQuery(form, cwd=cwd))
+    detail = await asked.ask(sessions.show_session)
     suffix = {"markdown": "md", "json": "json"}.get(form, "jsonl")
     name = f"{safe_name(detail.info.title or asked.session)}.{form}.{suffix}"
     if place := found.headers.get("foldline-place"):  # where an agent looks for a file, its name counts
@@ -195,8 +193,8 @@ async def say(asked: PageRequest) -> Response:
     streamed = "text/event-stream" in asked.request.headers.get("accept", "")
     text = None if "go_on" in form else form.get("text", "")
     try:
-        found: Any = await asked.answer("turn", body=TurnWish(text=text))
-    except (FoldlineError, Refused) as error:
+        found = await asked.ask(turns.turn, body=TurnWish(text=text))
+    except FoldlineError as error:
         if streamed:
             body = encode_utf8({"detail": words_of(error)})
             return Response(body, 409, media_type="application/json")

@@ -12,12 +12,12 @@ from foldline.config import Settings
 from foldline.core.decide.presets import PRESETS
 from foldline.core.log.log import digest
 from foldline.errors import FoldlineError, InputError
+from foldline.service.api import sessions, transfers
 from foldline.service.api.history import RecallQuery
-from foldline.service.api.imports import ImportQuery, ImportResult
-from foldline.service.api.sessions import NewSession, SearchQuery, SessionList, SessionPage
-from foldline.service.bodies import BodyError
+from foldline.service.api.sessions import NewSession, SearchQuery, SessionPage
+from foldline.service.api.transfers import ImportQuery, ImportResult
 from foldline.service.problems import words_of
-from foldline.service.web.page_request import PageRequest, Refused, to_session
+from foldline.service.web.page_request import PageRequest, to_session
 from foldline.stores.base import Hit, SessionInfo
 
 LIMIT: Final = 50  # sessions at once
@@ -34,10 +34,12 @@ async def list_page(asked: PageRequest, problem: str = "") -> Response:
     query = asked.request.query_params
     words, offset = query.get("q", "")[:1_000], query.get("offset", "0")
     start = int(offset) if offset.isdecimal() and len(offset) < 12 else 0
-    found: SessionList = await asked.answer("listSessions", query=SessionPage(LIMIT, start))
+    found = await asked.ask(sessions.list_sessions, query=SessionPage(LIMIT, start))
     hits: list[Hit] = []
     if words.strip():
-        hits = (await asked.answer("searchSessions", query=SearchQuery(words, RecallQuery(words).limit))).hits
+        hits = (
+            await asked.ask(sessions.search_sessions, query=SearchQuery(words, RecallQuery(words).limit))
+        ).hits
     listed = [*found.sessions, *await _found_in(asked, hits)]
     return asked.page(
         "sessions.html",
@@ -65,8 +67,9 @@ async def _found_in(asked: PageRequest, hits: Sequence[Hit]) -> list[SessionInfo
 async def begin(asked: PageRequest) -> Response:
     """Begin a session."""
     form = await asked.form()
-    made = await asked.answer(
-        "createSession", body=NewSession(title=form.get("title") or None, policy=form.get("policy") or None)
+    made = await asked.ask(
+        sessions.create_session,
+        body=NewSession(title=form.get("title") or None, policy=form.get("policy") or None),
     )
     return to_session(made.id)
 
@@ -81,7 +84,7 @@ async def put(asked: PageRequest) -> Response:
         raw, name = await given.read(), given.filename or "the file"
     try:
         found, apart = await _imported(asked, raw)
-    except (FoldlineError, BodyError, Refused) as error:
+    except FoldlineError as error:
         return await list_page(asked, f"{name} was not imported: {words_of(error)}")
     told = [f"Imported {found.messages:,} messages of {found.format}."]
     if apart:
@@ -94,7 +97,7 @@ async def put(asked: PageRequest) -> Response:
 async def _imported(asked: PageRequest, raw: bytes) -> tuple[ImportResult, bool]:
     """Import a file; one that leaves the session of its id becomes a session of its own."""
     try:
-        return await asked.answer("importTranscript", raw=raw), False
+        return await asked.ask(transfers.import_transcript, raw=raw), False
     except InputError:
         own = ImportQuery(id=f"import-{digest(raw)[:16]}")
-        return await asked.answer("importTranscript", query=own, raw=raw), True
+        return await asked.ask(transfers.import_transcript, query=own, raw=raw), True

@@ -4,39 +4,29 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-import msgspec
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from foldline.errors import FoldlineError, SessionNotFound
-from foldline.service.api.api import OPERATIONS, Api
-from foldline.service.api.operation import ApiResult, Operation
-from foldline.service.bodies import BodyError, TooLarge
+from foldline.service.api.api import Api
+from foldline.service.api.operation import Operation
+from foldline.service.bodies import TooLarge
 from foldline.service.guesses import TOO_MANY, Denied
-from foldline.service.problems import status_of, words_of
+from foldline.service.problems import Refused, status_of, words_of
 from foldline.service.tenants import Tenant, Tenants
 from foldline.service.web.rendering import Pages, segment
 
 log = logging.getLogger("foldline")
 
 BASE: Final = "/web"
-BY_NAME: Final = {one.name: one for one in OPERATIONS}
 FORM: Final = 1_000_000  # bytes of a form without a file
 STOP_ASKING: Final = 286  # a status at which htmx asks no more
 
+T = TypeVar("T")
 Handler = Callable[["PageRequest"], Awaitable[Response]]
-
-
-class Refused(Exception):
-    """The API refused: status, title, detail."""
-
-    def __init__(self, status: int, title: str, detail: str) -> None:
-        super().__init__(detail or title)
-        self.status = status
-        self.title = title
 
 
 def to_session(name: str, at: str = "", **told: str) -> Response:
@@ -91,33 +81,24 @@ class PageRequest:
         async with self.request.form(max_files=0, max_fields=2_000) as form:
             return {name: value for name, value in form.items() if isinstance(value, str)}
 
-    async def answer(
-        self, name: str, *, query: Any = None, body: Any = None, raw: bytes = b"", **names: str
-    ) -> Any:
-        """Return what an operation of the API finds, or its stream; raises Refused, FoldlineError."""
-        operation: Operation = BY_NAME[name]
-        if operation.of_session and "session" not in names:
-            names["session"] = self.session
-        if operation.query is not None and query is None:
-            query = operation.query()
-        if operation.body is not None and body is None:
-            body = operation.body()
-        found = await self._api.ask(self.tenant, operation, names=names, query=query, body=body, raw=raw)
-        if isinstance(found, ApiResult):
-            return found.value
-        if found.status_code >= 400:
-            told: dict[str, Any] = msgspec.json.decode(bytes(found.body))
-            raise Refused(found.status_code, told.get("title", ""), told.get("detail", ""))
-        return found
+    async def ask(
+        self, operation: Operation[T], *, body: Any = None, query: Any = None, raw: bytes = b"", **names: str
+    ) -> T:
+        """Return what an operation of the API finds; raises FoldlineError."""
+        if operation.of_session:
+            names.setdefault("session", self.session)
+        kinds = {"body": (operation.body, body), "query": (operation.query, query)}
+        given = {name: kind() if one is None else one for name, (kind, one) in kinds.items() if kind}
+        return await self._api.ask(self.tenant, operation, names=names, raw=raw, **given)
 
-    def beside(self, name: str) -> None:
+    def beside(self, operation: Operation[Any]) -> None:
         """Have an operation of the API done beside this request, so that the next one finds it done."""
 
         async def work() -> None:
             try:
-                await self.answer(name)
-            except (FoldlineError, Refused) as error:  # the next request meets it, and tells
-                log.info("%s of session %s failed beside a page: %s", name, self.session, error)
+                await self.ask(operation)
+            except FoldlineError as error:  # the next request meets it, and tells
+                log.info("%s of session %s failed beside a page: %s", operation.name, self.session, error)
 
         self._api.state.end(work())
 
@@ -167,8 +148,7 @@ class PageHandlers:
                     return Response(status_code=STOP_ASKING)
                 return asked.problem(404, "No such session", "It was deleted, or never was.")
             except FoldlineError as error:
-                return asked.problem(status_of(error), "It cannot be done", words_of(error))
-            except (Refused, BodyError) as error:
-                return asked.problem(error.status, error.title, str(error))
+                title = error.title if isinstance(error, Refused) else "It cannot be done"
+                return asked.problem(status_of(error), title, words_of(error))
 
         return handle

@@ -6,15 +6,16 @@ from typing import Any, Final, cast
 
 from starlette.responses import RedirectResponse, Response
 
+from foldline.service.api import boundaries, history, messages, sessions, tree
 from foldline.service.api.boundaries import Timeline
 from foldline.service.api.history import (
     HistoryPage,
-    HistoryResult,
     RecallQuery,
     ShownMessage,
     StatsResult,
     ViewResult,
 )
+from foldline.service.api.operation import Operation
 from foldline.service.web.meter import course
 from foldline.service.web.page_request import BASE, PageRequest
 from foldline.service.web.rendering import segment
@@ -32,14 +33,14 @@ PANELS: Final = (
     ("tree", "Branches"),
     ("recall", "Recall"),
 )
-OPERATION: Final = {  # that a panel shows
-    "view": "readView",
-    "receipts": "listBoundaries",
-    "rules": "listConstraints",
-    "ledger": "readLedger",
-    "tokens": "readTimeline",
-    "tree": "listBranches",
-    "recall": "recall",
+OPERATION: Final[dict[str, Operation[Any]]] = {  # that a panel shows
+    "view": history.read_view,
+    "receipts": boundaries.list_boundaries,
+    "rules": messages.list_constraints,
+    "ledger": boundaries.read_ledger,
+    "tokens": boundaries.read_timeline,
+    "tree": tree.list_branches,
+    "recall": history.recall,
 }
 NO_HITS: Final[dict[str, Any]] = {"hits": []}
 
@@ -53,8 +54,8 @@ async def panel(asked: PageRequest) -> Response:
         query = asked.request.url.query
         place = f"{BASE}/s/{segment(asked.session)}?panel={name}"
         return RedirectResponse(f"{place}&{query}" if query else place, 303)
-    stats: StatsResult = await asked.answer("readStats")
-    detail = await asked.answer("showSession")
+    stats = await asked.ask(history.read_stats)
+    detail = await asked.ask(sessions.show_session)
     return asked.page("panel.html", info=detail.info, **await panel_content(asked, name, stats))
 
 
@@ -64,17 +65,17 @@ async def panel_content(asked: PageRequest, name: str, stats: StatsResult) -> di
     words = asked.request.query_params.get("q", "")[:1_000]
     given: dict[str, Any] = {"panel": name, "stats": stats.stats, "spent": stats.spent, "q": words}
     if name == "recall":
-        found = await asked.answer("recall", query=RecallQuery(words)) if words.strip() else NO_HITS
+        found = await asked.ask(history.recall, query=RecallQuery(words)) if words.strip() else NO_HITS
         return {**given, "data": found}
-    found = await asked.answer(OPERATION[name])
+    found = await asked.ask(OPERATION[name])
     match name:
         case "view":
-            messages = cast("ViewResult", found).messages
-            out = max(0, len(messages) - FIRST - NEWEST)
-            shown = [*messages[:FIRST], *messages[-NEWEST:]] if out else messages
+            whole = cast("ViewResult", found).messages
+            out = max(0, len(whole) - FIRST - NEWEST)
+            shown = [*whole[:FIRST], *whole[-NEWEST:]] if out else whole
             given |= {"shown": [sent(one) for one in shown], "left_out": out, "first": FIRST}
         case "rules":
-            given["pinned"] = (await asked.answer("listPins")).pins
+            given["pinned"] = (await asked.ask(messages.list_pins)).pins
         case "tokens":
             found = course(cast("Timeline", found).points, stats.stats)
             given["largest"] = largest(await _latest(asked), LARGEST)
@@ -84,5 +85,5 @@ async def panel_content(asked: PageRequest, name: str, stats: StatsResult) -> di
 
 
 async def _latest(asked: PageRequest) -> list[ShownMessage]:
-    found: HistoryResult = await asked.answer("readHistory", query=HistoryPage(LATEST))
+    found = await asked.ask(history.read_history, query=HistoryPage(LATEST))
     return [one for one in found.items if isinstance(one, ShownMessage)]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from starlette.responses import Response
 
 from foldline.core.log.entries import Receipt
-from foldline.service.api.compaction import CompactionResult, CompactionWish, EditedSummary, PreviewResult
-from foldline.service.api.history import HistoryPage, HistoryResult, ShownMessage
+from foldline.service.api import compaction, history, messages, sessions
+from foldline.service.api.compaction import CompactionWish, EditedSummary, PreviewResult
+from foldline.service.api.history import HistoryPage, ShownMessage
+from foldline.service.problems import Refused
 from foldline.service.web.actions import EDGE, why
-from foldline.service.web.page_request import PageRequest, Refused
+from foldline.service.web.page_request import PageRequest
 from foldline.service.web.rendering import plural, short
 from foldline.terminal import clean
 
@@ -55,7 +57,7 @@ async def commit(asked: PageRequest) -> Response:
         if again.id is None:
             return await _page(asked, form.instructions, edited, [*form.kept, *form.keep])
         name = again.id
-    found: CompactionResult = await asked.answer("commitPreview", body=EditedSummary(edited), preview=name)
+    found = await asked.ask(compaction.commit_preview, body=EditedSummary(edited), preview=name)
     if found.nothing is not None or found.receipt is None:
         return asked.back(problem=why(found.nothing) if found.nothing else "")
     return asked.back(EDGE, notice=_told(form, found.receipt, edited=edited is not None))
@@ -76,7 +78,7 @@ async def leave(asked: PageRequest) -> Response:
     form = await _form(asked)
     await _drop(asked)
     for entry in form.kept:
-        await asked.answer("unpinEntry", entry=entry)
+        await asked.ask(messages.unpin_entry, entry=entry)
     return asked.back(notice="Nothing has changed.")
 
 
@@ -84,12 +86,12 @@ async def _page(
     asked: PageRequest, instructions: str, edited: str | None = None, kept: list[str] | None = None
 ) -> Response:
     shown = await _made(asked, instructions)
-    history: HistoryResult = await asked.answer("readHistory", query=HistoryPage(SHOWN))
-    sent = [one for one in history.items if isinstance(one, ShownMessage) and one.how != "folded"]
+    newest = await asked.ask(history.read_history, query=HistoryPage(SHOWN))
+    sent = [one for one in newest.items if isinstance(one, ShownMessage) and one.how != "folded"]
     first = shown.receipt.first_kept if shown.receipt is not None else None
     places = [number for number, one in enumerate(sent) if one.entry == first]
     end = places[0] if places else len(sent)
-    detail = await asked.answer("showSession")
+    detail = await asked.ask(sessions.show_session)
     return asked.page(
         "preview.html",
         here="sessions",
@@ -105,7 +107,7 @@ async def _page(
 
 
 async def _made(asked: PageRequest, instructions: str) -> PreviewResult:
-    return await asked.answer("previewCompaction", body=CompactionWish(instructions or None))
+    return await asked.ask(compaction.preview_compaction, body=CompactionWish(instructions or None))
 
 
 async def _form(asked: PageRequest) -> PreviewForm:
@@ -124,17 +126,17 @@ async def _form(asked: PageRequest) -> PreviewForm:
 
 async def _edited(asked: PageRequest, form: PreviewForm) -> str | None:
     """Return the summary, if it is another one than the preview's."""
-    shown: Any = await asked.answer("showPreview", preview=asked.request.path_params["preview"])
+    shown = await asked.ask(compaction.show_preview, preview=asked.request.path_params["preview"])
     return form.summary if shown.summary is not None and form.summary != clean(shown.summary) else None
 
 
 async def _pin(asked: PageRequest, entries: list[str]) -> None:
     for entry in entries:
-        await asked.answer("pinEntry", entry=entry)
+        await asked.ask(messages.pin_entry, entry=entry)
 
 
 async def _drop(asked: PageRequest) -> None:
     try:
-        await asked.answer("dropPreview", preview=asked.request.path_params["preview"])
+        await asked.ask(compaction.drop_preview, preview=asked.request.path_params["preview"])
     except Refused:  # it is gone already
         return

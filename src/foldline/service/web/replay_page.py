@@ -12,12 +12,14 @@ from starlette.responses import RedirectResponse, Response
 
 from foldline.config import Settings
 from foldline.lab.report import MEASURES
-from foldline.service.api.exports import ExportQuery
-from foldline.service.api.sessions import SessionList, SessionPage
+from foldline.service.api import sessions, transfers
+from foldline.service.api.sessions import SessionPage
+from foldline.service.api.transfers import ExportQuery
 from foldline.service.bodies import TooLarge
+from foldline.service.problems import Refused
 from foldline.service.tenants import Tenant
 from foldline.service.web.list_page import policies_of
-from foldline.service.web.page_request import BASE, STOP_ASKING, PageRequest, Refused
+from foldline.service.web.page_request import BASE, STOP_ASKING, PageRequest
 from foldline.service.web.rendering import HEADERS, safe_name
 from foldline.service.web.replay_records import ReplayRecord, ReplayWish
 from foldline.service.web.replay_table import NONE, as_csv, as_list
@@ -67,7 +69,7 @@ class ReplayPages:
         window: str = "",
         ticked: set[str] | None = None,
     ) -> Response:
-        found: SessionList = await asked.answer("listSessions", query=SessionPage(LISTED))
+        found = await asked.ask(sessions.list_sessions, query=SessionPage(LISTED))
         return asked.page(
             "replay.html",
             400 if problem else 200,
@@ -165,8 +167,8 @@ async def _source(asked: PageRequest, given: Any, session: str) -> tuple[str, Ca
         return given.filename[:200], copy
     if not session:
         raise Refused(400, "Nothing to replay", "Choose a file or a session first.")
-    detail = await asked.answer("showSession", session=session)
-    found: Response = await asked.answer("exportSession", query=ExportQuery(), session=session)
+    detail = await asked.ask(sessions.show_session, session=session)
+    found = await asked.ask(transfers.export_session, query=ExportQuery(), session=session)
     raw = bytes(found.body)
     if len(raw) > asked.max_body:
         raise TooLarge(f"the session has more than {asked.max_body:,} bytes ([serve] max_body)")

@@ -13,12 +13,12 @@ from starlette.responses import RedirectResponse, Response
 from foldline.core.log.codec import encode_utf8
 from foldline.core.log.log import digest
 from foldline.exports import agents
+from foldline.service.api import boundaries, history, messages, sessions, transfers
 from foldline.service.api.history import (
     HistoryPage,
     HistoryResult,
     ShownBoundary,
     ShownMessage,
-    StatsResult,
 )
 from foldline.service.web.meter import meter
 from foldline.service.web.page_request import BASE, PageRequest, to_session
@@ -97,11 +97,11 @@ async def session_page(asked: PageRequest) -> Response:
     """Show a session."""
     query = asked.request.query_params
     before = query.get("before") or None
-    found: HistoryResult = await asked.answer("readHistory", query=HistoryPage(PAGE, before))
+    found = await asked.ask(history.read_history, query=HistoryPage(PAGE, before))
     head = await _head(asked)
     if head["info"].messages >= LONG:
-        asked.beside("listConstraints")
-    formats = await asked.answer("listFormats")
+        asked.beside(messages.list_constraints)
+    formats = await asked.ask(transfers.list_formats)
     return asked.page(
         "session.html",
         here="sessions",
@@ -120,9 +120,9 @@ async def session_page(asked: PageRequest) -> Response:
 
 async def _head(asked: PageRequest) -> dict[str, Any]:
     """Return what stands above the history, and changes with it: figures, meter, what can be done."""
-    detail = await asked.answer("showSession")
-    figures: StatsResult = await asked.answer("readStats")
-    boundaries: list[ShownBoundary] = (await asked.answer("listBoundaries")).boundaries
+    detail = await asked.ask(sessions.show_session)
+    figures = await asked.ask(history.read_stats)
+    folds = (await asked.ask(boundaries.list_boundaries)).boundaries
     names = await asked.pages.beginnings.names(asked.tenant, [detail.info])
     return {
         "info": detail.info,
@@ -132,10 +132,10 @@ async def _head(asked: PageRequest) -> dict[str, Any]:
         "model": detail.model,
         "figures": figures,
         "gauge": meter(figures.stats),
-        "boundaries": boundaries,
-        "pruned": any(one.made == "prune" and not one.undone for one in boundaries),
-        "can_undo": await _can_undo(asked, boundaries),
-        "can_redo": bool(boundaries) and boundaries[-1].undone,
+        "boundaries": folds,
+        "pruned": any(one.made == "prune" and not one.undone for one in folds),
+        "can_undo": await _can_undo(asked, folds),
+        "can_redo": bool(folds) and folds[-1].undone,
         "can_talk": bool(asked.models.usual),
     }
 
@@ -169,10 +169,10 @@ def _shown(
 async def earlier(asked: PageRequest) -> Response:
     """Show the messages before one."""
     before = asked.request.query_params.get("before") or None
-    found: HistoryResult = await asked.answer("readHistory", query=HistoryPage(PAGE, before))
-    detail = await asked.answer("showSession")
-    boundaries = (await asked.answer("listBoundaries")).boundaries
-    shown = _shown(found, found.items, found.before, boundaries)
+    found = await asked.ask(history.read_history, query=HistoryPage(PAGE, before))
+    detail = await asked.ask(sessions.show_session)
+    folds = (await asked.ask(boundaries.list_boundaries)).boundaries
+    shown = _shown(found, found.items, found.before, folds)
     return asked.page("earlier.html", info=detail.info, **shown)
 
 
@@ -181,7 +181,7 @@ async def since(asked: PageRequest) -> Response:
     known = asked.request.query_params
     if (await asked.tenant.store.leaf(asked.session) or "") == known.get("leaf"):  # asked every second
         return Response(status_code=204)
-    found: HistoryResult = await asked.answer("readHistory", query=HistoryPage(LIVE))
+    found = await asked.ask(history.read_history, query=HistoryPage(LIVE))
     head = await _head(asked)  # behind it: what comes between is told at the next look
     places = [number for number, one in enumerate(found.items) if one.entry == known.get("last")]
     end = places[0] + 1 if places else 0

@@ -1,4 +1,7 @@
-"""Transcripts of any known format, put into the store: bounded in size, depth and time."""
+"""Sessions written out (as they are stored, as Markdown, as JSON, in the format of any agent), and taken in.
+
+A transcript of any known format is put into the store, bounded in size, depth and time.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +11,86 @@ import time
 import zlib
 from collections.abc import Iterator
 from io import BytesIO
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 from starlette.responses import Response
 
+from foldline import dialects
 from foldline.core.log.entries import Compacted, Entry, Said
 from foldline.core.log.log import digest
 from foldline.errors import InputError
+from foldline.exports import OWN, ExportWish, export_stored, formats
 from foldline.loading import Loaded, from_stream, restore, with_notes
-from foldline.service.api.operation import BYTES, ApiCall, ApiResult, NewId, Operation
+from foldline.service.api.operation import BYTES, JSON, ApiCall, NewId, operation
+from foldline.service.api.sessions import AT, check_no_turn
 from foldline.service.bodies import TooLarge
-from foldline.service.problems import problem
 from foldline.transcripts import Record
 
+LIST: Final = "json"  # the session's own dialect, as a list
+LINES: Final = "application/jsonl"
+NOWHERE: Final = "/"  # the folder that an export names: where the service runs is nobody's business
 SECONDS: Final = 60.0  # that reading a transcript may take
 GZIP: Final = b"\x1f\x8b"
 WARNINGS: Final = 100  # that are told
+
+
+# ---- written out
+
+
+class ExportQuery(msgspec.Struct, frozen=True):
+    """The format: `jsonl` (Foldline's own, lossless), `markdown`, `json`, a dialect's or an agent's name.
+
+    With `view`, what the model is sent instead of all that was said. `cwd` is the folder in which another
+    agent goes on; the headers `foldline-place` and `foldline-command` say where it looks for the file, and
+    how it resumes it.
+    """
+
+    format: str = OWN
+    view: bool = False
+    cwd: Annotated[str, msgspec.Meta(max_length=1_000)] = NOWHERE
+
+
+class FormatList(msgspec.Struct, frozen=True):
+    """The names of the formats."""
+
+    formats: list[str]
+
+
+@operation("GET", "/formats")
+async def list_formats(call: ApiCall) -> FormatList:
+    """List the formats that sessions are written in."""
+    del call
+    return FormatList([*formats(), LIST])
+
+
+@operation("GET", f"{AT}/export", media="*/*")
+async def export_session(call: ApiCall, query: ExportQuery) -> Response:
+    """Write a session out: its log, Markdown, JSON, or the format of an agent."""
+    session = call.session
+    form = session.dialect if query.format == LIST else query.format
+    if form == OWN:
+        return Response(await session.export(OWN, view=query.view), media_type=LINES)
+    stream = BytesIO()
+    wish = ExportWish(form, view=query.view, model=session.setup.model, cwd=query.cwd or NOWHERE)
+    told = await export_stored(session.store, session.id, wish, stream.write)
+    known = {"warnings": "; ".join(told.warnings), "place": told.place, "command": told.command}
+    headers = {f"foldline-{name}": _header(text) for name, text in known.items() if text}
+    return Response(stream.getvalue(), media_type=_media(form), headers=headers)
+
+
+def _header(text: str) -> str:
+    """Return a text as a header may hold it."""
+    return " ".join(text.encode("ascii", "backslashreplace").decode().split())[:2_000]
+
+
+def _media(form: str) -> str:
+    if form == "markdown":
+        return "text/markdown"
+    return JSON if form in dialects.names() else BYTES
+
+
+# ---- taken in
 
 
 class ImportQuery(msgspec.Struct, frozen=True):
@@ -50,23 +116,22 @@ class ImportResult(msgspec.Struct, frozen=True):
     leaf: str | None
 
 
-async def put(call: ApiCall) -> ApiResult | Response:
-    """Put a transcript into the store."""
-    asked: ImportQuery = call.query
+@operation("POST", "/imports", status=201, takes=BYTES, keyed=True)
+async def import_transcript(call: ApiCall, query: ImportQuery) -> ImportResult:
+    """Put a transcript of any known format into the store; gzip is unpacked."""
     if not call.raw:
         raise InputError("the body is empty: send the transcript")
     async with call.state.imports:
         most = call.state.serve.max_body
         deadline = time.monotonic() + SECONDS
-        loaded, log = await asyncio.to_thread(_read, call.raw, asked, most, deadline)
-        name = asked.id or _named(loaded, log)
-        own = call.state.of(call.tenant)
-        if await own.turns.held(name):
-            return problem(409, "a turn is under way", f"wait for the turn of {name!r}")
+        loaded, log = await asyncio.to_thread(_read, call.raw, query, most, deadline)
+        name = query.id or _named(loaded, log)
+        await check_no_turn(call, name)
         leaf = loaded.entries[-1].id if loaded.log else log[-1].id
-        async with own.lock(name):
+        async with call.state.of(call.tenant).lock(name):
             new = await restore(call.tenant.store, name, log, leaf)
-    result = ImportResult(
+    call.headers["location"] = f"/api/sessions/{name}"
+    return ImportResult(
         session=name,
         format=loaded.format,
         messages=sum(isinstance(entry, Said) for entry in log),
@@ -76,7 +141,6 @@ async def put(call: ApiCall) -> ApiResult | Response:
         warnings=loaded.warnings[:WARNINGS],
         leaf=await call.tenant.store.leaf(name),
     )
-    return ApiResult(result, headers={"location": f"/api/sessions/{name}"})
 
 
 def _read(raw: bytes, asked: ImportQuery, most: int, deadline: float) -> tuple[Loaded, list[Entry]]:
@@ -114,19 +178,3 @@ def _named(loaded: Loaded, log: list[Entry]) -> str:
         return msgspec.convert(loaded.session, NewId)
     except msgspec.ValidationError:
         return f"import-{digest(log[0].id.encode())[:12]}"
-
-
-OPERATIONS: Final = (
-    Operation(
-        name="importTranscript",
-        method="POST",
-        path="/imports",
-        about="Put a transcript of any known format into the store; gzip is unpacked",
-        run=put,
-        query=ImportQuery,
-        result=ImportResult,
-        status=201,
-        takes=BYTES,
-        keyed=True,
-    ),
-)
